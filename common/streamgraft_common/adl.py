@@ -1,0 +1,132 @@
+"""The application description (ADL): what a bundle says about its graph.
+
+JSON in the bundle's `adl.json`. Written by `streamgraft build`, read by the operator (which never
+runs user code) and by the PE runtime. Stream schemas are Spark's JSON form of a StructType.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+FORMAT = 1
+"""Version of the ADL format that this release writes, and the newest that it reads."""
+
+Name = Annotated[str, Field(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=40)]
+
+
+class AdlModel(BaseModel):
+    """Frozen, camelCase in JSON, unknown fields rejected."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True
+    )
+
+
+class KafkaEndpoint(AdlModel):
+    """An outside Kafka topic that a source reads or a sink writes.
+
+    `format` json: the value is one JSON object with the stream's fields. raw: the stream has the
+    Kafka columns themselves (key, value: binary; topic, partition, offset, timestamp, headers).
+    """
+
+    topic: str
+    format: Literal["json", "raw"] = "json"
+    key: list[str] = []
+    """Sinks: columns whose values make the record key (JSON array text; one column: its text)."""
+    partitions: int = Field(default=1, ge=1)
+    """Sinks: partitions with which a missing topic is created."""
+    starting_offsets: Literal["earliest", "latest"] = "earliest"
+    bootstrap_servers: str | None = None
+    """None: the job's own brokers."""
+    options: dict[str, str] = {}
+    """Further options of Spark's Kafka source or sink."""
+
+
+class SplitOutput(AdlModel):
+    """One output of a split: the rows for which the SQL `condition` is true."""
+
+    stream: Name
+    condition: str
+
+
+class Operator(AdlModel):
+    """One operator of the graph.
+
+    kinds: `kafka-source` and `kafka-sink` (see `kafka`), `source` (a function of the SparkSession),
+    `function` (DataFrames in, one DataFrame out), `split` (`split` has its outputs), `sink` (a
+    function of a batch's DataFrame and the batch id, Spark's foreachBatch).
+    """
+
+    name: Name
+    kind: Literal["kafka-source", "source", "function", "split", "sink", "kafka-sink"]
+    inputs: list[Name] = []
+    outputs: list[Name] = []
+    region: Name | None = None
+    kafka: KafkaEndpoint | None = None
+    split: list[SplitOutput] = []
+    function: str | None = None
+    """Attribute of the operator's function within the application object (its own name)."""
+    stateful: bool = False
+    """True if planning found a stateful operator (aggregate, join of streams, deduplication…)."""
+    output_mode: Literal["append", "update"] = "append"
+    location: str = ""
+    """`file:line` where the user wrote it."""
+
+
+class Stream(AdlModel):
+    """One stream: its Spark schema (JSON form of StructType) and the operator that makes it."""
+
+    name: Name
+    producer: Name
+    stream_schema: dict[str, Any] = Field(alias="schema")
+    partitions: int = Field(default=1, ge=1)
+    """Partitions of its topic, where it crosses PEs outside of a region."""
+
+
+class Autoscaling(AdlModel):
+    """What a region asks of the autoscaler. Times are seconds."""
+
+    min_width: int = Field(default=1, ge=1)
+    max_width: int | None = None
+    metric: Literal["demand", "lag-utilization"] = "demand"
+    target_utilization: float = Field(default=0.8, gt=0, le=1)
+    catch_up_seconds: float = Field(default=60.0, gt=0)
+    lag_threshold: float = Field(default=1000.0, ge=0)
+
+
+class Region(AdlModel):
+    """A parallel region: its input streams are keyed by `key` into `max_width` key groups."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=20)]
+    key: list[str] = Field(min_length=1)
+    width: int = Field(default=1, ge=1)
+    max_width: int = Field(ge=1, le=1024)
+    autoscaling: Autoscaling | None = None
+    location: str = ""
+
+
+class PeDefaults(AdlModel):
+    """Settings of the application for all its PEs; the Job's own settings win."""
+
+    trigger_seconds: float | None = None
+    spark_conf: dict[str, str] = {}
+
+
+class Adl(AdlModel):
+    """A whole application."""
+
+    format: int = FORMAT
+    name: Name
+    built_by: str
+    """Version of Streamgraft that built the bundle."""
+    module: str
+    """Module that holds the application object, importable from the bundle's root."""
+    application: str
+    """Name of the application object in that module."""
+    operators: list[Operator]
+    streams: list[Stream]
+    regions: list[Region] = []
+    parameters: dict[str, str] = {}
+    """Submission-time values with their defaults."""
+    pe: PeDefaults = PeDefaults()

@@ -1,0 +1,195 @@
+"""A thin asynchronous client: paths and plain dicts in, plain dicts out."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+
+from streamgraft_common.kube.config import KubeConfig
+from streamgraft_common.kube.errors import Unreachable, error_of
+
+Object = dict[str, Any]
+MergePatch = Mapping[str, Any]
+
+_MERGE = "application/merge-patch+json"
+_APPLY = "application/apply-patch+yaml"
+
+
+class KubeClient:
+    """Use as an async context manager, within one event loop.
+
+    Every call raises a subclass of ApiError for an error answer, Unreachable for none.
+    """
+
+    def __init__(self, config: KubeConfig, *, timeout_seconds: float = 30.0) -> None:
+        self.config = config
+        self._timeout = aiohttp.ClientTimeout(total=timeout_seconds)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        context = self.config.ssl_context()
+        connector = aiohttp.TCPConnector(ssl=context if context else False, limit=64)
+        self._session = aiohttp.ClientSession(connector=connector)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session:
+            await self._session.close()
+
+    async def get(self, path: str, **query: str) -> Object:
+        """Return one object, or a list object."""
+        return await self.request("GET", path, query=query)
+
+    async def create(self, path: str, body: Object, **query: str) -> Object:
+        """Create an object in the collection at `path`."""
+        return await self.request("POST", path, body=body, query=query)
+
+    async def replace(self, path: str, body: Object) -> Object:
+        """Replace an object; fails with Conflict if its resourceVersion is stale."""
+        return await self.request("PUT", path, body=body)
+
+    async def patch(self, path: str, body: MergePatch, **query: str) -> Object:
+        """Apply a JSON merge patch (None deletes a field)."""
+        return await self.request("PATCH", path, body=body, query=query, content_type=_MERGE)
+
+    async def apply(self, path: str, body: Object, manager: str) -> Object:
+        """Apply server-side, forcing our fields: creates the object if it is missing."""
+        query = {"fieldManager": manager, "force": "true"}
+        return await self.request("PATCH", path, body=body, query=query, content_type=_APPLY)
+
+    async def delete(self, path: str, *, propagation: str = "Background", **query: str) -> Object:
+        """Delete an object, or (with labelSelector=…) everything that matches in a collection."""
+        body = {"propagationPolicy": propagation}
+        return await self.request("DELETE", path, body=body, query=query)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+    ) -> Object:
+        """Send one request and return the decoded answer."""
+        async with self._open(method, path, body, query, content_type, self._timeout) as response:
+            text = await response.text()
+            document = _decoded(text)
+            if response.status >= 400:
+                raise error_of(response.status, document, text)
+            return document if document is not None else {"text": text}
+
+    async def watch(
+        self,
+        path: str,
+        resource_version: str,
+        selectors: Mapping[str, str] | None = None,
+        *,
+        timeout_seconds: int = 300,
+    ) -> AsyncIterator[tuple[str, Object]]:
+        """Yield (type, object) from a watch: ADDED, MODIFIED, DELETED, BOOKMARK.
+
+        Ends when the server closes it; raises Gone if the version is too old.
+        """
+        query = {
+            **(selectors or {}),
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(timeout_seconds),
+        }
+        timeout = aiohttp.ClientTimeout(total=timeout_seconds + 30, sock_connect=10)
+        async with self._open("GET", path, None, query, "application/json", timeout) as response:
+            if response.status >= 400:
+                text = await response.text()
+                raise error_of(response.status, _decoded(text), text)
+            async for line in _lines(response):
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    status = event["object"]
+                    raise error_of(int(status.get("code", 500)), status, line)
+                yield event["type"], event["object"]
+
+    def _open(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        query: Mapping[str, str] | None,
+        content_type: str,
+        timeout: aiohttp.ClientTimeout,
+    ) -> "_Answer":
+        if self._session is None:
+            raise RuntimeError("use the client as an async context manager")
+        headers = {"Accept": "application/json", "User-Agent": "streamgraft"}
+        if token := self.config.bearer_token():
+            headers["Authorization"] = f"Bearer {token}"
+        data = None
+        if body is not None:
+            headers["Content-Type"] = content_type
+            data = json.dumps(body)
+        return _Answer(
+            self._session.request(
+                method,
+                self.config.server + path,
+                params=query or None,
+                data=data,
+                headers=headers,
+                timeout=timeout,
+            )
+        )
+
+
+class _Answer:
+    """An answer whose transport errors come out as Unreachable, body included."""
+
+    def __init__(self, pending: Any) -> None:
+        self._pending = pending
+
+    async def __aenter__(self) -> aiohttp.ClientResponse:
+        try:
+            response: aiohttp.ClientResponse = await self._pending.__aenter__()
+            return response
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise Unreachable(f"no answer from the API server: {error!r}") from error
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._pending.__aexit__(kind, error, trace)
+        if isinstance(error, aiohttp.ClientError | OSError | asyncio.TimeoutError):
+            raise Unreachable(f"the answer broke off: {error!r}") from error
+
+
+def _decoded(text: str) -> Object | None:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[str]:
+    # aiohttp's own line reader refuses lines above its buffer's limit; objects can be larger.
+    buffer = b""
+    async for chunk in response.content.iter_any():
+        buffer += chunk
+        *lines, buffer = buffer.split(b"\n")
+        for line in lines:
+            if line.strip():
+                yield line.decode()

@@ -1,0 +1,51 @@
+"""What can go wrong in a call to the API server.
+
+ApiError            an answer that is not success: `code`, `reason`, `message`
+  NotFound          404
+  Conflict          409: stale resource version, or the object exists already
+  Gone              410: the watch is too old, list again
+  Invalid           422: the schema or a rule rejects the object
+Unreachable         no answer: connection refused, reset, or timed out
+"""
+
+from typing import Any
+
+
+class ApiError(Exception):
+    """An answer that is not success."""
+
+    def __init__(self, code: int, reason: str, message: str) -> None:
+        super().__init__(f"{code} {reason}: {message}")
+        self.code = code
+        self.reason = reason
+        self.message = message
+
+
+class NotFound(ApiError):
+    """404."""
+
+
+class Conflict(ApiError):
+    """409: stale resource version, or the object exists already."""
+
+
+class Gone(ApiError):
+    """410: the watch is too old, list again."""
+
+
+class Invalid(ApiError):
+    """422: the schema or a rule rejects the object."""
+
+
+class Unreachable(Exception):
+    """No answer: connection refused, reset, or timed out."""
+
+
+_BY_CODE = {404: NotFound, 409: Conflict, 410: Gone, 422: Invalid}
+
+
+def error_of(code: int, status: dict[str, Any] | None, text: str) -> ApiError:
+    """Return the error of an answer: `status` is its Status object, if it had one."""
+    reason = str((status or {}).get("reason", "")) or "Unknown"
+    message = str((status or {}).get("message", "")) or text[:500]
+    return _BY_CODE.get(code, ApiError)(code, reason, message)

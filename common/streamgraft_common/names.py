@@ -1,0 +1,91 @@
+"""Names: hierarchical, deterministic, computed and never stored.
+
+A PE is `<job>-<pe id>`, its pod `<job>-<pe id>-<launch count>`. PE ids are local to the job and
+port ids local to the PE (cloud native Streams, section 6.3), so nothing global is ever allocated.
+"""
+
+GROUP = "streamgraft.io"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+LABEL_JOB = f"{GROUP}/job"
+LABEL_PE = f"{GROUP}/pe"
+LABEL_REGION = f"{GROUP}/region"
+LABEL_CHANNEL = f"{GROUP}/channel"
+LABEL_STAGE = f"{GROUP}/stage"
+"""Index of the PE within its channel: 0 for the first. A region's selector asks for stage 0, so
+it matches exactly one pod per channel."""
+LABEL_LAUNCH = f"{GROUP}/launch"
+LABEL_GENERATION = f"{GROUP}/generation"
+"""Generation id of the job's graph that last confirmed the object."""
+ANNOTATION_CONTENT = f"{GROUP}/content-id"
+"""Hash of an object's generated content; equal hashes mean that nothing needs a restart."""
+FINALIZER = f"{GROUP}/cleanup"
+
+CONTROL_PORT_BASE = 10000
+"""The control port of a PE port is this plus the port id (processing element design, names)."""
+
+PE_METADATA_KEY = "pe.json"
+"""Key of a PE's ConfigMap that holds its graph metadata."""
+PORT_LABELS_KEY = "port-labels.json"
+"""Key of the job's ConfigMap that maps operator port labels to stream topics and PE ports."""
+BUNDLE_KEY = "bundle.zip"
+"""Default key of a ConfigMap that carries a bundle."""
+
+SERVICE_ACCOUNT_PE = "streamgraft-pe"
+"""The account that PE pods run under."""
+
+MAX_JOB_NAME = 40
+"""Longest job name: leaves room for `-<pe>-<launch>` and `-<region>` within a DNS label (63)."""
+MAX_PART_NAME = 20
+"""Longest region name."""
+
+
+def pe_name(job: str, pe_id: int) -> str:
+    """Return the name of a PE, of its ConfigMap and of its Service."""
+    return f"{job}-{pe_id}"
+
+
+def pod_name(job: str, pe_id: int, launch_count: int) -> str:
+    """Return the name of the pod of one launch of a PE: at most one pod per launch can exist."""
+    return f"{job}-{pe_id}-{launch_count}"
+
+
+def region_name(job: str, region: str) -> str:
+    """Return the name of the ParallelRegion resource of a region of a job."""
+    return f"{job}-{region}"
+
+
+def job_config_map(job: str) -> str:
+    """Return the name of the job's own ConfigMap (operator port labels)."""
+    return f"{job}-job"
+
+
+def bundle_config_map(job: str) -> str:
+    """Return the name of the ConfigMap to which `streamgraft submit` uploads a bundle."""
+    return f"{job}-bundle"
+
+
+def topic(namespace: str, job: str, stream: str, region: str | None = None) -> str:
+    """Return the Kafka topic of a stream between PEs.
+
+    The input of a region is a topic of its own (`….<stream>.<region>`), because it is keyed and
+    partitioned for that region.
+    """
+    parts = [namespace, job, stream] + ([region] if region else [])
+    return ".".join(parts)
+
+
+def topic_prefix(namespace: str, job: str) -> str:
+    """Return what the names of all topics of a job begin with."""
+    return f"{namespace}.{job}."
+
+
+def consumer_group(namespace: str, job: str, consumer: str) -> str:
+    """Return the consumer group under which progress is published; `consumer` is a stage name."""
+    return f"{namespace}.{job}.{consumer}"
+
+
+def control_port(port_id: int = 0) -> int:
+    """Return the TCP port of a PE port; port 0 also serves metrics, health and status."""
+    return CONTROL_PORT_BASE + port_id

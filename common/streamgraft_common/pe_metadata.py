@@ -1,0 +1,78 @@
+"""Graph metadata of one PE: what its ConfigMap holds and the PE runtime reads at start.
+
+It depends on the graph, never on the width of a region: a width change leaves it identical, byte
+for byte, so the pods of all neighbours stay. What does change (shards, epoch) is in the
+ProcessingElement resource, which the PE watches.
+"""
+
+from pydantic import Field
+
+from streamgraft_common.adl import AdlModel
+
+
+class InputPort(AdlModel):
+    """A stream that enters the PE from a Kafka topic.
+
+    `partitions` is None for an outside topic: the PE then reads whatever partitions it has.
+    """
+
+    port: int
+    stream: str
+    topic: str
+    partitions: int | None
+    bootstrap_servers: str
+    external: bool = False
+    """True: read as the application's KafkaEndpoint says, by operator `operator`."""
+    operator: str
+    """The kafka-source operator (external) or the first consumer of the stream in the PE."""
+
+
+class OutputPort(AdlModel):
+    """A stream that leaves the PE for a Kafka topic.
+
+    `key`: columns hashed into the record key (murmur2 partitioner); empty: no key. With
+    `keep_partition` the record goes to the partition whose number is the shard's, so that key
+    groups stay together inside and behind a region.
+    """
+
+    port: int
+    stream: str
+    topic: str
+    partitions: int | None
+    bootstrap_servers: str
+    key: list[str] = []
+    keep_partition: bool = False
+    external: bool = False
+    operator: str
+    """The kafka-sink operator (external) or the operator that makes the stream."""
+
+
+class PeMetadata(AdlModel):
+    """Everything a PE needs to know about its place in the graph."""
+
+    namespace: str
+    job: str
+    pe_id: int
+    stage_name: str
+    """Names the checkpoints and the consumer group: `<region>` or `<region>.<stage>` inside a
+    region, `pe-<id>` outside. The same for all channels of a region."""
+    region: str | None = None
+    channel: int | None = None
+    shard_count: int = Field(default=1, ge=1)
+    """Shards of the stage: the region's max width, or 1 outside of regions. Shard i reads
+    partition i of each input inside a region, all partitions outside."""
+    operators: list[str]
+    """Operators fused into this PE, upstream first."""
+    inputs: list[InputPort]
+    outputs: list[OutputPort]
+    checkpoint_path: str
+    """Below the checkpoint root: `<namespace>/<job>-<job uid>/<stage name>`.
+
+    A shard adds `/<number>`."""
+    parameters: dict[str, str] = {}
+    trigger_seconds: float
+    slots: int = Field(default=1, ge=1)
+    """Spark task slots (`local[slots]`)."""
+    spark_conf: dict[str, str] = {}
+    bundle_digest: str
+    """sha256 of the bundle: a new bundle changes the metadata of every PE."""

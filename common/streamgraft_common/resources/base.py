@@ -1,0 +1,105 @@
+"""The base of all resource models, and the parts that kinds share."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from streamgraft_common import names
+
+
+class Model(BaseModel):
+    """A part of a resource: frozen, camelCase on the wire, unknown fields kept out."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        extra="ignore",
+        frozen=True,
+        use_attribute_docstrings=True,
+    )
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return the JSON form, without fields that are None."""
+        return self.model_dump(by_alias=True, exclude_none=True, mode="json")
+
+
+class Condition(Model):
+    """A condition in Kubernetes' own form."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: str
+    message: str = ""
+    last_transition_time: str | None = None
+    observed_generation: int | None = None
+
+
+class PrinterColumn(Model):
+    """A column of `kubectl get`."""
+
+    name: str
+    type: Literal["string", "integer", "number", "boolean", "date"]
+    json_path: str
+    description: str = ""
+    priority: int = 0
+
+
+class CelRule(Model):
+    """A cross-field rule of a spec, in CEL."""
+
+    rule: str
+    message: str
+    message_expression: str | None = None
+
+
+class Scale(Model):
+    """The paths of a scale subresource."""
+
+    spec_replicas_path: str
+    status_replicas_path: str
+    label_selector_path: str
+
+
+class Kind(Model):
+    """A kind: its names, models, columns and rules. `crds` renders it, tests hold the drift."""
+
+    kind: str
+    plural: str
+    short_names: list[str] = []
+    spec: type[BaseModel]
+    status: type[BaseModel]
+    columns: list[PrinterColumn] = []
+    rules: list[CelRule] = []
+    scale: Scale | None = None
+    categories: list[str] = ["streamgraft"]
+
+    api_version: ClassVar[str] = names.API_VERSION
+
+    def path(self, namespace: str | None = None, name: str | None = None) -> str:
+        """Return the URL path of the collection, or of one object."""
+        place = f"/namespaces/{namespace}" if namespace else ""
+        tail = f"/{name}" if name else ""
+        return f"/apis/{names.API_VERSION}{place}/{self.plural}{tail}"
+
+    def manifest(
+        self, name: str, namespace: str, spec: BaseModel | dict[str, Any], **metadata: Any
+    ) -> dict[str, Any]:
+        """Return a new object of this kind as a plain dict."""
+        wire = spec.to_wire() if isinstance(spec, Model) else spec
+        return {
+            "apiVersion": names.API_VERSION,
+            "kind": self.kind,
+            "metadata": {"name": name, "namespace": namespace, **metadata},
+            "spec": wire,
+        }
+
+
+Quantity = Annotated[str, Field(pattern=r"^[0-9.]+([eE][0-9]+|m|[kKMGTPE]i?)?$")]
+
+
+class Resources(Model):
+    """Compute resources, as in a container."""
+
+    requests: dict[str, Quantity] = {}
+    limits: dict[str, Quantity] = {}

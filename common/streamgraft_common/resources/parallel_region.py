@@ -1,0 +1,90 @@
+"""ParallelRegion: the width of one parallel region, with a scale subresource."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from streamgraft_common.adl import Autoscaling
+from streamgraft_common.resources.base import CelRule, Condition, Kind, Model, PrinterColumn, Scale
+
+
+class ParallelRegionSpec(Model):
+    """The wanted width."""
+
+    job: str
+    region: str
+    width: Annotated[int, Field(ge=1, description="Channels wanted; 1 to maxWidth.")]
+    max_width: Annotated[int, Field(ge=1, le=1024, description="Key groups of the region.")]
+    key: list[str]
+    autoscaling: Autoscaling | None = None
+
+
+class WidthChange(Model):
+    """One width change, finished or under way. Times RFC 3339, durations seconds."""
+
+    from_width: int
+    to_width: int
+    epoch: int
+    requested_at: str
+    serving_at: str | None = None
+    """When every moved shard had committed a batch under its new owner."""
+    finished_at: str | None = None
+    """When the channels that are no longer needed were gone."""
+    moved_shards: list[int] = []
+    pause_seconds_max: float | None = None
+    """Longest pause of a moved shard: last batch of the old owner → first batch of the new one."""
+    unclean_releases: int = 0
+
+
+class ParallelRegionStatus(Model):
+    """The width that serves."""
+
+    width: int = 0
+    """Channels that own shards."""
+    selector: str = ""
+    epoch: int = 0
+    assignment: dict[str, int] = {}
+    """Shard → channel, as decided for `epoch`."""
+    observed_generation: int = 0
+    changes: list[WidthChange] = []
+    """The last changes, newest last."""
+    conditions: list[Condition] = []
+    """Ready; Resizing (True while shards are on their way)."""
+
+
+PARALLEL_REGION = Kind(
+    kind="ParallelRegion",
+    plural="parallelregions",
+    short_names=["pr", "region"],
+    spec=ParallelRegionSpec,
+    status=ParallelRegionStatus,
+    scale=Scale(
+        spec_replicas_path=".spec.width",
+        status_replicas_path=".status.width",
+        label_selector_path=".status.selector",
+    ),
+    rules=[
+        CelRule(
+            rule="self.width <= self.maxWidth",
+            message="width must not exceed maxWidth",
+            message_expression="'width ' + string(self.width) + ' exceeds maxWidth '"
+            " + string(self.maxWidth) + ': choose a width from 1 to ' + string(self.maxWidth)",
+        ),
+        CelRule(
+            rule="self.maxWidth == oldSelf.maxWidth && self.key == oldSelf.key"
+            " && self.job == oldSelf.job && self.region == oldSelf.region",
+            message="job, region, key and maxWidth can't change: state is partitioned by them",
+        ),
+    ],
+    columns=[
+        PrinterColumn(name="Width", type="integer", json_path=".spec.width"),
+        PrinterColumn(name="Serving", type="integer", json_path=".status.width"),
+        PrinterColumn(name="Max", type="integer", json_path=".spec.maxWidth"),
+        PrinterColumn(
+            name="Resizing",
+            type="string",
+            json_path=".status.conditions[?(@.type=='Resizing')].status",
+        ),
+        PrinterColumn(name="Age", type="date", json_path=".metadata.creationTimestamp"),
+    ],
+)
