@@ -1,0 +1,1 @@
+"""Signals and policies: a pure library that knows neither Kubernetes nor Prometheus."""

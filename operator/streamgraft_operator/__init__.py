@@ -1,0 +1,1 @@
+"""The control plane: controllers, conductors and coordinators over pure graph code."""

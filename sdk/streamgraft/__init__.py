@@ -1,0 +1,1 @@
+"""Streamgraft: streaming applications on Kubernetes that scale themselves without pausing."""
