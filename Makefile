@@ -1,0 +1,61 @@
+# Needs Python 3.11+ and make; everything else is installed or built (see docs/installation.md).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet
+SOURCES := autoscaler bench common dashboards deploy examples metrics_adapter operator pe_runtime sdk tests
+
+export PYTHONDONTWRITEBYTECODE ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint types imports unit integration generate bench-width-change clean
+
+help: ## Show this help
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Streamgraft needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing Streamgraft and its dependencies into $(VENV) (about a minute)"
+	@$(PIP) 'pip>=25.1'
+	@$(PIP) -c constraints.txt -e . --group demo
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	@$(PIP) -c constraints.txt --group dev
+	@touch $@
+
+demo: $(VENV)/.run ## All set-up plus the main job: DAYS=N shortens it
+	@$(BIN)/python -m examples.flights.demo $(if $(DAYS),--days $(DAYS))
+
+test: check integration ## All set-up plus all tests
+
+check: lint types imports unit ## Lint, types, unit tests, simulation: no cluster, under 3 minutes
+
+lint: $(VENV)/.dev ## ruff: rules and format
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev ## mypy, strict
+	@$(BIN)/mypy
+
+imports: $(VENV)/.dev ## Who may import whom
+	@$(BIN)/lint-imports
+
+unit: $(VENV)/.dev ## Unit tests and simulation
+	@$(BIN)/python -m pytest -q -m 'not integration and not e2e'
+
+integration: $(VENV)/.dev ## Integration and end-to-end tests on real parts
+	@$(BIN)/python -m pytest -q -m 'integration or e2e'
+
+generate: $(VENV)/.run ## Write generated files again (custom resource definitions, dashboards)
+	@$(BIN)/python -m streamgraft_common.resources.crds deploy/crds
+
+bench-%: $(VENV)/.run ## bench-NAME: one benchmark; writes bench/results/NAME.json
+	@$(BIN)/python -m bench.$(subst -,_,$*)
+
+clean: ## Remove the virtual environment (the build cache in ~/.cache/streamgraft stays)
+	rm -rf $(VENV)
