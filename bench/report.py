@@ -1,0 +1,32 @@
+"""How a benchmark tells its figures: on the terminal and in `bench/results/NAME.json`."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def write(name: str, settings: Mapping[str, object], figures: Mapping[str, float]) -> Path:
+    """Print the figures, write them to `bench/results/<name>.json` and return its path."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    document = {"settings": dict(settings), "figures": dict(figures)}
+    path.write_text(json.dumps(document, indent=2) + "\n")
+    table = Table(title=name, title_justify="left")
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    for figure, value in figures.items():
+        table.add_row(figure, f"{value:g}")
+    Console().print(table)
+    return path
+
+
+def percentile(values: list[float], share: float) -> float:
+    """Return the value below which `share` (0 to 1) of `values` lie: the nearest rank."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
