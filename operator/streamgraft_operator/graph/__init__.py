@@ -1,0 +1,35 @@
+"""From an application description to PEs: the pure part of job submission.
+
+Steps 1 to 5 of job submission (cloud native Streams, section 6.1), one module each: `logical`
+(logical model), `transforms` (dead operators, parallel expansion), `topology` (ids and names),
+`fusion`, `ports`, `metadata`. `diff` is the diff of section 6.3 and `assignment` maps the shards
+of a region to its channels.
+"""
+
+from streamgraft_operator.graph.assignment import assign
+from streamgraft_operator.graph.diff import diff
+from streamgraft_operator.graph.model import (
+    Diff,
+    GraphError,
+    JobContext,
+    PlannedPe,
+    PlannedRegion,
+    PlannedTopic,
+    PortLabel,
+    Topology,
+)
+from streamgraft_operator.graph.pipeline import plan
+
+__all__ = [
+    "Diff",
+    "GraphError",
+    "JobContext",
+    "PlannedPe",
+    "PlannedRegion",
+    "PlannedTopic",
+    "PortLabel",
+    "Topology",
+    "assign",
+    "diff",
+    "plan",
+]

@@ -1,0 +1,109 @@
+"""What the graph pipeline takes and gives: plain values, no behaviour of Kubernetes in them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from streamgraft_common.adl import Region
+from streamgraft_common.pe_metadata import PeMetadata
+
+FusionType = Literal["automatic", "legacy"]
+
+
+class GraphError(Exception):
+    """The application can't be planned; the message tells the user what to change."""
+
+
+@dataclass(frozen=True)
+class JobContext:
+    """What the job adds to the application description."""
+
+    namespace: str
+    job: str
+    job_uid: str
+    bundle_digest: str
+    bootstrap_servers: str
+    fusion: FusionType
+    trigger_seconds: float | None
+    slots: int
+    spark_conf: Mapping[str, str]
+    parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class PlannedPe:
+    """One PE that should exist. Equal content ids mean that nothing needs a restart."""
+
+    name: str
+    pe_id: int
+    stage_name: str
+    region: str | None
+    channel: int | None
+    stage: int
+    metadata: PeMetadata
+    content_id: str
+    """sha256 (hex) of the metadata's canonical JSON."""
+
+
+@dataclass(frozen=True)
+class PlannedRegion:
+    """One ParallelRegion resource that should exist."""
+
+    name: str
+    """Name of the resource; the region's own is `region.name`."""
+    region: Region
+    stages: int
+    width: int
+    """Width for which the topology was planned (initially the region's start width)."""
+    first_pe_id: int
+    """Id of channel 0, stage 0; the PE of (channel, stage) is this + channel x stages + stage."""
+
+
+@dataclass(frozen=True)
+class PlannedTopic:
+    """One Kafka topic that the job needs.
+
+    external: belongs to the user. A missing external sink topic is created and never deleted; an
+    external source topic must exist.
+    """
+
+    name: str
+    partitions: int
+    bootstrap_servers: str
+    external: bool
+    source: bool
+
+
+@dataclass(frozen=True)
+class PortLabel:
+    """Where an operator's input port is: PE, PE port, and the topic that feeds it."""
+
+    pe: int
+    port: int
+    topic: str
+
+    def to_wire(self) -> dict[str, int | str]:
+        """Return the JSON form."""
+        return {"pe": self.pe, "port": self.port, "topic": self.topic}
+
+
+@dataclass(frozen=True)
+class Topology:
+    """The whole plan of a job."""
+
+    pes: tuple[PlannedPe, ...]
+    regions: tuple[PlannedRegion, ...]
+    topics: tuple[PlannedTopic, ...]
+    port_labels: Mapping[str, PortLabel]
+    """First level of name resolution: `<operator>.<input port>`, in a region
+    `<operator>[<channel>].<input port>`, for every input that crosses PEs."""
+
+
+@dataclass(frozen=True)
+class Diff:
+    """PE ids by what a new topology does to them, ascending."""
+
+    added: tuple[int, ...]
+    removed: tuple[int, ...]
+    changed: tuple[int, ...]
+    identical: tuple[int, ...]
