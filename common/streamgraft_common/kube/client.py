@@ -16,6 +16,9 @@ MergePatch = Mapping[str, Any]
 
 _MERGE = "application/merge-patch+json"
 _APPLY = "application/apply-patch+yaml"
+_JSON = "application/json"
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 class KubeClient:
@@ -52,6 +55,13 @@ class KubeClient:
         """Return one object, or a list object."""
         return await self.request("GET", path, query=query)
 
+    async def list(
+        self, path: str, selectors: Mapping[str, str], *, metadata_only: bool = False
+    ) -> Object:
+        """Return a list object; with `metadata_only` its items have nothing but metadata."""
+        accept = _METADATA_LIST if metadata_only else _JSON
+        return await self.request("GET", path, query=selectors, accept=accept)
+
     async def create(self, path: str, body: Object, **query: str) -> Object:
         """Create an object in the collection at `path`."""
         return await self.request("POST", path, body=body, query=query)
@@ -81,10 +91,12 @@ class KubeClient:
         *,
         body: Mapping[str, Any] | None = None,
         query: Mapping[str, str] | None = None,
-        content_type: str = "application/json",
+        content_type: str = _JSON,
+        accept: str = _JSON,
     ) -> Object:
         """Send one request and return the decoded answer."""
-        async with self._open(method, path, body, query, content_type, self._timeout) as response:
+        headers = {"Content-Type": content_type, "Accept": accept}
+        async with self._open(method, path, body, query, headers, self._timeout) as response:
             text = await response.text()
             document = _decoded(text)
             if response.status >= 400:
@@ -97,6 +109,7 @@ class KubeClient:
         resource_version: str,
         selectors: Mapping[str, str] | None = None,
         *,
+        metadata_only: bool = False,
         timeout_seconds: int = 300,
     ) -> AsyncIterator[tuple[str, Object]]:
         """Yield (type, object) from a watch: ADDED, MODIFIED, DELETED, BOOKMARK.
@@ -111,7 +124,8 @@ class KubeClient:
             "timeoutSeconds": str(timeout_seconds),
         }
         timeout = aiohttp.ClientTimeout(total=timeout_seconds + 30, sock_connect=10)
-        async with self._open("GET", path, None, query, "application/json", timeout) as response:
+        headers = {"Accept": _METADATA if metadata_only else _JSON}
+        async with self._open("GET", path, None, query, headers, timeout) as response:
             if response.status >= 400:
                 text = await response.text()
                 raise error_of(response.status, _decoded(text), text)
@@ -128,25 +142,21 @@ class KubeClient:
         path: str,
         body: Mapping[str, Any] | None,
         query: Mapping[str, str] | None,
-        content_type: str,
+        headers: Mapping[str, str],
         timeout: aiohttp.ClientTimeout,
     ) -> "_Answer":
         if self._session is None:
             raise RuntimeError("use the client as an async context manager")
-        headers = {"Accept": "application/json", "User-Agent": "streamgraft"}
+        sent = {"User-Agent": "streamgraft", **headers}
         if token := self.config.bearer_token():
-            headers["Authorization"] = f"Bearer {token}"
-        data = None
-        if body is not None:
-            headers["Content-Type"] = content_type
-            data = json.dumps(body)
+            sent["Authorization"] = f"Bearer {token}"
         return _Answer(
             self._session.request(
                 method,
                 self.config.server + path,
                 params=query or None,
-                data=data,
-                headers=headers,
+                data=json.dumps(body) if body is not None else None,
+                headers=sent,
                 timeout=timeout,
             )
         )

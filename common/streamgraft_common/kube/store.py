@@ -26,17 +26,27 @@ def key_of(item: Object) -> Key:
     return metadata.get("namespace", ""), metadata["name"]
 
 
+def version_of(item: Object) -> int:
+    """Return the resource version; within one collection newer objects have greater ones."""
+    return int(item["metadata"].get("resourceVersion", 0))
+
+
 class Store:
     """Objects of one collection (`path`, optionally by label or field selector).
 
     `run()` lists, watches and reconnects for ever; `synced` is set after the first full list.
+    With `metadata_only` the server sends no more than `metadata`, so large objects cost nothing.
     """
 
-    def __init__(self, client: KubeClient, path: str, **selectors: str) -> None:
+    def __init__(
+        self, client: KubeClient, path: str, *, metadata_only: bool = False, **selectors: str
+    ) -> None:
         self._client = client
         self._path = path
         self._selectors = selectors
+        self._metadata_only = metadata_only
         self._items: dict[Key, Object] = {}
+        self._gone: dict[Key, int] = {}
         self._listeners: list[Listener] = []
         self.synced = asyncio.Event()
 
@@ -51,6 +61,16 @@ class Store:
     def listen(self, listener: Listener) -> None:
         """Call `listener` on every change from now on."""
         self._listeners.append(listener)
+
+    def observe(self, item: Object) -> None:
+        """Take in the answer to a write of our own, so that we read what we wrote.
+
+        The watch delivers the same object a little later; whichever is newer stays.
+        """
+        key, version = key_of(item), version_of(item)
+        known = self._items.get(key)
+        if version > max(version_of(known) if known else 0, self._gone.get(key, 0)):
+            self._set(key, item)
 
     async def run(self) -> None:
         """Keep the cache until cancelled."""
@@ -69,24 +89,38 @@ class Store:
                 backoff = min(backoff * 2, 10.0)
 
     async def _list(self) -> str:
-        listing = await self._client.get(self._path, **self._selectors)
-        fresh = {key_of(item): item for item in listing["items"]}
-        for key in [key for key in self._items if key not in fresh]:
-            self._set(key, None)
-        for key, item in fresh.items():
-            if self._items.get(key) != item:
-                self._set(key, item)
-        self.synced.set()
+        listing = await self._client.list(
+            self._path, self._selectors, metadata_only=self._metadata_only
+        )
         version: str = listing["metadata"]["resourceVersion"]
+        fresh = {key_of(item): item for item in listing["items"]}
+        self._gone.clear()
+        for key, item in list(self._items.items()):
+            if key not in fresh and version_of(item) <= int(version):
+                self._remove(key, int(version))
+        for item in fresh.values():
+            self.observe(item)
+        self.synced.set()
         return version
 
     async def _watch(self, version: str) -> str:
-        async for kind, item in self._client.watch(self._path, version, self._selectors):
+        self._gone.clear()  # only matters for answers that are still under way
+        events = self._client.watch(
+            self._path, version, self._selectors, metadata_only=self._metadata_only
+        )
+        async for kind, item in events:
             version = item["metadata"]["resourceVersion"]
-            if kind == "BOOKMARK":
-                continue
-            self._set(key_of(item), None if kind == "DELETED" else item)
+            if kind == "DELETED":
+                self._remove(key_of(item), version_of(item))
+            elif kind != "BOOKMARK":
+                self.observe(item)
         return version
+
+    def _remove(self, key: Key, version: int) -> None:
+        self._gone[key] = version
+        known = self._items.get(key)
+        if known is not None and version_of(known) <= version:
+            self._set(key, None)
 
     def _set(self, key: Key, new: Object | None) -> None:
         old = self._items.get(key)
