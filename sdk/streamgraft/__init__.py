@@ -1,1 +1,56 @@
 """Streamgraft: streaming applications on Kubernetes that scale themselves without pausing."""
+
+from streamgraft._application import Application
+from streamgraft._builder import build
+from streamgraft._errors import (
+    ApplicationError,
+    BuildError,
+    BundleTooLarge,
+    CyclicGraph,
+    DuplicateName,
+    InvalidApplication,
+    InvalidArgument,
+    InvalidName,
+    InvalidSignature,
+    MisplacedSource,
+    MissingSource,
+    ModuleFailed,
+    NestedRegion,
+    NotSerializable,
+    PlanningFailed,
+    SchemaMismatch,
+    StreamgraftError,
+    UnknownParameter,
+    UnknownStream,
+)
+from streamgraft._location import Location
+from streamgraft._streams import Parameter, Stream
+from streamgraft_common.adl import Autoscaling
+
+__all__ = [
+    "Application",
+    "ApplicationError",
+    "Autoscaling",
+    "BuildError",
+    "BundleTooLarge",
+    "CyclicGraph",
+    "DuplicateName",
+    "InvalidApplication",
+    "InvalidArgument",
+    "InvalidName",
+    "InvalidSignature",
+    "Location",
+    "MisplacedSource",
+    "MissingSource",
+    "ModuleFailed",
+    "NestedRegion",
+    "NotSerializable",
+    "Parameter",
+    "PlanningFailed",
+    "SchemaMismatch",
+    "Stream",
+    "StreamgraftError",
+    "UnknownParameter",
+    "UnknownStream",
+    "build",
+]

@@ -1,0 +1,57 @@
+"""From a planned graph to the application description (ADL)."""
+
+from pathlib import Path
+
+from streamgraft._application import Application
+from streamgraft._graph import OperatorNode, RegionNode
+from streamgraft._planning import Plan
+from streamgraft_common import VERSION, adl
+
+
+def describe(application: Application, plan: Plan, module: Path, variable: str) -> adl.Adl:
+    """Return the description of an application, held in `variable` of the module's file."""
+    graph, folder = application.graph, module.parent
+    return adl.Adl(
+        name=application.name,
+        built_by=VERSION,
+        module=module.stem,
+        application=variable,
+        operators=[_operator(item, plan, folder) for item in graph.upstream_first()],
+        streams=[
+            adl.Stream(name=stream, producer=operator.name, schema=plan.schemas[stream].jsonValue())
+            for operator in graph.upstream_first()
+            for stream in operator.outputs
+        ],
+        regions=[_region(item, folder) for item in graph.regions],
+        parameters={item.name: item.default for item in application.parameters.values()},
+        pe=adl.PeDefaults(
+            trigger_seconds=application.trigger_seconds, spark_conf=application.spark_conf
+        ),
+    )
+
+
+def _operator(node: OperatorNode, plan: Plan, folder: Path) -> adl.Operator:
+    return adl.Operator(
+        name=node.name,
+        kind=node.kind,
+        inputs=list(node.inputs),
+        outputs=list(node.outputs),
+        region=node.region,
+        kafka=node.kafka,
+        split=list(node.split),
+        function=node.name if node.function else None,
+        stateful=node.name in plan.stateful,
+        output_mode=node.output_mode,
+        location=node.location.relative_to(folder),
+    )
+
+
+def _region(node: RegionNode, folder: Path) -> adl.Region:
+    return adl.Region(
+        name=node.name,
+        key=list(node.key),
+        width=node.width,
+        max_width=node.max_width,
+        autoscaling=node.autoscaling,
+        location=node.location.relative_to(folder),
+    )

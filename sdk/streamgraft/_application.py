@@ -1,0 +1,251 @@
+"""The application language: what an application's module calls to write its graph down.
+
+Nothing is checked here beyond single values; `_checks` and `_planning` look at the whole graph when
+the bundle is built, so that all errors come out together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pydantic import ValidationError
+
+from streamgraft._errors import InvalidArgument, UnknownParameter
+from streamgraft._graph import Graph, OperatorNode, OutputMode, RegionNode
+from streamgraft._location import Location, caller
+from streamgraft._streams import Parameter, Stream
+from streamgraft_common.adl import Autoscaling, KafkaEndpoint, SplitOutput
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    SinkFunction = TypeVar("SinkFunction", bound=Callable[[DataFrame, int], None])
+
+StreamLike = Stream | str
+
+
+class Application:
+    """A streaming application: operators, the streams between them, and parallel regions.
+
+    `trigger_seconds` is the micro-batch interval of its PEs and `spark_conf` their Spark settings;
+    a Job's own settings win over both.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        trigger_seconds: float | None = None,
+        spark_conf: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.trigger_seconds = trigger_seconds
+        self.spark_conf = dict(spark_conf or {})
+        self.graph = Graph(name, caller())
+        self.parameters: dict[str, Parameter] = {}
+        self._region: str | None = None
+        if trigger_seconds is not None and trigger_seconds <= 0:
+            self._reject(f"trigger_seconds is {trigger_seconds}", "use a number above 0")
+
+    @property
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """The Python functions of sources, operators and sinks, by operator name."""
+        return {item.name: item.function for item in self.graph.operators if item.function}
+
+    def bind(self, parameters: Mapping[str, str]) -> None:
+        """Give the parameters their submission-time values; called before any function is.
+
+        Raises UnknownParameter.
+        """
+        if unknown := sorted(set(parameters) - set(self.parameters)):
+            raise UnknownParameter(
+                self.graph.location,
+                f"application {self.name!r} has no parameter {', '.join(unknown)}",
+                f"it has {', '.join(sorted(self.parameters)) or 'none'}",
+            )
+        for name, value in parameters.items():
+            self.parameters[name].value = value
+
+    def parameter(self, name: str, *, default: str) -> Parameter:
+        """Declare a submission-time value; read it as `.value` inside functions."""
+        if name in self.parameters:
+            self._reject(f"parameter {name!r} is declared twice", "give it another name")
+        return self.parameters.setdefault(name, Parameter(name, default))
+
+    def kafka_source(
+        self,
+        name: str,
+        *,
+        topic: str,
+        schema: str | StructType | None = None,
+        format: Literal["json", "raw"] = "json",
+        starting_offsets: Literal["earliest", "latest"] = "earliest",
+        bootstrap_servers: str | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> Stream:
+        """Read a topic. json: values are objects of `schema` (DDL); raw: the Kafka columns."""
+        kafka = self._endpoint(
+            topic=topic,
+            format=format,
+            starting_offsets=starting_offsets,
+            bootstrap_servers=bootstrap_servers,
+            options=dict(options or {}),
+        )
+        if (format == "json") != (schema is not None):
+            self._reject(
+                f"source {name!r} has format {format} and {'a' if schema else 'no'} schema",
+                "json needs a schema, raw has the Kafka columns",
+            )
+        return self._add(name, "kafka-source", outputs=(name,), kafka=kafka, schema=schema)
+
+    def source(
+        self, *, schema: str | StructType
+    ) -> Callable[[Callable[[SparkSession], DataFrame]], Stream]:
+        """Declare a function that makes a streaming DataFrame of `schema` from the session."""
+        location = caller()
+
+        def declare(function: Callable[[SparkSession], DataFrame]) -> Stream:
+            name = _operator_name(function)
+            return self._add(
+                name, "source", location, outputs=(name,), function=function, schema=schema
+            )
+
+        return declare
+
+    def operator(
+        self, *, inputs: StreamLike | Sequence[StreamLike], output_mode: OutputMode = "append"
+    ) -> Callable[[Callable[..., DataFrame]], Stream]:
+        """Declare a function from the inputs' DataFrames, in their order, to one DataFrame.
+
+        `output_mode` is Spark's: update for aggregates without a watermark.
+        """
+        location, names = caller(), _stream_names(inputs)
+
+        def declare(function: Callable[..., DataFrame]) -> Stream:
+            name = _operator_name(function)
+            return self._add(
+                name,
+                "function",
+                location,
+                inputs=names,
+                outputs=(name,),
+                function=function,
+                output_mode=output_mode,
+            )
+
+        return declare
+
+    def split(
+        self, name: str, *, input: StreamLike, outputs: Mapping[str, str]
+    ) -> tuple[Stream, ...]:
+        """Make one stream per SQL condition, of the rows for which it is true.
+
+        A row goes to every output whose condition it meets. Returns the streams in order.
+        """
+        self._add(
+            name,
+            "split",
+            inputs=_stream_names(input),
+            outputs=tuple(outputs),
+            split=tuple(
+                SplitOutput.model_construct(stream=stream, condition=condition)
+                for stream, condition in outputs.items()
+            ),
+        )
+        return tuple(Stream(stream) for stream in outputs)
+
+    def sink(self, *, inputs: StreamLike) -> Callable[[SinkFunction], SinkFunction]:
+        """Declare a function that takes each micro-batch's rows and its id (foreachBatch).
+
+        After a failure it may get the last batch again, with the same id.
+        """
+        location, names = caller(), _stream_names(inputs)
+
+        def declare(function: SinkFunction) -> SinkFunction:
+            self._add(_operator_name(function), "sink", location, inputs=names, function=function)
+            return function
+
+        return declare
+
+    def kafka_sink(
+        self,
+        name: str,
+        *,
+        input: StreamLike,
+        topic: str,
+        key: Sequence[str] = (),
+        partitions: int = 1,
+        format: Literal["json", "raw"] = "json",
+        bootstrap_servers: str | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write a topic. A missing one is created with `partitions`; `key` makes the record key.
+
+        raw: the stream has a `value` column, and `key` and `headers` if wanted.
+        """
+        kafka = self._endpoint(
+            topic=topic,
+            key=list(key),
+            partitions=partitions,
+            format=format,
+            bootstrap_servers=bootstrap_servers,
+            options=dict(options or {}),
+        )
+        self._add(name, "kafka-sink", inputs=_stream_names(input), kafka=kafka)
+
+    def parallel(
+        self,
+        name: str,
+        *,
+        key: str | Sequence[str],
+        max_width: int,
+        width: int = 1,
+        autoscaling: Autoscaling | None = None,
+    ) -> AbstractContextManager[None]:
+        """Open a region: operators written inside run in `width` channels, rows spread by `key`.
+
+        `max_width` is the number of key groups, so also the largest width, for the job's life.
+        """
+        columns = (key,) if isinstance(key, str) else tuple(key)
+        region = RegionNode(name, columns, width, max_width, autoscaling, caller(), self._region)
+        return self._opened(region)
+
+    @contextmanager
+    def _opened(self, region: RegionNode) -> Iterator[None]:
+        self.graph.regions.append(region)
+        outer, self._region = self._region, region.name
+        try:
+            yield
+        finally:
+            self._region = outer
+
+    def _add(self, name: str, kind: Any, location: Location | None = None, **fields: Any) -> Stream:
+        node = OperatorNode(name, kind, location or caller(), region=self._region, **fields)
+        self.graph.operators.append(node)
+        return Stream(name, node.function)
+
+    def _endpoint(self, **fields: Any) -> KafkaEndpoint | None:
+        try:
+            return KafkaEndpoint(**fields)
+        except ValidationError as error:
+            for detail in error.errors():
+                name = ".".join(map(str, detail["loc"]))
+                self._reject(f"{name} is {detail['input']!r}", detail["msg"])
+            return None
+
+    def _reject(self, problem: str, remedy: str) -> None:
+        self.graph.errors.append(InvalidArgument(caller(), problem, remedy))
+
+
+def _operator_name(function: Callable[..., Any]) -> str:
+    return function.__name__.replace("_", "-")
+
+
+def _stream_names(inputs: StreamLike | Sequence[StreamLike]) -> tuple[str, ...]:
+    several = [inputs] if isinstance(inputs, Stream | str) else inputs
+    return tuple(item.name if isinstance(item, Stream) else item for item in several)

@@ -1,0 +1,93 @@
+"""Make a bundle from an application's module: the same input gives the same bytes."""
+
+import io
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamgraft._compiled import Compiled
+from streamgraft._errors import BuildError, BundleTooLarge, raise_all
+from streamgraft._sources import collect
+from streamgraft_common.adl import Adl
+from streamgraft_common.bundle import ADL_FILE
+
+MAX_CONFIG_MAP_BYTES = 900_000
+"""Largest bundle that `submit` uploads: base64 and metadata must stay below etcd's 1.5 MiB, and a
+ConfigMap's data below 1 MiB."""
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The time of every member: zip's own zero."""
+
+
+@dataclass(frozen=True)
+class BuiltBundle:
+    """A bundle: its bytes, its description, the files in it and what is probably not meant."""
+
+    data: bytes
+    adl: Adl
+    files: list[str]
+    notices: list[str]
+
+
+def build(path: Path | str, *, include: Iterable[Path | str] = ()) -> bytes:
+    """Return the bundle of the application in a Python file, with further files or folders.
+
+    The module is imported and planned in a process of its own; no query runs. Raises
+    ApplicationError if the application is wrong, BuildError if it can't be bundled.
+    """
+    return build_bundle(Path(path), [Path(item) for item in include]).data
+
+
+def build_bundle(path: Path, include: Iterable[Path] = ()) -> BuiltBundle:
+    """Return the bundle with what the build found out. Raises as `build` does."""
+    module = path.absolute()
+    if not module.is_file() or module.suffix != ".py" or not module.stem.isidentifier():
+        raise BuildError(f"{path}: name the Python file that holds the application")
+    compiled = _compiled(module)
+    raise_all([finding.error() for finding in compiled.errors])
+    assert compiled.adl is not None
+    sources = collect(module, compiled.modules, include)
+    members = {name: file.read_bytes() for name, file in sources.items()}
+    description = compiled.adl.model_dump_json(by_alias=True, exclude_none=True, indent=1)
+    data = _zip({ADL_FILE: description.encode(), **members})
+    return BuiltBundle(data, compiled.adl, list(members), compiled.notices)
+
+
+def check_size(data: bytes) -> None:
+    """Raise BundleTooLarge if a ConfigMap can't carry the bundle."""
+    if len(data) > MAX_CONFIG_MAP_BYTES:
+        raise BundleTooLarge(
+            f"the bundle has {len(data):,} bytes, a ConfigMap carries {MAX_CONFIG_MAP_BYTES:,}:"
+            " leave data out of it, or put it on a volume that operator and PEs share and name it"
+            " in the Job's spec.bundle.file"
+        )
+
+
+def _compiled(module: Path) -> Compiled:
+    with tempfile.TemporaryDirectory(prefix="streamgraft-build-") as folder:
+        target = Path(folder, "compiled.json")
+        command = [sys.executable, "-P", "-m", "streamgraft._compile", str(module), str(target)]
+        process = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        if not target.exists():
+            raise BuildError(
+                f"{module.name}: the build ended with exit code {process.returncode}:"
+                f" {process.stderr.strip()[-2000:]}"
+            )
+        return Compiled.model_validate_json(target.read_bytes())
+
+
+def _zip(members: Mapping[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, content in members.items():
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o100644 << 16
+            archive.writestr(entry, content)
+    return buffer.getvalue()

@@ -1,0 +1,209 @@
+"""Checks of the graph that need no Spark: names, wiring, regions, functions."""
+
+import difflib
+import re
+from collections.abc import Iterator
+from graphlib import CycleError
+
+from streamgraft._errors import (
+    ApplicationError,
+    CyclicGraph,
+    DuplicateName,
+    InvalidArgument,
+    InvalidName,
+    MisplacedSource,
+    MissingSource,
+    NestedRegion,
+    UnknownStream,
+)
+from streamgraft._graph import SINKS, SOURCES, Graph, Notice, OperatorNode, RegionNode
+from streamgraft._location import Location
+from streamgraft._serializable import serialization_errors
+from streamgraft._signatures import signature_errors
+from streamgraft_common.names import MAX_JOB_NAME, MAX_PART_NAME
+
+_NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
+_MAX_KEY_GROUPS = 1024
+
+
+def check(graph: Graph) -> list[ApplicationError]:
+    """Return everything that is wrong with the graph, in the order of the lines."""
+    duplicates = list(_duplicates(graph))
+    errors = [
+        *graph.errors,
+        *_name_errors(graph),
+        *duplicates,
+        *_unknown_streams(graph),
+        *(_cycles(graph) if not duplicates else ()),  # with two of a name, a loop may be none
+        *(error for region in graph.regions for error in _region_errors(region, graph)),
+        *_source_errors(graph),
+        *(error for operator in graph.operators for error in _operator_errors(operator)),
+    ]
+    return sorted(errors, key=lambda error: error.location or graph.location)
+
+
+def notices(graph: Graph) -> list[Notice]:
+    """Return what is allowed but probably not meant."""
+    consumed = graph.consumed()
+    found = [
+        Notice(operator.location, f"nothing reads stream {stream!r}")
+        for operator in graph.operators
+        for stream in operator.outputs
+        if stream not in consumed
+    ]
+    if not any(operator.kind in SINKS for operator in graph.operators):
+        found.append(Notice(graph.location, "the application has no sink: it has no effect"))
+    return found
+
+
+def _name_errors(graph: Graph) -> Iterator[ApplicationError]:
+    declared: list[tuple[str, str, Location, int]] = [
+        ("application", graph.name, graph.location, MAX_JOB_NAME),
+        *(("region", item.name, item.location, MAX_PART_NAME) for item in graph.regions),
+    ]
+    for operator in graph.operators:
+        for name in dict.fromkeys((operator.name, *operator.outputs)):
+            what = "operator" if name == operator.name else "stream"
+            declared.append((what, name, operator.location, MAX_JOB_NAME))
+    for what, name, location, longest in declared:
+        if not _NAME.fullmatch(name):
+            yield InvalidName(
+                location,
+                f"{what} name {name!r} is not valid",
+                "use lower-case letters, digits and hyphens, beginning with a letter",
+            )
+        elif len(name) > longest:
+            yield InvalidName(
+                location, f"{what} name {name!r} is too long", f"use at most {longest} characters"
+            )
+
+
+def _duplicates(graph: Graph) -> Iterator[ApplicationError]:
+    declared: list[tuple[str, str, Location]] = [
+        *(("region", region.name, region.location) for region in graph.regions),
+        *(("operator", operator.name, operator.location) for operator in graph.operators),
+        *(
+            ("stream", stream, operator.location)
+            for operator in graph.operators
+            for stream in operator.outputs
+            if stream != operator.name
+        ),
+    ]
+    first: dict[tuple[str, str], Location] = {
+        ("stream", operator.name): operator.location
+        for operator in graph.operators
+        if operator.name in operator.outputs
+    }
+    for what, name, location in declared:
+        if (earlier := first.setdefault((what, name), location)) is not location:
+            yield DuplicateName(
+                location, f"{what} {name!r} exists already, see {earlier}", "rename one of them"
+            )
+
+
+def _unknown_streams(graph: Graph) -> Iterator[ApplicationError]:
+    known = list(graph.producers())
+    for operator in graph.operators:
+        for stream in operator.inputs:
+            if stream not in known:
+                close = difflib.get_close_matches(stream, known, n=1)
+                yield UnknownStream(
+                    operator.location,
+                    f"{operator.name!r} reads stream {stream!r}, which does not exist",
+                    f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}",
+                )
+
+
+def _cycles(graph: Graph) -> Iterator[ApplicationError]:
+    try:
+        graph.upstream_first()
+    except CycleError as error:
+        loop = [str(name) for name in error.args[1]]
+        places = {operator.name: operator.location for operator in graph.operators}
+        yield CyclicGraph(
+            min(places[name] for name in loop),
+            f"the graph has a cycle: {' → '.join(loop)}",
+            "no operator may read what depends on its own output",
+        )
+
+
+def _region_errors(region: RegionNode, graph: Graph) -> Iterator[ApplicationError]:
+    if region.outer:
+        yield NestedRegion(
+            region.location,
+            f"region {region.name!r} stands inside region {region.outer!r}",
+            "regions can't be nested; close the outer one first",
+        )
+    if not 1 <= region.max_width <= _MAX_KEY_GROUPS:
+        yield InvalidArgument(
+            region.location,
+            f"max_width is {region.max_width}",
+            f"use a number from 1 to {_MAX_KEY_GROUPS}",
+        )
+    elif not 1 <= region.width <= region.max_width:
+        yield InvalidArgument(
+            region.location,
+            f"width is {region.width}",
+            f"use a number from 1 to max_width, which is {region.max_width}",
+        )
+    if not region.key:
+        yield InvalidArgument(
+            region.location, f"region {region.name!r} has no key", "name the columns to spread by"
+        )
+    if not any(operator.region == region.name for operator in graph.operators):
+        yield InvalidArgument(
+            region.location, f"region {region.name!r} is empty", "declare operators inside it"
+        )
+    yield from _autoscaling_errors(region)
+
+
+def _autoscaling_errors(region: RegionNode) -> Iterator[ApplicationError]:
+    if region.autoscaling is None:
+        return
+    largest = region.autoscaling.max_width or region.max_width
+    if largest > region.max_width:
+        yield InvalidArgument(
+            region.location,
+            f"autoscaling.max_width is {largest}",
+            f"it can't exceed the region's max_width, which is {region.max_width}",
+        )
+    if region.autoscaling.min_width > largest:
+        yield InvalidArgument(
+            region.location,
+            f"autoscaling.min_width is {region.autoscaling.min_width}",
+            f"it can't exceed the largest width, which is {largest}",
+        )
+
+
+def _source_errors(graph: Graph) -> Iterator[ApplicationError]:
+    sources = [operator for operator in graph.operators if operator.kind in SOURCES]
+    if not sources:
+        yield MissingSource(
+            graph.location, "the application has no source", "add app.kafka_source(...)"
+        )
+    for operator in sources:
+        if operator.region:
+            yield MisplacedSource(
+                operator.location,
+                f"source {operator.name!r} stands inside region {operator.region!r}",
+                "declare it before the region: its rows are then spread by the region's key",
+            )
+
+
+def _operator_errors(operator: OperatorNode) -> Iterator[ApplicationError]:
+    if operator.kind not in SOURCES and not operator.inputs:
+        yield InvalidArgument(
+            operator.location, f"{operator.name!r} has no input", "name the streams that it reads"
+        )
+    if operator.kind in SINKS and len(operator.inputs) > 1:
+        yield InvalidArgument(
+            operator.location,
+            f"sink {operator.name!r} has {len(operator.inputs)} inputs",
+            "declare one sink per stream, or unite the streams in an operator",
+        )
+    if operator.kind == "split" and not operator.outputs:
+        yield InvalidArgument(
+            operator.location, f"split {operator.name!r} has no outputs", "name at least one"
+        )
+    yield from signature_errors(operator)
+    yield from serialization_errors(operator)

@@ -1,0 +1,110 @@
+"""The graph as it was written down: plain values, before any check."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
+from typing import TYPE_CHECKING, Any, Literal
+
+from streamgraft._errors import ApplicationError
+from streamgraft._location import Location
+from streamgraft_common.adl import Autoscaling, KafkaEndpoint, SplitOutput
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+Kind = Literal["kafka-source", "source", "function", "split", "sink", "kafka-sink"]
+OutputMode = Literal["append", "update"]
+
+SOURCES: tuple[Kind, ...] = ("kafka-source", "source")
+SINKS: tuple[Kind, ...] = ("kafka-sink", "sink")
+
+
+@dataclass(frozen=True)
+class RegionNode:
+    """A parallel region; `outer` is the region that was open where it was written."""
+
+    name: str
+    key: tuple[str, ...]
+    width: int
+    max_width: int
+    autoscaling: Autoscaling | None
+    location: Location
+    outer: str | None
+
+
+@dataclass(frozen=True)
+class OperatorNode:
+    """An operator, with the names of the streams that it reads and makes."""
+
+    name: str
+    kind: Kind
+    location: Location
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    region: str | None = None
+    function: Callable[..., Any] | None = None
+    kafka: KafkaEndpoint | None = None
+    split: tuple[SplitOutput, ...] = ()
+    schema: "str | StructType | None" = None
+    output_mode: OutputMode = "append"
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something that is allowed but probably not meant."""
+
+    location: Location
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.location}: {self.text}"
+
+
+@dataclass
+class Graph:
+    """Everything that an application has declared, in the order in which it was written."""
+
+    name: str
+    location: Location
+    operators: list[OperatorNode] = field(default_factory=list)
+    regions: list[RegionNode] = field(default_factory=list)
+    errors: list[ApplicationError] = field(default_factory=list)
+    """What was found wrong while it was written down."""
+
+    def producers(self) -> dict[str, OperatorNode]:
+        """Return the operator that makes each stream (the first, if there are several)."""
+        found: dict[str, OperatorNode] = {}
+        for operator in self.operators:
+            for stream in operator.outputs:
+                found.setdefault(stream, operator)
+        return found
+
+    def consumed(self) -> set[str]:
+        """Return the streams that some operator reads."""
+        return {stream for operator in self.operators for stream in operator.inputs}
+
+    def entering(self, region: str) -> Iterator[tuple[str, OperatorNode]]:
+        """Yield each stream that enters the region with the operator there that reads it."""
+        producers = self.producers()
+        for operator in self.operators:
+            if operator.region == region:
+                for stream in operator.inputs:
+                    if stream in producers and producers[stream].region != region:
+                        yield stream, operator
+
+    def upstream_first(self) -> list[OperatorNode]:
+        """Return the operators so that each follows those whose streams it reads.
+
+        Raises graphlib.CycleError.
+        """
+        producers = self.producers()
+        by_name = {operator.name: operator for operator in self.operators}
+        sorter = TopologicalSorter(
+            {
+                operator.name: [
+                    producers[stream].name for stream in operator.inputs if stream in producers
+                ]
+                for operator in self.operators
+            }
+        )
+        return [by_name[name] for name in sorter.static_order()]

@@ -1,0 +1,107 @@
+"""Checks of analyzed plans and of the schemas that planning found."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from streamgraft._errors import ApplicationError, SchemaMismatch
+from streamgraft._graph import Graph, OperatorNode, OutputMode
+from streamgraft._schemas import empty_stream, reason
+
+_LIMITS = ("GlobalLimit", "LocalLimit")
+"""Stateful over a stream, though Spark's own checker doesn't count them."""
+
+
+def is_stateful(frame: DataFrame) -> bool:
+    """Return whether the frame's plan keeps state from batch to batch."""
+    checker = _checker(frame.sparkSession)
+    return any(
+        node.isStreaming() and (checker.isStatefulOperation(node) or node.nodeName() in _LIMITS)
+        for node in _nodes(_analyzed(frame))
+    )
+
+
+def unsupported(spark: SparkSession, frame: DataFrame, mode: OutputMode) -> str | None:
+    """Return why Spark can't run the frame as a streaming query in the output mode, or None."""
+    modes = _jvm(spark).org.apache.spark.sql.streaming.OutputMode
+    wanted = modes.Append() if mode == "append" else modes.Update()
+    try:
+        _checker(spark).checkForStreaming(_analyzed(frame), wanted)
+    except PySparkException as error:
+        return reason(error).rstrip(";")
+    return None
+
+
+def column_errors(
+    spark: SparkSession, operator: OperatorNode, schema: StructType
+) -> Iterator[ApplicationError]:
+    """Yield what keeps rows of the schema from travelling between PEs as JSON objects."""
+    names = [name.lower() for name in schema.names]
+    if doubled := sorted({name for name in schema.names if names.count(name.lower()) > 1}):
+        yield SchemaMismatch(
+            operator.location,
+            f"{operator.name!r} makes a stream with two columns {' and '.join(doubled)}",
+            "rename or drop one of them",
+        )
+        return
+    try:
+        frame = empty_stream(spark, schema)
+        frame.select(F.to_json(F.struct("*")), F.from_json(F.lit(""), schema))
+    except PySparkException as error:
+        yield SchemaMismatch(
+            operator.location,
+            f"{operator.name!r} makes a stream that can't be written as JSON: {reason(error)}",
+            "cast that column, for example to a string",
+        )
+
+
+def key_errors(graph: Graph, schemas: Mapping[str, StructType]) -> Iterator[ApplicationError]:
+    """Yield the key columns of regions and sinks that their streams don't have."""
+    for region in graph.regions:
+        for stream, operator in graph.entering(region.name):
+            if stream in schemas and (missing := _missing(region.key, schemas[stream])):
+                yield SchemaMismatch(
+                    operator.location,
+                    f"stream {stream!r} enters region {region.name!r} without the key column"
+                    f" {missing}",
+                    f"it has {', '.join(schemas[stream].names)}; add the column, or choose another"
+                    f" key at {region.location}",
+                )
+    for operator in graph.operators:
+        if operator.kind == "kafka-sink" and operator.kafka and operator.inputs[0] in schemas:
+            schema = schemas[operator.inputs[0]]
+            wanted = [*operator.kafka.key, *(["value"] * (operator.kafka.format == "raw"))]
+            if missing := _missing(wanted, schema):
+                yield SchemaMismatch(
+                    operator.location,
+                    f"sink {operator.name!r} needs the column {missing}, which stream"
+                    f" {operator.inputs[0]!r} does not have",
+                    f"it has {', '.join(schema.names)}",
+                )
+
+
+def _missing(columns: Any, schema: StructType) -> str:
+    return ", ".join(column for column in columns if column not in schema.names)
+
+
+def _nodes(node: Any) -> Iterator[Any]:
+    yield node
+    children = node.children()
+    for index in range(children.size()):
+        yield from _nodes(children.apply(index))
+
+
+def _analyzed(frame: DataFrame) -> Any:
+    return frame._jdf.queryExecution().analyzed()
+
+
+def _checker(spark: SparkSession) -> Any:
+    return _jvm(spark).org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return spark._jvm

@@ -1,0 +1,186 @@
+"""Planning: run every operator's function once on empty streaming frames.
+
+No query is ever started. Spark's analyzer finds the schemas and which operators keep state, and its
+own UnsupportedOperationChecker says what a streaming query could not do.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from streamgraft import _plan_checks as plan_checks
+from streamgraft._errors import ApplicationError, PlanningFailed, SchemaMismatch
+from streamgraft._graph import Graph, OperatorNode, OutputMode
+from streamgraft._location import innermost
+from streamgraft._schemas import KAFKA_COLUMNS, empty_stream, nullable, parse, reason
+
+
+@dataclass
+class Plan:
+    """What planning found."""
+
+    schemas: dict[str, StructType] = field(default_factory=dict)
+    """Schema of each stream; a stream whose operator failed is missing, like those behind it."""
+    stateful: set[str] = field(default_factory=set)
+    """Operators that keep state."""
+    errors: list[ApplicationError] = field(default_factory=list)
+
+
+def plan(graph: Graph, spark: SparkSession, folder: Path) -> Plan:
+    """Plan a graph that has passed the checks; errors point at lines of files below `folder`."""
+    planner = _Planner(graph, spark, folder)
+    planner.run()
+    return planner.plan
+
+
+class _Planner:
+    def __init__(self, graph: Graph, spark: SparkSession, folder: Path) -> None:
+        self.plan = Plan()
+        self._graph = graph
+        self._spark = spark
+        self._folder = folder
+
+    def run(self) -> None:
+        order = self._graph.upstream_first()
+        for operator in order:
+            if all(stream in self.plan.schemas for stream in operator.inputs):
+                try:
+                    self._plan_operator(operator)
+                except ApplicationError as error:
+                    self.plan.errors.append(error)
+        self.plan.errors += plan_checks.key_errors(self._graph, self.plan.schemas)
+        if not self.plan.errors:
+            self._check_fused(order)
+
+    def _plan_operator(self, operator: OperatorNode) -> None:
+        frames = [empty_stream(self._spark, self.plan.schemas[name]) for name in operator.inputs]
+        if operator.kind in ("kafka-source", "source"):
+            self._set_schema(operator, operator.name, self._source_schema(operator))
+        elif operator.kind == "function":
+            result = self._call(operator, frames)
+            if plan_checks.is_stateful(result):
+                self.plan.stateful.add(operator.name)
+            self._check_mode(operator, result, operator.output_mode)
+            self._set_schema(operator, operator.name, nullable(result.schema))
+        elif operator.kind == "split":
+            for output in operator.split:
+                self._filter(operator, frames[0], output.condition)
+                self._set_schema(operator, output.stream, self.plan.schemas[operator.inputs[0]])
+
+    def _set_schema(self, operator: OperatorNode, stream: str, schema: StructType) -> None:
+        for error in plan_checks.column_errors(self._spark, operator, schema):
+            raise error
+        self.plan.schemas[stream] = schema
+
+    def _source_schema(self, operator: OperatorNode) -> StructType:
+        try:
+            return parse(operator.schema or KAFKA_COLUMNS)
+        except PySparkException as error:
+            raise SchemaMismatch(
+                operator.location,
+                f"the schema of {operator.name!r} is not valid: {reason(error)}",
+                "write it like a table's columns: 'carrier string, delay double'",
+            ) from error
+
+    def _call(self, operator: OperatorNode, frames: list[DataFrame]) -> DataFrame:
+        assert operator.function is not None
+        try:
+            result = operator.function(*frames)
+        except (Exception, SystemExit) as error:
+            raise PlanningFailed(
+                innermost(error.__traceback__, self._folder) or operator.location,
+                f"{operator.name!r} fails on an empty stream: {reason(error)}",
+                "an operator only describes what to do with its frames; correct this line",
+            ) from error
+        if not isinstance(result, DataFrame):
+            raise PlanningFailed(
+                operator.location,
+                f"{operator.name!r} returns a {type(result).__name__}",
+                "return a DataFrame made from the input",
+            )
+        if not result.isStreaming:
+            raise PlanningFailed(
+                operator.location,
+                f"{operator.name!r} returns a DataFrame that is not a stream",
+                "return one that is made from the input",
+            )
+        return result
+
+    def _filter(self, operator: OperatorNode, frame: DataFrame, condition: str) -> DataFrame:
+        try:
+            return frame.where(F.expr(condition))
+        except PySparkException as error:
+            raise SchemaMismatch(
+                operator.location,
+                f"condition {condition!r} of split {operator.name!r} is not valid for stream"
+                f" {operator.inputs[0]!r}: {reason(error)}",
+                f"it has the columns {', '.join(frame.columns)}",
+            ) from error
+
+    def _check_mode(self, operator: OperatorNode, frame: DataFrame, mode: OutputMode) -> None:
+        if problem := plan_checks.unsupported(self._spark, frame, mode):
+            remedy = "change the operator"
+            if mode == "append" and not plan_checks.unsupported(self._spark, frame, "update"):
+                remedy = "give it output_mode='update', or a watermark in this same operator"
+            raise PlanningFailed(
+                operator.location,
+                f"Spark can't run {operator.name!r} in output mode {mode}: {problem}",
+                remedy,
+            )
+
+    def _check_fused(self, order: list[OperatorNode]) -> None:
+        """Check operators together: those of one region (or of none) share one Spark plan."""
+        fused: dict[str, _Fused] = {}
+        producers = self._graph.producers()
+        for operator in order:
+            if operator.kind not in ("function", "split"):
+                continue
+            inputs = [
+                fused[stream]
+                if stream in fused and producers[stream].region == operator.region
+                else _Fused(empty_stream(self._spark, self.plan.schemas[stream]))
+                for stream in operator.inputs
+            ]
+            try:
+                fused.update(self._fuse(operator, inputs))
+            except ApplicationError as error:
+                self.plan.errors.append(error)
+                return
+
+    def _fuse(
+        self, operator: OperatorNode, inputs: list["_Fused"]
+    ) -> Iterator[tuple[str, "_Fused"]]:
+        frames = [item.frame for item in inputs]
+        stateful = [name for item in inputs for name in item.stateful]
+        updates = operator.output_mode == "update" or any(item.updates for item in inputs)
+        if operator.kind == "split":
+            for output in operator.split:
+                frame = self._filter(operator, frames[0], output.condition)
+                yield output.stream, _Fused(frame, stateful, updates)
+            return
+        result = self._call(operator, frames)
+        problem = plan_checks.unsupported(self._spark, result, "update" if updates else "append")
+        if problem:
+            raise PlanningFailed(
+                operator.location,
+                f"Spark can't run {operator.name!r} together with {', '.join(stateful)},"
+                f" with which it shares a processing element: {problem}",
+                "put one of them into a parallel region of its own",
+            )
+        if operator.name in self.plan.stateful:
+            stateful = [*stateful, operator.name]
+        yield operator.name, _Fused(result, stateful, updates)
+
+
+@dataclass(frozen=True)
+class _Fused:
+    """A stream as the plan of its processing element has it."""
+
+    frame: DataFrame
+    stateful: list[str] = field(default_factory=list)
+    updates: bool = False

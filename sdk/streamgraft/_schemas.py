@@ -1,0 +1,58 @@
+"""Spark schemas as streams have them: parsed, made nullable, and as empty streaming frames."""
+
+import re
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+KAFKA_COLUMNS = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp,"
+    " headers array<struct<key: string, value: binary>>"
+)
+"""Columns of a source of format raw."""
+
+
+def parse(schema: str | StructType) -> StructType:
+    """Return the schema, from DDL text if need be. Raises Spark's ParseException."""
+    parsed = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+    assert isinstance(parsed, StructType)  # DDL text that is one bare type fails above
+    return nullable(parsed)
+
+
+def nullable(schema: StructType) -> StructType:
+    """Return the schema with every part nullable and without metadata.
+
+    A stream between PEs is JSON: any field may be absent there, and a watermark doesn't cross.
+    """
+    return StructType(
+        [StructField(field.name, _nullable(field.dataType), True) for field in schema.fields]
+    )
+
+
+def _nullable(data_type: DataType) -> DataType:
+    if isinstance(data_type, StructType):
+        return nullable(data_type)
+    if isinstance(data_type, ArrayType):
+        return ArrayType(_nullable(data_type.elementType), True)
+    if isinstance(data_type, MapType):
+        return MapType(_nullable(data_type.keyType), _nullable(data_type.valueType), True)
+    return data_type
+
+
+def empty_stream(spark: SparkSession, schema: StructType) -> DataFrame:
+    """Return a streaming frame of the schema that never has rows.
+
+    Spark analyses what is done with it as it would analyse the real stream.
+    """
+    columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema.fields]
+    return spark.readStream.format("rate").load().select(*columns).where(F.lit(False))
+
+
+def reason(error: BaseException) -> str:
+    """Return what an exception says in one line; of Spark's own, without plan and SQLSTATE."""
+    if not isinstance(error, PySparkException):
+        return f"{type(error).__name__}: {error}"
+    first = str(error).strip().partition("\n")[0]
+    return re.sub(r"\s*SQLSTATE: \w+.*$", "", first)

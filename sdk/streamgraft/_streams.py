@@ -1,0 +1,42 @@
+"""The handles that an application's code holds: streams and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Stream:
+    """A stream of the graph, by name.
+
+    The stream of a decorated function can be called like the function, so that a test can run an
+    operator on batch frames.
+    """
+
+    def __init__(self, name: str, function: Callable[..., DataFrame] | None = None) -> None:
+        self.name = name
+        self._function = function
+
+    def __call__(self, *frames: DataFrame) -> DataFrame:
+        """Run the operator's function on frames. Raises TypeError if it has none."""
+        if self._function is None:
+            raise TypeError(f"stream {self.name!r} is not made by a Python function")
+        return self._function(*frames)
+
+    def __repr__(self) -> str:
+        return f"<Stream {self.name}>"
+
+
+class Parameter:
+    """A submission-time value: its default until the application is bound."""
+
+    def __init__(self, name: str, default: str) -> None:
+        self.name = name
+        self.default = default
+        self.value = default
+
+    def __repr__(self) -> str:
+        return f"<Parameter {self.name}={self.value!r}>"
