@@ -73,6 +73,10 @@ class ProcessingElementStatus(Model):
     launch_count: int = 0
     """How often a pod of this PE was asked for. Everything that should restart a PE raises it."""
     launch_reason: str = ""
+    failure_count: int = 0
+    """Launches in a row that ended by themselves."""
+    not_before: str | None = None
+    """Time before which no pod is created: the back-off after failures."""
     pod: str | None = None
     phase: Literal["Pending", "Starting", "Running", "Stopped", "Failed"] = "Pending"
     message: str = ""
