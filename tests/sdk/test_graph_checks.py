@@ -1,0 +1,436 @@
+"""Every graph error names the line of the user's code, says what is wrong and what to do."""
+
+import inspect
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pandas
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import streamgraft as sg
+from streamgraft._checks import check, notices
+
+SCHEMA = "carrier string, delay double"
+LOCK = threading.Lock()
+
+
+def application() -> tuple[sg.Application, sg.Stream]:
+    """Return an application with one source."""
+    app = sg.Application("flights")
+    return app, app.kafka_source("flights", topic="flights", schema=SCHEMA)
+
+
+def here() -> int:
+    """Return the line of the caller."""
+    frame = inspect.currentframe()
+    assert frame
+    assert frame.f_back
+    return frame.f_back.f_lineno
+
+
+def only_error(app: sg.Application, kind: type[sg.ApplicationError]) -> sg.ApplicationError:
+    """Return the single error that the check finds, of exactly this kind."""
+    errors = check(app.graph)
+    assert [type(error) for error in errors] == [kind], errors
+    assert str(errors[0]).startswith(f"{errors[0].location}: ")
+    assert errors[0].location
+    assert errors[0].location.file == __file__
+    return errors[0]
+
+
+def line(error: sg.ApplicationError) -> int:
+    """Return the line that an error points at."""
+    assert error.location
+    return error.location.line
+
+
+def test_right_application_has_no_errors() -> None:
+    """The language of the documentation passes, and forward references by name are fine."""
+    app, flights = application()
+
+    @app.operator(inputs=flights)
+    def located(rows: DataFrame) -> DataFrame:
+        return rows
+
+    with app.parallel("enrich", key=["carrier"], max_width=4):
+
+        @app.operator(inputs=[located, "weather"])
+        def joined(rows: "DataFrame", weather) -> DataFrame:  # type: ignore[no-untyped-def]
+            return rows
+
+    @app.source(schema="carrier string, wind double")
+    def weather(spark: SparkSession) -> DataFrame:
+        return spark.readStream.format("rate").load()
+
+    late, early = app.split("lateness", input=joined, outputs={"late": "true", "early": "false"})
+    app.kafka_sink("results", input=late, topic="late", key=["carrier"])
+
+    @app.sink(inputs=early)
+    def show(batch: DataFrame, batch_id: int) -> None:
+        batch.show()
+
+    assert check(app.graph) == []
+    assert notices(app.graph) == []
+    assert sorted(app.functions) == ["joined", "located", "show", "weather"]
+    assert [operator.name for operator in app.graph.upstream_first()].index("weather") < 3
+    assert {operator.name: operator.region for operator in app.graph.operators}["joined"] == (
+        "enrich"
+    )
+
+
+def test_several_errors_come_together_in_order_of_lines() -> None:
+    """All that is wrong is told at once."""
+    app, flights = application()
+    app.kafka_sink("a", input="nowhere", topic="a")
+    app.kafka_sink("Bad_Name", input=flights, topic="b")
+    errors = check(app.graph)
+    assert [type(error) for error in errors] == [sg.UnknownStream, sg.InvalidName]
+    assert line(errors[1]) == line(errors[0]) + 1
+    with pytest.raises(sg.InvalidApplication) as caught:
+        sg._errors.raise_all(errors)
+    assert str(caught.value).splitlines() == [str(error) for error in errors]
+    assert caught.value.errors == tuple(errors)
+
+
+@pytest.mark.parametrize("name", ["Late", "9late", "late-", "la.te", "", "x" * 41])
+def test_bad_names(name: str) -> None:
+    """Names have to suit Kubernetes and Kafka."""
+    app, flights = application()
+    expected = here() + 1
+    app.kafka_sink(name, input=flights, topic="late")
+    assert line(only_error(app, sg.InvalidName)) == expected
+
+
+def test_bad_names_of_application_region_and_split_output() -> None:
+    """The rule holds for everything that has a name."""
+    app = sg.Application("My App")
+    flights = app.kafka_source("flights", topic="flights", schema=SCHEMA)
+    with app.parallel("a-region-with-a-long-name", key="carrier", max_width=2):
+        app.split("parts", input=flights, outputs={"Late": "true"})
+    errors = check(app.graph)
+    assert [type(error) for error in errors] == [sg.InvalidName] * 3
+    assert "at most 20 characters" in str(errors[1])
+
+
+def test_duplicate_operator_says_where_the_first_is() -> None:
+    """Both places are named."""
+    app, flights = application()
+    first = here() + 1
+    app.kafka_sink("late", input=flights, topic="a")
+    app.kafka_sink("late", input=flights, topic="b")
+    error = only_error(app, sg.DuplicateName)
+    assert line(error) == first + 1
+    assert f"test_graph_checks.py:{first}" in error.problem
+
+
+def test_duplicate_stream() -> None:
+    """An output of a split may not have the name of an operator's stream."""
+    app, flights = application()
+    app.split("parts", input=flights, outputs={"flights": "true"})
+    assert "stream 'flights' exists already" in only_error(app, sg.DuplicateName).problem
+
+
+def test_duplicate_region_and_parameter() -> None:
+    """Regions and parameters have names of their own."""
+    app, flights = application()
+    for _ in range(2):
+        app.parameter("url", default="")
+        with app.parallel("region", key="carrier", max_width=2):
+            app.split(f"parts-{_}", input=flights, outputs={f"late-{_}": "true"})
+    kinds = {type(error) for error in check(app.graph)}
+    assert kinds == {sg.DuplicateName, sg.InvalidArgument}
+
+
+def test_unknown_stream_suggests_the_nearest() -> None:
+    """A slip of the pen is answered with the right name."""
+    app, _ = application()
+    app.kafka_sink("late", input="flihgts", topic="late")
+    assert only_error(app, sg.UnknownStream).remedy == "did you mean 'flights'?"
+
+
+def test_cycle_names_the_loop() -> None:
+    """The loop is written out, at the line of its first operator."""
+    app, _ = application()
+    expected = here() + 2
+
+    @app.operator(inputs=["flights", "third"])
+    def first(rows: DataFrame, more: DataFrame) -> DataFrame:
+        return rows
+
+    @app.operator(inputs=first)
+    def second(rows: DataFrame) -> DataFrame:
+        return rows
+
+    @app.operator(inputs=second)
+    def third(rows: DataFrame) -> DataFrame:
+        return rows
+
+    error = only_error(app, sg.CyclicGraph)
+    assert line(error) == expected
+    assert {"first", "second", "third"} <= set(error.problem.split())
+
+
+def test_operator_that_reads_itself() -> None:
+    """The shortest loop."""
+    app, _ = application()
+    app.split("parts", input="late", outputs={"late": "true"})
+    assert "parts → parts" in only_error(app, sg.CyclicGraph).problem
+
+
+def test_region_inside_a_region() -> None:
+    """Nesting is told at the inner region."""
+    app, flights = application()
+    with app.parallel("outer", key="carrier", max_width=2):
+        app.split("a", input=flights, outputs={"x": "true"})
+        expected = here() + 1
+        with app.parallel("inner", key="carrier", max_width=2):
+            app.split("b", input=flights, outputs={"y": "true"})
+    error = only_error(app, sg.NestedRegion)
+    assert line(error) == expected
+    assert "'outer'" in error.problem
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"max_width": 0}, "max_width is 0"),
+        ({"max_width": 2000}, "max_width is 2000"),
+        ({"max_width": 4, "width": 5}, "width is 5"),
+        ({"max_width": 4, "width": 0}, "width is 0"),
+        ({"max_width": 4, "key": []}, "has no key"),
+        ({"max_width": 4, "autoscaling": sg.Autoscaling(max_width=8)}, "autoscaling.max_width"),
+        ({"max_width": 4, "autoscaling": sg.Autoscaling(min_width=5)}, "autoscaling.min_width"),
+    ],
+)
+def test_region_settings(settings: dict[str, Any], problem: str) -> None:
+    """Widths fit each other."""
+    app, flights = application()
+    with app.parallel("region", **{"key": "carrier", **settings}):
+        app.split("parts", input=flights, outputs={"late": "true"})
+    assert problem in only_error(app, sg.InvalidArgument).problem
+
+
+def test_empty_region() -> None:
+    """A region without operators is a slip."""
+    app, _ = application()
+    with app.parallel("region", key="carrier", max_width=2):
+        pass
+    assert "is empty" in only_error(app, sg.InvalidArgument).problem
+
+
+def test_source_inside_a_region() -> None:
+    """An outside topic is not partitioned by the region's key groups."""
+    app = sg.Application("flights")
+    with app.parallel("region", key="carrier", max_width=2):
+        app.kafka_source("flights", topic="flights", schema=SCHEMA)
+    only_error(app, sg.MisplacedSource)
+
+
+def test_application_without_a_source() -> None:
+    """Nothing would flow."""
+    expected = here() + 1
+    app = sg.Application("flights")
+    assert line(only_error(app, sg.MissingSource)) == expected
+
+
+def test_json_source_needs_a_schema() -> None:
+    """And raw has none."""
+    app = sg.Application("flights")
+    app.kafka_source("flights", topic="flights")
+    app.kafka_source("more", topic="flights", format="raw", schema=SCHEMA)
+    assert [type(error) for error in check(app.graph)] == [sg.InvalidArgument] * 2
+
+
+def test_values_of_kafka_endpoints() -> None:
+    """What the description's model rejects is told with the name of the argument."""
+    app, flights = application()
+    expected = here() + 1
+    app.kafka_sink("late", input=flights, topic="late", partitions=0)
+    error = only_error(app, sg.InvalidArgument)
+    assert line(error) == expected
+    assert error.problem == "partitions is 0"
+
+
+def test_trigger_has_to_be_positive() -> None:
+    """A trigger of 0 would poll."""
+    app = sg.Application("flights", trigger_seconds=0)
+    app.kafka_source("flights", topic="flights", schema=SCHEMA)
+    assert "trigger_seconds is 0" in only_error(app, sg.InvalidArgument).problem
+
+
+def no_parameter() -> DataFrame:
+    """Take nothing."""
+    raise NotImplementedError
+
+
+def two_parameters(first: DataFrame, second: DataFrame) -> DataFrame:
+    """Take two."""
+    return first
+
+
+def wrong_annotation(rows: pandas.DataFrame) -> DataFrame:
+    """Take another library's frame."""
+    raise NotImplementedError
+
+
+def wrong_result(rows: DataFrame) -> int:
+    """Return a number."""
+    return 1
+
+
+def wrong_text(rows: "list[int]") -> DataFrame:
+    """Have an annotation in quotes."""
+    raise NotImplementedError
+
+
+def generator(rows: DataFrame) -> Iterator[DataFrame]:
+    """Yield."""
+    yield rows
+
+
+async def coroutine(rows: DataFrame) -> DataFrame:
+    """Be asynchronous."""
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("function", "problem"),
+    [
+        (no_parameter, "0 parameter(s)"),
+        (two_parameters, "2 parameter(s)"),
+        (wrong_annotation, "annotated as pandas"),
+        (wrong_result, "the result of 'wrong-result' is annotated as int"),
+        (wrong_text, "annotated as list[int]"),
+        (generator, "not a plain function"),
+        (coroutine, "not a plain function"),
+    ],
+)
+def test_signatures(function: Any, problem: str) -> None:
+    """Number and annotations of the parameters fit the inputs; the line is the decorator's."""
+    app, flights = application()
+    expected = here() + 1
+    app.operator(inputs=flights)(function)
+    error = only_error(app, sg.InvalidSignature)
+    assert line(error) == expected
+    assert problem in error.problem
+
+
+def test_signature_of_a_sink() -> None:
+    """A sink takes a frame and a number."""
+    app, flights = application()
+
+    @app.sink(inputs=flights)  # type: ignore[type-var]
+    def show(batch: DataFrame, batch_id: str) -> None:
+        batch.show()
+
+    assert "parameter 'batch_id'" in only_error(app, sg.InvalidSignature).problem
+
+
+def test_captured_lock_in_a_global() -> None:
+    """A lock is found also where only an inner function uses it."""
+    app, flights = application()
+
+    @app.operator(inputs=flights)
+    def locked(rows: DataFrame) -> DataFrame:
+        def inner(value: float) -> float:
+            with LOCK:
+                return value
+
+        inner(1)
+        return rows
+
+    error = only_error(app, sg.NotSerializable)
+    assert error.problem == "'locked' captures 'LOCK', a lock, which can't be serialized"
+
+
+def test_captured_socket_in_a_closure() -> None:
+    """A socket is found in a closure."""
+    app, flights = application()
+    with socket.socket() as connection:
+
+        @app.operator(inputs=flights)
+        def connected(rows: DataFrame) -> DataFrame:
+            connection.fileno()
+            return rows
+
+        assert "'connection', a socket" in only_error(app, sg.NotSerializable).problem
+
+
+def test_captured_value_that_pickle_rejects() -> None:
+    """Whatever else cannot be pickled is told with pickle's own reason."""
+    app, flights = application()
+    numbers = (number for number in range(3))
+
+    @app.operator(inputs=flights)
+    def numbered(rows: DataFrame) -> DataFrame:
+        next(numbers)
+        return rows
+
+    assert "'numbers', a generator" in only_error(app, sg.NotSerializable).problem
+
+
+def test_lock_of_a_function_that_is_called() -> None:
+    """Functions of the same module are followed."""
+    app, flights = application()
+
+    @app.operator(inputs=flights)
+    def indirect(rows: DataFrame) -> DataFrame:
+        test_captured_lock_in_a_global()
+        return rows
+
+    assert "captures 'LOCK'" in only_error(app, sg.NotSerializable).problem
+
+
+def test_captured_handles_and_values_are_fine() -> None:
+    """Streams, parameters, the application, modules and plain values are no obstacle."""
+    app, flights = application()
+    url = app.parameter("url", default="x")
+    limits = {"late": 15}
+
+    @app.operator(inputs=flights)
+    def plain(rows: DataFrame) -> DataFrame:
+        print(app, flights, url.value, threading, limits)
+        return rows
+
+    assert check(app.graph) == []
+
+
+def test_notices() -> None:
+    """A stream that nothing reads and a missing sink are allowed, but told."""
+    app, _ = application()
+    assert check(app.graph) == []
+    assert [notice.text for notice in notices(app.graph)] == [
+        "nothing reads stream 'flights'",
+        "the application has no sink: it has no effect",
+    ]
+
+
+def test_bind_gives_parameters_their_values() -> None:
+    """Values replace defaults; a name that does not exist is an error."""
+    app, _ = application()
+    url = app.parameter("url", default="here")
+    assert url.value == "here"
+    app.bind({"url": "there"})
+    assert url.value == "there"
+    with pytest.raises(sg.UnknownParameter, match="has no parameter ulr: it has url"):
+        app.bind({"ulr": "there"})
+
+
+def test_streams_can_be_called_like_their_functions() -> None:
+    """So that an operator can be tested by itself; a stream of Kafka can't."""
+    app, flights = application()
+    received = []
+
+    @app.operator(inputs=flights)
+    def passed(rows: DataFrame) -> DataFrame:
+        received.append(rows)
+        return rows
+
+    frame: Any = object()
+    assert passed(frame) is frame
+    assert received == [frame]
+    with pytest.raises(TypeError, match="'flights' is not made by a Python function"):
+        flights(frame)
