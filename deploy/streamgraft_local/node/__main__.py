@@ -1,0 +1,85 @@
+"""`python -m streamgraft_local.node`: run a process node until SIGTERM or SIGINT."""
+
+import argparse
+import asyncio
+import logging
+import signal
+from pathlib import Path
+
+from streamgraft_common.kube import KubeClient, load_config
+from streamgraft_local.node.addresses import CAPACITY
+from streamgraft_local.node.node import ProcessNode
+from streamgraft_local.node.quantities import parse
+from streamgraft_local.node.settings import NodeSettings
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return name, value
+
+
+def _quantity(text: str) -> str:
+    try:
+        parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m streamgraft_local.node", description=__doc__)
+    parser.add_argument("--kubeconfig", type=Path, required=True)
+    parser.add_argument("--home", type=Path, required=True, help="folder for logs and volumes")
+    parser.add_argument("--name", required=True, help="name of the Node object")
+    parser.add_argument(
+        "--image-env",
+        type=_variable,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="variable that every container gets, as from its image; may be repeated",
+    )
+    parser.add_argument("--cpu", type=_quantity, default="64", help="for the scheduler only")
+    parser.add_argument("--memory", type=_quantity, default="256Gi", help="for the scheduler only")
+    parser.add_argument(
+        "--shutdown-grace",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="longest that a pod may take to end when the node is stopped",
+    )
+    return parser.parse_args()
+
+
+async def _serve(arguments: argparse.Namespace) -> None:
+    home = arguments.home.resolve()
+    home.mkdir(parents=True, exist_ok=True)
+    settings = NodeSettings(
+        name=arguments.name,
+        home=home,
+        image_variables=dict(arguments.image_env),
+        capacity={
+            "cpu": arguments.cpu,
+            "memory": arguments.memory,
+            "ephemeral-storage": "100Gi",
+            "pods": str(CAPACITY),
+        },
+    )
+    async with KubeClient(load_config(arguments.kubeconfig)) as client:
+        node = ProcessNode(client, settings)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, node.stop, arguments.shutdown_grace)
+        await node.run()
+
+
+def main() -> None:
+    """Run the node in the foreground."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    asyncio.run(_serve(_arguments()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""What one node process is started with."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_INHERITED = ("HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "STREAMGRAFT_CLUSTER_ID")
+"""What a process can't well do without, and the mark by which `streamgraft down` finds it."""
+
+
+@dataclass(frozen=True)
+class NodeSettings:
+    """Name, folder and capacity of a node, and the variables that stand for its images."""
+
+    name: str
+    home: Path
+    image_variables: Mapping[str, str]
+    capacity: Mapping[str, str]
+    """Resources by name; for the scheduler only, nothing enforces them."""
+
+    @property
+    def pods_folder(self) -> Path:
+        """One folder per pod."""
+        return self.home / "pods"
+
+    @property
+    def claims_folder(self) -> Path:
+        """One folder per persistent volume claim."""
+        return self.home / "claims"
+
+
+def base_variables(settings: NodeSettings) -> dict[str, str]:
+    """Return what every container gets before its own environment.
+
+    `python` is the node's own interpreter: it stands for the one in an image.
+    """
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    return inherited | {"PATH": path} | dict(settings.image_variables)

@@ -1,0 +1,63 @@
+"""What a container is doing, in the API's terms."""
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+
+def now() -> str:
+    """Return the time as the API writes it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Not running yet, or not again yet."""
+
+    reason: str
+    message: str = ""
+
+    def as_api(self) -> dict[str, Any]:
+        """Return a ContainerState."""
+        return {"waiting": {key: value for key, value in asdict(self).items() if value}}
+
+
+@dataclass(frozen=True)
+class Running:
+    """The process runs."""
+
+    started_at: str
+
+    def as_api(self) -> dict[str, Any]:
+        """Return a ContainerState."""
+        return {"running": {"startedAt": self.started_at}}
+
+
+@dataclass(frozen=True)
+class Terminated:
+    """The process ended. `exit_code` is 128 + n after signal n, as shells and the kubelet say."""
+
+    exit_code: int
+    reason: str
+    started_at: str
+    finished_at: str
+    container_id: str
+    message: str = ""
+
+    def as_api(self) -> dict[str, Any]:
+        """Return a ContainerState."""
+        state: dict[str, Any] = {
+            "exitCode": self.exit_code,
+            "reason": self.reason,
+            "startedAt": self.started_at,
+            "finishedAt": self.finished_at,
+            "containerID": self.container_id,
+        }
+        if self.exit_code > 128 and self.reason == "Error":
+            state["signal"] = self.exit_code - 128
+        if self.message:
+            state["message"] = self.message
+        return {"terminated": state}
+
+
+State = Waiting | Running | Terminated
