@@ -20,6 +20,9 @@ LABEL_GENERATION = f"{GROUP}/generation"
 """Generation id of the job's graph that last confirmed the object."""
 ANNOTATION_CONTENT = f"{GROUP}/content-id"
 """Hash of an object's generated content; equal hashes mean that nothing needs a restart."""
+ANNOTATION_BUNDLE = f"{GROUP}/bundle-digest"
+"""sha256 of the bundle that a Job was submitted with: a new bundle is a change of the Job, so that
+watchers hear of it."""
 FINALIZER = f"{GROUP}/cleanup"
 
 CONTROL_PORT_BASE = 10000

@@ -48,6 +48,8 @@ def build_bundle(path: Path, include: Iterable[Path] = ()) -> BuiltBundle:
     if not module.is_file() or module.suffix != ".py" or not module.stem.isidentifier():
         raise BuildError(f"{path}: name the Python file that holds the application")
     compiled = _compiled(module)
+    if compiled.failure:
+        raise BuildError(f"{path} can't be planned: {compiled.failure}; it needs Java 17 or newer")
     raise_all([finding.error() for finding in compiled.errors])
     assert compiled.adl is not None
     sources = collect(module, compiled.modules, include)

@@ -16,6 +16,7 @@ from streamgraft._checks import check, notices
 from streamgraft._compiled import Compiled, Finding
 from streamgraft._location import Location, innermost
 from streamgraft_common.adl import Adl
+from streamgraft_common.spark_jvm import JvmFailed
 
 
 def compile_application(file: Path) -> Compiled:
@@ -86,6 +87,8 @@ def main() -> None:
         compiled = compile_application(file)
     except errors.ApplicationError as error:
         compiled = Compiled(errors=[Finding.of(item) for item in error.errors])
+    except JvmFailed as error:
+        compiled = Compiled(failure=str(error))
     target.write_text(compiled.model_dump_json(by_alias=True))
 
 

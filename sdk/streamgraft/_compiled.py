@@ -43,3 +43,5 @@ class Compiled(BaseModel):
     modules: list[str] = []
     """Files below the application's folder that were imported, relative to it."""
     errors: list[Finding] = []
+    failure: str = ""
+    """Why nothing can be said about the application."""

@@ -1,21 +1,37 @@
 """The Spark session in which applications are planned: small, local, and gone afterwards."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
+from streamgraft_common.spark_jvm import SparkJvm
+
 
 @contextmanager
 def planning_session(conf: Mapping[str, str]) -> Iterator[SparkSession]:
-    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    spark = (
-        builder.config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        .getOrCreate()
+    """Start a driver, hand out its session with the SQL settings of `conf`, and stop it.
+
+    Raises JvmFailed if there is no usable Java.
+    """
+    jvm = SparkJvm.start(
+        {
+            **{name: value for name, value in conf.items() if name.startswith("spark.sql.")},
+            "spark.app.name": "streamgraft-build",
+            "spark.master": "local[1]",
+            "spark.log.level": "ERROR",
+        }
     )
     try:
+        spark = jvm.attach()
+        _quieten()
         yield spark
     finally:
-        spark.stop()
+        jvm.stop()
+
+
+def _quieten() -> None:
+    # What Spark rejects comes back as an exception; PySpark writes it to stderr as well.
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).disabled = True

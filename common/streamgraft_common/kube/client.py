@@ -136,6 +136,21 @@ class KubeClient:
                     raise error_of(int(status.get("code", 500)), status, line)
                 yield event["type"], event["object"]
 
+    async def lines(self, path: str, **query: str) -> AsyncIterator[str]:
+        """Yield the lines of a text (a pod's log) as they come; with follow=true it has no end."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
+        async with self._open("GET", path, None, query, {"Accept": "*/*"}, timeout) as response:
+            if response.status >= 400:
+                text = await response.text()
+                raise error_of(response.status, _decoded(text), text)
+            rest = b""
+            async for chunk in response.content.iter_any():
+                *whole, rest = (rest + chunk).split(b"\n")
+                for line in whole:
+                    yield line.decode(errors="replace")
+            if rest:
+                yield rest.decode(errors="replace")
+
     def _open(
         self,
         method: str,

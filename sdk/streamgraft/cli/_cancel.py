@@ -1,0 +1,38 @@
+"""`streamgraft cancel`."""
+
+import asyncio
+
+from streamgraft.cli import _output as output
+from streamgraft.cli._cluster import Cluster, connected, until
+from streamgraft.cli._options import Target
+from streamgraft_common import names
+from streamgraft_common.kube import NotFound
+from streamgraft_common.resources import JOB
+
+
+def run(target: Target, job: str, timeout_seconds: float) -> None:
+    """Delete the job and its bundle; a job that does not exist is already cancelled."""
+    asyncio.run(_cancel(target, job, timeout_seconds))
+
+
+async def _cancel(target: Target, job: str, timeout_seconds: float) -> None:
+    async with connected(target) as cluster:
+        path = JOB.path(cluster.namespace, job)
+        existed = await _delete(cluster, path)
+
+        async def gone() -> bool:
+            return await cluster.find(path) is None
+
+        await until(f"cancelling job {job}", gone, timeout_seconds)
+        # Last, since the operator reads it for as long as there is a job.
+        await _delete(cluster, cluster.core("configmaps", names.bundle_config_map(job)))
+        place = f"namespace {cluster.namespace}"
+        output.say(f"Job {job} is gone" if existed else f"There is no job {job} in {place}")
+
+
+async def _delete(cluster: Cluster, path: str) -> bool:
+    try:
+        await cluster.client.delete(path)
+    except NotFound:
+        return False
+    return True

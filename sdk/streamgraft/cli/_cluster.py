@@ -1,0 +1,71 @@
+"""The cluster that a command talks to."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from streamgraft.cli._environment import running_kubeconfig
+from streamgraft.cli._options import Target
+from streamgraft.cli._output import CommandError
+from streamgraft_common import names
+from streamgraft_common.kube import ApiError, KubeClient, NotFound, load_config
+from streamgraft_common.kube.client import Object
+
+MANAGER = "streamgraft-cli"
+"""Field manager of everything that the command line applies."""
+
+_POLL_SECONDS = 0.3
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """An open client and the namespace that is meant."""
+
+    client: KubeClient
+    namespace: str
+
+    def core(self, plural: str, name: str | None = None) -> str:
+        """Return the URL path of a collection of core objects, or of one object."""
+        return f"/api/v1/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
+
+    async def find(self, path: str) -> Object | None:
+        """Return an object, or None if it does not exist."""
+        try:
+            return await self.client.get(path)
+        except NotFound:
+            return None
+
+    async def of_job(self, path: str, job: str) -> list[Object]:
+        """Return the objects of a collection that belong to a job."""
+        listing = await self.client.get(path, labelSelector=f"{names.LABEL_JOB}={job}")
+        items: list[Object] = listing["items"]
+        return items
+
+
+@asynccontextmanager
+async def connected(target: Target) -> AsyncIterator[Cluster]:
+    """Connect to the target: what was said, else the embedded environment, else kubectl's rules."""
+    path = target.kubeconfig
+    if path is None and target.context is None:
+        path = running_kubeconfig()
+    config = load_config(path, target.context)
+    async with KubeClient(config) as client:
+        yield Cluster(client, target.namespace or config.namespace)
+
+
+async def until(what: str, done: Callable[[], Awaitable[Any]], timeout_seconds: float) -> Any:
+    """Ask again and again until the answer is true; return it. Raises CommandError in the end."""
+    deadline = time.monotonic() + timeout_seconds
+    while not (answer := await done()):
+        if time.monotonic() > deadline:
+            raise CommandError(f"{what} is not done after {timeout_seconds:.0f} s")
+        await asyncio.sleep(_POLL_SECONDS)
+    return answer
+
+
+def not_installed(error: ApiError) -> bool:
+    """Return whether an answer means that the cluster doesn't know our kinds at all."""
+    return error.code == 404 and "could not find the requested resource" in error.message

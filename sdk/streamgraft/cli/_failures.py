@@ -1,0 +1,12 @@
+"""Which failures are expected, so that they are told without a traceback."""
+
+
+def expected_failures() -> tuple[type[BaseException], ...]:
+    """Return the exceptions that say by themselves what is wrong."""
+    from streamgraft._errors import StreamgraftError
+    from streamgraft.cli._output import CommandError
+    from streamgraft_common.bundle import BundleError
+    from streamgraft_common.kube import ApiError, Unreachable
+    from streamgraft_common.kube.config import ConfigError
+
+    return (StreamgraftError, CommandError, BundleError, ApiError, Unreachable, ConfigError)

@@ -1,0 +1,34 @@
+"""Options that several commands share, and the cluster that they select."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+Namespace: TypeAlias = Annotated[
+    str | None, typer.Option("-n", "--namespace", help="Namespace; default: the context's.")
+]
+Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Wait until it is done.")]
+Timeout: TypeAlias = Annotated[float, typer.Option(min=1, help="Seconds to wait.")]
+Job: TypeAlias = Annotated[str, typer.Argument(help="Name of the job.")]
+ApplicationFile: TypeAlias = Annotated[Path, typer.Argument(metavar="APP.PY")]
+Submittable: TypeAlias = Annotated[Path, typer.Argument(metavar="APP.PY|BUNDLE.ZIP")]
+Include: TypeAlias = Annotated[
+    list[Path] | None, typer.Option(metavar="PATH", help="Further file or folder for the bundle.")
+]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Which cluster and namespace are meant; None: not said."""
+
+    context: str | None = None
+    kubeconfig: Path | None = None
+    namespace: str | None = None
+
+
+def target(context: typer.Context, namespace: str | None) -> Target:
+    """Return the target of a command: its own namespace option beats the global one."""
+    chosen: Target = context.find_root().obj
+    return replace(chosen, namespace=namespace or chosen.namespace)

@@ -1,0 +1,59 @@
+"""`streamgraft scale`: through the scale subresource, like `kubectl scale` and the HPA."""
+
+import asyncio
+
+from streamgraft.cli import _output as output
+from streamgraft.cli._cluster import Cluster, connected, until
+from streamgraft.cli._options import Target
+from streamgraft.cli._output import CommandError
+from streamgraft_common import names
+from streamgraft_common.kube import Invalid, NotFound
+from streamgraft_common.resources import PARALLEL_REGION, ParallelRegionSpec, ParallelRegionStatus
+
+
+def run(target: Target, job: str, region: str, width: int, wait_seconds: float | None) -> None:
+    """Set the width; with `wait_seconds` wait until it serves."""
+    asyncio.run(_scale(target, job, region, width, wait_seconds))
+
+
+async def _scale(
+    target: Target, job: str, region: str, width: int, wait_seconds: float | None
+) -> None:
+    async with connected(target) as cluster:
+        path = PARALLEL_REGION.path(cluster.namespace, names.region_name(job, region))
+        await _check(cluster, path, job, region, width)
+        try:
+            await cluster.client.patch(f"{path}/scale", {"spec": {"replicas": width}})
+        except Invalid as error:
+            raise CommandError(f"width {width} was refused: {error.message}") from error
+        output.say(f"Region {region} of job {job}: width {width} wanted")
+        if wait_seconds is not None:
+            await until(
+                f"width {width} of region {region}",
+                lambda: _serves(cluster, path, width),
+                wait_seconds,
+            )
+            output.say(f"Width {width} serves")
+
+
+async def _check(cluster: Cluster, path: str, job: str, region: str, width: int) -> None:
+    try:
+        found = await cluster.client.get(path)
+    except NotFound as error:
+        items = await cluster.of_job(PARALLEL_REGION.path(cluster.namespace), job)
+        known = [item["spec"]["region"] for item in items]
+        raise CommandError(
+            f"job {job} in namespace {cluster.namespace} has no region {region}"
+            + (f": it has {', '.join(known)}" if known else "")
+        ) from error
+    spec = ParallelRegionSpec.model_validate(found["spec"])
+    if not 1 <= width <= spec.max_width:
+        raise CommandError(f"width {width}: use a number from 1 to {spec.max_width}")
+
+
+async def _serves(cluster: Cluster, path: str, width: int) -> bool:
+    region = await cluster.client.get(path)
+    status = ParallelRegionStatus.model_validate(region.get("status") or {})
+    resizing = any(item.type == "Resizing" and item.status == "True" for item in status.conditions)
+    current = status.observed_generation >= region["metadata"]["generation"]
+    return current and status.width == width and not resizing

@@ -1,0 +1,167 @@
+"""`streamgraft submit`: build, upload, apply, and wait."""
+
+import asyncio
+import base64
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streamgraft._builder import build_bundle, check_size
+from streamgraft.cli import _output as output
+from streamgraft.cli._cluster import MANAGER, Cluster, connected, not_installed, until
+from streamgraft.cli._options import Target
+from streamgraft.cli._output import CommandError
+from streamgraft_common import names
+from streamgraft_common.adl import Adl
+from streamgraft_common.bundle import read_bundle
+from streamgraft_common.kube import NotFound
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import JOB, JobStatus
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for: `parameters` and `widths` still as KEY=VALUE."""
+
+    application: Path
+    name: str | None = None
+    parameters: tuple[str, ...] = ()
+    widths: tuple[str, ...] = ()
+    include: tuple[Path, ...] = ()
+
+
+def run(target: Target, request: Request, wait_seconds: float | None) -> None:
+    """Submit; with `wait_seconds` wait until the job is healthy."""
+    data, adl = _bundle(request)
+    check_size(data)
+    job = _job_name(request, adl)
+    spec = job_spec(adl, job, request.parameters, request.widths)
+    asyncio.run(_submit(target, job, data, spec, wait_seconds))
+
+
+def job_spec(
+    adl: Adl, job: str, parameters: Iterable[str], widths: Iterable[str]
+) -> dict[str, Any]:
+    """Return the spec of the Job: nothing but what was asked for.
+
+    Raises CommandError for a parameter or region that the application doesn't have.
+    """
+    spec: dict[str, Any] = {"bundle": {"configMap": {"name": names.bundle_config_map(job)}}}
+    values = dict(_pair("--param", item) for item in parameters)
+    if unknown := sorted(set(values) - set(adl.parameters)):
+        raise CommandError(
+            f"{adl.name} has no parameter {', '.join(unknown)}:"
+            f" it has {', '.join(adl.parameters) or 'none'}"
+        )
+    if values:
+        spec["parameters"] = values
+    chosen = {name: _width(adl, name, text) for name, text in _pairs("--width", widths)}
+    if chosen:
+        spec["regions"] = {name: {"width": width} for name, width in chosen.items()}
+    return spec
+
+
+def _bundle(request: Request) -> tuple[bytes, Adl]:
+    if not request.application.is_file():
+        raise CommandError(f"{request.application}: there is no such file")
+    if request.application.suffix == ".py":
+        output.say(f"Building {request.application}")
+        built = build_bundle(request.application, request.include)
+        for notice in built.notices:
+            output.warn(notice)
+        return built.data, built.adl
+    data = request.application.read_bytes()
+    return data, read_bundle(data).adl
+
+
+def _job_name(request: Request, adl: Adl) -> str:
+    name = request.name or adl.name
+    if len(name) > names.MAX_JOB_NAME or not re.fullmatch(r"[a-z]([a-z0-9-]*[a-z0-9])?", name):
+        raise CommandError(
+            f"{name!r} is no job name: use at most {names.MAX_JOB_NAME} lower-case letters,"
+            " digits and hyphens, beginning with a letter"
+        )
+    return name
+
+
+def _pairs(option: str, items: Iterable[str]) -> list[tuple[str, str]]:
+    return [_pair(option, item) for item in items]
+
+
+def _pair(option: str, item: str) -> tuple[str, str]:
+    name, equals, value = item.partition("=")
+    if not name or not equals:
+        raise CommandError(f"{option} {item}: write it as NAME=VALUE")
+    return name, value
+
+
+def _width(adl: Adl, name: str, text: str) -> int:
+    regions = {region.name: region for region in adl.regions}
+    if name not in regions:
+        raise CommandError(
+            f"--width {name}={text}: {adl.name} has no such region:"
+            f" it has {', '.join(regions) or 'none'}"
+        )
+    largest = regions[name].max_width
+    if not text.isdecimal() or not 1 <= int(text) <= largest:
+        raise CommandError(f"--width {name}={text}: use a number from 1 to {largest}")
+    return int(text)
+
+
+async def _submit(
+    target: Target, job: str, data: bytes, spec: dict[str, Any], wait_seconds: float | None
+) -> None:
+    digest = hashlib.sha256(data).hexdigest()
+    async with connected(target) as cluster:
+        await _upload(cluster, job, data)
+        applied = await _apply(cluster, job, spec, digest)
+        output.say(f"Job {job} submitted to namespace {cluster.namespace}")
+        if wait_seconds is not None:
+            await _wait(cluster, applied, digest, wait_seconds)
+            output.say(f"Job {job} is healthy")
+
+
+async def _upload(cluster: Cluster, job: str, data: bytes) -> None:
+    name = names.bundle_config_map(job)
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": {names.LABEL_JOB: job}},
+        "binaryData": {names.BUNDLE_KEY: base64.b64encode(data).decode()},
+    }
+    await cluster.client.apply(cluster.core("configmaps", name), body, MANAGER)
+
+
+async def _apply(cluster: Cluster, job: str, spec: dict[str, Any], digest: str) -> Object:
+    annotations = {names.ANNOTATION_BUNDLE: digest}
+    body = JOB.manifest(job, cluster.namespace, spec, annotations=annotations)
+    try:
+        return await cluster.client.apply(JOB.path(cluster.namespace, job), body, MANAGER)
+    except NotFound as error:
+        if not_installed(error):
+            raise CommandError(
+                "this cluster doesn't know Streamgraft's resources: install the operator first"
+            ) from error
+        raise
+
+
+async def _wait(cluster: Cluster, applied: Object, digest: str, wait_seconds: float) -> None:
+    generation = applied["metadata"]["generation"]
+    last = ""
+
+    async def healthy() -> bool:
+        nonlocal last
+        job = await cluster.client.get(JOB.path(cluster.namespace, applied["metadata"]["name"]))
+        status = JobStatus.model_validate(job.get("status") or {})
+        current = status.observed_generation >= generation
+        if current and status.phase == "Failed":
+            raise CommandError(f"the job failed: {status.message}")
+        if (text := f"{status.phase} {status.ready_pe_count}/{status.pe_count}") != last:
+            last = text
+            output.say(f"{text} processing elements ready. {status.message}".rstrip())
+        return current and status.phase == "Healthy" and status.bundle_digest == digest
+
+    await until(f"job {applied['metadata']['name']}", healthy, wait_seconds)

@@ -1,0 +1,11 @@
+"""How the command line's tables look: columns without rules, as kubectl has them."""
+
+from rich.table import Table
+
+
+def table(title: str, *headings: str) -> Table:
+    """Return an empty table; long cells are folded, never cut."""
+    rows = Table(title=f"\n{title}", title_justify="left", title_style="bold", box=None)
+    for heading in headings:
+        rows.add_column(heading, overflow="fold", header_style="dim")
+    return rows
