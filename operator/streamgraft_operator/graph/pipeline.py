@@ -2,8 +2,21 @@
 
 from collections.abc import Mapping
 
+from streamgraft_common import names
 from streamgraft_common.adl import Adl
-from streamgraft_operator.graph.model import JobContext, Topology
+from streamgraft_operator.graph.fusion import fuse
+from streamgraft_operator.graph.logical import logical_model
+from streamgraft_operator.graph.metadata import planned_pe, port_labels
+from streamgraft_operator.graph.model import (
+    GraphError,
+    JobContext,
+    PlannedRegion,
+    PortLabel,
+    Topology,
+)
+from streamgraft_operator.graph.ports import Ports
+from streamgraft_operator.graph.topology import blocks
+from streamgraft_operator.graph.transforms import expand, without_dead_operators
 
 
 def plan(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Topology:
@@ -11,4 +24,47 @@ def plan(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Topology:
 
     A region that is not in `widths` has its own start width. Raises GraphError.
     """
-    raise NotImplementedError
+    wide = _widths(adl, widths)
+    model = without_dead_operators(logical_model(adl))
+    stages = fuse(model, context.fusion)
+    numbered = blocks(stages, model.regions)
+    ports = Ports(model, context)
+    pes = tuple(
+        planned_pe(adl, context, ports, block, replica)
+        for block in numbered
+        for replica in expand(block.stages, wide[block.region.name] if block.region else None)
+    )
+    labels: dict[str, PortLabel] = {}
+    for pe in pes:
+        labels |= port_labels(ports, pe)
+    return Topology(
+        pes=pes,
+        regions=tuple(
+            PlannedRegion(
+                name=names.region_name(context.job, block.region.name),
+                region=block.region,
+                stages=len(block.stages),
+                width=wide[block.region.name],
+                first_pe_id=block.first_pe_id,
+            )
+            for block in numbered
+            if block.region
+        ),
+        topics=ports.topics(stages),
+        port_labels=labels,
+    )
+
+
+def _widths(adl: Adl, widths: Mapping[str, int]) -> dict[str, int]:
+    known = {region.name: region for region in adl.regions}
+    if unknown := sorted(widths.keys() - known.keys()):
+        has = f"it has {', '.join(known)}" if known else "it has none"
+        raise GraphError(f"the application has no region {unknown[0]} ({has})")
+    result = {name: widths.get(name, region.width) for name, region in known.items()}
+    for name, width in result.items():
+        if not 1 <= width <= known[name].max_width:
+            raise GraphError(
+                f"width {width} of region {name} is not within 1 to {known[name].max_width},"
+                " its max_width"
+            )
+    return result

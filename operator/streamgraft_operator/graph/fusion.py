@@ -1,0 +1,136 @@
+"""Step 4, fusion: which operators share a PE.
+
+Works on the graph before expansion, so a group is one *stage*: a PE outside of regions, one PE per
+channel inside. Groups grow along streams, in topological order, as long as
+
+- all operators of a group are in the same region, or all in none;
+- the groups stay acyclic (a path that leaves a group and comes back would make the PE wait for
+  itself);
+- no stateful operator of a group is planned twice: Spark plans each path from it to an output, and
+  two copies would have two states and twice the cost;
+- a `sink` function (foreachBatch) is the only output of its PE, as it commits the PE's batch.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from streamgraft_common.adl import Operator
+from streamgraft_operator.graph.logical import LogicalModel
+from streamgraft_operator.graph.model import FusionType
+
+Group = frozenset[str]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Operators that share a PE, in topological order."""
+
+    operators: tuple[str, ...]
+    region: str | None
+
+
+def fuse(model: LogicalModel, fusion: FusionType) -> tuple[Stage, ...]:
+    """Return the stages in topological order."""
+    groups = _Groups(model)
+    edges = list(_edges(model))
+    for producer, consumer in edges:
+        wanted = fusion == "automatic" or _is_endpoint(model, producer, consumer)
+        if wanted and consumer.kind != "sink":
+            groups.join(producer.name, consumer.name)
+    for producer, consumer in edges:
+        wanted = fusion == "automatic" or _is_endpoint(model, producer, consumer)
+        if wanted and consumer.kind == "sink":
+            groups.join(producer.name, consumer.name)
+    return groups.stages()
+
+
+def _edges(model: LogicalModel) -> Iterator[tuple[Operator, Operator]]:
+    for consumer in model.operators.values():
+        for producer in model.upstream(consumer.name):
+            yield model.operators[producer], consumer
+
+
+def _is_endpoint(model: LogicalModel, producer: Operator, consumer: Operator) -> bool:
+    """Return whether one of the two is but a Kafka endpoint of the other."""
+    if consumer.kind == "kafka-sink":
+        return True
+    readers = {name for stream in producer.outputs for name in model.consumers[stream]}
+    return producer.kind == "kafka-source" and len(readers) == 1
+
+
+class _Groups:
+    """The partition of the operators, begun with one group for each."""
+
+    def __init__(self, model: LogicalModel) -> None:
+        self._model = model
+        self._of: dict[str, Group] = {name: frozenset([name]) for name in model.operators}
+
+    def join(self, first: str, second: str) -> None:
+        """Make one group of two, unless a rule forbids it."""
+        merged = self._of[first] | self._of[second]
+        regions = {self._model.operators[name].region for name in merged}
+        if len(regions) == 1 and self._lone_sink(merged) and not self._repeats_state(merged):
+            joined = {**self._of, **dict.fromkeys(merged, merged)}
+            if len(self._sorted(joined)) == len(set(joined.values())):
+                self._of = joined
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the groups as stages."""
+        order = list(self._model.operators)
+        return tuple(
+            Stage(
+                operators=tuple(name for name in order if name in group),
+                region=self._model.operators[min(group)].region,
+            )
+            for group in self._sorted(self._of)
+        )
+
+    def _sorted(self, groups: dict[str, Group]) -> list[Group]:
+        """Sort groups topologically; those on a cycle, and after it, are missing."""
+        rest = list(dict.fromkeys(groups[name] for name in self._model.operators))
+        upstream = {group: self._upstream(groups, group) for group in rest}
+        result: list[Group] = []
+        while ready := next((group for group in rest if upstream[group] <= set(result)), None):
+            result.append(ready)
+            rest.remove(ready)
+        return result
+
+    def _upstream(self, groups: dict[str, Group], group: Group) -> set[Group]:
+        return {groups[up] for name in group for up in self._model.upstream(name)} - {group}
+
+    def _lone_sink(self, group: Group) -> bool:
+        operators = [self._model.operators[name] for name in group]
+        sinks = sum(operator.kind == "sink" for operator in operators)
+        return not sinks or (sinks == 1 and not any(self._outputs(group, operators)))
+
+    def _outputs(self, group: Group, operators: Iterable[Operator]) -> Iterator[str]:
+        for operator in operators:
+            if operator.kind == "kafka-sink":
+                yield operator.name
+            yield from (stream for stream in operator.outputs if self._leaves(group, stream))
+
+    def _leaves(self, group: Group, stream: str) -> bool:
+        """Return whether a stream is written by the group: to Kafka or to another group."""
+        readers = (self._model.operators[name] for name in self._model.consumers[stream])
+        return any(op.kind == "kafka-sink" or op.name not in group for op in readers)
+
+    def _repeats_state(self, group: Group) -> bool:
+        """Return whether several paths lead from a stateful operator to the group's outputs.
+
+        A stream that is written counts as one path, however many topics it goes to.
+        """
+        paths: dict[str, int] = {}
+        for name in reversed(list(self._model.operators)):
+            if name not in group:
+                continue
+            operator = self._model.operators[name]
+            paths[name] = int(operator.kind == "sink")
+            for stream in operator.outputs:
+                paths[name] += self._leaves(group, stream)
+                for reader in self._model.consumers[stream]:
+                    if reader in group:
+                        times = self._model.operators[reader].inputs.count(stream)
+                        paths[name] += times * paths[reader]
+            if operator.stateful and paths[name] > 1:
+                return True
+        return False

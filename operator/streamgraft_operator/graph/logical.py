@@ -1,0 +1,114 @@
+"""Step 1, the logical model: operators and streams of the application, checked."""
+
+import heapq
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from streamgraft_common.adl import Adl, Operator, Region, Stream
+from streamgraft_operator.graph.model import GraphError
+
+
+@dataclass(frozen=True)
+class LogicalModel:
+    """The graph of an application: nodes are operators, edges are streams."""
+
+    operators: Mapping[str, Operator]
+    """By name, in topological order; ties are in the order of the application description."""
+    streams: Mapping[str, Stream]
+    producers: Mapping[str, str]
+    """Stream → the operator that makes it."""
+    consumers: Mapping[str, tuple[str, ...]]
+    """Stream → the operators that read it, once each, in topological order."""
+    regions: tuple[Region, ...]
+
+    def upstream(self, operator: str) -> tuple[str, ...]:
+        """Return the producers of an operator's inputs, in the order of the inputs."""
+        inputs = self.operators[operator].inputs
+        return tuple(dict.fromkeys(self.producers[stream] for stream in inputs))
+
+
+def logical_model(adl: Adl) -> LogicalModel:
+    """Return the logical model of an application. Raises GraphError if it is not sound."""
+    _check_operators(adl)
+    producers = {stream: op.name for op in adl.operators for stream in op.outputs}
+    streams = {stream.name: stream for stream in adl.streams}
+    return connect(_sorted(adl.operators, producers), streams, tuple(adl.regions))
+
+
+def connect(
+    operators: Iterable[Operator], streams: Mapping[str, Stream], regions: tuple[Region, ...]
+) -> LogicalModel:
+    """Return the model of operators that are in topological order."""
+    by_name = {operator.name: operator for operator in operators}
+    consumers: dict[str, list[str]] = {stream: [] for stream in streams}
+    for operator in by_name.values():
+        for stream in dict.fromkeys(operator.inputs):
+            consumers[stream].append(operator.name)
+    return LogicalModel(
+        operators=by_name,
+        streams=streams,
+        producers={stream: op.name for op in by_name.values() for stream in op.outputs},
+        consumers={stream: tuple(readers) for stream, readers in consumers.items()},
+        regions=regions,
+    )
+
+
+def _check_operators(adl: Adl) -> None:
+    regions = {region.name for region in adl.regions}
+    streams = {stream.name for stream in adl.streams}
+    producers: dict[str, Operator] = {}
+    _reject_repeats("operator", [operator.name for operator in adl.operators])
+    _reject_repeats("stream", [stream.name for stream in adl.streams])
+    _reject_repeats("region", [region.name for region in adl.regions])
+    for operator in adl.operators:
+        where = _place(operator)
+        if operator.region is not None and operator.region not in regions:
+            raise GraphError(f"{where} is in region {operator.region}, which does not exist")
+        if operator.kind == "kafka-source" and operator.region is not None:
+            raise GraphError(
+                f"{where} reads Kafka inside region {operator.region}: move the source before the"
+                " region, which then splits its stream by key"
+            )
+        if operator.kind in ("kafka-source", "kafka-sink") and operator.kafka is None:
+            raise GraphError(f"{where} does not say which Kafka topic it means")
+        for stream in operator.outputs:
+            if stream not in streams:
+                raise GraphError(f"{where} makes stream {stream}, which is not declared")
+            if stream in producers:
+                raise GraphError(
+                    f"{where} makes stream {stream}, as does {_place(producers[stream])}"
+                )
+            producers[stream] = operator
+    for operator in adl.operators:
+        if missing := [stream for stream in operator.inputs if stream not in producers]:
+            raise GraphError(f"{_place(operator)} reads stream {missing[0]}, which nothing makes")
+
+
+def _reject_repeats(what: str, values: list[str]) -> None:
+    if repeated := sorted({value for value in values if values.count(value) > 1}):
+        raise GraphError(f"there are several {what}s named {repeated[0]}: rename all but one")
+
+
+def _place(operator: Operator) -> str:
+    return f"operator {operator.name}" + (f" ({operator.location})" if operator.location else "")
+
+
+def _sorted(operators: list[Operator], producers: Mapping[str, str]) -> list[Operator]:
+    """Sort topologically (Kahn); of those that are ready the first described goes first."""
+    index = {operator.name: number for number, operator in enumerate(operators)}
+    awaited = {op.name: {producers[stream] for stream in op.inputs} for op in operators}
+    ready = [index[name] for name, upstream in awaited.items() if not upstream]
+    heapq.heapify(ready)
+    result: list[Operator] = []
+    while ready:
+        operator = operators[heapq.heappop(ready)]
+        result.append(operator)
+        for name, upstream in awaited.items():
+            if operator.name in upstream:
+                upstream.remove(operator.name)
+                if not upstream:
+                    heapq.heappush(ready, index[name])
+    if len(result) < len(operators):
+        names = ", ".join(sorted(name for name, upstream in awaited.items() if upstream))
+        raise GraphError(f"the graph has a cycle among or before these operators: {names}")
+    return result

@@ -1,0 +1,74 @@
+"""Step 5, graph metadata: what each PE is told about its place in the graph."""
+
+import hashlib
+import json
+
+from streamgraft_common import names
+from streamgraft_common.adl import Adl
+from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_operator.graph.model import JobContext, PlannedPe, PortLabel
+from streamgraft_operator.graph.ports import Ports
+from streamgraft_operator.graph.topology import Block
+from streamgraft_operator.graph.transforms import Replica
+
+DEFAULT_TRIGGER_SECONDS = 1.0
+
+
+def planned_pe(
+    adl: Adl, context: JobContext, ports: Ports, block: Block, replica: Replica
+) -> PlannedPe:
+    """Return the PE of one replica of a stage."""
+    stage, channel = replica.stage, replica.channel
+    pe_id = block.pe_id(stage, channel)
+    metadata = PeMetadata(
+        namespace=context.namespace,
+        job=context.job,
+        pe_id=pe_id,
+        stage_name=block.stage_name(stage),
+        region=stage.region,
+        channel=channel,
+        shard_count=block.region.max_width if block.region else 1,
+        operators=list(stage.operators),
+        inputs=ports.inputs(stage),
+        outputs=ports.outputs(stage),
+        checkpoint_path=(
+            f"{context.namespace}/{context.job}-{context.job_uid}/{block.stage_name(stage)}"
+        ),
+        parameters={**adl.parameters, **context.parameters},
+        trigger_seconds=(
+            context.trigger_seconds or adl.pe.trigger_seconds or DEFAULT_TRIGGER_SECONDS
+        ),
+        slots=context.slots,
+        spark_conf={**adl.pe.spark_conf, **context.spark_conf},
+        bundle_digest=context.bundle_digest,
+    )
+    return PlannedPe(
+        name=names.pe_name(context.job, pe_id),
+        pe_id=pe_id,
+        stage_name=metadata.stage_name,
+        region=stage.region,
+        channel=channel,
+        stage=block.index(stage) if block.region else 0,
+        metadata=metadata,
+        content_id=content_id(metadata),
+    )
+
+
+def content_id(metadata: PeMetadata) -> str:
+    """Return the sha256 (hex) of the metadata's canonical JSON."""
+    document = metadata.model_dump(by_alias=True, mode="json")
+    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def port_labels(ports: Ports, pe: PlannedPe) -> dict[str, PortLabel]:
+    """Return the labels of the operator inputs that the PE's input ports feed."""
+    labels: dict[str, PortLabel] = {}
+    replica = "" if pe.channel is None else f"[{pe.channel}]"
+    by_stream = {port.stream: port for port in pe.metadata.inputs if not port.external}
+    for name in pe.metadata.operators:
+        for number, stream in enumerate(ports.model.operators[name].inputs):
+            if port := by_stream.get(stream):
+                label = PortLabel(pe.pe_id, port.port, port.topic)
+                labels[f"{name}{replica}.{number}"] = label
+    return labels

@@ -1,0 +1,171 @@
+"""Step 4, ports: streams that cross PEs get a Kafka topic, and a port at both ends.
+
+Ports are numbered within a PE, inputs and outputs each from 0.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from streamgraft_common import names
+from streamgraft_common.adl import KafkaEndpoint, Operator, Region
+from streamgraft_common.pe_metadata import InputPort, OutputPort
+from streamgraft_operator.graph.fusion import Stage
+from streamgraft_operator.graph.logical import LogicalModel
+from streamgraft_operator.graph.model import GraphError, JobContext, PlannedTopic
+
+
+@dataclass(frozen=True)
+class Hop:
+    """A stream on its way to the PEs of one region, or to those outside."""
+
+    stream: str
+    topic: str
+    partitions: int
+    key: tuple[str, ...] = ()
+    keep_partition: bool = False
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Finds the ports of the stages of one graph."""
+
+    model: LogicalModel
+    context: JobContext
+
+    def inputs(self, stage: Stage) -> list[InputPort]:
+        """Return the input ports: outside topics and streams of other PEs, in operator order."""
+        ports: dict[str, InputPort] = {}
+        for operator in self._operators(stage):
+            if operator.kind == "kafka-source":
+                endpoint = _endpoint(operator)
+                ports[operator.outputs[0]] = InputPort(
+                    port=len(ports),
+                    stream=operator.outputs[0],
+                    topic=endpoint.topic,
+                    partitions=None,
+                    bootstrap_servers=self._servers(endpoint),
+                    external=True,
+                    operator=operator.name,
+                )
+            for stream in operator.inputs:
+                if self.model.producers[stream] in stage.operators or stream in ports:
+                    continue
+                hop = self._hop(stream, stage.region)
+                ports[stream] = InputPort(
+                    port=len(ports),
+                    stream=stream,
+                    topic=hop.topic,
+                    partitions=hop.partitions,
+                    bootstrap_servers=self.context.bootstrap_servers,
+                    operator=operator.name,
+                )
+        return list(ports.values())
+
+    def outputs(self, stage: Stage) -> list[OutputPort]:
+        """Return the output ports: one for each topic that a stream goes to."""
+        ports: list[OutputPort] = []
+        for operator in self._operators(stage):
+            if operator.kind == "kafka-sink":
+                endpoint = _endpoint(operator)
+                ports += [
+                    OutputPort(
+                        port=len(ports) + number,
+                        stream=stream,
+                        topic=endpoint.topic,
+                        partitions=None,
+                        bootstrap_servers=self._servers(endpoint),
+                        key=endpoint.key,
+                        external=True,
+                        operator=operator.name,
+                    )
+                    for number, stream in enumerate(operator.inputs)
+                ]
+            for hop in (hop for stream in operator.outputs for hop in self._hops(stage, stream)):
+                port = OutputPort(
+                    port=len(ports),
+                    stream=hop.stream,
+                    topic=hop.topic,
+                    partitions=hop.partitions,
+                    bootstrap_servers=self.context.bootstrap_servers,
+                    key=list(hop.key),
+                    keep_partition=hop.keep_partition,
+                    operator=operator.name,
+                )
+                ports.append(port)
+        return ports
+
+    def topics(self, stages: Iterable[Stage]) -> tuple[PlannedTopic, ...]:
+        """Return all topics, each once, by name. Raises GraphError where two uses collide."""
+        found: dict[tuple[str, str], PlannedTopic] = {}
+        for topic in (topic for stage in stages for topic in self._topics(stage)):
+            key = topic.bootstrap_servers, topic.name
+            found[key] = _both(found[key], topic) if key in found else topic
+        return tuple(
+            sorted(found.values(), key=lambda topic: (topic.name, topic.bootstrap_servers))
+        )
+
+    def _topics(self, stage: Stage) -> Iterator[PlannedTopic]:
+        for operator in self._operators(stage):
+            if operator.kafka is not None:
+                yield PlannedTopic(
+                    name=operator.kafka.topic,
+                    partitions=operator.kafka.partitions,
+                    bootstrap_servers=self._servers(operator.kafka),
+                    external=True,
+                    source=operator.kind == "kafka-source",
+                )
+            for hop in (hop for stream in operator.outputs for hop in self._hops(stage, stream)):
+                servers = self.context.bootstrap_servers
+                yield PlannedTopic(hop.topic, hop.partitions, servers, external=False, source=False)
+
+    def _operators(self, stage: Stage) -> Iterator[Operator]:
+        return (self.model.operators[name] for name in stage.operators)
+
+    def _servers(self, endpoint: KafkaEndpoint) -> str:
+        return endpoint.bootstrap_servers or self.context.bootstrap_servers
+
+    def _hops(self, stage: Stage, stream: str) -> list[Hop]:
+        """Return the topics that a stage writes a stream to: one per region, one for the rest."""
+        readers = [name for name in self.model.consumers[stream] if name not in stage.operators]
+        places = [self.model.operators[name].region for name in readers]
+        return list(dict.fromkeys(self._hop(stream, place) for place in places))
+
+    def _hop(self, stream: str, place: str | None) -> Hop:
+        """Return how a stream gets to the PEs in a region or (None) outside.
+
+        What a region makes keeps its partition, within the region and behind it.
+        """
+        job = self.context.namespace, self.context.job
+        origin = self.model.operators[self.model.producers[stream]].region
+        if place is not None and place != origin:
+            region = self._region(place)
+            topic = names.topic(*job, stream, place)
+            return Hop(stream, topic, region.max_width, tuple(region.key))
+        topic = names.topic(*job, stream)
+        if origin is None:
+            return Hop(stream, topic, self.model.streams[stream].partitions)
+        return Hop(stream, topic, self._region(origin).max_width, keep_partition=True)
+
+    def _region(self, name: str) -> Region:
+        return next(region for region in self.model.regions if region.name == name)
+
+
+def _endpoint(operator: Operator) -> KafkaEndpoint:
+    if operator.kafka is None:  # the logical model has been checked
+        raise AssertionError(f"operator {operator.name} has no Kafka endpoint")
+    return operator.kafka
+
+
+def _both(first: PlannedTopic, second: PlannedTopic) -> PlannedTopic:
+    """Return the one topic that two uses need."""
+    if first.external != second.external:
+        raise GraphError(
+            f"topic {first.name} is one of the job's own: let the source or sink use another name"
+        )
+    return PlannedTopic(
+        name=first.name,
+        partitions=max(first.partitions, second.partitions),
+        bootstrap_servers=first.bootstrap_servers,
+        external=first.external,
+        source=first.source and second.source,
+    )
