@@ -52,3 +52,66 @@ def surge_failed(old: int, new: int, seconds: float, waiting_for: str) -> Event:
         f"width {new} given up, {old} keeps serving: {waiting_for} not ready within {seconds:g} s;"
         " see the events of those pods, then set another width (or this one again) to retry",
     )
+
+
+def job_rejected(reason: str, message: str) -> Event:
+    """Tell why a job can't be accepted as it is."""
+    return Event("Warning", reason, message)
+
+
+def generation_began(generation_id: int, pes: int) -> Event:
+    """Tell that a generation of the job's graph is being submitted."""
+    return Event("Normal", "Submitting", f"generation {generation_id} of the graph, {pes} PEs")
+
+
+def kafka_unavailable(message: str) -> Event:
+    """Tell that topics can't be created at the moment."""
+    return Event("Warning", "KafkaUnavailable", message)
+
+
+def topic_unusable(message: str) -> Event:
+    """Tell that an existing topic is in the way."""
+    return Event("Warning", "TopicUnusable", message)
+
+
+def sources_missing(topics: list[str]) -> Event:
+    """Tell which topics the job reads that nobody has created."""
+    names = ", ".join(topics)
+    return Event(
+        "Warning",
+        "SourceTopicMissing",
+        f"waiting for the source topic {names}: create it, the job goes on by itself then",
+    )
+
+
+def pe_launched(launch: int, reason: str) -> Event:
+    """Tell that the launch count of a PE was raised."""
+    return Event("Normal", "Launching", f"launch {launch}: {reason}")
+
+
+def pe_failed(pod: str, launch: int, why: str, delay_seconds: float) -> Event:
+    """Tell that a pod ended by itself and when the next one starts."""
+    return Event(
+        "Warning",
+        "PodFailed",
+        f"pod {pod} ended ({why}); launch {launch} begins in {delay_seconds:.0f} s",
+    )
+
+
+def pe_waiting(what: str) -> Event:
+    """Tell what the pod of a PE waits for before it is created."""
+    return Event("Normal", "WaitingToLaunch", f"waiting for {what}")
+
+
+def topics_left_over(servers: str, what: str, message: str) -> Event:
+    """Tell what a deleted job leaves behind in Kafka."""
+    return Event(
+        "Warning",
+        "TopicsLeftOver",
+        f"the job is deleted without its topics on {servers}; delete {what} yourself ({message})",
+    )
+
+
+def checkpoints_left_over(path: str, message: str) -> Event:
+    """Tell which checkpoints of a deleted job could not be removed."""
+    return Event("Warning", "CheckpointsLeftOver", f"remove {path} yourself: {message}")

@@ -1,0 +1,71 @@
+"""Runs the operator: `python -m streamgraft_operator --help`."""
+
+import argparse
+import asyncio
+import json
+import logging
+import signal
+import sys
+from pathlib import Path
+
+from streamgraft_common.kube import KubeClient, load_config
+from streamgraft_common.kube.config import ConfigError
+from streamgraft_operator import assembly
+from streamgraft_operator.settings import Settings
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="streamgraft_operator", description=__doc__)
+    add = parser.add_argument
+    add("--kubeconfig", help="default: $KUBECONFIG, else in-cluster")
+    add("--bootstrap-servers", required=True, help="Kafka of jobs that name none")
+    add(
+        "--checkpoint-volume",
+        required=True,
+        type=json.loads,
+        metavar="JSON",
+        help="volume source that all PEs share: '{\"persistentVolumeClaim\": {…}}'",
+    )
+    add("--checkpoint-root", type=Path, help="where the operator sees that volume")
+    add("--image", required=True, help="image of the PE runtime")
+    add("--namespace", nargs="*", action="extend", default=[], help="namespaces; default: all")
+    add("--metrics-port", type=int, required=True)
+    add("--metrics-address", default="127.0.0.1")
+    add("--log-level", default="INFO")
+    return parser
+
+
+async def _run(arguments: argparse.Namespace) -> None:
+    settings = Settings(
+        bootstrap_servers=arguments.bootstrap_servers,
+        checkpoint_volume=arguments.checkpoint_volume,
+        image=arguments.image,
+        checkpoint_root=arguments.checkpoint_root,
+        namespaces=tuple(arguments.namespace),
+        metrics_address=arguments.metrics_address,
+        metrics_port=arguments.metrics_port,
+    )
+    async with KubeClient(load_config(arguments.kubeconfig)) as client:
+        task = asyncio.ensure_future(assembly.run(client, settings))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        try:
+            await task
+        except asyncio.CancelledError:
+            logging.getLogger(__name__).info("stopped")
+
+
+def main() -> None:
+    """Operate until SIGTERM or SIGINT."""
+    arguments = _parser().parse_args()
+    logging.basicConfig(
+        level=arguments.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    try:
+        asyncio.run(_run(arguments))
+    except ConfigError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

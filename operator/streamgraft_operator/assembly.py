@@ -1,0 +1,46 @@
+"""One operator: all controllers on one set of caches."""
+
+import asyncio
+import logging
+
+from streamgraft_common.kube import KubeClient
+from streamgraft_operator import metrics
+from streamgraft_operator.context import Context
+from streamgraft_operator.controllers.job import JobController
+from streamgraft_operator.controllers.job_conductor import JobConductor
+from streamgraft_operator.controllers.pod import PodController
+from streamgraft_operator.controllers.pod_conductor import PodConductor
+from streamgraft_operator.controllers.processing_element import ProcessingElementController
+from streamgraft_operator.controllers.region import RegionController
+from streamgraft_operator.region_metrics import RegionCollector
+from streamgraft_operator.runtime import ControlLoop
+from streamgraft_operator.settings import Settings
+
+log = logging.getLogger(__name__)
+
+CONTROLLERS = (
+    JobController,
+    JobConductor,
+    ProcessingElementController,
+    PodController,
+    PodConductor,
+    RegionController,
+)
+
+
+async def run(client: KubeClient, settings: Settings) -> None:
+    """Operate until cancelled."""
+    context = Context.of(client, settings)
+    loops = [ControlLoop(controller(context)) for controller in CONTROLLERS]
+    metrics.REGISTRY.register(RegionCollector(context.caches.regions))
+    server = await metrics.serve(settings.metrics_address, settings.metrics_port)
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(context.caches.run())
+            group.create_task(context.recorder.run())
+            await context.caches.synced()
+            log.info("caches are filled, %d controllers start", len(loops))
+            for loop in loops:
+                group.create_task(loop.run())
+    finally:
+        await server.cleanup()

@@ -1,0 +1,157 @@
+"""The operator's view of the cluster: one cache per kind, and indexes into them."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Self
+
+from streamgraft_common import names
+from streamgraft_common.kube import KubeClient, Store
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, Listener, key_of
+from streamgraft_operator.kinds import (
+    CONFIG_MAPS,
+    JOBS,
+    PODS,
+    PROCESSING_ELEMENTS,
+    REGIONS,
+    SERVICES,
+    ResourcePath,
+)
+
+EVERYWHERE = ""
+
+
+class Collection:
+    """All objects of one kind in the watched namespaces, as one cache."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        resource: ResourcePath,
+        namespaces: Sequence[str],
+        *,
+        metadata_only: bool = False,
+        **selectors: str,
+    ) -> None:
+        self._stores: Mapping[str, Store] = {
+            namespace: Store(
+                client, resource.path(namespace), metadata_only=metadata_only, **selectors
+            )
+            for namespace in namespaces or (EVERYWHERE,)
+        }
+        self._metadata_only = metadata_only
+
+    def get(self, key: Key) -> Object | None:
+        """Return the newest known object, or None."""
+        store = self._store(key[0])
+        return store.get(key) if store else None
+
+    def items(self) -> Iterator[Object]:
+        """Iterate over all objects."""
+        for store in self._stores.values():
+            yield from store.items()
+
+    def listen(self, listener: Listener) -> None:
+        """Call `listener` on every change."""
+        for store in self._stores.values():
+            store.listen(listener)
+
+    def observe(self, item: Object) -> None:
+        """Take in the answer to a write of our own."""
+        if store := self._store(key_of(item)[0]):
+            store.observe({"metadata": item["metadata"]} if self._metadata_only else item)
+
+    async def run(self) -> None:
+        """Keep the cache until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for store in self._stores.values():
+                group.create_task(store.run())
+
+    async def wait_synced(self) -> None:
+        """Wait until everything was listed once."""
+        for store in self._stores.values():
+            await store.synced.wait()
+
+    def _store(self, namespace: str) -> Store | None:
+        return self._stores.get(namespace) or self._stores.get(EVERYWHERE)
+
+
+class Index:
+    """The objects of a collection by a key computed from each (None: not in the index)."""
+
+    def __init__(self, collection: Collection, key: Callable[[Object], Key | None]) -> None:
+        self._collection = collection
+        self._key = key
+        self._members: dict[Key, set[Key]] = {}
+        collection.listen(self._changed)
+
+    def get(self, key: Key) -> list[Object]:
+        """Return the objects under `key`, by name."""
+        members = sorted(self._members.get(key, ()))
+        found = (self._collection.get(member) for member in members)
+        return [item for item in found if item is not None]
+
+    def _changed(self, member: Key, old: Object | None, new: Object | None) -> None:
+        before = self._key(old) if old else None
+        after = self._key(new) if new else None
+        if before and before != after:
+            self._members[before].discard(member)
+            if not self._members[before]:
+                del self._members[before]
+        if after:
+            self._members.setdefault(after, set()).add(member)
+
+
+def label_key(label: str) -> Callable[[Object], Key | None]:
+    """Return a function from an object to (namespace, value of its label), or None without it."""
+
+    def key(item: Object) -> Key | None:
+        metadata = item["metadata"]
+        value = metadata.get("labels", {}).get(label)
+        return (metadata["namespace"], value) if value else None
+
+    return key
+
+
+class Caches:
+    """Everything the operator watches."""
+
+    def __init__(self, client: KubeClient, namespaces: Sequence[str]) -> None:
+        self.jobs = Collection(client, JOBS, namespaces)
+        self.processing_elements = Collection(client, PROCESSING_ELEMENTS, namespaces)
+        self.regions = Collection(client, REGIONS, namespaces)
+        self.pods = Collection(client, PODS, namespaces, labelSelector=names.LABEL_PE)
+        # All ConfigMaps, since a bundle's may be anyone's; of ours the content id says enough.
+        self.config_maps = Collection(client, CONFIG_MAPS, namespaces, metadata_only=True)
+        self.services = Collection(client, SERVICES, namespaces, labelSelector=names.LABEL_JOB)
+        job = label_key(names.LABEL_JOB)
+        self.pods_by_pe = Index(self.pods, label_key(names.LABEL_PE))
+        self.pods_by_job = Index(self.pods, job)
+        self.processing_elements_by_job = Index(self.processing_elements, job)
+        self.regions_by_job = Index(self.regions, job)
+        self.config_maps_by_job = Index(self.config_maps, job)
+        self.services_by_job = Index(self.services, job)
+
+    @property
+    def collections(self) -> tuple[Collection, ...]:
+        """All caches."""
+        return (
+            self.jobs,
+            self.processing_elements,
+            self.regions,
+            self.pods,
+            self.config_maps,
+            self.services,
+        )
+
+    async def run(self) -> None:
+        """Keep all caches until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for collection in self.collections:
+                group.create_task(collection.run())
+
+    async def synced(self) -> Self:
+        """Wait until everything was listed once."""
+        for collection in self.collections:
+            await collection.wait_synced()
+        return self

@@ -1,0 +1,77 @@
+"""When a PE has to be launched again, and how long to wait after failures. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from streamgraft_common.resources import ProcessingElementStatus
+from streamgraft_operator.conductors.pod import PodView
+from streamgraft_operator.timestamps import from_rfc3339, to_rfc3339
+
+FIRST_BACKOFF_SECONDS = 1.0
+LONGEST_BACKOFF_SECONDS = 60.0
+STABLE_SECONDS = 600.0
+"""A pod that ran this long was no crash loop: counting starts anew (as the kubelet does)."""
+
+
+@dataclass(frozen=True)
+class Relaunch:
+    """A reason to raise the launch count."""
+
+    reason: str
+    failed: bool = False
+    """Whether the pod ended by itself, so that the next launch has to wait."""
+
+
+def relaunch(
+    status: ProcessingElementStatus,
+    expected_pod: str,
+    content_id: str,
+    pods: Sequence[PodView],
+    pe_uid: str,
+) -> Relaunch | None:
+    """Return why the current launch is over, or None if it is not.
+
+    `expected_pod` is the name of the current launch's pod, `content_id` the PE's.
+    """
+    if status.launch_count < 1:
+        return Relaunch("Created")
+    current = next(
+        (pod for pod in pods if pod.launch == status.launch_count and pod.pe_uid == pe_uid),
+        None,
+    )
+    if current is None:
+        return Relaunch("PodDeleted") if status.pod == expected_pod else None
+    if current.phase == "Failed":
+        return Relaunch("PodFailed", failed=True)
+    if current.phase == "Succeeded":
+        return Relaunch("PodCompleted", failed=True)
+    if current.deleting:
+        return Relaunch("PodDeleted")
+    if current.content_id != content_id:
+        return Relaunch("GraphChanged")
+    return None
+
+
+def raised(
+    status: ProcessingElementStatus, cause: Relaunch, ran_seconds: float, now: float
+) -> ProcessingElementStatus:
+    """Return the status of the next launch. `ran_seconds`: how long the last pod was up."""
+    failures = 0
+    not_before = None
+    if cause.failed:
+        failures = 1 if ran_seconds >= STABLE_SECONDS else status.failure_count + 1
+        delay = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(failures - 1, 10))
+        not_before = to_rfc3339(now + delay)
+    return status.model_copy(
+        update={
+            "launch_count": status.launch_count + 1,
+            "launch_reason": cause.reason,
+            "failure_count": failures,
+            "not_before": not_before,
+        }
+    )
+
+
+def not_before(status: ProcessingElementStatus) -> float:
+    """Return the Unix time before which no pod may be created."""
+    return from_rfc3339(status.not_before) if status.not_before else 0.0

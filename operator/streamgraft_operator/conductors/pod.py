@@ -1,0 +1,79 @@
+"""The pod conductor: a PE's pod exists exactly when everything it needs does. Pure.
+
+At most one pod of a PE may run, since a PE's shards have one writer: the pod of a new launch is
+created only after all older ones have ended.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+PodPhase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
+
+
+@dataclass(frozen=True)
+class PodView:
+    """One pod that carries a PE's label."""
+
+    name: str
+    launch: int
+    pe_uid: str
+    """uid of the ProcessingElement it was made for: names come back, uids don't."""
+    phase: PodPhase
+    scheduled: bool
+    deleting: bool
+    content_id: str = ""
+    """Content id that the PE had when the pod was made."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process may be running."""
+        return self.scheduled and self.phase not in ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True)
+class PeLaunch:
+    """A ProcessingElement, as far as its pod depends on it. Times are Unix seconds."""
+
+    uid: str
+    launch_count: int
+    content_id: str
+    config_content_id: str | None
+    """Content id of its ConfigMap; None: there is none."""
+    bundle_exists: bool
+    not_before: float = 0.0
+
+
+@dataclass(frozen=True)
+class PodDecision:
+    """What to do with the pods of a PE. `waiting_for` says why none is created yet."""
+
+    delete: tuple[str, ...]
+    create: bool = False
+    waiting_for: str = ""
+    again_in: float | None = None
+    """Seconds after which to look again, for nothing else will announce it."""
+
+
+def step(pe: PeLaunch | None, pods: tuple[PodView, ...], now: float) -> PodDecision:
+    """Return what to delete and whether to create the pod of the current launch.
+
+    `pe` is None if the ProcessingElement is gone or going: then all its pods go.
+    """
+    if pe is None:
+        return PodDecision(delete=tuple(pod.name for pod in pods if not pod.deleting))
+    current = [pod for pod in pods if pod.pe_uid == pe.uid and pod.launch == pe.launch_count]
+    others = [pod for pod in pods if pod not in current]
+    delete = tuple(pod.name for pod in others if not pod.deleting)
+    if current or pe.launch_count < 1:
+        return PodDecision(delete)
+    if others:
+        # Also one that has ended: it may have the name of the new one, and it is soon gone.
+        return PodDecision(delete, waiting_for=f"pod {others[0].name} to end")
+    if pe.config_content_id is None or pe.config_content_id != pe.content_id:
+        return PodDecision(delete, waiting_for="its ConfigMap")
+    if not pe.bundle_exists:
+        return PodDecision(delete, waiting_for="the ConfigMap of the bundle")
+    if now < pe.not_before:
+        seconds = pe.not_before - now
+        return PodDecision(delete, waiting_for="the back-off after failures", again_in=seconds)
+    return PodDecision(delete, create=True)

@@ -1,0 +1,60 @@
+"""What every controller works with."""
+
+from dataclasses import dataclass
+
+from streamgraft_common.kube import KubeClient
+from streamgraft_common.kube.client import Object
+from streamgraft_operator.caches import Caches
+from streamgraft_operator.coordinators import Coordinators
+from streamgraft_operator.expansion import Expander, job_of
+from streamgraft_operator.grafting import Grafter
+from streamgraft_operator.kafka import Kafka
+from streamgraft_operator.manifests.metadata import Owner
+from streamgraft_operator.recorder import Recorder
+from streamgraft_operator.settings import Settings
+
+
+@dataclass(frozen=True)
+class Context:
+    """The parts of one operator, made once."""
+
+    client: KubeClient
+    settings: Settings
+    caches: Caches
+    write: Coordinators
+    expander: Expander
+    grafter: Grafter
+    kafka: Kafka
+    recorder: Recorder
+
+    @classmethod
+    def of(cls, client: KubeClient, settings: Settings) -> "Context":
+        """Return the parts for a cluster."""
+        caches = Caches(client, settings.namespaces)
+        write = Coordinators(client, caches)
+        return cls(
+            client=client,
+            settings=settings,
+            caches=caches,
+            write=write,
+            expander=Expander(client, caches, settings),
+            grafter=Grafter(caches, write, settings),
+            kafka=Kafka(),
+            recorder=Recorder(client),
+        )
+
+    def living_job_of(self, item: Object) -> Object | None:
+        """Return the job of an object unless it is gone or being deleted."""
+        job = job_of(self.caches, item)
+        return job if job and "deletionTimestamp" not in job["metadata"] else None
+
+
+def owner_of(job: Object) -> Owner:
+    """Return the owner of what belongs to a job, at its present generation."""
+    metadata = job["metadata"]
+    return Owner(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        uid=metadata["uid"],
+        generation_id=(job.get("status") or {}).get("generationId", 0),
+    )

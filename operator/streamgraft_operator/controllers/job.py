@@ -1,0 +1,216 @@
+"""The controller of Jobs: the submission pipeline (cloud native Streams, section 6.1).
+
+Bundle → topology → topics → regions and PEs. The same path serves submission, resubmission,
+width changes and repair: whatever exists as planned is left alone.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+
+from streamgraft_common import names
+from streamgraft_common.bundle import BundleError
+from streamgraft_common.kube import Conflict
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.resources import JobSpec, JobStatus
+from streamgraft_operator import events, manifests
+from streamgraft_operator.conditions import State, is_true
+from streamgraft_operator.conductors.job import (
+    ACCEPTED,
+    KAFKA_AVAILABLE,
+    SOURCES_AVAILABLE,
+    SUBMITTED,
+)
+from streamgraft_operator.context import Context, owner_of
+from streamgraft_operator.deletion import Cleaner
+from streamgraft_operator.expansion import Expansion
+from streamgraft_operator.grafting import content_of, replace_config_map
+from streamgraft_operator.graph import GraphError, Topology
+from streamgraft_operator.kafka import KafkaUnavailable, TopicUnusable
+from streamgraft_operator.kinds import ROLE_BINDINGS, SERVICE_ACCOUNTS
+from streamgraft_operator.manifests.metadata import digest
+from streamgraft_operator.planting import RegionPlanter
+from streamgraft_operator.runtime import Again, Outcome, Watch, wish_changed
+from streamgraft_operator.views import job_key, own_key
+
+TOPICS_FRESH_SECONDS = 300.0
+"""Topics that were there are looked up again after this time."""
+
+
+class JobController:
+    """Submits jobs, keeps what they consist of, and cleans up."""
+
+    name = "job"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._caches = context.caches
+        self._cleaner = Cleaner(context)
+        self._regions = RegionPlanter(context)
+        self._topics_seen: dict[str, tuple[str, float]] = {}
+        self._granted: set[str] = set()
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """Jobs, whatever belongs to them, and their bundles."""
+        caches = self._caches
+        return (
+            Watch(caches.jobs, own_key, wish_changed),
+            Watch(caches.processing_elements, job_key, wish_changed),
+            Watch(caches.regions, job_key, wish_changed),
+            Watch(caches.services, job_key, wish_changed),
+            Watch(caches.pods, job_key, wish_changed),
+            Watch(caches.config_maps, job_key, wish_changed),
+            Watch(caches.config_maps, self._bundle_users),
+        )
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Take a job from what exists to what it wants."""
+        job = self._caches.jobs.get(key)
+        if job is None:
+            return None
+        if "deletionTimestamp" in job["metadata"]:
+            return await self._cleaner.clean(job)
+        if (job := await self._context.write.jobs.hold(key)) is None:
+            return None
+        try:
+            expansion = await self._context.expander.expand(job, self._widths(key))
+            self._regions.check(key, expansion.topology)
+        except BundleError as error:
+            return await self._reject(job, error.reason, str(error))
+        except GraphError as error:
+            return await self._reject(job, "GraphInvalid", str(error))
+        return await self._submit(job, expansion)
+
+    async def _submit(self, job: Object, expansion: Expansion) -> Outcome:
+        key, topology = key_of(job), expansion.topology
+        spec = JobSpec.model_validate(job["spec"])
+        content_id = self._content_id(spec, topology)
+        job = await self._begin(job, expansion, content_id)
+        problem = await self._topics(job, topology)
+        status = JobStatus.model_validate(job["status"])
+        if problem and not is_true(status.conditions, SUBMITTED):
+            return Again.WITH_BACKOFF
+        owner = owner_of(job)
+        await self._grant(owner.namespace)
+        settings_id = manifests.settings_id(spec, self._context.settings)
+        await self._regions.plant(owner, topology, settings_id)
+        outside = [pe for pe in topology.pes if pe.region is None]
+        await self._context.grafter.graft(owner, spec, outside, lambda _: ((0,), 1))
+        await self._prune(key, topology)
+        await replace_config_map(
+            self._caches,
+            self._context.write,
+            manifests.job_config_map(owner, topology.port_labels, content_id),
+        )
+        return Again.WITH_BACKOFF if problem else None
+
+    async def _begin(self, job: Object, expansion: Expansion, content_id: str) -> Object:
+        """Give new content a generation id, stored before anything is made with it."""
+        key = key_of(job)
+        status = JobStatus.model_validate(job.get("status") or {})
+        generation_id, fresh = self._generation(key, status, content_id)
+        pes = len(expansion.topology.pes)
+        accepted = State(ACCEPTED, "True", "Planned", f"the graph has {pes} PEs")
+        written = await self._context.write.jobs.report(
+            key,
+            [accepted],
+            job["metadata"]["generation"],
+            generation_id=generation_id,
+            bundle_digest=expansion.bundle.digest,
+        )
+        if written is None:
+            raise Conflict(409, "Conflict", f"job {key[1]} is gone")
+        if fresh:
+            self._context.recorder.record(job, events.generation_began(generation_id, pes))
+        return written
+
+    def _generation(self, key: Key, status: JobStatus, content_id: str) -> tuple[int, bool]:
+        """Return the generation id of this content and whether it is a new one.
+
+        The job's ConfigMap is written last. If the status is ahead of it, a submission was
+        interrupted and goes on under the same id.
+        """
+        done = self._caches.config_maps.get((key[0], names.job_config_map(key[1])))
+        if content_of(done) == content_id:
+            return status.generation_id, False
+        label = done["metadata"].get("labels", {}).get(names.LABEL_GENERATION) if done else "0"
+        if label is not None and status.generation_id > int(label):
+            return status.generation_id, False
+        return status.generation_id + 1, True
+
+    async def _topics(self, job: Object, topology: Topology) -> bool:
+        """Create and check topics; return whether something is wrong (the status says what)."""
+        uid, wanted = job["metadata"]["uid"], digest([repr(topic) for topic in topology.topics])
+        seen, at = self._topics_seen.get(uid, ("", 0.0))
+        if seen == wanted and time.monotonic() < at + TOPICS_FRESH_SECONDS:
+            return False
+        states, event = await self._ensure_topics(topology)
+        if event is None:
+            self._topics_seen[uid] = (wanted, time.monotonic())
+        else:
+            self._topics_seen.pop(uid, None)
+            self._context.recorder.record(job, event)
+        generation = job["metadata"]["generation"]
+        await self._context.write.jobs.report(key_of(job), states, generation)
+        return event is not None
+
+    async def _ensure_topics(self, topology: Topology) -> tuple[list[State], events.Event | None]:
+        try:
+            missing = await self._context.kafka.ensure(topology.topics)
+        except (KafkaUnavailable, TopicUnusable) as error:
+            text = str(error)
+            unavailable = isinstance(error, KafkaUnavailable)
+            event = events.kafka_unavailable(text) if unavailable else events.topic_unusable(text)
+            return [State(KAFKA_AVAILABLE, "False", event.reason, text)], event
+        states = [State(KAFKA_AVAILABLE, "True", "TopicsExist", "all topics of the job exist")]
+        if missing:
+            event = events.sources_missing(missing)
+            states.append(State(SOURCES_AVAILABLE, "False", event.reason, event.message))
+            return states, event
+        states.append(State(SOURCES_AVAILABLE, "True", "TopicsExist", "all source topics exist"))
+        return states, None
+
+    async def _reject(self, job: Object, reason: str, message: str) -> Outcome:
+        self._context.recorder.record(job, events.job_rejected(reason, message))
+        state = State(ACCEPTED, "False", reason, message)
+        generation = job["metadata"]["generation"]
+        await self._context.write.jobs.report(key_of(job), [state], generation)
+        return Again.WITH_BACKOFF
+
+    async def _grant(self, namespace: str) -> None:
+        if namespace in self._granted:
+            return
+        for kind, manifest in (
+            (SERVICE_ACCOUNTS, manifests.service_account(namespace)),
+            (ROLE_BINDINGS, manifests.role_binding(namespace)),
+        ):
+            try:
+                await self._context.client.create(kind.path(namespace), manifest)
+            except Conflict as conflict:
+                if conflict.reason != "AlreadyExists":
+                    raise
+        self._granted.add(namespace)
+
+    async def _prune(self, key: Key, topology: Topology) -> None:
+        wanted = {pe.name for pe in topology.pes}
+        regions = {region.region.name for region in topology.regions}
+        surplus = [
+            item
+            for item in self._caches.processing_elements_by_job.get(key)
+            if item["metadata"]["name"] not in wanted and item["spec"].get("region") not in regions
+        ]
+        await self._context.grafter.prune(surplus)
+
+    def _content_id(self, spec: JobSpec, topology: Topology) -> str:
+        settings = self._context.settings
+        pes = [manifests.pe_content_id(pe, spec, settings) for pe in topology.pes]
+        labels = {name: label.to_wire() for name, label in topology.port_labels.items()}
+        return digest([pes, [repr(topic) for topic in topology.topics], labels])
+
+    def _widths(self, key: Key) -> dict[str, int]:
+        regions = self._caches.regions_by_job.get(key)
+        return {item["spec"]["region"]: item["spec"]["width"] for item in regions}
+
+    def _bundle_users(self, config_map: Object) -> Iterable[Key]:
+        return self._context.expander.users_of(key_of(config_map))

@@ -1,0 +1,97 @@
+"""Drives the job conductor: compares what a job should consist of with what exists."""
+
+import time
+from collections.abc import Sequence
+
+from streamgraft_common import names
+from streamgraft_common.bundle import BundleError
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.resources import JobSpec, JobStatus
+from streamgraft_operator.conditions import find
+from streamgraft_operator.conductors.job import ACCEPTED, JobView, step
+from streamgraft_operator.context import Context
+from streamgraft_operator.graph import GraphError, Topology
+from streamgraft_operator.runtime import Outcome, Watch, wish_changed
+from streamgraft_operator.timestamps import from_rfc3339
+from streamgraft_operator.views import job_key, own_key
+
+
+class JobConductor:
+    """Submitting → Submitted → Healthy."""
+
+    name = "job-conductor"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._caches = context.caches
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """Jobs and all that they consist of."""
+        caches = self._caches
+        return (
+            Watch(caches.jobs, own_key),
+            Watch(caches.processing_elements, job_key),
+            Watch(caches.regions, job_key, wish_changed),
+            Watch(caches.services, job_key, wish_changed),
+            Watch(caches.config_maps, job_key, wish_changed),
+        )
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Report whether the job is submitted and healthy."""
+        job = self._caches.jobs.get(key)
+        if job is None or "deletionTimestamp" in job["metadata"]:
+            return None
+        status = JobStatus.model_validate(job.get("status") or {})
+        accepted = find(status.conditions, ACCEPTED)
+        if accepted is None or accepted.status != "True":
+            return None
+        regions = self._caches.regions_by_job.get(key)
+        widths = {item["spec"]["region"]: item["spec"]["width"] for item in regions}
+        try:
+            expansion = await self._context.expander.expand(job, widths)
+        except (BundleError, GraphError):
+            return None  # the job controller tells
+        since = from_rfc3339(accepted.last_transition_time or "1970-01-01T00:00:00Z")
+        view = self._view(job, expansion.topology, time.time() - since)
+        decision = step(view)
+        await self._context.write.jobs.report(
+            key,
+            decision.states,
+            job["metadata"]["generation"],
+            pe_count=decision.pe_count,
+            ready_pe_count=decision.ready_pe_count,
+        )
+        left = view.timeout_seconds - view.waiting_seconds
+        return left + 0.1 if view.missing and left > 0 else None
+
+    def _view(self, job: Object, topology: Topology, waiting: float) -> JobView:
+        namespace, name = key_of(job)
+        caches = self._caches
+        wanted = [
+            *(("ParallelRegion", region.name, caches.regions) for region in topology.regions),
+            *(("ConfigMap", pe.name, caches.config_maps) for pe in topology.pes),
+            *(("Service", pe.name, caches.services) for pe in topology.pes),
+            *(("ProcessingElement", pe.name, caches.processing_elements) for pe in topology.pes),
+            ("ConfigMap", names.job_config_map(name), caches.config_maps),
+        ]
+        missing = (
+            f"{kind} {item}" for kind, item, cache in wanted if not cache.get((namespace, item))
+        )
+        return JobView(
+            wanted_pes=len(topology.pes),
+            missing=tuple(missing),
+            not_ready=self._not_ready(namespace, topology),
+            waiting_seconds=waiting,
+            timeout_seconds=JobSpec.model_validate(job["spec"]).submission_timeout_seconds,
+        )
+
+    def _not_ready(self, namespace: str, topology: Topology) -> dict[str, str]:
+        result = {}
+        for pe in topology.pes:
+            item = self._caches.processing_elements.get((namespace, pe.name))
+            status = (item or {}).get("status") or {}
+            if status.get("phase") != "Running":
+                result[pe.name] = status.get("message", "")
+        return result

@@ -1,0 +1,80 @@
+"""The controller of pods: one that failed, ended or was deleted leads to the next launch.
+
+It creates nothing: it asks for a higher launch count, and the pod conductor does the rest.
+"""
+
+import time
+from collections.abc import Sequence
+
+from streamgraft_common import names
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key
+from streamgraft_common.resources import ProcessingElementStatus
+from streamgraft_operator import events
+from streamgraft_operator.conductors.launches import Relaunch, not_before, relaunch
+from streamgraft_operator.context import Context
+from streamgraft_operator.grafting import content_of
+from streamgraft_operator.runtime import Outcome, Watch
+from streamgraft_operator.views import own_key, pe_key, pod_view, ran_seconds, why_not_running
+
+
+class PodController:
+    """Keyed by PE, since a pod that is gone has no key any more."""
+
+    name = "pod"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._caches = context.caches
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """Pods, and PEs for what happened while nobody watched."""
+        return (
+            Watch(self._caches.pods, pe_key),
+            Watch(self._caches.processing_elements, own_key),
+        )
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Raise the launch count if the current launch is over."""
+        item = self._caches.processing_elements.get(key)
+        if item is None or "deletionTimestamp" in item["metadata"]:
+            return None
+        if self._context.living_job_of(item) is None:
+            return None
+        status = ProcessingElementStatus.model_validate(item.get("status") or {})
+        if status.launch_count == 0:
+            return None  # the PE controller's
+        pods = self._caches.pods_by_pe.get(key)
+        expected = names.pod_name(item["spec"]["job"], item["spec"]["peId"], status.launch_count)
+        cause = relaunch(
+            status,
+            expected,
+            content_of(item) or "",
+            [pod_view(pod) for pod in pods],
+            item["metadata"]["uid"],
+        )
+        if cause is None:
+            return None
+        pod = next((pod for pod in pods if pod["metadata"]["name"] == expected), None)
+        if pod is None and await self._context.write.pods.exists((key[0], expected)):
+            return None  # the cache was behind; its news leads here again
+        await self._launch(key, status.launch_count, cause, pod)
+        return None
+
+    async def _launch(self, key: Key, count: int, cause: Relaunch, pod: Object | None) -> None:
+        now = time.time()
+        up = ran_seconds(pod, now) if pod else 0.0
+        if not await self._context.write.processing_elements.launch(key, count, cause, up):
+            return
+        item = self._caches.processing_elements.get(key)
+        if item is None:
+            return
+        event = events.pe_launched(count + 1, cause.reason)
+        if cause.failed and pod:
+            status = ProcessingElementStatus.model_validate(item["status"])
+            delay = max(0.0, not_before(status) - now)
+            name = pod["metadata"]["name"]
+            why = why_not_running(pod) or cause.reason
+            event = events.pe_failed(name, count + 1, why, delay)
+        self._context.recorder.record(item, event)

@@ -1,0 +1,77 @@
+"""Drives the pod conductor: the only place where pods are created."""
+
+import time
+from collections.abc import Iterable, Sequence
+
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.resources import JobSpec, ProcessingElementStatus
+from streamgraft_operator import events, manifests
+from streamgraft_operator.conductors.launches import not_before
+from streamgraft_operator.conductors.pod import PeLaunch, PodDecision, step
+from streamgraft_operator.context import Context, owner_of
+from streamgraft_operator.grafting import content_of
+from streamgraft_operator.runtime import Outcome, Watch
+from streamgraft_operator.views import own_key, pe_key, pod_view
+
+
+class PodConductor:
+    """A pod exists exactly when launch count, ConfigMap and bundle say so."""
+
+    name = "pod-conductor"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._caches = context.caches
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """PEs, their pods, their ConfigMaps and the bundles."""
+        return (
+            Watch(self._caches.processing_elements, own_key),
+            Watch(self._caches.pods, pe_key),
+            Watch(self._caches.config_maps, self._config_map_keys),
+        )
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Delete pods that should not exist, create the one that should."""
+        item = self._caches.processing_elements.get(key)
+        job = self._context.living_job_of(item) if item else None
+        pods = {pod["metadata"]["name"]: pod for pod in self._caches.pods_by_pe.get(key)}
+        views = tuple(pod_view(pod) for pod in pods.values())
+        decision = step(self._launch(item, job), views, time.time())
+        for name in decision.delete:
+            await self._context.write.pods.delete(pods[name])
+        if item and job:
+            await self._carry_out(item, job, decision)
+        return decision.again_in
+
+    async def _carry_out(self, item: Object, job: Object, decision: PodDecision) -> None:
+        if decision.create:
+            spec = JobSpec.model_validate(job["spec"])
+            pod = manifests.pod(item, owner_of(job), spec, self._context.settings)
+            await self._context.write.pods.create(pod)
+        elif decision.waiting_for:
+            self._context.recorder.record(item, events.pe_waiting(decision.waiting_for))
+
+    def _launch(self, item: Object | None, job: Object | None) -> PeLaunch | None:
+        if item is None or job is None or "deletionTimestamp" in item["metadata"]:
+            return None
+        status = ProcessingElementStatus.model_validate(item.get("status") or {})
+        namespace, name = key_of(item)
+        spec = JobSpec.model_validate(job["spec"])
+        return PeLaunch(
+            uid=item["metadata"]["uid"],
+            launch_count=status.launch_count,
+            content_id=content_of(item) or "",
+            config_content_id=content_of(self._caches.config_maps.get((namespace, name))),
+            bundle_exists=self._context.expander.bundle_exists(namespace, spec),
+            not_before=not_before(status),
+        )
+
+    def _config_map_keys(self, item: Object) -> Iterable[Key]:
+        if keys := tuple(pe_key(item)):
+            return keys
+        users = self._context.expander.users_of(key_of(item))
+        owned = (self._caches.processing_elements_by_job.get(user) for user in users)
+        return [key_of(pe) for pes in owned for pe in pes]

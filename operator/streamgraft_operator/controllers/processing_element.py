@@ -1,0 +1,67 @@
+"""The controller of ProcessingElements: first launch, and how its pod is doing."""
+
+from collections.abc import Sequence
+
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key
+from streamgraft_common.resources import ProcessingElementStatus
+from streamgraft_operator.conductors.launches import Relaunch
+from streamgraft_operator.context import Context
+from streamgraft_operator.runtime import Outcome, Watch
+from streamgraft_operator.views import is_ready, own_key, pe_key, pod_view, why_not_running
+
+
+class ProcessingElementController:
+    """A new PE gets launch count 1; its phase follows the pod of its launch."""
+
+    name = "processing-element"
+
+    def __init__(self, context: Context) -> None:
+        self._caches = context.caches
+        self._write = context.write.processing_elements
+        self._context = context
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """ProcessingElements and their pods."""
+        return (
+            Watch(self._caches.processing_elements, own_key),
+            Watch(self._caches.pods, pe_key),
+        )
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Launch a new PE, or report how its pod is."""
+        item = self._caches.processing_elements.get(key)
+        if item is None or self._context.living_job_of(item) is None:
+            return None
+        status = ProcessingElementStatus.model_validate(item.get("status") or {})
+        if status.launch_count == 0:
+            await self._write.launch(key, 0, Relaunch("Created"), 0.0)
+            return None
+        pod = self._pod(key, item, status.launch_count)
+        name = pod["metadata"]["name"] if pod else None
+        await self._write.report(key, status.launch_count, name, *_phase(pod))
+        return None
+
+    def _pod(self, key: Key, item: Object, launch: int) -> Object | None:
+        for pod in self._caches.pods_by_pe.get(key):
+            view = pod_view(pod)
+            if view.launch == launch and view.pe_uid == item["metadata"]["uid"]:
+                return pod
+        return None
+
+
+def _phase(pod: Object | None) -> tuple[str, str]:
+    if pod is None:
+        return "Pending", "its pod does not exist yet"
+    match pod_view(pod).phase:
+        case "Failed":
+            return "Failed", why_not_running(pod)
+        case "Succeeded":
+            return "Stopped", why_not_running(pod)
+        case "Running" if is_ready(pod):
+            return "Running", ""
+        case "Running":
+            return "Starting", "the pod is not ready yet"
+        case _:
+            return "Starting", why_not_running(pod) or "the pod is starting"

@@ -1,0 +1,198 @@
+"""The controller of ParallelRegions: shows the region conductor what is there, does what it says.
+
+Only here `spec.shards` and `spec.epoch` of a region's PEs are written.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+
+from streamgraft_common import names
+from streamgraft_common.bundle import BundleError
+from streamgraft_common.kube import Conflict
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.resources import (
+    JobSpec,
+    ParallelRegionStatus,
+    ProcessingElementSpec,
+    ProcessingElementStatus,
+)
+from streamgraft_operator import manifests, metrics
+from streamgraft_operator.conditions import is_true
+from streamgraft_operator.conductors.region import PeView, RegionDecision, RegionView, step
+from streamgraft_operator.context import Context, owner_of
+from streamgraft_operator.grafting import Start, content_of
+from streamgraft_operator.graph import GraphError, PlannedPe, PlannedRegion
+from streamgraft_operator.runtime import Again, Outcome, Watch, wish_changed
+from streamgraft_operator.views import own_key, pod_view, region_key
+
+LOOK_AGAIN_SECONDS = 2.0
+"""While a width changes: deadlines pass without any event."""
+STALE_SECONDS = 0.05
+
+
+class RegionController:
+    """Carries out width changes."""
+
+    name = "region"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._caches = context.caches
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """Regions, their PEs with all that belongs to them, and their jobs."""
+        caches = self._caches
+        return (
+            Watch(caches.regions, own_key),
+            Watch(caches.processing_elements, region_key),
+            Watch(caches.pods, region_key),
+            Watch(caches.services, region_key, wish_changed),
+            Watch(caches.config_maps, region_key, wish_changed),
+            Watch(caches.jobs, self._of_job, wish_changed),
+        )
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Take one step of a width change, or put right what is missing."""
+        region = self._caches.regions.get(key)
+        job = self._context.living_job_of(region) if region else None
+        if region is None or job is None or "deletionTimestamp" in region["metadata"]:
+            return None
+        try:
+            planned = await self._plan(job, region)
+        except (BundleError, GraphError):
+            return Again.WITH_BACKOFF  # the job says what is wrong
+        if planned is None:
+            return None
+        strangers = self._strangers(job, planned)
+        if strangers:
+            await self._context.grafter.prune(strangers)
+            return LOOK_AGAIN_SECONDS
+        view = self._view(job, region, planned)
+        decision = step(view)
+        if not await self._remember(region, decision):
+            return STALE_SECONDS
+        await self._carry_out(job, planned, decision)
+        resizing = is_true(decision.status.conditions, "Resizing")
+        return LOOK_AGAIN_SECONDS if resizing else None
+
+    async def _plan(self, job: Object, region: Object) -> PlannedRegion | None:
+        """Return the plan of the region, or None if the job has not come to this graph yet."""
+        name = region["spec"]["region"]
+        expansion = await self._context.expander.expand(job, {name: region["spec"]["width"]})
+        topology = expansion.topology
+        planned = next((item for item in topology.regions if item.region.name == name), None)
+        if planned is None:
+            return None
+        spec = JobSpec.model_validate(job["spec"])
+        settings_id = manifests.settings_id(spec, self._context.settings)
+        wanted = manifests.region_content_id(topology, planned, settings_id)
+        return planned if content_of(region) == wanted else None
+
+    def _strangers(self, job: Object, planned: PlannedRegion) -> list[Object]:
+        """Return PEs of this region from an earlier graph, which had other ids."""
+
+        def expected_id(item: Object) -> int:
+            spec = item["spec"]
+            channel, stage = spec.get("channel", 0), spec.get("stage", 0)
+            return planned.first_pe_id + int(channel) * planned.stages + int(stage)
+
+        pes = self._pes(job, planned)
+        return [item for item in pes if item["spec"]["peId"] != expected_id(item)]
+
+    def _pes(self, job: Object, planned: PlannedRegion) -> list[Object]:
+        pes = self._caches.processing_elements_by_job.get(key_of(job))
+        return [item for item in pes if item["spec"].get("region") == planned.region.name]
+
+    def _view(self, job: Object, region: Object, planned: PlannedRegion) -> RegionView:
+        return RegionView(
+            job=job["metadata"]["name"],
+            region=planned.region.name,
+            generation=region["metadata"]["generation"],
+            width=region["spec"]["width"],
+            max_width=region["spec"]["maxWidth"],
+            stages=planned.stages,
+            first_pe_id=planned.first_pe_id,
+            status=ParallelRegionStatus.model_validate(region.get("status") or {}),
+            pes=(*self._existing(job, planned), *self._orphans(job, planned)),
+            now=time.time(),
+        )
+
+    def _existing(self, job: Object, planned: PlannedRegion) -> Iterable[PeView]:
+        for item in self._pes(job, planned):
+            if "deletionTimestamp" in item["metadata"]:
+                continue
+            pods = map(pod_view, self._caches.pods_by_pe.get(key_of(item)))
+            yield PeView.of(
+                ProcessingElementSpec.model_validate(item["spec"]),
+                ProcessingElementStatus.model_validate(item.get("status") or {}),
+                frozenset(pod.name for pod in pods if pod.alive),
+            )
+
+    def _orphans(self, job: Object, planned: PlannedRegion) -> Iterable[PeView]:
+        """Return PEs that are gone while a pod of theirs may still run."""
+        seen = set()
+        for pod in self._caches.pods_by_job.get(key_of(job)):
+            labels = pod["metadata"]["labels"]
+            pe = labels.get(names.LABEL_PE, "")
+            if labels.get(names.LABEL_REGION) != planned.region.name or pe in seen:
+                continue
+            if self._caches.processing_elements.get((key_of(job)[0], pe)):
+                continue
+            if not pod_view(pod).alive:
+                continue
+            seen.add(pe)
+            channel, stage = int(labels[names.LABEL_CHANNEL]), int(labels[names.LABEL_STAGE])
+            pe_id = planned.first_pe_id + channel * planned.stages + stage
+            yield PeView(pe_id, channel, stage, exists=False, pod_alive=True)
+
+    async def _remember(self, region: Object, decision: RegionDecision) -> bool:
+        """Write the status on this very version; False if it is outdated: then think again."""
+        status = decision.status.to_wire()
+        if status == region.get("status"):
+            return True
+        try:
+            await self._context.write.regions.patch_exactly(region, {"status": status}, status=True)
+        except Conflict:
+            return False
+        for event in decision.events:
+            self._context.recorder.record(region, event)
+            if event.reason == "WidthChangeStarted":
+                metrics.WIDTH_CHANGES.labels(*_labels(region)).inc()
+        return True
+
+    async def _carry_out(
+        self, job: Object, planned: PlannedRegion, decision: RegionDecision
+    ) -> None:
+        namespace, name = key_of(job)
+        updates = {
+            names.pe_name(name, pe_id): update for pe_id, update in decision.spec_updates.items()
+        }
+        await asyncio.gather(
+            *(
+                self._context.write.processing_elements.assign((namespace, pe), *update)
+                for pe, update in updates.items()
+                if self._caches.processing_elements.get((namespace, pe))
+            )
+        )
+        region = planned.region.name
+        expansion = await self._context.expander.expand(job, {region: decision.channels})
+
+        def start(pe: PlannedPe) -> Start:
+            return updates.get(pe.name, ((), 0))
+
+        spec = JobSpec.model_validate(job["spec"])
+        wanted = [pe for pe in expansion.topology.pes if pe.region == region]
+        await self._context.grafter.graft(owner_of(job), spec, wanted, start)
+        keep = {pe.name for pe in wanted}
+        surplus = [pe for pe in self._pes(job, planned) if pe["metadata"]["name"] not in keep]
+        await self._context.grafter.prune(surplus)
+
+    def _of_job(self, job: Object) -> Iterable[Key]:
+        return [key_of(region) for region in self._caches.regions_by_job.get(key_of(job))]
+
+
+def _labels(region: Object) -> tuple[str, str, str]:
+    return region["metadata"]["namespace"], region["spec"]["job"], region["spec"]["region"]

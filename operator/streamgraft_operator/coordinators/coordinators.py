@@ -1,0 +1,29 @@
+"""All coordinators."""
+
+from streamgraft_common.kube import KubeClient
+from streamgraft_operator.caches import Caches
+from streamgraft_operator.coordinators.coordinator import Coordinator
+from streamgraft_operator.coordinators.jobs import JobCoordinator
+from streamgraft_operator.coordinators.processing_elements import ProcessingElementCoordinator
+from streamgraft_operator.kinds import (
+    CONFIG_MAPS,
+    JOBS,
+    PODS,
+    PROCESSING_ELEMENTS,
+    REGIONS,
+    SERVICES,
+)
+
+
+class Coordinators:
+    """One writer per kind."""
+
+    def __init__(self, client: KubeClient, caches: Caches) -> None:
+        self.jobs = JobCoordinator(client, JOBS, caches.jobs)
+        self.processing_elements = ProcessingElementCoordinator(
+            client, PROCESSING_ELEMENTS, caches.processing_elements
+        )
+        self.regions = Coordinator(client, REGIONS, caches.regions)
+        self.pods = Coordinator(client, PODS, caches.pods)
+        self.config_maps = Coordinator(client, CONFIG_MAPS, caches.config_maps)
+        self.services = Coordinator(client, SERVICES, caches.services)

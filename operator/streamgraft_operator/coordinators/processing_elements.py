@@ -1,0 +1,81 @@
+"""The single writer of ProcessingElements (all but `status.runtime`, which is the pod's)."""
+
+import time
+from collections.abc import Iterable
+
+from streamgraft_common import names
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key
+from streamgraft_common.resources import ProcessingElementStatus
+from streamgraft_operator.conductors.launches import Relaunch, raised
+from streamgraft_operator.coordinators.coordinator import Coordinator, Patch
+
+_OURS = ("launchCount", "launchReason", "failureCount", "notBefore", "pod", "phase", "message")
+
+
+class ProcessingElementCoordinator(Coordinator):
+    """Commands on ProcessingElements."""
+
+    async def launch(self, key: Key, seen_count: int, cause: Relaunch, ran_seconds: float) -> bool:
+        """Raise the launch count from `seen_count`, the only one that `cause` was about.
+
+        Returns whether it did; False: someone else was quicker.
+        """
+        done = False
+
+        def command(item: Object) -> Patch | None:
+            nonlocal done
+            old = ProcessingElementStatus.model_validate(item.get("status") or {})
+            done = old.launch_count == seen_count and "deletionTimestamp" not in item["metadata"]
+            return _patch(old, raised(old, cause, ran_seconds, time.time())) if done else None
+
+        return await self.update(key, command, status=True) is not None and done
+
+    async def report(
+        self, key: Key, launch_count: int, pod: str | None, phase: str, message: str
+    ) -> None:
+        """Say how the pod of a launch is; an outdated report is dropped."""
+
+        def command(item: Object) -> Patch | None:
+            old = ProcessingElementStatus.model_validate(item.get("status") or {})
+            if old.launch_count != launch_count:
+                return None
+            update = {"phase": phase, "message": message, "pod": pod or old.pod}
+            return _patch(old, old.model_copy(update=update))
+
+        await self.update(key, command, status=True)
+
+    async def assign(self, key: Key, shards: Iterable[int], epoch: int) -> None:
+        """Set the shards that the PE may run, as of an epoch; an older epoch never wins."""
+        wanted = sorted(shards)
+
+        def command(item: Object) -> Patch | None:
+            spec = item["spec"]
+            if spec.get("epoch", 0) > epoch:
+                return None
+            if spec.get("shards", []) == wanted and spec.get("epoch", 0) == epoch:
+                return None
+            return {"spec": {"shards": wanted, "epoch": epoch}}
+
+        await self.update(key, command)
+
+    async def regenerate(self, key: Key, content_id: str, generation: int) -> None:
+        """Note new content: the pod of older content is then replaced."""
+
+        def command(item: Object) -> Patch | None:
+            if item["metadata"].get("annotations", {}).get(names.ANNOTATION_CONTENT) == content_id:
+                return None
+            return {
+                "metadata": {
+                    "annotations": {names.ANNOTATION_CONTENT: content_id},
+                    "labels": {names.LABEL_GENERATION: str(generation)},
+                }
+            }
+
+        await self.update(key, command)
+
+
+def _patch(old: ProcessingElementStatus, new: ProcessingElementStatus) -> Patch | None:
+    before, after = old.to_wire(), new.to_wire()
+    changed = {key: after.get(key) for key in _OURS if before.get(key) != after.get(key)}
+    return {"status": changed} if changed else None

@@ -1,0 +1,109 @@
+"""What happens when a Job is deleted: everything of it goes, in an order that leaves nothing.
+
+Resources are deleted in bulk by label; then, when no pod can write any more, topics and consumer
+groups; then checkpoints; then the finalizer.
+"""
+
+import asyncio
+import shutil
+import time
+
+from streamgraft_common import names
+from streamgraft_common.bundle import BundleError
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.resources import JobSpec
+from streamgraft_operator import events
+from streamgraft_operator.context import Context
+from streamgraft_operator.graph import GraphError
+from streamgraft_operator.kafka import KafkaUnavailable
+from streamgraft_operator.runtime import Again, Outcome
+from streamgraft_operator.timestamps import from_rfc3339
+
+POD_PATIENCE_SECONDS = 300.0
+"""How long to wait for pods to end (their node may be gone) before topics are deleted."""
+KAFKA_PATIENCE_SECONDS = 120.0
+"""How long to try to reach Kafka before its topics are left over."""
+LOOK_AGAIN_SECONDS = 5.0
+
+
+class Cleaner:
+    """Cleans up after deleted jobs; safe to interrupt and repeat."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    async def clean(self, job: Object) -> Outcome:
+        """Take the next steps; the finalizer goes with the last."""
+        key = key_of(job)
+        if names.FINALIZER not in job["metadata"].get("finalizers", []):
+            return None
+        since = time.time() - from_rfc3339(job["metadata"]["deletionTimestamp"])
+        await self._delete_resources(key)
+        if self._remaining(key) and since < POD_PATIENCE_SECONDS:
+            return LOOK_AGAIN_SECONDS
+        try:
+            await self._delete_from_kafka(job)
+        except KafkaUnavailable as error:
+            if since < KAFKA_PATIENCE_SECONDS:
+                return Again.WITH_BACKOFF
+            self._leave_topics(job, str(error))
+        await self._remove_checkpoints(job)
+        await self._context.write.jobs.release(key)
+        return None
+
+    async def _delete_resources(self, key: Key) -> None:
+        caches, write = self._context.caches, self._context.write
+        selector = f"{names.LABEL_JOB}={key[1]}"
+        for index, coordinator in (
+            (caches.regions_by_job, write.regions),
+            (caches.processing_elements_by_job, write.processing_elements),
+            (caches.pods_by_job, write.pods),
+            (caches.services_by_job, write.services),
+            (caches.config_maps_by_job, write.config_maps),
+        ):
+            left = index.get(key)
+            if any("deletionTimestamp" not in item["metadata"] for item in left):
+                await coordinator.delete_all(key[0], selector)
+
+    def _remaining(self, key: Key) -> bool:
+        caches = self._context.caches
+        indexes = (caches.pods_by_job, caches.processing_elements_by_job, caches.regions_by_job)
+        return any(index.get(key) for index in indexes)
+
+    async def _delete_from_kafka(self, job: Object) -> None:
+        if not (job.get("status") or {}).get("generationId"):
+            return  # never accepted, so nothing was made
+        prefix = names.topic_prefix(*key_of(job))
+        kafka, servers = self._context.kafka, self._servers(job)
+        leftovers = await kafka.leftovers(servers, prefix, await self._outside_topics(job))
+        await kafka.delete(servers, leftovers)
+
+    async def _outside_topics(self, job: Object) -> frozenset[str]:
+        try:
+            expansion = await self._context.expander.expand(job, {})
+        except (BundleError, GraphError):
+            return frozenset()  # then the prefix alone decides
+        return frozenset(topic.name for topic in expansion.topology.topics if topic.external)
+
+    def _servers(self, job: Object) -> str:
+        spec = JobSpec.model_validate(job["spec"])
+        return spec.bootstrap_servers or self._context.settings.bootstrap_servers
+
+    def _leave_topics(self, job: Object, message: str) -> None:
+        what = f"the topics and consumer groups named {names.topic_prefix(*key_of(job))}*"
+        event = events.topics_left_over(self._servers(job), what, message)
+        self._context.recorder.record(job, event)
+
+    async def _remove_checkpoints(self, job: Object) -> None:
+        if (root := self._context.settings.checkpoint_root) is None:
+            return
+        namespace, name = key_of(job)
+        path = root / namespace / f"{name}-{job['metadata']['uid']}"
+        try:
+            await asyncio.to_thread(shutil.rmtree, path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            event = events.checkpoints_left_over(str(path), str(error))
+            self._context.recorder.record(job, event)

@@ -1,0 +1,116 @@
+"""Brings the resources of PEs in line with a topology: what is missing is created, what changed
+is replaced, what is equal is not touched."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from streamgraft_common import names
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import JobSpec
+from streamgraft_operator import manifests
+from streamgraft_operator.caches import Caches
+from streamgraft_operator.coordinators import Coordinators
+from streamgraft_operator.graph import PlannedPe
+from streamgraft_operator.manifests.metadata import Owner
+from streamgraft_operator.settings import Settings
+
+PARALLEL_WRITES = 8
+
+Start = tuple[Iterable[int], int]
+"""Shards and epoch with which a PE is created."""
+
+
+def content_of(item: Object | None) -> str | None:
+    """Return the content id that an object carries."""
+    if item is None:
+        return None
+    content: str | None = item["metadata"].get("annotations", {}).get(names.ANNOTATION_CONTENT)
+    return content
+
+
+def same_place(item: Object, pe: PlannedPe) -> bool:
+    """Return whether an existing PE of that name has the place in the graph that is planned."""
+    spec = item["spec"]
+    have = (spec["stageName"], spec.get("region"), spec.get("channel"), spec.get("stage", 0))
+    return have == (pe.stage_name, pe.region, pe.channel, pe.stage)
+
+
+class Grafter:
+    """Writes ConfigMaps, Services and ProcessingElements of planned PEs."""
+
+    def __init__(self, caches: Caches, write: Coordinators, settings: Settings) -> None:
+        self._caches = caches
+        self._write = write
+        self._settings = settings
+
+    async def graft(
+        self,
+        owner: Owner,
+        spec: JobSpec,
+        pes: Sequence[PlannedPe],
+        start: Callable[[PlannedPe], Start],
+    ) -> None:
+        """Make the PEs exist as planned. `start` says how a new PE begins.
+
+        A PE whose place in the graph changed is deleted; it comes anew when that is done.
+        """
+        limit = asyncio.Semaphore(PARALLEL_WRITES)
+
+        async def one(pe: PlannedPe) -> None:
+            async with limit:
+                await self._graft(owner, spec, pe, start(pe))
+
+        await asyncio.gather(*(one(pe) for pe in pes))
+
+    async def prune(self, pes: Sequence[Object]) -> None:
+        """Delete PEs that are no longer wanted, with their ConfigMaps and Services.
+
+        Their pods go with them (pod conductor).
+        """
+        for item in pes:
+            key = item["metadata"]["namespace"], item["metadata"]["name"]
+            if "deletionTimestamp" not in item["metadata"]:
+                await self._write.processing_elements.delete(item)
+            if service := self._caches.services.get(key):
+                await self._write.services.delete(service)
+            if config_map := self._caches.config_maps.get(key):
+                await self._write.config_maps.delete(config_map)
+
+    async def _graft(self, owner: Owner, spec: JobSpec, pe: PlannedPe, start: Start) -> None:
+        key = owner.namespace, pe.name
+        content_id = manifests.pe_content_id(pe, spec, self._settings)
+        existing = self._caches.processing_elements.get(key)
+        if existing and not same_place(existing, pe):
+            await self.prune([existing])
+            return
+        await self._config_map(manifests.pe_config_map(owner, pe, content_id))
+        if self._caches.services.get(key) is None:
+            await self._write.services.create(manifests.service(owner, pe))
+        if existing is None:
+            manifest = manifests.processing_element(owner, pe, content_id, *start)
+            await self._write.processing_elements.create(manifest)
+        elif content_of(existing) != content_id:
+            await self._write.processing_elements.regenerate(key, content_id, owner.generation_id)
+
+    async def _config_map(self, manifest: Object) -> None:
+        await replace_config_map(self._caches, self._write, manifest)
+
+
+async def replace_config_map(caches: Caches, write: Coordinators, manifest: Object) -> None:
+    """Create a ConfigMap, or replace its content if the content id differs."""
+    metadata = manifest["metadata"]
+    key = metadata["namespace"], metadata["name"]
+    wanted = content_of(manifest)
+
+    def command(item: Object) -> dict[str, Any] | None:
+        if content_of(item) == wanted:
+            return None
+        return {
+            "data": manifest["data"],
+            "metadata": {"labels": metadata["labels"], "annotations": metadata["annotations"]},
+        }
+
+    if caches.config_maps.get(key) is None:
+        await write.config_maps.create(manifest)
+    await write.config_maps.update(key, command)

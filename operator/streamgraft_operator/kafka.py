@@ -1,0 +1,167 @@
+"""Kafka administration: topics of a job are created, checked, and deleted with it.
+
+confluent-kafka blocks, so every call runs in a thread, each with a timeout of its own.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from streamgraft_operator.graph import PlannedTopic
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_SECONDS = 5.0
+
+_Answer = TypeVar("_Answer")
+
+
+class KafkaUnavailable(Exception):
+    """The brokers don't answer or refuse; the message has their address."""
+
+
+class TopicUnusable(Exception):
+    """An existing topic doesn't fit; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """What a job has in Kafka."""
+
+    topics: tuple[str, ...]
+    groups: tuple[str, ...]
+
+
+class Kafka:
+    """Administers any number of Kafka clusters, by bootstrap servers."""
+
+    def __init__(self) -> None:
+        self._clients: dict[str, AdminClient] = {}
+
+    async def ensure(self, topics: Iterable[PlannedTopic]) -> list[str]:
+        """Create the topics that are missing; return the missing sources, which are the users'.
+
+        Raises KafkaUnavailable or TopicUnusable.
+        """
+        by_servers: dict[str, list[PlannedTopic]] = {}
+        for topic in topics:
+            by_servers.setdefault(topic.bootstrap_servers, []).append(topic)
+        missing: list[str] = []
+        for servers, group in by_servers.items():
+            missing += await asyncio.to_thread(self._ensure, servers, group)
+        return missing
+
+    async def leftovers(self, servers: str, prefix: str, keep: frozenset[str]) -> Leftovers:
+        """Return topics (without `keep`) and consumer groups whose names begin with `prefix`.
+
+        Raises KafkaUnavailable.
+        """
+        return await asyncio.to_thread(self._leftovers, servers, prefix, keep)
+
+    async def delete(self, servers: str, leftovers: Leftovers) -> None:
+        """Delete topics and groups; what is gone already is fine. Raises KafkaUnavailable."""
+        await asyncio.to_thread(self._delete, servers, leftovers)
+
+    def _ensure(self, servers: str, topics: list[PlannedTopic]) -> list[str]:
+        existing = self._partitions(servers)
+        missing = [topic for topic in topics if topic.name not in existing]
+        new = [topic for topic in missing if not topic.source]
+        create = [
+            NewTopic(topic.name, num_partitions=topic.partitions, replication_factor=-1)
+            for topic in new
+        ]
+        if create:
+            client = self._client(servers)
+            done = client.create_topics(create, request_timeout=TIMEOUT_SECONDS)
+            _settle(servers, done, KafkaError.TOPIC_ALREADY_EXISTS)
+        self._widen(servers, existing, topics)
+        return [topic.name for topic in missing if topic.source]
+
+    def _widen(self, servers: str, existing: Mapping[str, int], topics: list[PlannedTopic]) -> None:
+        ours = [topic for topic in topics if not topic.external and topic.name in existing]
+        for topic in ours:
+            if existing[topic.name] > topic.partitions:
+                raise TopicUnusable(
+                    f"topic {topic.name} has {existing[topic.name]} partitions, not"
+                    f" {topic.partitions}: it is left over from another job; delete it"
+                )
+        narrow = [topic for topic in ours if existing[topic.name] < topic.partitions]
+        parts = [NewPartitions(topic.name, topic.partitions) for topic in narrow]
+        if parts:
+            done = self._client(servers).create_partitions(parts, request_timeout=TIMEOUT_SECONDS)
+            _settle(servers, done)
+
+    def _leftovers(self, servers: str, prefix: str, keep: frozenset[str]) -> Leftovers:
+        topics = [name for name in self._partitions(servers) if name.startswith(prefix)]
+        listing = _guarded(
+            servers,
+            lambda: (
+                self._client(servers)
+                .list_consumer_groups(request_timeout=TIMEOUT_SECONDS)
+                .result(TIMEOUT_SECONDS * 2)
+            ),
+        )
+        groups = [group.group_id for group in listing.valid if group.group_id.startswith(prefix)]
+        return Leftovers(tuple(sorted(set(topics) - keep)), tuple(sorted(groups)))
+
+    def _delete(self, servers: str, leftovers: Leftovers) -> None:
+        client = self._client(servers)
+        if leftovers.topics:
+            done = client.delete_topics(
+                list(leftovers.topics),
+                operation_timeout=TIMEOUT_SECONDS,
+                request_timeout=TIMEOUT_SECONDS * 2,
+            )
+            _settle(servers, done, KafkaError.UNKNOWN_TOPIC_OR_PART)
+        if leftovers.groups:
+            done = client.delete_consumer_groups(
+                list(leftovers.groups), request_timeout=TIMEOUT_SECONDS
+            )
+            _settle(servers, done, KafkaError.GROUP_ID_NOT_FOUND)
+
+    def _partitions(self, servers: str) -> dict[str, int]:
+        client = self._client(servers)
+        listing = _guarded(servers, lambda: client.list_topics(timeout=TIMEOUT_SECONDS))
+        return {name: len(topic.partitions) for name, topic in listing.topics.items()}
+
+    def _client(self, servers: str) -> AdminClient:
+        if servers not in self._clients:
+            self._clients[servers] = AdminClient(
+                {
+                    "bootstrap.servers": servers,
+                    "socket.timeout.ms": int(TIMEOUT_SECONDS * 1000),
+                    # A broker that comes back is to be noticed soon.
+                    "reconnect.backoff.max.ms": 1000,
+                    "log_level": 2,
+                }
+            )
+        return self._clients[servers]
+
+
+def _guarded(servers: str, call: Callable[[], _Answer]) -> _Answer:
+    try:
+        return call()
+    except (KafkaException, TimeoutError) as error:
+        raise KafkaUnavailable(f"Kafka at {servers} does not answer: {_text(error)}") from error
+
+
+def _settle(servers: str, done: Mapping[str, Future[Any]], *harmless: int) -> None:
+    for name, future in done.items():
+        try:
+            future.result(TIMEOUT_SECONDS * 3)
+        except KafkaException as error:
+            if error.args[0].code() not in harmless:
+                raise KafkaUnavailable(f"Kafka at {servers}, {name}: {_text(error)}") from error
+        except TimeoutError as error:
+            raise KafkaUnavailable(f"Kafka at {servers}, {name}: no answer in time") from error
+
+
+def _text(error: Exception) -> str:
+    reason = error.args[0] if error.args else error
+    return reason.str() if isinstance(reason, KafkaError) else (str(reason) or "no answer in time")

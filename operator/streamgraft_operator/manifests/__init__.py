@@ -1,0 +1,22 @@
+"""Every object that the operator creates, as pure functions from the plan to a plain dict."""
+
+from streamgraft_operator.manifests.access import role_binding, service_account
+from streamgraft_operator.manifests.config_map import job_config_map, pe_config_map
+from streamgraft_operator.manifests.pod import pe_content_id, pod, settings_id
+from streamgraft_operator.manifests.processing_element import processing_element
+from streamgraft_operator.manifests.region import parallel_region, region_content_id
+from streamgraft_operator.manifests.service import service
+
+__all__ = [
+    "job_config_map",
+    "parallel_region",
+    "pe_config_map",
+    "pe_content_id",
+    "pod",
+    "processing_element",
+    "region_content_id",
+    "role_binding",
+    "service",
+    "service_account",
+    "settings_id",
+]

@@ -1,0 +1,57 @@
+"""What the operator tells Prometheus about itself and its health endpoint."""
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+REGISTRY = CollectorRegistry()
+
+RECONCILES = Counter(
+    "streamgraft_operator_reconciles",
+    "Reconciles finished, by controller.",
+    ["controller"],
+    registry=REGISTRY,
+)
+RECONCILE_ERRORS = Counter(
+    "streamgraft_operator_reconcile_errors",
+    "Reconciles that failed and are retried, by controller.",
+    ["controller"],
+    registry=REGISTRY,
+)
+RECONCILE_SECONDS = Histogram(
+    "streamgraft_operator_reconcile_duration_seconds",
+    "Duration of one reconcile.",
+    ["controller"],
+    registry=REGISTRY,
+)
+API_WRITES = Counter(
+    "streamgraft_operator_api_writes",
+    "Writes to the API server.",
+    ["verb", "kind"],
+    registry=REGISTRY,
+)
+WIDTH_CHANGES = Counter(
+    "streamgraft_operator_width_changes",
+    "Width changes begun.",
+    ["namespace", "streams_job", "region"],
+    registry=REGISTRY,
+)
+
+
+async def _metrics(_: web.Request) -> web.Response:
+    headers = {"Content-Type": CONTENT_TYPE_LATEST}
+    return web.Response(body=generate_latest(REGISTRY), headers=headers)
+
+
+async def _healthz(_: web.Request) -> web.Response:
+    return web.Response(text="ok")
+
+
+async def serve(address: str, port: int) -> web.AppRunner:
+    """Start to serve `/metrics` and `/healthz`; the caller cleans the runner up."""
+    app = web.Application()
+    app.add_routes([web.get("/metrics", _metrics), web.get("/healthz", _healthz)])
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, address, port).start()
+    return runner

@@ -1,0 +1,64 @@
+"""The ParallelRegion resources of a job: created and deleted, their width left to the users."""
+
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key
+from streamgraft_operator import manifests
+from streamgraft_operator.context import Context
+from streamgraft_operator.coordinators.coordinator import Command, Patch
+from streamgraft_operator.grafting import content_of
+from streamgraft_operator.graph import GraphError, Topology
+from streamgraft_operator.manifests.metadata import Owner
+
+
+class RegionPlanter:
+    """Creates and deletes the ParallelRegions of a job; never changes a width."""
+
+    def __init__(self, context: Context) -> None:
+        self._caches = context.caches
+        self._write = context.write
+
+    def check(self, key: Key, topology: Topology) -> None:
+        """Raise GraphError if an existing region can't become what is planned."""
+        for planned in topology.regions:
+            existing = self._caches.regions.get((key[0], planned.name))
+            if existing is None:
+                continue
+            spec = existing["spec"]
+            plan = planned.region
+            if (spec["maxWidth"], spec["key"]) != (plan.max_width, plan.key):
+                raise GraphError(
+                    f"region {plan.name} has max_width {spec['maxWidth']} and key {spec['key']};"
+                    f" they can't become {plan.max_width} and {plan.key}, since state is"
+                    " partitioned by them: cancel the job and submit it anew, or rename the region"
+                )
+
+    async def plant(self, owner: Owner, topology: Topology, settings_id: str) -> None:
+        """Create regions that are missing, move on their content ids, delete surplus ones."""
+        for planned in topology.regions:
+            content_id = manifests.region_content_id(topology, planned, settings_id)
+            manifest = manifests.parallel_region(owner, planned, content_id)
+            key = owner.namespace, planned.name
+            if self._caches.regions.get(key) is None:
+                await self._write.regions.create(manifest)
+            await self._write.regions.update(key, _region_command(manifest))
+        wanted = {planned.name for planned in topology.regions}
+        for item in self._caches.regions_by_job.get((owner.namespace, owner.name)):
+            if item["metadata"]["name"] not in wanted:
+                await self._write.regions.delete(item)
+
+
+def _region_command(manifest: Object) -> Command:
+    metadata = manifest["metadata"]
+    autoscaling = manifest["spec"].get("autoscaling")
+
+    def command(item: Object) -> Patch | None:
+        if content_of(item) == content_of(manifest) and (
+            item["spec"].get("autoscaling") == autoscaling
+        ):
+            return None
+        return {
+            "metadata": {"labels": metadata["labels"], "annotations": metadata["annotations"]},
+            "spec": {"autoscaling": autoscaling},
+        }
+
+    return command

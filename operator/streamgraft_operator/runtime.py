@@ -1,0 +1,135 @@
+"""What runs controllers: watches fill a queue, workers reconcile, everything is looked at again
+every minute."""
+
+import asyncio
+import enum
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from streamgraft_common.kube import ApiError, Unreachable
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key
+from streamgraft_operator import metrics
+from streamgraft_operator.caches import Collection
+from streamgraft_operator.work_queue import WorkQueue
+
+log = logging.getLogger(__name__)
+
+RESYNC_SECONDS = 60.0
+WORKERS = 8
+
+
+class Again(enum.Enum):
+    """What a reconcile returns if what it waits for announces itself by no watch."""
+
+    WITH_BACKOFF = "with back-off"
+
+
+Outcome = Again | float | None
+"""None: done. A number: look again after so many seconds."""
+
+
+def _any_change(_: Object | None, __: Object | None) -> bool:
+    return True
+
+
+def wish_changed(old: Object | None, new: Object | None) -> bool:
+    """Return whether more than the status changed: existence, spec, content id, deletion."""
+    if old is None or new is None:
+        return True
+    before, after = old["metadata"], new["metadata"]
+    compared = ("uid", "generation", "annotations", "deletionTimestamp")
+    return any(before.get(field) != after.get(field) for field in compared)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Changes of a collection that matter, and the keys that a controller reconciles for each."""
+
+    collection: Collection
+    keys: Callable[[Object], Iterable[Key]]
+    matters: Callable[[Object | None, Object | None], bool] = _any_change
+
+
+class Controller(Protocol):
+    """The one shape of controllers: `name` is the metrics label, reconcile is level-triggered."""
+
+    @property
+    def name(self) -> str:
+        """Name in metrics and logs."""
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """What leads to a reconcile."""
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring the world closer to what the newest objects say; safe to repeat at any time."""
+
+
+class ControlLoop:
+    """Runs one controller."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._queue = WorkQueue()
+        for watch in controller.watches:
+            watch.collection.listen(self._listener(watch))
+
+    async def run(self) -> None:
+        """Reconcile until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._resync())
+                for _ in range(WORKERS):
+                    group.create_task(self._work())
+        finally:
+            self._queue.close()
+
+    def _listener(self, watch: Watch) -> Callable[[Key, Object | None, Object | None], None]:
+        def changed(_: Key, old: Object | None, new: Object | None) -> None:
+            for item in (old, new) if watch.matters(old, new) else ():
+                for key in watch.keys(item) if item else ():
+                    self._queue.add(key)
+
+        return changed
+
+    async def _resync(self) -> None:
+        while True:
+            for watch in self._controller.watches:
+                for item in watch.collection.items():
+                    for key in watch.keys(item):
+                        self._queue.add(key)
+            await asyncio.sleep(RESYNC_SECONDS)
+
+    async def _work(self) -> None:
+        while True:
+            key = await self._queue.take()
+            try:
+                self._settle(key, await self._timed(key))
+            except Exception as error:  # whatever it is, the key must be tried again
+                metrics.RECONCILE_ERRORS.labels(self._controller.name).inc()
+                expected = isinstance(error, ApiError | Unreachable)
+                log.warning(
+                    "%s %s/%s: %r", self._controller.name, *key, error, exc_info=not expected
+                )
+                self._queue.retry(key)
+            finally:
+                self._queue.done(key)
+
+    async def _timed(self, key: Key) -> Outcome:
+        begin = time.perf_counter()
+        outcome = await self._controller.reconcile(key)
+        metrics.RECONCILES.labels(self._controller.name).inc()
+        metrics.RECONCILE_SECONDS.labels(self._controller.name).observe(time.perf_counter() - begin)
+        return outcome
+
+    def _settle(self, key: Key, outcome: Outcome) -> None:
+        if outcome is Again.WITH_BACKOFF:
+            self._queue.retry(key)
+            return
+        self._queue.succeeded(key)
+        if isinstance(outcome, float):
+            self._queue.add_after(key, outcome)

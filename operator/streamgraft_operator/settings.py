@@ -1,0 +1,22 @@
+"""What the operator is started with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of the whole operator; a Job's own win where both exist."""
+
+    bootstrap_servers: str
+    checkpoint_volume: Mapping[str, Any]
+    """Kubernetes volume source that all PEs share, as `{"persistentVolumeClaim": {…}}`."""
+    image: str
+    checkpoint_root: Path | None = None
+    """Where the operator itself sees that volume, to remove checkpoints of deleted jobs."""
+    namespaces: tuple[str, ...] = ()
+    """Namespaces to watch; none: all."""
+    metrics_address: str = "127.0.0.1"
+    metrics_port: int = 0

@@ -1,0 +1,92 @@
+"""A queue of keys: each key once, one worker per key at a time, failed keys again after a while."""
+
+import asyncio
+import random
+from collections import deque
+
+from streamgraft_common.kube.store import Key
+
+FIRST_DELAY = 0.2
+LONGEST_DELAY = 30.0
+
+
+class WorkQueue:
+    """Keys that wait to be reconciled.
+
+    A key added while a worker has it is handed out once more when that worker is done, so no
+    change is missed and no key is reconciled twice at a time.
+    """
+
+    def __init__(self) -> None:
+        self._ready: deque[Key] = deque()
+        self._queued: set[Key] = set()
+        self._active: set[Key] = set()
+        self._again: set[Key] = set()
+        self._failures: dict[Key, int] = {}
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._waiters: deque[asyncio.Future[None]] = deque()
+
+    def add(self, key: Key) -> None:
+        """Hand `key` out as soon as a worker is free."""
+        if key in self._active:
+            self._again.add(key)
+        elif key not in self._queued:
+            self._queued.add(key)
+            self._ready.append(key)
+            self._wake_one()
+
+    def add_after(self, key: Key, seconds: float) -> None:
+        """Hand `key` out after `seconds`, unless an earlier time is set already."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + seconds
+        if (timer := self._timers.get(key)) is not None:
+            if timer.when() <= due:
+                return
+            timer.cancel()
+        self._timers[key] = loop.call_at(due, self._due, key)
+
+    def retry(self, key: Key) -> None:
+        """Hand `key` out again later: each time in a row twice as late, up to a limit."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        delay = min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(failures, 16))
+        self.add_after(key, delay * random.uniform(0.8, 1.0))
+
+    def succeeded(self, key: Key) -> None:
+        """Forget earlier failures of `key`."""
+        self._failures.pop(key, None)
+
+    async def take(self) -> Key:
+        """Wait for a key; the caller owes `done`."""
+        while not self._ready:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+        key = self._ready.popleft()
+        self._queued.discard(key)
+        self._active.add(key)
+        return key
+
+    def done(self, key: Key) -> None:
+        """Give `key` back."""
+        self._active.discard(key)
+        if key in self._again:
+            self._again.discard(key)
+            self.add(key)
+
+    def close(self) -> None:
+        """Cancel all timers."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def _due(self, key: Key) -> None:
+        self._timers.pop(key, None)
+        self.add(key)
+
+    def _wake_one(self) -> None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
