@@ -50,7 +50,6 @@ class CelRule(Model):
 
     rule: str
     message: str
-    message_expression: str | None = None
 
 
 class Scale(Model):

@@ -15,7 +15,7 @@ class ParallelRegionSpec(Model):
     region: str
     width: Annotated[int, Field(ge=1, description="Channels wanted; 1 to maxWidth.")]
     max_width: Annotated[int, Field(ge=1, le=1024, description="Key groups of the region.")]
-    key: list[str]
+    key: Annotated[list[Annotated[str, Field(max_length=253)]], Field(max_length=16)]
     autoscaling: Autoscaling | None = None
 
 
@@ -66,9 +66,7 @@ PARALLEL_REGION = Kind(
     rules=[
         CelRule(
             rule="self.width <= self.maxWidth",
-            message="width must not exceed maxWidth",
-            message_expression="'width ' + string(self.width) + ' exceeds maxWidth '"
-            " + string(self.maxWidth) + ': choose a width from 1 to ' + string(self.maxWidth)",
+            message="width must not exceed maxWidth: choose a width from 1 to maxWidth",
         ),
         CelRule(
             rule="self.maxWidth == oldSelf.maxWidth && self.key == oldSelf.key"
