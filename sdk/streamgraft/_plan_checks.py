@@ -12,16 +12,27 @@ from streamgraft._errors import ApplicationError, SchemaMismatch
 from streamgraft._graph import Graph, OperatorNode, OutputMode
 from streamgraft._schemas import empty_stream, reason
 
-_LIMITS = ("GlobalLimit", "LocalLimit")
-"""Stateful over a stream, though Spark's own checker doesn't count them."""
+_STATEFUL = {
+    "Aggregate",
+    "Deduplicate",
+    "DeduplicateWithinWatermark",
+    "FlatMapGroupsInPandasWithState",
+    "FlatMapGroupsWithState",
+    "GlobalLimit",
+    "TransformWithState",
+    "TransformWithStateInPySpark",
+}
+"""Nodes that keep state over a stream; a join does if both its sides are streams."""
 
 
 def is_stateful(frame: DataFrame) -> bool:
     """Return whether the frame's plan keeps state from batch to batch."""
-    checker = _checker(frame.sparkSession)
     return any(
-        node.isStreaming() and (checker.isStatefulOperation(node) or node.nodeName() in _LIMITS)
+        node.nodeName() in _STATEFUL
+        if node.nodeName() != "Join"
+        else all(child.isStreaming() for child in _children(node))
         for node in _nodes(_analyzed(frame))
+        if node.isStreaming()
     )
 
 
@@ -40,6 +51,11 @@ def column_errors(
     spark: SparkSession, operator: OperatorNode, schema: StructType
 ) -> Iterator[ApplicationError]:
     """Yield what keeps rows of the schema from travelling between PEs as JSON objects."""
+    if not schema.names:
+        yield SchemaMismatch(
+            operator.location, f"{operator.name!r} makes a stream without columns", "give it some"
+        )
+        return
     names = [name.lower() for name in schema.names]
     if doubled := sorted({name for name in schema.names if names.count(name.lower()) > 1}):
         yield SchemaMismatch(
@@ -90,9 +106,13 @@ def _missing(columns: Any, schema: StructType) -> str:
 
 def _nodes(node: Any) -> Iterator[Any]:
     yield node
+    for child in _children(node):
+        yield from _nodes(child)
+
+
+def _children(node: Any) -> list[Any]:
     children = node.children()
-    for index in range(children.size()):
-        yield from _nodes(children.apply(index))
+    return [children.apply(index) for index in range(children.size())]
 
 
 def _analyzed(frame: DataFrame) -> Any:

@@ -79,7 +79,7 @@ class _Planner:
 
     def _source_schema(self, operator: OperatorNode) -> StructType:
         try:
-            return parse(operator.schema or KAFKA_COLUMNS)
+            return parse(self._spark, KAFKA_COLUMNS if operator.schema is None else operator.schema)
         except PySparkException as error:
             raise SchemaMismatch(
                 operator.location,

@@ -1,6 +1,8 @@
 """Spark schemas as streams have them: parsed, made nullable, and as empty streaming frames."""
 
+import json
 import re
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -14,11 +16,17 @@ KAFKA_COLUMNS = (
 """Columns of a source of format raw."""
 
 
-def parse(schema: str | StructType) -> StructType:
-    """Return the schema, from DDL text if need be. Raises Spark's ParseException."""
-    parsed = StructType.fromDDL(schema) if isinstance(schema, str) else schema
-    assert isinstance(parsed, StructType)  # DDL text that is one bare type fails above
-    return nullable(parsed)
+def parse(spark: SparkSession, schema: str | StructType) -> StructType:
+    """Return the schema, from DDL text (columns, as in CREATE TABLE) if need be.
+
+    Raises PySparkException. PySpark's own parser would also take a bare type for a column.
+    """
+    if isinstance(schema, str):
+        jvm: Any = spark._jvm
+        schema = StructType.fromJson(
+            json.loads(jvm.org.apache.spark.sql.types.StructType.fromDDL(schema).json())
+        )
+    return nullable(schema)
 
 
 def nullable(schema: StructType) -> StructType:

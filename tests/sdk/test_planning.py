@@ -1,0 +1,366 @@
+"""Planning on empty streams: schemas, state, output modes, and errors that point at the line."""
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+import streamgraft as sg
+from streamgraft._checks import check
+from streamgraft._plan_checks import is_stateful, unsupported
+from streamgraft._planning import Plan, plan
+from streamgraft._planning_session import planning_session
+from streamgraft._schemas import empty_stream, parse
+
+pytestmark = pytest.mark.integration
+
+SCHEMA = "carrier string, delay double, time timestamp"
+
+
+class Passing(StatefulProcessor):
+    """Keeps nothing, though it could."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declare no state."""
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
+        """Pass the rows."""
+        return rows
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """Return the session in which the builder plans."""
+    with planning_session({}) as session:
+        yield session
+
+
+def application() -> tuple[sg.Application, sg.Stream]:
+    """Return an application with one source."""
+    app = sg.Application("flights")
+    return app, app.kafka_source("flights", topic="flights", schema=SCHEMA)
+
+
+def planned(app: sg.Application, spark: SparkSession) -> Plan:
+    """Return the plan of an application whose graph is right."""
+    assert check(app.graph) == []
+    return plan(app.graph, spark, Path(__file__).parent)
+
+
+def only_error(
+    app: sg.Application, spark: SparkSession, kind: type[sg.ApplicationError]
+) -> sg.ApplicationError:
+    """Return the single error that planning finds, of exactly this kind."""
+    errors = planned(app, spark).errors
+    assert [type(error) for error in errors] == [kind], errors
+    assert errors[0].location
+    assert errors[0].location.file == __file__
+    return errors[0]
+
+
+def line_of(text: str) -> int:
+    """Return the only line of the calling test that contains a text."""
+    frame = inspect.currentframe()
+    assert frame
+    assert frame.f_back
+    lines, start = inspect.getsourcelines(frame.f_back.f_code)
+    found = [start + number for number, line in enumerate(lines) if text in line]
+    return found[0]
+
+
+def test_schemas_and_state(spark: SparkSession) -> None:
+    """Every stream gets a schema, nullable throughout; aggregates keep state."""
+    app, flights = application()
+
+    @app.operator(inputs=flights)
+    def hourly(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("hour", F.hour("time")).withWatermark("time", "1 hour")
+
+    with app.parallel("totals", key="carrier", max_width=4):
+
+        @app.operator(inputs=hourly, output_mode="update")
+        def counts(rows: DataFrame) -> DataFrame:
+            return rows.groupBy("carrier").count()
+
+    app.split("size", input=counts, outputs={"many": "`count` > 9", "few": "`count` <= 9"})
+    result = planned(app, spark)
+    assert result.errors == []
+    assert result.stateful == {"counts"}
+    assert result.schemas["hourly"].names == ["carrier", "delay", "time", "hour"]
+    assert all(not field.metadata for field in result.schemas["hourly"].fields)
+    counted = StructType([StructField("carrier", StringType()), StructField("count", LongType())])
+    assert {name: result.schemas[name] for name in ("counts", "many", "few")} == {
+        "counts": counted,
+        "many": counted,
+        "few": counted,
+    }
+
+
+def test_raw_source_has_the_kafka_columns(spark: SparkSession) -> None:
+    """What Spark's Kafka source gives, with headers."""
+    app = sg.Application("raw")
+    app.kafka_source("records", topic="records", format="raw")
+    expected = ["key", "value", "topic", "partition", "offset", "timestamp", "headers"]
+    assert planned(app, spark).schemas["records"].names == expected
+
+
+def test_functions_of_sources_are_not_called(spark: SparkSession) -> None:
+    """A source says its schema: what it reads may not be there when the bundle is built."""
+    app = sg.Application("flights")
+
+    @app.source(schema=parse(spark, "carrier string"))
+    def flights(session: SparkSession) -> DataFrame:
+        raise AssertionError("called")
+
+    assert planned(app, spark).schemas["flights"].names == ["carrier"]
+
+
+@pytest.mark.parametrize("schema", ["carrier strng, delay", "string", ""])
+def test_schema_that_cannot_be_parsed(spark: SparkSession, schema: str) -> None:
+    """The error is at the source."""
+    app = sg.Application("flights")
+    app.kafka_source("flights", topic="flights", schema=schema)
+    error = only_error(app, spark, sg.SchemaMismatch)
+    assert error.location
+    assert error.location.line == line_of("app.kafka_source")
+    assert "the schema of 'flights' is not valid" in error.problem
+
+
+def test_stream_without_columns(spark: SparkSession) -> None:
+    """It could carry nothing."""
+    app, flights = application()
+
+    @app.operator(inputs=flights)
+    def nothing(rows: DataFrame) -> DataFrame:
+        return rows.select()
+
+    assert "without columns" in only_error(app, spark, sg.SchemaMismatch).problem
+
+
+def test_function_that_raises(spark: SparkSession) -> None:
+    """The error is at the line inside the function, with the original message."""
+    app, flights = application()
+
+    @app.operator(inputs=flights)
+    def broken(rows: DataFrame) -> DataFrame:
+        columns = rows.columns
+        assert len(columns) == 3
+        return rows.select("carier")  # the slip
+
+    error = only_error(app, spark, sg.PlanningFailed)
+    assert error.location
+    assert error.location.line == line_of("# the slip")
+    assert "`carier` cannot be resolved" in error.problem
+    assert "SQLSTATE" not in str(error)
+    assert "\n" not in str(error)
+
+
+def test_function_that_runs_a_query(spark: SparkSession) -> None:
+    """Only what can be planned is allowed."""
+    app, flights = application()
+
+    @app.operator(inputs=flights)
+    def eager(rows: DataFrame) -> DataFrame:
+        rows.collect()
+        return rows
+
+    assert "streaming sources" in only_error(app, spark, sg.PlanningFailed).problem
+
+
+def test_result_that_is_no_frame(spark: SparkSession) -> None:
+    """A forgotten return is told."""
+    app, flights = application()
+
+    @app.operator(inputs=flights)
+    def forgetful(rows: DataFrame):  # type: ignore[no-untyped-def]
+        rows.where("delay > 0")
+
+    assert "returns a NoneType" in only_error(app, spark, sg.PlanningFailed).problem
+
+
+def test_result_that_is_no_stream(spark: SparkSession) -> None:
+    """An operator that drops its input would end at once."""
+    app, flights = application()
+
+    @app.operator(inputs=flights)
+    def fixed(rows: DataFrame) -> DataFrame:
+        return rows.sparkSession.range(3)
+
+    assert "not a stream" in only_error(app, spark, sg.PlanningFailed).problem
+
+
+def test_aggregate_in_append_mode(spark: SparkSession) -> None:
+    """Spark's own checker decides; the remedy is named."""
+    app, flights = application()
+
+    @app.operator(inputs=flights)
+    def counts(rows: DataFrame) -> DataFrame:
+        return rows.groupBy("carrier").count()
+
+    error = only_error(app, spark, sg.PlanningFailed)
+    assert "in output mode append" in error.problem
+    assert "output_mode='update'" in error.remedy
+
+
+def test_sorted_stream_is_not_possible(spark: SparkSession) -> None:
+    """Where no output mode helps, none is suggested."""
+    app, flights = application()
+
+    @app.operator(inputs=flights)
+    def ordered(rows: DataFrame) -> DataFrame:
+        return rows.orderBy("delay")
+
+    error = only_error(app, spark, sg.PlanningFailed)
+    assert "Sorting is not supported" in error.problem
+    assert "update" not in error.remedy
+
+
+def test_two_aggregates_in_one_processing_element(spark: SparkSession) -> None:
+    """What is possible alone may be impossible together; a region between them helps."""
+
+    def built(separate: bool) -> sg.Application:
+        app, flights = application()
+
+        @app.operator(inputs=flights, output_mode="update")
+        def counts(rows: DataFrame) -> DataFrame:
+            return rows.groupBy("carrier").count()
+
+        def sizes(rows: DataFrame) -> DataFrame:
+            return rows.groupBy("count").agg(F.count("*").alias("carriers"))
+
+        declare = app.operator(inputs=counts, output_mode="update")
+        if separate:
+            with app.parallel("sizes", key="count", max_width=2):
+                declare(sizes)
+        else:
+            declare(sizes)
+        return app
+
+    error = only_error(built(separate=False), spark, sg.PlanningFailed)
+    assert "can't run 'sizes' together with counts" in error.problem
+    assert planned(built(separate=True), spark).errors == []
+
+
+def test_key_of_a_region_has_to_be_in_the_stream(spark: SparkSession) -> None:
+    """Checked where the stream enters; inside the region the column may go."""
+    app, flights = application()
+    with app.parallel("region", key=["carrier", "origin"], max_width=4):
+
+        @app.operator(inputs=flights)  # enters
+        def passed(rows: DataFrame) -> DataFrame:
+            return rows.drop("carrier")
+
+        @app.operator(inputs=passed)
+        def further(rows: DataFrame) -> DataFrame:
+            return rows
+
+    error = only_error(app, spark, sg.SchemaMismatch)
+    assert error.location
+    assert error.location.line == line_of("# enters")
+    assert "without the key column origin" in error.problem
+    assert f"test_planning.py:{line_of('app.parallel')}" in error.remedy
+
+
+def test_split_condition_has_to_fit_the_stream(spark: SparkSession) -> None:
+    """Neither unknown columns nor anything that is no SQL."""
+    app, flights = application()
+    app.split("by-origin", input=flights, outputs={"newark": "origin = 'EWR'"})
+    app.split("by-delay", input=flights, outputs={"late": "delay >"})
+    app.split("by-name", input=flights, outputs={"named": "carrier"})
+    errors = planned(app, spark).errors
+    assert [type(error) for error in errors] == [sg.SchemaMismatch] * 3
+    assert errors[0].remedy == "it has the columns carrier, delay, time"
+
+
+def test_columns_of_a_sink(spark: SparkSession) -> None:
+    """The key has to be there, and `value` for raw records."""
+    app, flights = application()
+    app.kafka_sink("keyed", input=flights, topic="a", key=["origin"])
+    app.kafka_sink("raw", input=flights, topic="b", format="raw")
+    problems = [error.problem for error in planned(app, spark).errors]
+    assert ["needs the column origin" in problems[0], "needs the column value" in problems[1]] == [
+        True,
+        True,
+    ]
+
+
+def test_columns_of_one_name(spark: SparkSession) -> None:
+    """A join that keeps both key columns can't be written as a JSON object."""
+    app, flights = application()
+
+    @app.operator(inputs=[flights, flights])
+    def joined(left: DataFrame, right: DataFrame) -> DataFrame:
+        return left.join(right, left.carrier == right.carrier)
+
+    assert "two columns" in only_error(app, spark, sg.SchemaMismatch).problem
+
+
+def test_columns_that_json_cannot_carry(spark: SparkSession) -> None:
+    """Between processing elements rows are JSON objects."""
+    app, flights = application()
+
+    @app.operator(inputs=flights)
+    def mapped(rows: DataFrame) -> DataFrame:
+        return rows.select(F.create_map(F.lit(1), "carrier").alias("names"))
+
+    assert "can't be written as JSON" in only_error(app, spark, sg.SchemaMismatch).problem
+
+
+def test_one_failure_hides_no_other(spark: SparkSession) -> None:
+    """Operators behind a failed one are left out, the others are still planned."""
+    app, flights = application()
+
+    @app.operator(inputs=flights)
+    def first(rows: DataFrame) -> DataFrame:
+        return rows.select("nowhere")
+
+    @app.operator(inputs=first)
+    def behind(rows: DataFrame) -> DataFrame:
+        raise AssertionError("called")
+
+    @app.operator(inputs=flights)
+    def second(rows: DataFrame) -> DataFrame:
+        return rows.select("neither")
+
+    assert [error.problem.split("'")[1] for error in planned(app, spark).errors] == [
+        "first",
+        "second",
+    ]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["distinct", "deduplicated", "joined", "limited", "aggregated", "grouped", "transformed"],
+)
+def test_what_keeps_state(spark: SparkSession, kind: str) -> None:
+    """Whatever remembers rows across batches; only over streams."""
+    rows = empty_stream(spark, parse(spark, SCHEMA))
+    frame = {
+        "distinct": rows.select("carrier").distinct(),
+        "deduplicated": rows.dropDuplicates(["carrier"]),
+        "joined": rows.join(empty_stream(spark, parse(spark, SCHEMA)), "carrier"),
+        "limited": rows.limit(3),
+        "aggregated": rows.groupBy("carrier").count(),
+        "grouped": rows.groupBy("carrier").applyInPandasWithState(
+            lambda key, frames, state: frames, SCHEMA, "n int", "update", "NoTimeout"
+        ),
+        "transformed": rows.groupBy("carrier").transformWithStateInPandas(
+            Passing(), SCHEMA, "update", "none"
+        ),
+    }[kind]
+    assert is_stateful(frame)
+
+
+def test_what_keeps_no_state(spark: SparkSession) -> None:
+    """A join with a table, even an aggregated one, and a filter."""
+    rows = empty_stream(spark, parse(spark, SCHEMA))
+    table = spark.range(3).groupBy(F.col("id").cast("string").alias("carrier")).count()
+    frame = rows.join(table, "carrier").where("delay > 3")
+    assert not is_stateful(frame)
+    assert unsupported(spark, frame, "append") is None
