@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,11 +42,13 @@ def build(path: Path | str, *, include: Iterable[Path | str] = ()) -> bytes:
     return build_bundle(Path(path), [Path(item) for item in include]).data
 
 
-def build_bundle(path: Path, include: Iterable[Path] = ()) -> BuiltBundle:
+def build_bundle(path: Path, include: Sequence[Path] = ()) -> BuiltBundle:
     """Return the bundle with what the build found out. Raises as `build` does."""
     module = path.absolute()
     if not module.is_file() or module.suffix != ".py" or not module.stem.isidentifier():
         raise BuildError(f"{path}: name the Python file that holds the application")
+    if missing := [str(item) for item in include if not item.exists()]:
+        raise BuildError(f"--include {', '.join(missing)}: there is no such file or folder")
     compiled = _compiled(module)
     if compiled.failure:
         raise BuildError(f"{path} can't be planned: {compiled.failure}; it needs Java 17 or newer")

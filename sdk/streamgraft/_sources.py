@@ -22,8 +22,6 @@ def collect(module: Path, imported: Iterable[str], include: Iterable[Path]) -> d
     found |= {name: folder / name for name in imported}
     for path in include:
         path = path.absolute()
-        if not path.exists():
-            raise BuildError(f"--include {path}: there is no such file or folder")
         base = folder if path.is_relative_to(folder) else path.parent
         for file in _files(path):
             name = str(file.relative_to(base))

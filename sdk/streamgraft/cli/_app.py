@@ -55,11 +55,15 @@ def up() -> None:
 
 
 @app.command()
-def down() -> None:
+def down(
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Delete its data too: jobs, topics, checkpoints.")
+    ] = False,
+) -> None:
     """Stop the embedded environment; nothing is left running."""
     from streamgraft.cli import _environment
 
-    _environment.down()
+    _environment.down(delete)
 
 
 @app.command()

@@ -1,6 +1,6 @@
 """`streamgraft build`."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -8,12 +8,14 @@ from rich.table import Table
 
 from streamgraft._builder import MAX_CONFIG_MAP_BYTES, BuiltBundle, build_bundle
 from streamgraft.cli import _output as output
+from streamgraft.cli._environment import offer_tools
 from streamgraft.cli._tables import table
 from streamgraft_common.adl import Adl
 
 
-def run(application: Path, out: Path | None, include: Iterable[Path]) -> None:
+def run(application: Path, out: Path | None, include: Sequence[Path]) -> None:
     """Build, write the bundle and say what is in it."""
+    offer_tools()
     bundle = build_bundle(application, include)
     target = out or Path(f"{bundle.adl.name}.zip")
     target.write_bytes(bundle.data)

@@ -1,20 +1,74 @@
 """`streamgraft up`, `down` and `status`: the embedded environment."""
 
+import os
 from pathlib import Path
+
+from streamgraft.cli import _output as output
+
+
+def up() -> None:
+    """Start everything that does not run yet, and say where it is."""
+    from streamgraft_local.cluster import Cluster
+    from streamgraft_local.progress import Display
+
+    cluster = Cluster()
+    with Display() as display:
+        cluster.up(display.report)
+    output.say(f"API server  {cluster.api_url}")
+    output.say(f"Kafka       {cluster.bootstrap_servers}")
+    output.say(f"Prometheus  {cluster.prometheus_url}")
+    output.say(f"kubectl     export KUBECONFIG={cluster.kubeconfig}")
+
+
+def down(delete: bool) -> None:
+    """End everything that runs; with `delete` forget what it kept."""
+    from streamgraft_local.cluster import Cluster
+
+    cluster = Cluster()
+    cluster.down(delete=delete)
+    output.say("The embedded environment is down" + (", its data deleted" if delete else ""))
+
+
+def status() -> None:
+    """Show each component; exit code 1 if one does not serve."""
+    from rich.console import Console
+
+    from streamgraft.cli._tables import table
+    from streamgraft_local.cluster import Cluster
+
+    components = Cluster().status()
+    rows = table("Embedded environment", "Component", "State", "Process", "Log")
+    for item in components:
+        process = str(item.pid) if item.pid else ""
+        rows.add_row(item.name, item.problem or "serves", process, str(item.log))
+    Console().print(rows)
+    if failing := [item.name for item in components if item.problem]:
+        raise output.CommandError(f"{', '.join(failing)}: not serving; see the log")
 
 
 def running_kubeconfig() -> Path | None:
     """Return the kubeconfig of the embedded environment, or None if it is not up."""
-    return None
+    from streamgraft_local.cluster import Cluster
+
+    cluster = Cluster()
+    return cluster.kubeconfig if cluster.leftovers() else None
 
 
-def up() -> None:
-    raise NotImplementedError
+def offer_tools() -> None:
+    """Let builds use the embedded environment's Java, if there is one: its driver starts faster.
 
+    What the user has set stays. Without an environment builds take the machine's own Java.
+    """
+    from streamgraft_local.cluster import Cluster
+    from streamgraft_local.errors import LocalError
 
-def down() -> None:
-    raise NotImplementedError
-
-
-def status() -> None:
-    raise NotImplementedError
+    if os.environ.get("STREAMGRAFT_JAVA"):
+        return
+    try:
+        tools = Cluster().state().tools
+    except LocalError:
+        return  # it was never up
+    os.environ["STREAMGRAFT_JAVA"] = str(tools.java)
+    os.environ["STREAMGRAFT_JARS"] = str(tools.connector_jars)
+    if tools.cds_archive:
+        os.environ["STREAMGRAFT_CDS_ARCHIVE"] = str(tools.cds_archive)

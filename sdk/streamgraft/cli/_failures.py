@@ -8,5 +8,7 @@ def expected_failures() -> tuple[type[BaseException], ...]:
     from streamgraft_common.bundle import BundleError
     from streamgraft_common.kube import ApiError, Unreachable
     from streamgraft_common.kube.config import ConfigError
+    from streamgraft_local.errors import LocalError
 
-    return (StreamgraftError, CommandError, BundleError, ApiError, Unreachable, ConfigError)
+    cluster = (ApiError, Unreachable, ConfigError, LocalError)
+    return (StreamgraftError, CommandError, BundleError, *cluster)

@@ -31,10 +31,10 @@ def run(merge: bool) -> None:
 def merged(into: dict[str, Any], embedded: dict[str, Any]) -> dict[str, Any]:
     """Return a kubeconfig with the embedded one's only context added, or put up to date.
 
-    Its parts are named `streamgraft-<cluster>`; the current context stays, if there is one.
+    All its parts get the context's name; the current context stays, if there is one.
     """
     context = embedded["contexts"][0]
-    name = f"streamgraft-{context['name']}"
+    name = context["name"]
     entries = {
         "clusters": {"cluster": embedded["clusters"][0]["cluster"]},
         "users": {"user": embedded["users"][0]["user"]},

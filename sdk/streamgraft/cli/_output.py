@@ -21,7 +21,6 @@ def warn(text: str) -> None:
 
 def fail(error: BaseException) -> NoReturn:
     """Tell an expected failure and end with exit code 1."""
-    text = str(error) or type(error).__name__
-    for line in text.splitlines():
-        typer.secho(f"error: {line}", fg="red", err=True)
+    for single in getattr(error, "errors", (error,)):
+        typer.secho(f"error: {str(single) or type(single).__name__}", fg="red", err=True)
     raise typer.Exit(1)

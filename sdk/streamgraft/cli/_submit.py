@@ -12,6 +12,7 @@ from typing import Any
 from streamgraft._builder import build_bundle, check_size
 from streamgraft.cli import _output as output
 from streamgraft.cli._cluster import MANAGER, Cluster, connected, not_installed, until
+from streamgraft.cli._environment import offer_tools
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft_common import names
@@ -69,6 +70,7 @@ def _bundle(request: Request) -> tuple[bytes, Adl]:
         raise CommandError(f"{request.application}: there is no such file")
     if request.application.suffix == ".py":
         output.say(f"Building {request.application}")
+        offer_tools()
         built = build_bundle(request.application, request.include)
         for notice in built.notices:
             output.warn(notice)

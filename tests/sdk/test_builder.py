@@ -1,0 +1,204 @@
+"""Bundles: what goes in, that they are deterministic, and how failures of the module are told."""
+
+import io
+import os
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import streamgraft as sg
+from streamgraft._builder import BuiltBundle, build_bundle, check_size
+from streamgraft_common.bundle import read_bundle
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "wordcount" / "app.py"
+
+SMALL = """
+import streamgraft as sg
+app = sg.Application("small")
+rows = app.kafka_source("rows", topic="rows", schema="a string")
+"""
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    """Write files into a folder and return the path of `app.py` there."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder / "app.py"
+
+
+def failure(folder: Path, text: str) -> sg.ApplicationError:
+    """Return the error with which the build of an `app.py` fails."""
+    with pytest.raises(sg.ApplicationError) as caught:
+        sg.build(write(folder, {"app.py": text}))
+    return caught.value
+
+
+def line(error: sg.ApplicationError) -> int | None:
+    """Return the line that an error points at, which is in `app.py`."""
+    assert error.location
+    assert Path(error.location.file).name == "app.py"
+    return error.location.line
+
+
+def test_graph_errors_come_back_as_they_were(tmp_path: Path) -> None:
+    """Kind, place, problem and remedy cross the process boundary; several stay several."""
+    with pytest.raises(sg.InvalidApplication) as caught:
+        sg.build(
+            write(
+                tmp_path,
+                {
+                    "app.py": SMALL
+                    + 'app.kafka_sink("a", input="row", topic="a")\n'
+                    + 'app.kafka_sink("B", input=rows, topic="b")\n'
+                },
+            )
+        )
+    first, second = caught.value.errors
+    assert (type(first), line(first)) == (sg.UnknownStream, 5)
+    assert (type(second), line(second)) == (sg.InvalidName, 6)
+    assert first.remedy == "did you mean 'rows'?"
+
+
+def test_errors_name_the_file_relative_to_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that editors can open it."""
+    monkeypatch.chdir(tmp_path)
+    error = failure(tmp_path / "flights", "import streamgraft as sg\napp = sg.Application('a')\n")
+    assert str(error).startswith("flights/app.py:2: the application has no source")
+
+
+def test_exception_in_the_module(tmp_path: Path) -> None:
+    """The line that raised, not the import machinery."""
+    error = failure(tmp_path, "import json\n\njson.loads('{')\n")
+    assert type(error) is sg.ModuleFailed
+    assert line(error) == 3
+    assert "JSONDecodeError" in error.problem
+
+
+def test_syntax_error(tmp_path: Path) -> None:
+    """The line that does not parse."""
+    assert line(failure(tmp_path, "x = 1\ny = (\n")) == 2
+
+
+def test_module_that_exits(tmp_path: Path) -> None:
+    """sys.exit at import is an error like any other."""
+    error = failure(tmp_path, "import sys\nprint('noise')\nsys.exit(0)\n")
+    assert line(error) == 3
+    assert "SystemExit" in error.problem
+
+
+def test_process_that_dies(tmp_path: Path) -> None:
+    """What the module does to its process does not reach ours."""
+    with pytest.raises(sg.BuildError, match="exit code 7"):
+        sg.build(write(tmp_path, {"app.py": "import os\nos._exit(7)\n"}))
+
+
+def test_number_of_applications(tmp_path: Path) -> None:
+    """Exactly one; a second name for the same one is fine."""
+    assert "no application" in failure(tmp_path, "x = 1\n").problem
+    two = SMALL + "other = sg.Application('other')\n"
+    assert "2 applications" in failure(tmp_path, two).problem
+
+
+def test_module_that_hides_another(tmp_path: Path) -> None:
+    """A file must not be named like a module that is loaded before it."""
+    file = tmp_path / "json.py"
+    file.write_text(SMALL)
+    with pytest.raises(sg.ModuleFailed, match="rename the file"):
+        sg.build(file)
+
+
+@pytest.mark.parametrize("name", ["nowhere.py", "folder", "app.zip", "my-app.py"])
+def test_what_is_no_module(tmp_path: Path, name: str) -> None:
+    """Only a Python file with an importable name is taken."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "app.zip").touch()
+    (tmp_path / "my-app.py").touch()
+    with pytest.raises(sg.BuildError, match="name the Python file"):
+        sg.build(tmp_path / name)
+
+
+def test_included_path_that_does_not_exist(tmp_path: Path) -> None:
+    """A slip in --include."""
+    with pytest.raises(sg.BuildError, match="there is no such file or folder"):
+        sg.build(write(tmp_path, {"app.py": SMALL}), include=[tmp_path / "nowhere"])
+
+
+def test_size_limit() -> None:
+    """A ConfigMap's limit, with the way out."""
+    check_size(bytes(900_000))
+    with pytest.raises(sg.BundleTooLarge, match="900,001 bytes"):
+        check_size(bytes(900_001))
+
+
+@pytest.mark.integration
+def test_example_is_built_and_read_back() -> None:
+    """The description of the example in the documentation."""
+    bundle = build_bundle(EXAMPLE)
+    adl = read_bundle(bundle.data).adl
+    assert adl == bundle.adl
+    assert (adl.name, adl.module, adl.application) == ("wordcount", "app", "app")
+    assert bundle.notices == []
+    operators = {operator.name: operator for operator in adl.operators}
+    assert list(operators) == [
+        "lines", "words", "counts", "frequency", "frequent-words", "print-rare",
+    ]  # fmt: skip
+    assert [name for name, operator in operators.items() if operator.stateful] == ["counts"]
+    assert operators["counts"].region == "counting"
+    assert operators["counts"].output_mode == "update"
+    assert operators["words"].location == "app.py:18"
+    assert adl.parameters == {"shortest-word": "3"}
+    streams = {stream.name: stream for stream in adl.streams}
+    assert streams["rare"].producer == "frequency"
+    assert [field["name"] for field in streams["rare"].stream_schema["fields"]] == [
+        "word", "count",
+    ]  # fmt: skip
+
+
+@pytest.mark.integration
+def test_bundles_are_deterministic_and_hold_what_is_imported(tmp_path: Path) -> None:
+    """Same files, same bytes, wherever and whenever; only what belongs to the application."""
+    files = {
+        "app.py": "import helper\n" + SMALL,
+        "helper.py": "def late():\n    from package.inner import lazy\n",
+        "package/__init__.py": "",
+        "package/inner.py": "lazy = 1\n",
+        "package/table.csv": "a,b\n",
+        "package/.hidden": "",
+        "package/__pycache__/inner.pyc": "",
+        "unrelated.py": "",
+        "data/weather.csv": "x\n",
+    }
+    built: list[BuiltBundle] = []
+    for name in ("first", "second"):
+        module = write(tmp_path / name, files)
+        include = tmp_path / name / "data"
+        for path in sorted(module.parent.rglob("*")):
+            os.utime(path, (len(built), len(built)))
+        built.append(build_bundle(module, [include]))
+    assert built[0].data == built[1].data
+    assert built[0].files == [
+        "app.py",
+        "data/weather.csv",
+        "helper.py",
+        "package/__init__.py",
+        "package/inner.py",
+        "package/table.csv",
+    ]
+    assert built[0].notices
+    with zipfile.ZipFile(io.BytesIO(built[0].data)) as archive:
+        assert archive.namelist() == ["adl.json", *built[0].files]
+        assert archive.read("helper.py").decode() == files["helper.py"]
+
+
+@pytest.mark.integration
+def test_missing_java_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planning needs a JVM."""
+    monkeypatch.setenv("STREAMGRAFT_JAVA", sys.executable + "-no-java")
+    with pytest.raises(sg.BuildError, match="it needs Java 17 or newer"):
+        sg.build(write(tmp_path, {"app.py": SMALL}))
