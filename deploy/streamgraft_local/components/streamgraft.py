@@ -1,0 +1,84 @@
+"""Our own components: process node, operator and metrics adapter."""
+
+import importlib.util
+import json
+import sys
+
+from streamgraft_local import probes
+from streamgraft_local.components.kafka import bootstrap_servers
+from streamgraft_local.components.model import Component, Setting
+
+NODE_NAME = "local"
+
+
+def exists(module: str) -> bool:
+    """Return whether a component's program is installed."""
+    return importlib.util.find_spec(module) is not None and (
+        importlib.util.find_spec(f"{module}.__main__") is not None
+    )
+
+
+def node(setting: Setting) -> Component:
+    """Return the process node; its "image" is this Python with Java and the connector's jars."""
+    image = {
+        "STREAMGRAFT_JAVA": str(setting.tools.java),
+        "STREAMGRAFT_JARS": str(setting.tools.connector_jars),
+    }
+    if setting.tools.cds_archive:
+        image["STREAMGRAFT_CDS_ARCHIVE"] = str(setting.tools.cds_archive)
+    return Component(
+        "node",
+        _python(
+            "streamgraft_local.node",
+            *("--kubeconfig", setting.kubeconfig("node")),
+            *("--home", str(setting.folder("node"))),
+            *("--name", NODE_NAME),
+            *(part for key, value in image.items() for part in ("--image-env", f"{key}={value}")),
+        ),
+        probes.node_ready(setting.home.kubeconfig("admin"), NODE_NAME),
+        needs=("resources",),
+        grace_seconds=40.0,
+    )
+
+
+def operator(setting: Setting) -> Component:
+    """Return the operator."""
+    checkpoints = setting.home.checkpoints
+    volume = {"hostPath": {"path": str(checkpoints), "type": "DirectoryOrCreate"}}
+    return Component(
+        "operator",
+        _python(
+            "streamgraft_operator",
+            *("--kubeconfig", setting.kubeconfig("operator")),
+            *("--bootstrap-servers", bootstrap_servers(setting)),
+            *("--checkpoint-volume", json.dumps(volume)),
+            *("--checkpoint-root", str(checkpoints)),
+            *("--image", setting.spec.image),
+            *("--metrics-port", str(setting.ports["operator"])),
+        ),
+        probes.http(f"{setting.url('operator')}/metrics"),
+        needs=("resources",),
+    )
+
+
+def adapter(setting: Setting) -> Component:
+    """Return the metrics adapter, reached by the API server through an APIService."""
+    return Component(
+        "adapter",
+        _python(
+            "streamgraft_metrics_adapter",
+            *("--kubeconfig", setting.kubeconfig("adapter")),
+            *("--prometheus-url", setting.url("prometheus")),
+            *("--bind", "127.0.0.1"),
+            *("--port", str(setting.ports["adapter"])),
+            *("--tls-cert", str(setting.pki("adapter-serving.crt"))),
+            *("--tls-key", str(setting.pki("adapter-serving.key"))),
+        ),
+        probes.http(f"{setting.url('adapter', 'https')}/healthz", setting.pki("ca.crt")),
+        needs=("resources",),
+    )
+
+
+def _python(module: str, *arguments: str) -> tuple[str, ...]:
+    # -P: a folder named like a module in the caller's directory must not be imported.
+    return (sys.executable, "-P", "-m", module, *arguments)

@@ -1,0 +1,15 @@
+"""File locks, which end with their process whatever happens."""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def exclusive(file: Path) -> Iterator[None]:
+    """Hold the lock of a file, waiting for other processes that hold it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,167 @@
+"""Keys and certificates of a cluster, all of its own making and never leaving its folder.
+
+Two authorities: one for servers and users, another for the aggregation layer's client
+certificate. Were they the same, any user could pose as the front proxy and name another user.
+"""
+
+import datetime
+import ipaddress
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+LIFETIME = datetime.timedelta(days=3650)
+ADAPTER_HOST = "streamgraft-metrics-adapter.streamgraft-system.svc"
+"""The name under which the API server verifies the metrics adapter."""
+FRONT_PROXY = "front-proxy-client"
+"""Common name of the aggregation layer's client certificate."""
+
+IDENTITIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "admin": ("streamgraft-admin", ("system:masters",)),
+    "controller-manager": ("system:kube-controller-manager", ()),
+    "scheduler": ("system:kube-scheduler", ()),
+    "node": ("streamgraft-node", ()),
+    "operator": ("streamgraft-operator", ()),
+    "adapter": ("streamgraft-metrics-adapter", ()),
+    "prometheus": ("streamgraft-prometheus", ()),
+}
+"""Client certificates: user name and groups by file name."""
+
+
+@dataclass(frozen=True)
+class Issued:
+    """A private key and its certificate."""
+
+    key: ec.EllipticCurvePrivateKey
+    certificate: x509.Certificate
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write `<name>.crt` and `<name>.key` (PEM)."""
+        (folder / f"{name}.crt").write_bytes(
+            self.certificate.public_bytes(serialization.Encoding.PEM)
+        )
+        _save_key(folder / f"{name}.key", self.key)
+
+
+def authority(name: str) -> Issued:
+    """Return a new self-signed certificate authority."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = _name(name, ())
+    builder = _builder(subject, subject, key.public_key(), key.public_key())
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    builder = builder.add_extension(_usage(authority=True), critical=True)
+    return Issued(key, builder.sign(key, hashes.SHA256()))
+
+
+def issue(
+    signer: Issued, name: str, groups: Sequence[str] = (), hosts: Sequence[str] = ()
+) -> Issued:
+    """Return a certificate: of a server if it has `hosts` (names or addresses), else of a client.
+
+    Kubernetes takes the common name for the user and the organizations for the groups.
+    """
+    key = ec.generate_private_key(ec.SECP256R1())
+    issuer = signer.certificate.subject
+    builder = _builder(_name(name, groups), issuer, key.public_key(), signer.key.public_key())
+    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
+    builder = builder.add_extension(_usage(authority=False), critical=True)
+    purpose = ExtendedKeyUsageOID.SERVER_AUTH if hosts else ExtendedKeyUsageOID.CLIENT_AUTH
+    builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+    if hosts:
+        alternatives = x509.SubjectAlternativeName([_alternative(host) for host in hosts])
+        builder = builder.add_extension(alternatives, critical=False)
+    return Issued(key, builder.sign(signer.key, hashes.SHA256()))
+
+
+def ensure(folder: Path) -> None:
+    """Create the folder with everything in it, unless it exists: all or nothing."""
+    if folder.exists():
+        return
+    work = Path(tempfile.mkdtemp(prefix="pki-", dir=folder.parent))
+    try:
+        _write_all(work)
+        work.rename(folder)
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+
+
+def _write_all(folder: Path) -> None:
+    users, proxies = authority("streamgraft-ca"), authority("streamgraft-front-proxy-ca")
+    users.save(folder, "ca")
+    proxies.save(folder, "front-proxy-ca")
+    local = ["localhost", "127.0.0.1"]
+    kubernetes = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.0.0.1"]
+    issue(users, "kube-apiserver", hosts=[*local, *kubernetes]).save(folder, "apiserver")
+    issue(users, "controllers", hosts=local).save(folder, "controllers")
+    serving = issue(users, ADAPTER_HOST, hosts=[ADAPTER_HOST, *local])
+    serving.save(folder, "adapter-serving")
+    issue(proxies, FRONT_PROXY).save(folder, "front-proxy")
+    for name, (user, groups) in IDENTITIES.items():
+        issue(users, user, groups).save(folder, name)
+    account = ec.generate_private_key(ec.SECP256R1())
+    _save_key(folder / "service-account.key", account)
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    public: ec.EllipticCurvePublicKey,
+    signer: ec.EllipticCurvePublicKey,
+) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + LIFETIME)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer), critical=False)
+    )
+
+
+def _name(common: str, groups: Sequence[str]) -> x509.Name:
+    organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    return x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _usage(*, authority: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=authority,
+        crl_sign=authority,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _alternative(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _save_key(file: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    file.touch(mode=0o600)
+    file.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
+        )
+    )

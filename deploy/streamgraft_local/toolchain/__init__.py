@@ -1,0 +1,60 @@
+"""The programs and jars that a cluster runs: found, else built or fetched into the cache."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from streamgraft_local import graph
+from streamgraft_local.paths import DEPLOY, cache_folder
+from streamgraft_local.progress import Report
+from streamgraft_local.toolchain import golang, jars, java, prometheus
+from streamgraft_local.toolchain.cache import Cache
+from streamgraft_local.tools import Tools
+
+__all__ = ["CONTROL_PLANE", "Tools", "prepare"]
+
+CONTROL_PLANE = golang.Module(
+    "controlplane",
+    DEPLOY / "controlplane",
+    link="-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3",
+    note="etcd and Kubernetes from Go modules; about 7 minutes on two cores",
+)
+
+
+def prepare(report: Report) -> Tools:
+    """Return all tools, making what is missing. Raises ToolError."""
+    cache = Cache(cache_folder(), report)
+    found: dict[str, Path] = {}
+
+    def task(name: str, find: Callable[[], Path], *needs: str) -> tuple[str, graph.Task]:
+        def run() -> None:
+            found[name] = find()
+
+        return name, graph.Task(run, needs)
+
+    def fetch(kind: str, wanted: tuple[jars.Jar, ...], *, transitive: bool, note: str) -> Path:
+        return jars.fetch(cache, found["java"], kind, wanted, transitive=transitive, note=note)
+
+    kafka = partial(
+        fetch, "kafka", jars.BROKER, transitive=True, note="the Kafka broker's jars; about 40 s"
+    )
+    connector = partial(
+        fetch,
+        "connector",
+        jars.CONNECTOR,
+        transitive=False,
+        note="Spark's Kafka connector; about 10 s",
+    )
+    graph.run_all(
+        dict(
+            [
+                task("java", partial(java.find, cache)),
+                task("controlplane", partial(golang.build, cache, CONTROL_PLANE)),
+                # One Go build after the other: each takes all cores.
+                task("prometheus", partial(prometheus.find, cache), "controlplane"),
+                task("kafka_jars", kafka, "java"),
+                task("connector_jars", connector, "java"),
+            ]
+        )
+    )
+    return Tools.model_validate(found)
