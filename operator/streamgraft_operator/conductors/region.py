@@ -1,13 +1,37 @@
-"""The region conductor: one step of a width change, as a pure function of what is there."""
+"""The region conductor: one step of a width change, as a pure function of what is there.
+
+A change goes through these phases; each is told from the resources alone:
+
+- warming up: the last change has an epoch beyond the status; new channels start, without shards;
+- handing over: its epoch is decided and it does not serve yet; shards move one by one;
+- removing: it serves; channels that own nothing are deleted, then the change is finished.
+
+Surge first: shards move only once every new channel is warm, so nobody waits for a pod to start.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from streamgraft_common.resources import ParallelRegionStatus
+from streamgraft_common import names
+from streamgraft_common.resources import ParallelRegionStatus, WidthChange
+from streamgraft_operator import events
+from streamgraft_operator.conditions import find, merged
+from streamgraft_operator.conductors.region_conditions import SURGE_FAILED, ready, resizing
+from streamgraft_operator.conductors.region_shards import (
+    Shards,
+    SpecUpdate,
+    assigned_width,
+    under_way,
+)
 from streamgraft_operator.conductors.region_view import PeView, RegionView, ReleaseView, ShardView
 from streamgraft_operator.events import Event
+from streamgraft_operator.graph.assignment import assign
+from streamgraft_operator.timestamps import from_rfc3339, to_rfc3339
 
 __all__ = ["PeView", "RegionDecision", "RegionView", "ReleaseView", "ShardView", "step"]
+
+KEPT_CHANGES = 20
+"""Width changes that a region's status remembers."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +45,19 @@ class RegionDecision:
     """
 
     channels: int
-    spec_updates: Mapping[int, tuple[frozenset[int], int]]
+    spec_updates: Mapping[int, SpecUpdate]
     """PE id → new `spec.shards` and `spec.epoch`."""
     status: ParallelRegionStatus
     events: tuple[Event, ...]
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """A status and the events that tell how it came about."""
+
+    status: ParallelRegionStatus
+    events: tuple[Event, ...] = ()
+    surge_failed: bool = False
 
 
 def step(view: RegionView, deadline: float = 300.0) -> RegionDecision:
@@ -32,4 +65,165 @@ def step(view: RegionView, deadline: float = 300.0) -> RegionDecision:
 
     `deadline`: seconds that new channels have to become ready before the change is given up.
     """
-    raise NotImplementedError
+    specs = max((pe.spec_epoch for pe in view.pes), default=0)
+    if 0 < view.status.epoch < specs:  # a status older than the PEs: wait for the newer one
+        there = max(pe.channel + 1 for pe in view.pes)
+        return RegionDecision(_channels(view, view.status, there), {}, view.status, ())
+    progress = _advance(view, deadline)
+    shards = Shards(view, progress.status)
+    states = (ready(shards), resizing(shards, progress.surge_failed))
+    status = progress.status.model_copy(
+        update={
+            "selector": _selector(view),
+            "observed_generation": view.generation,
+            "changes": progress.status.changes[-KEPT_CHANGES:],
+            "conditions": merged(view.status.conditions, states, view.now, view.generation),
+        }
+    )
+    wanted = 0 if progress.surge_failed else view.width
+    channels = _channels(view, status, wanted)
+    return RegionDecision(channels, shards.spec_updates(channels), status, progress.events)
+
+
+def _selector(view: RegionView) -> str:
+    """Return the selector of one pod per channel, for /scale."""
+    labels = (
+        (names.LABEL_JOB, view.job),
+        (names.LABEL_REGION, view.region),
+        (names.LABEL_STAGE, 0),
+    )
+    return ",".join(f"{label}={value}" for label, value in labels)
+
+
+def _channels(view: RegionView, status: ParallelRegionStatus, wanted: int) -> int:
+    """Return how many channels must exist: none goes while it has, or may have, a shard."""
+    busy = (pe.channel + 1 for pe in view.pes if pe.spec_shards or (pe.pod_alive and pe.held))
+    return max(wanted, assigned_width(status.assignment), *busy, 1)
+
+
+def _advance(view: RegionView, deadline: float) -> _Progress:
+    """Take the step that is due in the phase that the region is in."""
+    status = view.status
+    if status.epoch == 0:
+        return _Progress(_begun(view))
+    change = under_way(status)
+    if change is None:
+        return _settled(view)
+    if change.epoch > status.epoch:
+        return _warm_up(view, change, deadline)
+    if change.serving_at is None:
+        return _hand_over(view, change)
+    return _remove(view, change)
+
+
+def _begun(view: RegionView) -> ParallelRegionStatus:
+    """Decide the first assignment; if the status was lost, take over what the PEs' specs say."""
+    current = {shard: pe.channel for pe in view.pes if pe.stage == 0 for shard in pe.spec_shards}
+    width = max(current.values()) + 1 if current else view.width
+    assignment = assign(view.max_width, width, current)
+    return view.status.model_copy(
+        update={
+            "width": width,
+            "epoch": max((pe.spec_epoch for pe in view.pes), default=0) + 1,
+            "assignment": {str(shard): channel for shard, channel in assignment.items()},
+        }
+    )
+
+
+def _settled(view: RegionView) -> _Progress:
+    """Start a change if another width is wanted and was not given up just before."""
+    status = view.status
+    width = assigned_width(status.assignment)
+    if view.width == width:
+        return _Progress(status)
+    condition = find(status.conditions, "Resizing")
+    if condition and condition.reason == SURGE_FAILED and _given_up(status) == view.width:
+        return _Progress(status, surge_failed=True)
+    return _begin_change(view, status, events.width_change_started(width, view.width))
+
+
+def _given_up(status: ParallelRegionStatus) -> int | None:
+    """Return the width of the last change if it ended without ever serving."""
+    last = status.changes[-1] if status.changes else None
+    return last.to_width if last and last.serving_at is None else None
+
+
+def _begin_change(view: RegionView, status: ParallelRegionStatus, told: Event) -> _Progress:
+    """Note a change to the wanted width; a narrower one needs no warm-up."""
+    change = WidthChange(
+        from_width=assigned_width(status.assignment),
+        to_width=view.width,
+        epoch=status.epoch + 1,
+        requested_at=to_rfc3339(view.now),
+    )
+    progress = _Progress(status.model_copy(update={"changes": [*status.changes, change]}), (told,))
+    return _decide(progress, change) if change.to_width < change.from_width else progress
+
+
+def _warm_up(view: RegionView, change: WidthChange, deadline: float) -> _Progress:
+    """Wait for the new channels, for ever changing wishes, or for the deadline."""
+    status = view.status
+    if view.width != change.to_width:
+        without = status.model_copy(update={"changes": status.changes[:-1]})
+        if view.width == change.from_width:
+            return _Progress(without, (events.width_change_withdrawn(view.width),))
+        told = events.width_change_retargeted(change.to_width, view.width)
+        return _begin_change(view, without, told)
+    cold = Shards(view, status).cold(change)
+    if not cold:
+        return _decide(_Progress(status), change)
+    if view.now - from_rfc3339(change.requested_at) < deadline:
+        return _Progress(status)
+    waiting = ", ".join(names.pe_name(view.job, pe.pe_id) for pe in cold)
+    event = events.surge_failed(change.from_width, change.to_width, deadline, waiting)
+    over = _changed(status, change, finished_at=to_rfc3339(view.now))
+    return _Progress(over, (event,), surge_failed=True)
+
+
+def _decide(progress: _Progress, change: WidthChange) -> _Progress:
+    """Decide the new assignment: from here on the change goes through."""
+    status = progress.status
+    current = {int(shard): channel for shard, channel in status.assignment.items()}
+    assignment = assign(len(current), change.to_width, current)
+    moved = [shard for shard, channel in assignment.items() if channel != current[shard]]
+    status = _changed(status, change, moved_shards=moved).model_copy(
+        update={
+            "epoch": change.epoch,
+            "assignment": {str(shard): channel for shard, channel in assignment.items()},
+        }
+    )
+    event = events.shards_moving(len(moved), change.epoch)
+    return replace(progress, status=status, events=(*progress.events, event))
+
+
+def _hand_over(view: RegionView, change: WidthChange) -> _Progress:
+    """Note that the new width serves, once every moved shard runs where it belongs."""
+    shards = Shards(view, view.status)
+    if shards.not_running(change.moved_shards):
+        return _Progress(view.status)
+    cost = shards.cost(change)
+    status = _changed(
+        view.status,
+        change,
+        serving_at=to_rfc3339(view.now),
+        pause_seconds_max=cost.pause_seconds_max,
+        unclean_releases=cost.unclean_releases,
+    ).model_copy(update={"width": change.to_width})
+    return _Progress(status, (events.width_serving(change.to_width, cost.pause_seconds_max),))
+
+
+def _remove(view: RegionView, change: WidthChange) -> _Progress:
+    """Finish once surplus channels are gone, or wanted again."""
+    surplus = any(pe.channel >= change.to_width for pe in view.pes)
+    if surplus and view.width == change.to_width:
+        return _Progress(view.status)
+    status = _changed(view.status, change, finished_at=to_rfc3339(view.now))
+    return _Progress(status, (events.width_change_finished(change.to_width),))
+
+
+def _changed(
+    status: ParallelRegionStatus, change: WidthChange, **update: object
+) -> ParallelRegionStatus:
+    """Return the status with its last change updated."""
+    changes = [*status.changes[:-1], change.model_copy(update=update)]
+    return status.model_copy(update={"changes": changes})

@@ -1,0 +1,151 @@
+"""Shards on their way: who may have them now, and what the way cost.
+
+The hand-over rule (docs/contracts.md): a shard enters a PE's spec only when no other PE of its
+stage has it in its spec, and none holds it unless its pod is gone. One addition closes a gap: the
+old owner may have read its old spec and not yet have reported the shard that it is about to start.
+So a moved shard is free only once its release was recorded in this epoch, or once every PE that
+may have owned it has applied a spec of this epoch or has no pod.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from streamgraft_common.resources import ParallelRegionStatus, WidthChange
+from streamgraft_operator.conductors.region_view import PeView, RegionView, ReleaseView
+
+SpecUpdate = tuple[frozenset[int], int]
+"""New `spec.shards` and `spec.epoch` of a PE."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the hand-over of all moved shards cost."""
+
+    pause_seconds_max: float | None
+    """None if no old owner is left to tell when its last batch was."""
+    unclean_releases: int
+
+
+@dataclass(frozen=True)
+class Shards:
+    """The shards of a region, as `status` assigns them and the PEs hold them."""
+
+    view: RegionView
+    status: ParallelRegionStatus
+
+    def spec_updates(self, channels: int) -> dict[int, SpecUpdate]:
+        """Return what to write into the specs of PEs, those about to be created included."""
+        pes = (
+            self.pe(channel, stage)
+            for channel in range(channels)
+            for stage in range(self.view.stages)
+        )
+        updates = {pe.pe_id: (self._allowed(pe), self.status.epoch) for pe in pes}
+        known = {pe.pe_id: (pe.spec_shards, pe.spec_epoch) for pe in self.view.pes if pe.exists}
+        return {pe_id: spec for pe_id, spec in updates.items() if known.get(pe_id) != spec}
+
+    def pe(self, channel: int, stage: int) -> PeView:
+        """Return a PE by its place, existing or not."""
+        if pe := self._by_place.get((channel, stage)):
+            return pe
+        pe_id = self.view.first_pe_id + channel * self.view.stages + stage
+        return PeView(pe_id, channel, stage, exists=False)
+
+    @cached_property
+    def _by_place(self) -> Mapping[tuple[int, int], PeView]:
+        return {(pe.channel, pe.stage): pe for pe in self.view.pes}
+
+    def owner(self, shard: int, stage: int) -> PeView:
+        """Return the PE to which a shard is assigned."""
+        return self.pe(self.status.assignment[str(shard)], stage)
+
+    def runs(self, shard: int, stage: int) -> bool:
+        """Return whether the owner has committed a batch of the shard."""
+        held = self.owner(shard, stage).held.get(shard)
+        return held is not None and held.state == "Running" and held.first_batch_at is not None
+
+    def not_running(self, shards: Iterable[int]) -> list[int]:
+        """Return those that do not run in every stage."""
+        stages = range(self.view.stages)
+        return [shard for shard in shards if not all(self.runs(shard, stage) for stage in stages)]
+
+    def cold(self, change: WidthChange) -> list[PeView]:
+        """Return the PEs of a wider region that can't take shards at once."""
+        new = range(change.from_width, change.to_width)
+        pes = (self.pe(channel, stage) for channel in new for stage in range(self.view.stages))
+        return [pe for pe in pes if not (pe.exists and pe.pod_alive and pe.ready)]
+
+    def cost(self, change: WidthChange) -> Cost:
+        """Return what a change cost whose shards have all arrived."""
+        pauses: list[float] = []
+        clean = 0
+        hops = [
+            (shard, stage) for shard in change.moved_shards for stage in range(self.view.stages)
+        ]
+        for shard, stage in hops:
+            release = self._release(shard, stage)
+            began = self.owner(shard, stage).held[shard].first_batch_at
+            if release is None or began is None:
+                continue
+            clean += release.clean
+            pauses.append(max(0.0, began - (release.last_batch_at or release.released_at)))
+        return Cost(max(pauses, default=None), len(hops) - clean)
+
+    def _allowed(self, pe: PeView) -> frozenset[int]:
+        """Return the shards that may be in a PE's spec now: what it keeps and what is free."""
+        assigned = frozenset(
+            int(shard) for shard, channel in self.status.assignment.items() if channel == pe.channel
+        )
+        if not pe.exists and pe.pod_alive:  # a deleted PE's last pod has to end first
+            return frozenset()
+        wanted = assigned - pe.spec_shards
+        return (assigned & pe.spec_shards) | {shard for shard in wanted if self._free(shard, pe)}
+
+    def _free(self, shard: int, pe: PeView) -> bool:
+        """Return whether no other PE has a shard, or can still come to have it."""
+        others = [other for other in self._stage(pe.stage) if other.pe_id != pe.pe_id]
+        if any(shard in other.spec_shards for other in others):
+            return False
+        if any(other.pod_alive and shard in other.held for other in others):
+            return False
+        change = under_way(self.status)
+        if change is None or shard not in change.moved_shards:
+            return True
+        if self._release(shard, pe.stage):
+            return True
+        return all(
+            not other.pod_alive or other.applied_epoch >= self.status.epoch
+            for other in others
+            if _may_lose(change, other.channel)
+        )
+
+    def _release(self, shard: int, stage: int) -> ReleaseView | None:
+        """Return the release of a shard in this epoch by its old owner."""
+        owner = self.owner(shard, stage)
+        for pe in self._stage(stage):
+            release = pe.releases.get(shard)
+            if release and release.epoch >= self.status.epoch and pe.pe_id != owner.pe_id:
+                return release
+        return None
+
+    def _stage(self, stage: int) -> Iterator[PeView]:
+        return (pe for pe in self.view.pes if pe.stage == stage)
+
+
+def under_way(status: ParallelRegionStatus) -> WidthChange | None:
+    """Return the width change that is not finished, if any."""
+    last = status.changes[-1] if status.changes else None
+    return last if last and last.finished_at is None else None
+
+
+def assigned_width(assignment: Mapping[str, int]) -> int:
+    """Return the number of channels of an assignment; each has a shard, at least."""
+    return max(assignment.values(), default=-1) + 1
+
+
+def _may_lose(change: WidthChange, channel: int) -> bool:
+    """Return whether a channel may have owned shards that moved: assignments are sticky."""
+    if change.to_width > change.from_width:
+        return channel < change.from_width
+    return channel >= change.to_width
