@@ -8,6 +8,7 @@ from typing import Any
 
 import aiohttp
 
+from streamgraft_local.node.expansion import rewrite
 from streamgraft_local.node.process import Process
 
 Object = dict[str, Any]
@@ -20,6 +21,8 @@ class Command:
     words: list[str]
     variables: dict[str, str]
     folder: Path
+    mounts: dict[str, str]
+    """Real folder of every mount path, for what else is run in the container."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ class Checks:
 
 
 async def _exec(words: list[str], command: Command) -> Result:
-    process = Process.start(words, command.variables, command.folder, None)
+    rewritten = [rewrite(word, command.mounts) for word in words]
+    process = Process.start(rewritten, command.variables, command.folder, None)
     try:
         code = await process.wait()
         return Result(code == 0, "" if code == 0 else f"{words[0]} ended with code {code}")

@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 _RETRY_SECONDS = 5.0
 """Between attempts to start what can't start yet; a changed reference wakes it earlier."""
 _DEFAULT_GRACE = 30
-_SHUTDOWN_REPORT_SECONDS = 3.0
-"""How long the last status may take while the node goes down: the API server may be gone first."""
+_LAST_REPORTS = 3
+"""Attempts at the last status while the node goes down: the API server may be gone first."""
 
 
 def pod_folder(base: Path, pod: Object) -> Path:
@@ -72,6 +72,7 @@ class PodWorker:
         self._published: Object = {}
         self._override: Object = {}
         self._gone = False
+        self._leaving = False
         self._events: set[asyncio.Task[None]] = set()
 
         if self._inits:
@@ -114,6 +115,7 @@ class PodWorker:
 
     def shut_down(self, grace_seconds: float) -> None:
         """End the pod because the node goes down; it is reported as failed."""
+        self._leaving = True
         own = self.pod["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE)
         message = "Pod was terminated because its node was shut down."
         self._override = {"phase": "Failed", "reason": "Terminated", "message": message}
@@ -241,13 +243,8 @@ class PodWorker:
         self._published = status
 
     async def _finish(self) -> None:
-        deadline = _SHUTDOWN_REPORT_SECONDS if self._override else None
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(deadline):
-                await self._report_end()
-
-    async def _report_end(self) -> None:
-        while not self._gone:
+        attempts = 0
+        while not self._gone and not (self._leaving and attempts >= _LAST_REPORTS):
             try:
                 await self._publish()
                 if "deletionTimestamp" in self.pod["metadata"]:
@@ -257,4 +254,5 @@ class PodWorker:
                 return
             except (ApiError, Unreachable) as error:
                 log.warning("last status of %s/%s: %s", *self._key(), error)
+                attempts += 1
                 await asyncio.sleep(1.0)

@@ -92,6 +92,7 @@ class PodFiles:
             words=[rewrite(word, mounts) for word in words],
             variables=variables | rewritten,
             folder=self._working_folder(container, mounts, folder),
+            mounts=mounts,
         )
 
     async def _sources(self) -> Sources:

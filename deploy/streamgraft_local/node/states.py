@@ -35,7 +35,10 @@ class Running:
 
 @dataclass(frozen=True)
 class Terminated:
-    """The process ended. `exit_code` is 128 + n after signal n, as shells and the kubelet say."""
+    """The process ended. `exit_code` is 128 + n after signal n, as shells and the kubelet say.
+
+    `started_at` and `container_id` are empty if it never started.
+    """
 
     exit_code: int
     reason: str
@@ -46,17 +49,17 @@ class Terminated:
 
     def as_api(self) -> dict[str, Any]:
         """Return a ContainerState."""
-        state: dict[str, Any] = {
-            "exitCode": self.exit_code,
+        texts = {
             "reason": self.reason,
+            "message": self.message,
             "startedAt": self.started_at,
             "finishedAt": self.finished_at,
             "containerID": self.container_id,
         }
+        state: dict[str, Any] = {key: text for key, text in texts.items() if text}
+        state["exitCode"] = self.exit_code
         if self.exit_code > 128 and self.reason == "Error":
             state["signal"] = self.exit_code - 128
-        if self.message:
-            state["message"] = self.message
         return {"terminated": state}
 
 
