@@ -11,7 +11,7 @@ _SUFFIXES = {
     **{unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", start=1)},
     **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", start=1)},
 }
-_PATTERN = re.compile(r"^([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([numkMGTPE]?i?)$")
+_PATTERN = re.compile(r"^([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([numkKMGTPE]?i?)$")
 
 
 def parse(text: str) -> Decimal:
