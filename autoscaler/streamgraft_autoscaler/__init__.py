@@ -1,1 +1,37 @@
-"""Signals and policies: a pure library that knows neither Kubernetes nor Prometheus."""
+"""Signals and policies: a pure library that knows neither Kubernetes nor Prometheus.
+
+Numbers in, a result or `NotReady` out. Every result carries its inputs, so that a width can be
+explained afterwards.
+"""
+
+from streamgraft_autoscaler.demand import Demand, DemandPolicy, RegionLoad, StageLoad, demand
+from streamgraft_autoscaler.lag import (
+    GatedLagChange,
+    RelativeLagChange,
+    TopicLag,
+    TotalLag,
+    gated_lag_change,
+    relative_lag_change,
+    total_lag,
+)
+from streamgraft_autoscaler.readiness import NotReady, Reason
+from streamgraft_autoscaler.utilization import Utilization, utilization
+
+__all__ = [
+    "Demand",
+    "DemandPolicy",
+    "GatedLagChange",
+    "NotReady",
+    "Reason",
+    "RegionLoad",
+    "RelativeLagChange",
+    "StageLoad",
+    "TopicLag",
+    "TotalLag",
+    "Utilization",
+    "demand",
+    "gated_lag_change",
+    "relative_lag_change",
+    "total_lag",
+    "utilization",
+]

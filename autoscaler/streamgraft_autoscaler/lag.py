@@ -1,0 +1,110 @@
+"""The lag signals of the scaling policy (autoscaling paper, section 4.1).
+
+The paper multiplies the largest lag of a task by its partitions (Eq. 2), an upper bound, because
+its engine told no more. Here the lag of every partition is known, so the sum is exact.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from streamgraft_autoscaler.readiness import NotReady, Reason, not_finite
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLag:
+    """Lag of one input topic of a region.
+
+    `records`: sum over the partitions that were measured, records; `partitions`: how many.
+    """
+
+    topic: str
+    records: float
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class TotalLag:
+    """Eq. 2: `value` is the records that wait in front of the region."""
+
+    value: float
+    topics: tuple[TopicLag, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeLagChange:
+    """Eq. 3: `value` x width is the width that keeps up with the load (dimensionless).
+
+    `lag_change`: derivative of the total lag, records/s, positive while it grows;
+    `processing_rate`: records/s; `overshoot`: multiplier of the fraction, 1 is the paper's.
+    """
+
+    value: float
+    lag_change: float
+    processing_rate: float
+    overshoot: float
+
+
+@dataclass(frozen=True, slots=True)
+class GatedLagChange:
+    """Eq. 4: Eq. 3 above the threshold, its negative elsewhere.
+
+    A negative value takes no part in the HPA's maximum, which lets the utilization scale down.
+    """
+
+    value: float
+    lag: TotalLag
+    threshold: float
+    change: RelativeLagChange
+
+
+def total_lag(topics: Sequence[TopicLag], expected_partitions: int) -> TotalLag | NotReady:
+    """Return Eq. 2, or NotReady unless all `expected_partitions` of every topic are measured."""
+    if not topics:
+        return NotReady(Reason.NO_DATA, "no lag of any input topic was measured")
+    partial = [topic for topic in topics if topic.partitions != expected_partitions]
+    if partial:
+        listed = ", ".join(
+            f"{topic.partitions} of {expected_partitions} partitions of {topic.topic}"
+            for topic in partial
+        )
+        return NotReady(Reason.NO_DATA, f"lag is known for {listed} only")
+    if trouble := not_finite({f"lag of {topic.topic}": topic.records for topic in topics}):
+        return trouble
+    return TotalLag(sum(topic.records for topic in topics), tuple(topics))
+
+
+def relative_lag_change(
+    lag_change: float, processing_rate: float, *, overshoot: float = 1.0
+) -> RelativeLagChange | NotReady:
+    """Return Eq. 3: 1 + deriv(totalLag) / totalRate.
+
+    With nothing processed it is 1 if the lag stands still (an idle region), else undefined.
+    """
+    if trouble := not_finite({"lag change": lag_change, "processing rate": processing_rate}):
+        return trouble
+    if processing_rate > 0:
+        value = 1.0 + overshoot * lag_change / processing_rate
+        if trouble := not_finite({"relative lag change rate": value}):
+            return trouble
+    elif lag_change == 0:
+        value = 1.0
+    else:
+        return NotReady(
+            Reason.UNDEFINED,
+            f"the lag changes by {lag_change:g} records/s while nothing is processed",
+        )
+    return RelativeLagChange(value, lag_change, processing_rate, overshoot)
+
+
+def gated_lag_change(
+    lag: TotalLag, change: RelativeLagChange, threshold: float
+) -> GatedLagChange | NotReady:
+    """Return Eq. 4.
+
+    At exactly the threshold the paper's fraction is 0/0; here that counts as below, so that
+    a threshold of 0 lets an idle region shrink.
+    """
+    if trouble := not_finite({"threshold": threshold}):
+        return trouble
+    sign = 1.0 if lag.value > threshold else -1.0
+    return GatedLagChange(sign * change.value, lag, threshold, change)

@@ -1,0 +1,40 @@
+"""Why a signal has no value: a result, not an exception, so that nobody turns it into a zero."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """What kind of trouble it is, in the CamelCase of Kubernetes' reasons."""
+
+    NO_DATA = "NoData"
+    """Something that the signal needs was never measured, or only partly."""
+    STALE = "Stale"
+    """It was measured, but too long ago."""
+    NOT_A_NUMBER = "NotANumber"
+    """An input is NaN or infinite."""
+    UNDEFINED = "Undefined"
+    """The inputs are sound, but the equation has no value for them."""
+    RESIZING = "Resizing"
+    """The region is changing its width: rates mix two widths."""
+    SOURCE_UNAVAILABLE = "PrometheusUnavailable"
+    """The metrics store does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotReady:
+    """A signal without a value; `message` is for people and says what is missing."""
+
+    reason: Reason
+    message: str
+
+
+def not_finite(inputs: Mapping[str, float]) -> NotReady | None:
+    """Return why these named inputs can't be computed with, or None if all are finite."""
+    bad = {name: value for name, value in inputs.items() if not math.isfinite(value)}
+    if not bad:
+        return None
+    listed = ", ".join(f"{name} is {value}" for name, value in bad.items())
+    return NotReady(Reason.NOT_A_NUMBER, listed)

@@ -1,0 +1,33 @@
+"""The utilization signal (autoscaling paper, section 4.2)."""
+
+from dataclasses import dataclass
+
+from streamgraft_autoscaler.readiness import NotReady, Reason, not_finite
+
+
+@dataclass(frozen=True, slots=True)
+class Utilization:
+    """Eq. 5: `value` is the mean share of time that the tasks are busy, 0 to 1.
+
+    `idle_share`: mean over the PEs that hold shards; `elements`: how many of them were measured.
+    """
+
+    value: float
+    idle_share: float
+    elements: int
+
+
+def utilization(idle_share: float, elements: int, expected_elements: int) -> Utilization | NotReady:
+    """Return Eq. 5: 1 - mean idle share. NotReady unless enough PEs are measured.
+
+    The paper leaves out source tasks, whose idle time its engine misreports; in a PE the source is
+    fused with the work, and busy time is that of the tasks.
+    """
+    if elements < expected_elements:
+        message = f"busy time is known for {elements} of {expected_elements} PEs"
+        return NotReady(Reason.NO_DATA, message)
+    if trouble := not_finite({"idle share": idle_share}):
+        return trouble
+    # Task time is counted when a task ends, so a window can hold a little more than itself.
+    value = min(max(1.0 - idle_share, 0.0), 1.0)
+    return Utilization(value, idle_share, elements)
