@@ -110,7 +110,9 @@ def _unknown_streams(graph: Graph) -> Iterator[ApplicationError]:
                 yield UnknownStream(
                     operator.location,
                     f"{operator.name!r} reads stream {stream!r}, which does not exist",
-                    f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}",
+                    f"did you mean {close[0]!r}?"
+                    if close
+                    else f"there are {', '.join(known) or 'none'}",
                 )
 
 
