@@ -43,7 +43,7 @@ class Clock:
 
     def time_of_day(self, seconds: float) -> str:
         """Return the time of day at a moment of the replay, as HH:MM."""
-        minute = int(seconds / self.cycle_seconds % 1 * MINUTES_A_DAY)
+        minute = round(seconds / self.cycle_seconds * MINUTES_A_DAY) % MINUTES_A_DAY
         return f"{minute // 60:02}:{minute % 60:02}"
 
     def cycle(self, seconds: float) -> int:

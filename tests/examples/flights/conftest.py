@@ -1,0 +1,31 @@
+"""The enrichment service as the demo runs it: a process of its own, spoken to over HTTP."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+
+def service_of(rate: float) -> Iterator[str]:
+    """Run the service; yield its URL."""
+    command = [sys.executable, "-m", "examples.flights.service", "--rate", str(rate)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+    assert process.returncode == 0
+
+
+@pytest.fixture(scope="module")
+def service_url() -> Iterator[str]:
+    """A service that is fast enough not to be waited for."""
+    yield from service_of(1_000_000)
+
+
+@pytest.fixture(scope="module")
+def slow_service_url() -> Iterator[str]:
+    """A service that grants 200 flights a second to each connection."""
+    yield from service_of(200)
