@@ -1,0 +1,36 @@
+"""Spark settings of a PE: what makes a micro-batch cheap and the driver small. Pure."""
+
+from collections.abc import Mapping
+
+from streamgraft_common.pe_metadata import PeMetadata
+
+_SMALL_AND_CHEAP = {
+    # One state partition per shard: a shard is one partition of its input anyway.
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    # What Spark remembers for a user interface that nobody has.
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.ui.retainedExecutions": "5",
+    "spark.sql.streaming.numRecentProgressUpdates": "30",
+    # Half the files and half the renames per batch.
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.cleaner.periodicGC.interval": "10min",
+}
+_OWN_PREFIX = "spark.streamgraft."
+
+
+def spark_conf(metadata: PeMetadata) -> dict[str, str]:
+    """Return the settings of a PE's driver; the application's own win."""
+    return {
+        "spark.master": f"local[{metadata.slots}]",
+        "spark.app.name": f"{metadata.job}-{metadata.pe_id}",
+        **_SMALL_AND_CHEAP,
+        **_without_ours(metadata.spark_conf),
+    }
+
+
+def _without_ours(conf: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in conf.items() if not name.startswith(_OWN_PREFIX)}

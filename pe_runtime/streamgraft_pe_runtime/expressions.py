@@ -1,0 +1,98 @@
+"""How rows become Kafka records: SQL expressions, as text. Pure.
+
+Records between PEs: value = JSON object of the row; key = the text of the key column, or a JSON
+array of their texts if there are several (docs/contracts.md, "Kafka").
+"""
+
+from collections.abc import Sequence
+
+from streamgraft_common.pe_metadata import OutputPort
+
+# Spark's default writes milliseconds only; it reads any number of digits if told no format.
+_TIMESTAMP_OPTIONS = (
+    "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\","
+    " 'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\")"
+)
+
+HEADERS_TYPE = "array<struct<key: string, value: binary>>"
+
+
+def quoted(column: str) -> str:
+    """Return a column's name as SQL takes it."""
+    return "`" + column.replace("`", "``") + "`"
+
+
+def key_expression(columns: Sequence[str], *, external: bool) -> str:
+    """Return the record key.
+
+    Between PEs no key column may make a null key: Kafka would spread such records over all
+    partitions, and a key group must stay together.
+    """
+    if not columns:
+        return "cast(null as binary)"
+    texts = [f"cast({quoted(column)} as string)" for column in columns]
+    if len(texts) > 1:
+        return f"cast(to_json(array({', '.join(texts)})) as binary)"
+    text = texts[0] if external else f"coalesce({texts[0]}, '')"
+    return f"cast({text} as binary)"
+
+
+def value_expression() -> str:
+    """Return the record value: the row as a JSON object, timestamps in microseconds."""
+    return f"cast(to_json(struct(*), {_TIMESTAMP_OPTIONS}) as binary)"
+
+
+def record_expression(
+    port: OutputPort, shard: int, target: int, raw_columns: Sequence[str] | None
+) -> str:
+    """Return the struct of a record that leaves by a port, with the number of its target.
+
+    `raw_columns`: the columns of a stream that has Kafka's own form, else None.
+    """
+    if raw_columns is None:
+        key, value = key_expression(port.key, external=port.external), value_expression()
+        headers = "null"
+    else:
+        key = "cast(`key` as binary)" if "key" in raw_columns else "null"
+        value = "cast(`value` as binary)"
+        headers = "`headers`" if "headers" in raw_columns else "null"
+        if port.key:
+            key = key_expression(port.key, external=True)
+    partition = str(shard) if port.keep_partition else "null"
+    topic = port.topic.replace("'", "\\'")
+    fields = {
+        "target": str(target),
+        "topic": f"'{topic}'",
+        "key": f"cast({key} as binary)",
+        "value": value,
+        "partition": f"cast({partition} as int)",
+        "headers": f"cast({headers} as {HEADERS_TYPE})",
+    }
+    return _struct(fields)
+
+
+def sink_expression(target: int) -> str:
+    """Return the struct of a row that goes to a sink function, in the form of a record."""
+    return _struct(
+        {
+            "target": str(target),
+            "topic": "cast(null as string)",
+            "key": "cast(null as binary)",
+            "value": value_expression(),
+            "partition": "cast(null as int)",
+            "headers": f"cast(null as {HEADERS_TYPE})",
+        }
+    )
+
+
+def _struct(fields: dict[str, str]) -> str:
+    return f"struct({', '.join(f'{text} as {name}' for name, text in fields.items())})"
+
+
+def exploded(records: Sequence[tuple[str, str | None]]) -> str:
+    """Return a generator of all records of one row: (struct, condition or None for always)."""
+    items = [
+        record if condition is None else f"case when {condition} then {record} end"
+        for record, condition in records
+    ]
+    return f"explode(filter(array({', '.join(items)}), record -> record is not null))"

@@ -1,0 +1,26 @@
+"""What a failed query says, in a form that fits into a status. Pure."""
+
+import re
+
+_MAX_LENGTH = 400
+_FENCED = "CONCURRENT_STREAM_LOG_UPDATE"
+_PYTHON_ERROR = re.compile(r"^\w[\w.]*(?:Error|Exception|Interrupt|Exit)\b.*$")
+_JAVA_CAUSE = re.compile(r"^(?:Caused by|Cause): (.+)$")
+
+
+def is_fenced(text: str) -> bool:
+    """Tell whether the query ended because another owner writes to its checkpoint."""
+    return _FENCED in text
+
+
+def summary(text: str) -> str:
+    """Return the most telling line of an exception.
+
+    The innermost Python error if there is one (user code), else the innermost Java cause, else
+    the first line.
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    ours = [line for line in lines if _PYTHON_ERROR.match(line) and not line.startswith("org.")]
+    causes = [match[1] for line in lines if (match := _JAVA_CAUSE.match(line))]
+    chosen = (ours or causes or lines[:1] or ["unknown error"])[-1]
+    return chosen[:_MAX_LENGTH]

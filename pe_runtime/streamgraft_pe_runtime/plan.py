@@ -1,0 +1,238 @@
+"""Compile a PE: its graph metadata and the application's functions → one Spark plan.
+
+Operators run in order on DataFrames. Ports that take the same frame (or parts of it, behind a
+split) share one pass over it: an array of records per row, exploded. So nothing is computed twice.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from streamgraft_common.adl import Adl, Operator
+from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
+from streamgraft_pe_runtime import expressions
+from streamgraft_pe_runtime.application import Application
+
+KAFKA_COLUMNS = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp,"
+    f" headers {expressions.HEADERS_TYPE}"
+)
+MAX_OFFSETS_CONF = "spark.streamgraft.maxOffsetsPerTrigger"
+"""Spark setting: most records of an input that one batch takes, so that a batch (and with it the
+wait for a batch boundary) stays short behind a backlog."""
+_DEFAULT_MAX_OFFSETS = "20000"
+IMPATIENT = {"kafka.default.api.timeout.ms": "10000", "kafka.request.timeout.ms": "9000"}
+"""A query that can't reach Kafka fails, and says so, within ten seconds rather than sixty; it can't
+be stopped before."""
+
+
+@dataclass(frozen=True)
+class KafkaTarget:
+    """Where records go: the brokers and the options of Spark's sink."""
+
+    bootstrap_servers: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SinkTarget:
+    """A sink function (foreachBatch) and the schema of its rows."""
+
+    function: Callable[[DataFrame, int], None]
+    schema: StructType
+
+
+Target = KafkaTarget | SinkTarget
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One streaming frame, its targets, and the output mode.
+
+    The frame has the columns of a record (target, topic, key, value, partition, headers), where
+    `target` indexes `targets`; or, with one target that is a sink, the rows of its stream.
+    """
+
+    frame: DataFrame
+    targets: list[Target]
+    output_mode: str
+
+
+class Inputs(Protocol):
+    """Where a plan's rows come from: the real streams, or empty ones for the warm-up."""
+
+    def records(self, port: InputPort, shard: int) -> DataFrame:
+        """Return the Kafka columns of an input port as a streaming frame."""
+
+    def source(self, operator: Operator, function: Callable[..., Any]) -> DataFrame:
+        """Return the streaming frame of an operator of kind source."""
+
+
+def kafka_options(
+    port: InputPort, metadata: PeMetadata, operator: Operator | None, shard: int
+) -> dict[str, str]:
+    """Return the options of Spark's Kafka source for an input of a shard. Pure."""
+    endpoint = operator.kafka if operator and port.external else None
+    options = {
+        "kafka.bootstrap.servers": port.bootstrap_servers,
+        "startingOffsets": endpoint.starting_offsets if endpoint else "earliest",
+        **IMPATIENT,
+        "maxOffsetsPerTrigger": metadata.spark_conf.get(MAX_OFFSETS_CONF, _DEFAULT_MAX_OFFSETS),
+    }
+    if metadata.region is not None:
+        options["assign"] = json.dumps({port.topic: [shard]})
+    elif port.partitions is None:
+        options["subscribe"] = port.topic
+    else:
+        options["assign"] = json.dumps({port.topic: list(range(port.partitions))})
+    if endpoint:
+        options |= {"includeHeaders": "true"} if endpoint.format == "raw" else {}
+        options |= endpoint.options
+    return options
+
+
+class RealInputs:
+    """The streams themselves."""
+
+    def __init__(self, session: SparkSession, metadata: PeMetadata, adl: Adl) -> None:
+        self._session = session
+        self._metadata = metadata
+        self._operators = {operator.name: operator for operator in adl.operators}
+
+    def records(self, port: InputPort, shard: int) -> DataFrame:
+        """Return the Kafka columns of an input port as a streaming frame."""
+        options = kafka_options(port, self._metadata, self._operators.get(port.operator), shard)
+        return self._session.readStream.format("kafka").options(**options).load()
+
+    def source(self, operator: Operator, function: Callable[..., Any]) -> DataFrame:
+        """Return what the application's function makes."""
+        frame: DataFrame = function(self._session)
+        return frame
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """A stream as part of a frame: the rows that meet the condition (None: all)."""
+
+    base: DataFrame
+    condition: str | None = None
+
+    def frame(self) -> DataFrame:
+        return self.base if self.condition is None else self.base.where(self.condition)
+
+    def split(self, condition: str) -> "_Stream":
+        both = condition if self.condition is None else f"({self.condition}) and ({condition})"
+        return _Stream(self.base, both)
+
+
+class Compiler:
+    """Compiles the plan of one shard."""
+
+    def __init__(self, application: Application, adl: Adl, metadata: PeMetadata) -> None:
+        self._application = application
+        self._metadata = metadata
+        self._operators = {operator.name: operator for operator in adl.operators}
+        self._schemas = {
+            stream.name: StructType.fromJson(stream.stream_schema) for stream in adl.streams
+        }
+
+    def compile(self, shard: int, rows: Inputs) -> Plan:
+        """Return the plan of a shard."""
+        streams: dict[str, _Stream] = {}
+        mode = "append"
+        sinks: list[tuple[_Stream, Operator]] = []
+        inputs = {port.stream: port for port in self._metadata.inputs}
+        for port in self._metadata.inputs:
+            streams[port.stream] = _Stream(self._decoded(port, rows.records(port, shard)))
+        for name in self._metadata.operators:
+            operator = self._operators[name]
+            mode = "update" if operator.output_mode == "update" else mode
+            if operator.kind == "sink":
+                sinks += [(streams[stream], operator) for stream in operator.inputs]
+            elif not (operator.kind == "kafka-source" and operator.outputs[0] in inputs):
+                streams |= self._applied(operator, streams, rows)
+        return self._routed(streams, sinks, shard, mode)
+
+    def _decoded(self, port: InputPort, records: DataFrame) -> DataFrame:
+        operator = self._operators[port.operator]
+        if port.external and operator.kafka and operator.kafka.format == "raw":
+            return records
+        schema = self._schemas[port.stream]
+        rows = records.where("value is not null").select(
+            F.from_json(F.col("value").cast("string"), schema).alias("row")
+        )
+        return rows.select("row.*")
+
+    def _applied(
+        self, operator: Operator, streams: Mapping[str, _Stream], rows: Inputs
+    ) -> dict[str, _Stream]:
+        if operator.kind == "split":
+            whole = streams[operator.inputs[0]]
+            return {part.stream: whole.split(part.condition) for part in operator.split}
+        if operator.kind == "source":
+            frame = rows.source(operator, self._function(operator))
+        elif operator.kind == "function":
+            frame = self._function(operator)(*(streams[name].frame() for name in operator.inputs))
+        else:
+            return {}
+        return {operator.outputs[0]: _Stream(frame)}
+
+    def _function(self, operator: Operator) -> Callable[..., Any]:
+        return self._application.functions[operator.function or operator.name]
+
+    def _routed(
+        self,
+        streams: Mapping[str, _Stream],
+        sinks: list[tuple[_Stream, Operator]],
+        shard: int,
+        mode: str,
+    ) -> Plan:
+        targets: list[Target] = []
+        routes: dict[int, tuple[DataFrame, list[tuple[str, str | None]]]] = {}
+
+        def route(stream: _Stream, record: str) -> None:
+            _, records = routes.setdefault(id(stream.base), (stream.base, []))
+            records.append((record, stream.condition))
+
+        for port in self._metadata.outputs:
+            target = self._kafka_target(port)
+            if target not in targets:
+                targets.append(target)
+            stream = streams[port.stream]
+            raw = stream.base.columns if self._is_raw(port) else None
+            number = targets.index(target)
+            route(stream, expressions.record_expression(port, shard, number, raw))
+        for stream, operator in sinks:
+            targets.append(SinkTarget(self._function(operator), stream.base.schema))
+            if len(sinks) == 1 and not self._metadata.outputs:
+                return Plan(stream.frame(), targets, mode)
+            route(stream, expressions.sink_expression(len(targets) - 1))
+        frames = [_records(frame, records) for frame, records in routes.values()]
+        whole = frames[0]
+        for frame in frames[1:]:
+            whole = whole.unionAll(frame)
+        return Plan(whole, targets, mode)
+
+    def _kafka_target(self, port: OutputPort) -> KafkaTarget:
+        operator = self._operators[port.operator]
+        options = operator.kafka.options if port.external and operator.kafka else {}
+        return KafkaTarget(port.bootstrap_servers, options)
+
+    def _is_raw(self, port: OutputPort) -> bool:
+        operator = self._operators[port.operator]
+        return bool(port.external and operator.kafka and operator.kafka.format == "raw")
+
+
+def _records(frame: DataFrame, records: list[tuple[str, str | None]]) -> DataFrame:
+    if len(records) == 1:
+        record, condition = records[0]
+        frame = frame if condition is None else frame.where(condition)
+        generator = record
+    else:
+        generator = expressions.exploded(records)
+    return frame.select(F.expr(generator).alias("record")).select("record.*")

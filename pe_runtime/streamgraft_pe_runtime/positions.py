@@ -1,0 +1,57 @@
+"""Positions in Kafka: what a checkpoint has committed, and what is published of it.
+
+Spark writes `offsets/<batch>` before a batch and `commits/<batch>` after it. A query was stopped at
+a batch boundary if and only if the newest of both have the same number.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Positions = dict[tuple[str, int], int]
+"""(topic, partition) → next offset to read."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a checkpoint says: `clean` if no batch was begun and not committed."""
+
+    clean: bool = True
+    positions: Positions = field(default_factory=dict)
+
+
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """Read a query's checkpoint; one that doesn't exist yet is clean and has no positions."""
+    planned, committed = _newest(folder / "offsets"), _newest(folder / "commits")
+    if committed is None:
+        return Checkpoint(clean=planned is None)
+    lines = (folder / "offsets" / str(committed)).read_text().splitlines()
+    # Line 0 is the version, line 1 the batch's metadata, then one line per source.
+    return Checkpoint(planned == committed, merged(lines[2:]))
+
+
+def merged(offsets: Iterable[str | None]) -> Positions:
+    """Return the positions of Kafka offsets in JSON ({topic: {partition: offset}}).
+
+    Offsets of sources other than Kafka are left out.
+    """
+    positions: Positions = {}
+    for text in offsets:
+        try:
+            document = json.loads(text or "")
+        except ValueError:
+            continue
+        if not isinstance(document, dict):
+            continue
+        for topic, partitions in document.items():
+            if isinstance(partitions, dict):
+                positions |= {
+                    (topic, int(partition)): int(offset) for partition, offset in partitions.items()
+                }
+    return positions
+
+
+def _newest(folder: Path) -> int | None:
+    numbers = [int(file.name) for file in folder.glob("[0-9]*") if file.name.isdigit()]
+    return max(numbers, default=None)

@@ -1,0 +1,114 @@
+"""Run a plan as one Spark streaming query, and stop it at a batch boundary."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from streamgraft_pe_runtime.plan import KafkaTarget, Plan, SinkTarget
+
+_RECORD = ("topic", "key", "value", "partition", "headers")
+_POLL_SECONDS = 0.002
+_QUIET_POLLS = 3
+
+
+def start(plan: Plan, checkpoint: Path, trigger_seconds: float, name: str) -> "ShardQuery":
+    """Start the query of a plan on a checkpoint. Returns before its first batch."""
+    writer = _sink(plan).outputMode(plan.output_mode).queryName(name)
+    writer = writer.option("checkpointLocation", str(checkpoint))
+    interval = f"{round(trigger_seconds * 1000)} milliseconds"
+    return ShardQuery(plan.frame.sparkSession, writer.trigger(processingTime=interval).start())
+
+
+def _sink(plan: Plan) -> DataStreamWriter:
+    first = plan.targets[0]
+    if len(plan.targets) > 1:
+        return plan.frame.writeStream.foreachBatch(_dispatcher(plan))
+    if isinstance(first, SinkTarget):
+        return plan.frame.writeStream.foreachBatch(first.function)
+    options = {"kafka.bootstrap.servers": first.bootstrap_servers, **first.options}
+    return plan.frame.select(*_RECORD).writeStream.format("kafka").options(**options)
+
+
+def _dispatcher(plan: Plan) -> Callable[[DataFrame, int], None]:
+    """Return a batch function for several targets: the batch is computed once, then dealt out."""
+
+    def dispatch(batch: DataFrame, batch_id: int) -> None:
+        batch.persist()
+        try:
+            for number, target in enumerate(plan.targets):
+                rows = batch.where(F.col("target") == number)
+                if isinstance(target, KafkaTarget):
+                    options = {"kafka.bootstrap.servers": target.bootstrap_servers}
+                    writer = rows.select(*_RECORD).write.format("kafka")
+                    writer.options(**options, **target.options).save()
+                else:
+                    value = F.from_json(F.col("value").cast("string"), target.schema)
+                    target.function(rows.select(value.alias("row")).select("row.*"), batch_id)
+        finally:
+            batch.unpersist()
+
+    return dispatch
+
+
+class ShardQuery:
+    """A query that was started. All calls block."""
+
+    def __init__(self, session: SparkSession, query: StreamingQuery) -> None:
+        self._session = session
+        self._query = query
+        # The JVM's own object: PySpark's properties parse and copy, and cost ten times as much.
+        self._handle: Any = query._jsq
+
+    def first_trigger_done(self) -> bool:
+        """Tell whether the first trigger since the start has completed, with or without data."""
+        return bool(
+            self._handle.status().message() == "Waiting for next trigger"
+            or self._handle.lastProgress() is not None
+        )
+
+    def failure(self) -> str | None:
+        """Return why the query ended by itself, None if it runs."""
+        if self._handle.isActive():
+            return None
+        error = self._handle.exception()
+        return str(error.get().toString()) if error.isDefined() else "the query ended by itself"
+
+    def reports(self, after: int) -> list[dict[str, Any]]:
+        """Return Spark's progress of the batches with data that are newer than `after`."""
+        recent = self._handle.recentProgress()
+        found: list[dict[str, Any]] = []
+        for progress in reversed(list(recent)):
+            if progress.batchId() <= after:
+                break
+            found.insert(0, json.loads(progress.json()))
+        return found
+
+    def stop(self, deadline_seconds: float) -> bool:
+        """Stop between two batches; False if the deadline passed and a batch was cut off.
+
+        `StreamingQuery.stop()` interrupts a running batch. But the query's own thread looks at
+        the query's state before each trigger, so marking it as terminated lets the running batch
+        finish and commit, and no other one begin: also under a backlog, where there is no pause
+        between batches. Once no trigger is active, stop() interrupts nothing but a wait.
+        """
+        self._handle.streamingQuery().state().set(self._terminated())
+        deadline = time.monotonic() + deadline_seconds
+        quiet = 0
+        while quiet < _QUIET_POLLS and time.monotonic() < deadline:
+            # More than one look: the thread may be between its check and the trigger's start.
+            quiet = 0 if self._handle.status().isTriggerActive() else quiet + 1
+            time.sleep(_POLL_SECONDS)
+        self._handle.stop()
+        return quiet >= _QUIET_POLLS
+
+    def _terminated(self) -> Any:
+        jvm: Any = self._session._jvm
+        states = jvm.org.apache.spark.sql.execution.streaming.runtime
+        return getattr(getattr(states, "TERMINATED$"), "MODULE$")
