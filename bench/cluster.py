@@ -72,7 +72,7 @@ async def running_cluster(folder: Path) -> AsyncIterator[Cluster]:
     cluster = Cluster(ClusterSpec(name="bench", base=folder))
     try:
         with Display() as display:
-            await asyncio.to_thread(cluster.up, display)
+            await asyncio.to_thread(cluster.up, display.report)
         yield cluster
     finally:
         await asyncio.to_thread(cluster.down, delete=True)
