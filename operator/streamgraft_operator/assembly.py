@@ -32,7 +32,8 @@ async def run(client: KubeClient, settings: Settings) -> None:
     """Operate until cancelled."""
     context = Context.of(client, settings)
     loops = [ControlLoop(controller(context)) for controller in CONTROLLERS]
-    metrics.REGISTRY.register(RegionCollector(context.caches.regions))
+    regions = RegionCollector(context.caches.regions)
+    metrics.REGISTRY.register(regions)
     server = await metrics.serve(settings.metrics_address, settings.metrics_port)
     try:
         async with asyncio.TaskGroup() as group:
@@ -43,4 +44,5 @@ async def run(client: KubeClient, settings: Settings) -> None:
             for loop in loops:
                 group.create_task(loop.run())
     finally:
+        metrics.REGISTRY.unregister(regions)
         await server.cleanup()

@@ -93,7 +93,7 @@ class Store:
             self._path, self._selectors, metadata_only=self._metadata_only
         )
         version: str = listing["metadata"]["resourceVersion"]
-        fresh = {key_of(item): item for item in listing["items"]}
+        fresh = {key_of(item): item for item in listing["items"] or ()}
         self._gone.clear()
         for key, item in list(self._items.items()):
             if key not in fresh and version_of(item) <= int(version):
