@@ -8,22 +8,17 @@ import sys
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
-from streamgraft_common.kube import KubeClient, NotFound, load_config
+from streamgraft_common.kube import KubeClient, NotFound
+from streamgraft_local import Cluster
 from streamgraft_local.node.process import kill_marked
 
 Object = dict[str, Any]
 DEADLINE_SECONDS = 60.0
 FORCED = {"gracePeriodSeconds": 0}
-
-
-class Cluster(Protocol):
-    """What is used of the `cluster` fixture."""
-
-    kubeconfig: Path
 
 
 class NodeProcess:
@@ -162,15 +157,15 @@ class Api:
 
 
 @pytest.fixture
-async def api(cluster: Cluster) -> AsyncIterator[Api]:
-    """Return the API server with a namespace of the test's own."""
-    async with KubeClient(load_config(cluster.kubeconfig)) as client:
-        namespace = f"node-test-{uuid.uuid4().hex[:8]}"
-        await client.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
-        await _until_account_exists(client, namespace)
-        yield Api(client, namespace)
-        await client.request("DELETE", f"/api/v1/namespaces/{namespace}/pods", body=FORCED)
-        await client.delete(f"/api/v1/namespaces/{namespace}")
+async def api(kube: KubeClient) -> AsyncIterator[Api]:
+    """Return the API server with a namespace of the test's own, which goes away in its own time."""
+    namespace = f"node-test-{uuid.uuid4().hex[:8]}"
+    await kube.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+    await _until_account_exists(kube, namespace)
+    api = Api(kube, namespace)
+    yield api
+    await api.delete_by_force("pods")
+    await kube.delete(f"/api/v1/namespaces/{namespace}")
 
 
 async def _until_account_exists(client: KubeClient, namespace: str) -> None:
