@@ -1,0 +1,118 @@
+"""What the demo sees while it runs, as plain values; seconds are counted from the replay's start."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamgraft_common import names
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One second of the run. None: not known at that moment."""
+
+    seconds: float
+    time_of_day: str
+    sent: int
+    processed: int
+    """Flights in the results."""
+    lag: float | None
+    """Records waiting before the region (Prometheus)."""
+    width_wanted: int
+    """`spec.width`, which the HPA writes through /scale."""
+    width_serving: int
+    """`status.width`: channels that own shards."""
+    demand: float | None
+    """The signal, as the HPA last saw it."""
+    utilization: float | None
+    """Busy share of the channels (Prometheus)."""
+    condition: str
+    """What the HPA last said about itself."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One rescale by the HPA, in its own words."""
+
+    seconds: float
+    width: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Pod:
+    """One pod of the job."""
+
+    name: str
+    uid: str
+    pe: str
+    region: str | None
+    restarts: int
+
+    @classmethod
+    def of(cls, pod: dict[str, Any]) -> "Pod":
+        """Take what matters from a Pod object."""
+        metadata = pod["metadata"]
+        containers = pod.get("status", {}).get("containerStatuses", [])
+        return cls(
+            name=metadata["name"],
+            uid=metadata["uid"],
+            pe=metadata["labels"][names.LABEL_PE],
+            region=metadata["labels"].get(names.LABEL_REGION),
+            restarts=sum(container.get("restartCount", 0) for container in containers),
+        )
+
+
+def neighbours(pods: list[Pod]) -> dict[str, Pod]:
+    """Return the pods outside of the region, by PE."""
+    return {pod.pe: pod for pod in pods if pod.region is None}
+
+
+@dataclass
+class Observations:
+    """Everything seen so far; the report is made of it."""
+
+    samples: list[Sample] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    neighbours_before: dict[str, Pod] = field(default_factory=dict)
+    neighbours_after: dict[str, Pod] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    """What could not be read, at most once per message."""
+
+    def fail(self, message: str) -> None:
+        """Remember what could not be read."""
+        if message not in self.failures:
+            self.failures.append(message)
+
+
+def hpa_message(autoscaler: dict[str, Any]) -> str:
+    """Return the HPA's conditions in one line: the one that hinders it, else what it does."""
+    conditions = {item["type"]: item for item in autoscaler["status"].get("conditions", [])}
+    for kind in ("ScalingActive", "AbleToScale"):
+        if conditions.get(kind, {}).get("status") == "False":
+            return f"{conditions[kind]['reason']}: {conditions[kind]['message']}"
+    last = conditions.get("AbleToScale", {})
+    limited = conditions.get("ScalingLimited", {})
+    if limited.get("status") == "True":
+        last = limited
+    return str(last.get("reason", "not seen yet"))
+
+
+def hpa_metric(autoscaler: dict[str, Any]) -> float | None:
+    """Return the first metric's current value (of an Object metric with AverageValue: the total).
+
+    The HPA reports the average per replica; times the replicas it saw, that is the demand.
+    """
+    status = autoscaler["status"]
+    for metric in status.get("currentMetrics") or []:
+        current = metric.get("object", {}).get("current", {})
+        if "averageValue" in current:
+            return quantity(current["averageValue"]) * int(status.get("currentReplicas", 0))
+        if "value" in current:
+            return quantity(current["value"])
+    return None
+
+
+def quantity(text: str) -> float:
+    """Return the number of a Kubernetes quantity with an SI suffix up to kilo: 2500m is 2.5."""
+    factors = {"m": 1e-3, "u": 1e-6, "n": 1e-9, "k": 1e3}
+    return float(text[:-1]) * factors[text[-1]] if text[-1] in factors else float(text)

@@ -1,0 +1,49 @@
+"""Questions to the demo's Prometheus."""
+
+import math
+from typing import Any
+
+import aiohttp
+
+from examples.flights.settings import JOB, NAMESPACE, REGION
+
+_WHERE = f'namespace="{NAMESPACE}", streams_job="{JOB}", region="{REGION}"'
+
+# A partition's series changes with its owner: of several, the newest figure is the largest, but
+# for the moment of a hand-over; so one figure per partition.
+LAG = f"sum(max by (topic, partition) (streamgraft_pe_lag_records{{{_WHERE}}}))"
+UTILIZATION = (
+    f"sum(rate(streamgraft_pe_busy_seconds_total{{{_WHERE}}}[10s]))"
+    f" / sum(streamgraft_pe_slots{{{_WHERE}}} and streamgraft_pe_shards{{{_WHERE}}} > 0)"
+)
+TIMEOUT = aiohttp.ClientTimeout(total=10)
+
+
+class Prometheus:
+    """A client within one event loop; use as an async context manager."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._session = aiohttp.ClientSession(timeout=TIMEOUT)
+
+    async def __aenter__(self) -> "Prometheus":
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self._session.close()
+
+    async def vector(self, query: str) -> list[dict[str, Any]]:
+        """Return the result of an instant query. Raises ValueError for an error answer."""
+        url = f"{self._url}/api/v1/query"
+        async with self._session.get(url, params={"query": query}) as response:
+            answer = await response.json()
+        if answer["status"] != "success":
+            raise ValueError(f"{query}: {answer.get('error')}")
+        result: list[dict[str, Any]] = answer["data"]["result"]
+        return result
+
+    async def number(self, query: str) -> float | None:
+        """Return the only value of an instant query; None if there is none."""
+        result = await self.vector(query)
+        value = float(result[0]["value"][1]) if result else math.nan
+        return None if math.isnan(value) else value

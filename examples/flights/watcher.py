@@ -1,0 +1,136 @@
+"""Watches the run: every second, from the API server, Prometheus, Kafka and the replayer."""
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+
+from examples.flights.observation import (
+    Decision,
+    Observations,
+    Pod,
+    Sample,
+    hpa_message,
+    hpa_metric,
+    neighbours,
+)
+from examples.flights.prometheus import LAG, UTILIZATION, Prometheus
+from examples.flights.results import Results
+from examples.flights.settings import JOB, NAMESPACE, REGION, Plan
+from streamgraft_common import names
+from streamgraft_common.kube import ApiError, KubeClient, Unreachable
+from streamgraft_common.resources import (
+    PARALLEL_REGION,
+    ParallelRegionSpec,
+    ParallelRegionStatus,
+)
+
+SAMPLE_SECONDS = 1.0
+_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"
+_AUTOSCALERS = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers"
+_TROUBLE = (ApiError, Unreachable, aiohttp.ClientError, TimeoutError, ValueError)
+_NEW_SIZE = re.compile(r"New size: (\d+)")
+
+
+class Watcher:
+    """Collects Observations; `sent` and `replayed` follow the replayer."""
+
+    def __init__(
+        self, plan: Plan, client: KubeClient, prometheus: Prometheus, results: Results
+    ) -> None:
+        self.seen = Observations()
+        self.sent = 0
+        self.replayed = False
+        self._clock = plan.settings.clock
+        self._client = client
+        self._prometheus = prometheus
+        self._results = results
+        self._start = time.monotonic()
+        self._rescales: dict[str, int] = {}
+
+    async def begin(self) -> None:
+        """Note the neighbours' pods; time counts from now."""
+        self.seen.neighbours_before = neighbours(await self._pods())
+        self._start = time.monotonic()
+
+    async def end(self) -> None:
+        """Note the neighbours' pods again."""
+        self.seen.neighbours_after = neighbours(await self._pods())
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start of the replay."""
+        return time.monotonic() - self._start
+
+    async def follow(self, output: asyncio.StreamReader) -> None:
+        """Read the replayer's progress until it ends."""
+        async for line in output:
+            self.sent = int(json.loads(line)["sent"])
+        self.replayed = True
+
+    async def watch(self, done: Callable[[], bool], show: Callable[[Observations], None]) -> None:
+        """Take a sample a second until `done`."""
+        while not done():
+            started = time.monotonic()
+            try:
+                await self._sample()
+            except _TROUBLE as error:
+                self.seen.fail(f"{type(error).__name__}: {error}")
+            show(self.seen)
+            await asyncio.sleep(max(0.0, started + SAMPLE_SECONDS - time.monotonic()))
+
+    async def region(self) -> tuple[ParallelRegionSpec, ParallelRegionStatus]:
+        """Return the region as it is now."""
+        path = PARALLEL_REGION.path(NAMESPACE, names.region_name(JOB, REGION))
+        found = await self._client.get(path)
+        spec = ParallelRegionSpec.model_validate(found["spec"])
+        return spec, ParallelRegionStatus.model_validate(found.get("status") or {})
+
+    async def _sample(self) -> None:
+        (spec, status), autoscaler, lag, utilization, _, _ = await asyncio.gather(
+            self.region(),
+            self._client.get(f"{_AUTOSCALERS}/{names.region_name(JOB, REGION)}"),
+            self._prometheus.number(LAG),
+            self._prometheus.number(UTILIZATION),
+            self._read_decisions(),
+            asyncio.to_thread(self._results.poll),
+        )
+        seconds = self.seconds
+        self.seen.samples.append(
+            Sample(
+                seconds=round(seconds, 2),
+                time_of_day="" if self.replayed else self._clock.time_of_day(seconds),
+                sent=self.sent,
+                processed=self._results.flights,
+                lag=lag,
+                width_wanted=spec.width,
+                width_serving=status.width,
+                demand=hpa_metric(autoscaler),
+                utilization=utilization,
+                condition=hpa_message(autoscaler),
+            )
+        )
+
+    async def _read_decisions(self) -> None:
+        chosen = "involvedObject.kind=HorizontalPodAutoscaler,reason=SuccessfulRescale"
+        events = await self._client.get(_EVENTS, fieldSelector=chosen)
+        for event in events["items"]:
+            self._note(event)
+
+    def _note(self, event: dict[str, Any]) -> None:
+        # Kubernetes counts repeated events in one object.
+        name, count = event["metadata"]["name"], int(event.get("count") or 1)
+        size = _NEW_SIZE.search(event["message"])
+        if count > self._rescales.get(name, 0) and size:
+            self._rescales[name] = count
+            decision = Decision(round(self.seconds, 2), int(size[1]), event["message"])
+            self.seen.decisions.append(decision)
+
+    async def _pods(self) -> list[Pod]:
+        found = await self._client.get(_PODS, labelSelector=f"{names.LABEL_JOB}={JOB}")
+        return [Pod.of(item) for item in found["items"]]
