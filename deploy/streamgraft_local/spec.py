@@ -23,6 +23,8 @@ class ClusterSpec(BaseModel):
     """How often the HorizontalPodAutoscaler looks; Kubernetes' default is 15."""
     scrape_seconds: int = 2
     """How often Prometheus scrapes."""
+    metrics_window_seconds: int = 60
+    """Over which the metrics adapter takes rates: five scrapes at least."""
     kafka_heap_mb: int = 256
     image: str = "streamgraft/pe:local"
     """Image name that pods of PEs carry; the process node runs their command whatever it is."""

@@ -69,6 +69,7 @@ def adapter(setting: Setting) -> Component:
             "streamgraft_metrics_adapter",
             *("--kubeconfig", setting.kubeconfig("adapter")),
             *("--prometheus-url", setting.url("prometheus")),
+            *("--window-seconds", str(setting.spec.metrics_window_seconds)),
             *("--bind", "127.0.0.1"),
             *("--port", str(setting.ports["adapter"])),
             *("--tls-cert", str(setting.pki("adapter-serving.crt"))),
