@@ -2,8 +2,12 @@
 
 import argparse
 import asyncio
+import contextlib
+import fcntl
 import logging
 import signal
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from streamgraft_common.kube import KubeClient, load_config
@@ -53,9 +57,18 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-async def _serve(arguments: argparse.Namespace) -> None:
-    home = arguments.home.resolve()
-    home.mkdir(parents=True, exist_ok=True)
+@contextlib.contextmanager
+def _locked(home: Path) -> Iterator[None]:
+    """Hold a node's folder: two nodes would both run its pods."""
+    with open(home / "lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"another process node uses {home}")
+        yield
+
+
+async def _serve(arguments: argparse.Namespace, home: Path) -> None:
     settings = NodeSettings(
         name=arguments.name,
         home=home,
@@ -78,7 +91,11 @@ async def _serve(arguments: argparse.Namespace) -> None:
 def main() -> None:
     """Run the node in the foreground."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    asyncio.run(_serve(_arguments()))
+    arguments = _arguments()
+    home = arguments.home.resolve()
+    home.mkdir(parents=True, exist_ok=True)
+    with _locked(home):
+        asyncio.run(_serve(arguments, home))
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ class Container:
         """Show why the container doesn't run yet."""
         self._set(Waiting(reason, message))
 
-    def recover(self) -> None:
+    async def recover(self) -> None:
         """Take over what an earlier node process left: the running process, or how it ended."""
         record = Record.load(self.folder)
         if record is None:
@@ -111,6 +111,7 @@ class Container:
             self._process = process
             self._began(record.started_at)
         else:
+            await asyncio.to_thread(kill_marked, self.folder)
             self._ended(None)
 
     async def run(self) -> None:
@@ -146,6 +147,7 @@ class Container:
             )
         except OSError as error:
             self._host.event("Warning", "Failed", f"container {self.name}: {error}")
+            self._streak += 1
             self._ended(START_FAILED, "StartError", str(error))
             return
         identity = self._process.identity
@@ -185,7 +187,7 @@ class Container:
         self._process = None
         process.close()
         # In a real container, nothing outlives the first process.
-        await asyncio.to_thread(kill_marked, str(self.folder))
+        await asyncio.to_thread(kill_marked, self.folder)
         self._ended(code)
 
     async def _watch_health(self, health: Health) -> None:
@@ -248,8 +250,7 @@ class Container:
     async def _back_off(self) -> None:
         delay = delay_seconds(self._streak)
         message = f"restarting in {delay:g} s (restart {self._record.restart_count + 1})"
-        if self._policy != "Always" or self._streak:
-            self._host.event("Warning", "BackOff", f"container {self.name}: {message}")
+        self._host.event("Warning", "BackOff", f"container {self.name}: {message}")
         self._set(Waiting("CrashLoopBackOff", message))
         await self._host.termination.sleep(delay)
 

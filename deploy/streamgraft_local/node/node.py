@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from streamgraft_common.kube.store import Key
 from streamgraft_local.node.addresses import NODE_HOST, AddressPool, NoFreeAddress, ranges
 from streamgraft_local.node.api import delete_pod, patch_status, pod_path
 from streamgraft_local.node.claims import ClaimProvisioner
+from streamgraft_local.node.ended import archive
 from streamgraft_local.node.files import write_atomically
 from streamgraft_local.node.kubelet_api import PORT, KubeletApi
 from streamgraft_local.node.pod import PodWorker, pod_folder
@@ -55,37 +55,38 @@ class ProcessNode:
 
     async def run(self) -> None:
         """Serve until stopped."""
-        settings = self._settings
-        settings.pods_folder.mkdir(parents=True, exist_ok=True)
+        self._settings.pods_folder.mkdir(parents=True, exist_ok=True)
         api = KubeletApi(self._find_container)
-        self._prefix = await self._take_range(api)
-        self._pool = AddressPool(self._prefix)
-        self._host_ip = f"{self._prefix}.{NODE_HOST}"
-        registration = Registration(self._client, settings, self._host_ip, PORT)
-        claims = ClaimProvisioner(self._client, settings.claims_folder, settings.name)
-        stores = (self._pods, self._config_maps, self._secrets, claims.claims)
-        tasks = [asyncio.create_task(store.run()) for store in stores]
-        async with aiohttp.ClientSession() as http:
-            self._http = http
+        prefix = await self._take_range(api)
+        self._pool = AddressPool(prefix)
+        self._host_ip = f"{prefix}.{NODE_HOST}"
+        registration = Registration(self._client, self._settings, (self._host_ip, PORT))
+        # As the kubelet: no connection of a probe outlives it.
+        connector = aiohttp.TCPConnector(force_close=True)
+        async with aiohttp.ClientSession(connector=connector) as self._http:
+            serve = asyncio.create_task(self._serve(registration))
+            stop = asyncio.create_task(self._stop.wait())
             try:
-                await self._take_over()
-                tasks.append(asyncio.create_task(registration.run()))
-                tasks.append(asyncio.create_task(claims.run()))
-                await self._until_stopped(tasks)
+                await asyncio.wait({serve, stop}, return_when=asyncio.FIRST_COMPLETED)
+                if serve.done():
+                    serve.result()
                 await registration.leave()
                 await self._end_pods()
             finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, *self._background, return_exceptions=True)
+                serve.cancel()
+                stop.cancel()
+                await asyncio.gather(serve, stop, *self._background, return_exceptions=True)
                 await api.close()
 
-    async def _until_stopped(self, tasks: list[asyncio.Task[None]]) -> None:
-        stop = asyncio.create_task(self._stop.wait())
-        done, _ = await asyncio.wait([stop, *tasks], return_when=asyncio.FIRST_COMPLETED)
-        stop.cancel()
-        for task in done - {stop}:
-            task.result()
+    async def _serve(self, registration: Registration) -> None:
+        settings = self._settings
+        claims = ClaimProvisioner(self._client, settings.claims_folder, settings.name)
+        async with asyncio.TaskGroup() as group:
+            for store in (self._pods, self._config_maps, self._secrets, claims.claims):
+                group.create_task(store.run())
+            await self._take_over()
+            group.create_task(registration.run())
+            group.create_task(claims.run())
 
     async def _take_range(self, api: KubeletApi) -> str:
         """Hold a range by listening on its first address; prefer the one we had."""
@@ -110,7 +111,8 @@ class ProcessNode:
             if folder not in folders:
                 await self._remove(folder)
         for pod in pods:
-            if address := pod["status"].get("podIP"):
+            address = pod["status"].get("podIP")
+            if address and pod["status"]["phase"] not in _ENDED:
                 self._pool.claim(pod["metadata"]["uid"], address)
         self._pods.listen(self._pod_changed)
         self._config_maps.listen(self._reference_listener("configmaps"))
@@ -184,8 +186,8 @@ class ProcessNode:
         await self._remove(pod_folder(self._settings.pods_folder, pod))
 
     async def _remove(self, folder: Path) -> None:
-        await asyncio.to_thread(kill_marked, f"{folder}/")
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        await asyncio.to_thread(kill_marked, folder)
+        await asyncio.to_thread(archive, folder, self._settings.ended_folder)
 
     async def _delete(self, pod: Object) -> None:
         try:
@@ -205,6 +207,8 @@ class ProcessNode:
             worker.shut_down(self._shutdown_grace)
         with contextlib.suppress(ValueError):
             await asyncio.wait(list(self._tasks.values()))
+        # What an earlier node left, if the API server could not be asked about it.
+        await asyncio.to_thread(kill_marked, self._settings.pods_folder)
 
     def _find_container(
         self, namespace: str, name: str, container: str

@@ -164,13 +164,13 @@ class PodWorker:
             self._override = {"phase": "Failed", "reason": "NodeError", "message": repr(error)}
         finally:
             publisher.cancel()
-            await asyncio.to_thread(kill_marked, f"{self.folder}/")
+            await asyncio.to_thread(kill_marked, self.folder)
         await self._finish()
 
     async def _run_containers(self) -> None:
         for container in [*self._inits, *self._mains]:
             container.folder.mkdir(parents=True, exist_ok=True)
-            container.recover()
+            await container.recover()
         self.changed()
         await self._until_ready(self._files.synchronize)
         keeper = asyncio.create_task(self._keep_files())

@@ -13,7 +13,7 @@ from streamgraft_local.node.container import NotReady
 from streamgraft_local.node.environment import command_line, environment
 from streamgraft_local.node.expansion import rewrite
 from streamgraft_local.node.files import publish
-from streamgraft_local.node.process import MARKER
+from streamgraft_local.node.process import MARKER, marker
 from streamgraft_local.node.references import MissingReference, Sources, load, references
 from streamgraft_local.node.settings import NodeSettings, base_variables
 from streamgraft_local.node.tokens import API_TOKEN, Tokens, write_kubeconfig
@@ -127,7 +127,7 @@ class PodFiles:
     def _given(self, folder: Path) -> dict[str, str]:
         server = urlsplit(self.client.config.server)
         variables = base_variables(self.settings) | {
-            MARKER: str(folder),
+            MARKER: marker(folder),
             "HOSTNAME": self.pod["spec"].get("hostname") or self.pod["metadata"]["name"],
             "KUBERNETES_SERVICE_HOST": server.hostname or "",
             "KUBERNETES_SERVICE_PORT": str(server.port or 443),

@@ -9,13 +9,16 @@ import asyncio
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 MARKER = "STREAMGRAFT_CONTAINER"
-"""Environment variable with the container's folder: names every process that belongs to it."""
+"""Environment variable that names the container of a process: its folder, ending with a slash."""
+_KILL_SECONDS = 0.005
+"""What a killed process may take to go."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +107,17 @@ def _set_once(future: "asyncio.Future[None]") -> None:
         future.set_result(None)
 
 
-def marked(prefix: str) -> dict[int, str]:
-    """Return the processes whose marker begins with `prefix`: pid → container folder."""
-    wanted = f"{MARKER}={prefix}".encode()
+def marker(folder: Path) -> str:
+    """Return the marker of a container's folder; a prefix of it for a pod's or a node's folder.
+
+    The slash keeps container `a` apart from container `ab`.
+    """
+    return f"{folder}/"
+
+
+def marked(folder: Path) -> dict[int, str]:
+    """Return the processes that belong to a container, a pod or a node: pid → marker."""
+    wanted = f"{MARKER}={marker(folder)}".encode()
     found = {}
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
@@ -121,15 +132,16 @@ def marked(prefix: str) -> dict[int, str]:
     return found
 
 
-def kill_marked(prefix: str) -> None:
-    """Kill everything that belongs to a container, a pod or a node's home (by folder prefix).
+def kill_marked(folder: Path) -> None:
+    """Kill everything that belongs to a container, a pod or a node, by its folder.
 
     What a container runtime gets from a PID namespace: no descendant outlives the container, even
     in a session of its own. Repeats until nothing is left, since a process may fork meanwhile.
     """
-    while pids := [pid for pid in marked(prefix) if ProcessId.of(pid)]:
+    while pids := [pid for pid in marked(folder) if ProcessId.of(pid)]:
         for pid in pids:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
+        time.sleep(_KILL_SECONDS)

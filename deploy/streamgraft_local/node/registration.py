@@ -40,9 +40,10 @@ def node_object(settings: NodeSettings) -> Object:
 
 
 def node_status(
-    settings: NodeSettings, address: str, port: int, ready: bool, before: Object
+    settings: NodeSettings, endpoint: tuple[str, int], ready: bool, before: Object, version: str
 ) -> Object:
-    """Return the Node's status; `before` is the newest known one."""
+    """Return the Node's status; `before` is the newest known one, `version` Kubernetes'."""
+    address, port = endpoint
     at = now()
     known = {item["type"]: item for item in before.get("conditions", [])}
     message = "process node: containers are local processes" if ready else "shutting down"
@@ -72,11 +73,11 @@ def node_status(
         "allocatable": dict(settings.capacity),
         "conditions": conditions,
         "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
-        "nodeInfo": _node_info(),
+        "nodeInfo": _node_info(version),
     }
 
 
-def _node_info() -> Object:
+def _node_info(version: str) -> Object:
     with open("/proc/sys/kernel/random/boot_id") as file:
         boot_id = file.read().strip()
     return {
@@ -85,7 +86,7 @@ def _node_info() -> Object:
         "containerRuntimeVersion": f"process://{platform.python_version()}",
         "kernelVersion": platform.release(),
         "kubeProxyVersion": "",
-        "kubeletVersion": "v1.36.3-process-node",
+        "kubeletVersion": version,
         "machineID": "",
         "operatingSystem": "linux",
         "osImage": "local processes",
@@ -96,11 +97,12 @@ def _node_info() -> Object:
 class Registration:
     """Keeps the Node object and its Lease right."""
 
-    def __init__(self, client: KubeClient, settings: NodeSettings, address: str, port: int) -> None:
+    def __init__(
+        self, client: KubeClient, settings: NodeSettings, endpoint: tuple[str, int]
+    ) -> None:
         self._client = client
         self._settings = settings
-        self._address = address
-        self._port = port
+        self._endpoint = endpoint
         self._ready = True
         self._wrong = asyncio.Event()
         self._lease_spec: Object = {
@@ -141,14 +143,13 @@ class Registration:
                 await asyncio.sleep(1.0)
 
     async def _post(self) -> None:
+        version = (await self._client.get("/version"))["gitVersion"]
         try:
             await self._client.create("/api/v1/nodes", node_object(self._settings))
         except Conflict:
             log.debug("node %s exists", self._settings.name)
         path = f"/api/v1/nodes/{self._settings.name}"
-        status = node_status(
-            self._settings, self._address, self._port, self._ready, self._current()
-        )
+        status = node_status(self._settings, self._endpoint, self._ready, self._current(), version)
         await patch_status(self._client, path, None, status)
 
     async def leave(self) -> None:

@@ -26,6 +26,11 @@ class NodeSettings:
         return self.home / "pods"
 
     @property
+    def ended_folder(self) -> Path:
+        """Logs of the last pods that are gone."""
+        return self.home / "ended"
+
+    @property
     def claims_folder(self) -> Path:
         """One folder per persistent volume claim."""
         return self.home / "claims"

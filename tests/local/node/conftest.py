@@ -49,7 +49,7 @@ class NodeProcess:
         """Leave nothing behind, whatever the test did."""
         if self._process and self._process.poll() is None:
             self.send(signal.SIGTERM)
-        kill_marked(f"{self.home}/")
+        kill_marked(self.home)
 
 
 @pytest.fixture(scope="session")

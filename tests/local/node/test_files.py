@@ -1,11 +1,13 @@
 """Volume folders and log files on a real disk."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streamgraft_local.node.admission import refusal
+from streamgraft_local.node.ended import KEPT_PODS, archive
 from streamgraft_local.node.files import File, publish, write_atomically
 from streamgraft_local.node.log_files import log_path, read, tail_offset
 from streamgraft_local.node.references import MissingReference, Sources
@@ -127,3 +129,21 @@ async def test_following_reads_what_was_written_before_the_end(tmp_path: Path) -
         return next(runs)
 
     assert b"".join([block async for block in read(path, 0, follow)]) == b"one\nmore\nmore\n"
+
+
+def test_logs_of_the_last_pods_are_kept(tmp_path: Path) -> None:
+    ended = tmp_path / "ended"
+    for number in range(KEPT_PODS + 2):
+        folder = tmp_path / "pods" / f"ns_p_{number}" / "main"
+        folder.mkdir(parents=True)
+        (folder / "0.log").write_text(f"{number}\n")
+        (folder / "1.log").touch()
+        (folder / "state.json").touch()
+        archive(folder.parent, ended)
+        # Ages by number: the clock of the disk may be too coarse to tell them apart.
+        os.utime(ended / f"ns_p_{number}", (number, number))
+    assert not list((tmp_path / "pods").iterdir())
+    assert len(list(ended.iterdir())) == KEPT_PODS
+    newest = ended / f"ns_p_{KEPT_PODS + 1}" / "main"
+    assert [path.name for path in newest.iterdir()] == ["0.log"]
+    assert not (ended / "ns_p_0").exists()

@@ -32,7 +32,7 @@ async def test_a_killed_node_adopts_its_pods(api: Any, own_node: Any) -> None:
     assert after["status"]["podIP"] == before["status"]["podIP"]
     await api.client.delete(api.path("pods", "p"))
     await api.until_gone("p")
-    assert not marked(f"{own_node.home}/")
+    assert not marked(own_node.home)
 
 
 async def test_what_ended_meanwhile_is_reported(api: Any, own_node: Any) -> None:
@@ -42,7 +42,7 @@ async def test_what_ended_meanwhile_is_reported(api: Any, own_node: Any) -> None
     for name in ("never", "always", "deleted"):
         await api.until_phase(name, "Running")
     own_node.send(signal.SIGKILL)
-    for pid, folder in marked(f"{own_node.home}/").items():
+    for pid, folder in marked(own_node.home).items():
         if "_deleted_" not in folder:
             os.kill(pid, signal.SIGKILL)
     await api.delete_by_force("pods", "deleted")
@@ -58,14 +58,14 @@ async def test_what_ended_meanwhile_is_reported(api: Any, own_node: Any) -> None
             and "running" in pod["status"]["containerStatuses"][0]["state"]
         ),
     )
-    assert not [folder for folder in marked(f"{own_node.home}/").values() if "_deleted_" in folder]
+    assert not [folder for folder in marked(own_node.home).values() if "_deleted_" in folder]
 
 
 async def test_sigterm_ends_all_pods_gracefully(api: Any, own_node: Any) -> None:
     pod = await api.run(own_node, "p", "sh", "-c", TRAP)
     await api.until_logged("p", "up")
     assert own_node.send(signal.SIGTERM) == 0
-    assert not marked(f"{own_node.home}/")
+    assert not marked(own_node.home)
     identity = f"{api.namespace}_p_{pod['metadata']['uid']}"
     assert (own_node.home / "pods" / identity / "main" / "0.log").read_text() == "up\nasked\n"
     ended = (await api.pod("p"))["status"]

@@ -271,7 +271,7 @@ async def test_deletion_asks_the_first_process_and_kills_the_rest(api: Any, node
         volumes=[{"name": "o", "hostPath": {"path": str(node.home.parent)}}],
     )
     await api.until_logged("p", "up")
-    folder = str(node.home / "pods" / f"{api.namespace}_p_{pod['metadata']['uid']}")
+    folder = node.home / "pods" / f"{api.namespace}_p_{pod['metadata']['uid']}"
     assert len(marked(folder)) >= 2
     await api.client.delete(api.path("pods", "p"))
     await api.until_gone("p")
@@ -289,7 +289,7 @@ async def test_a_process_that_ignores_sigterm_is_killed(api: Any, node: Any) -> 
     await api.until_logged("p", "up")
     await api.client.delete(api.path("pods", "p"))
     await api.until_gone("p")
-    assert not marked(str(node.home / "pods" / f"{api.namespace}_p_{pod['metadata']['uid']}"))
+    assert not marked(node.home / "pods" / f"{api.namespace}_p_{pod['metadata']['uid']}")
 
 
 async def test_logs_are_served_whole_by_tail_and_while_written(api: Any, node: Any) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgraft_local.node.process import MARKER, Process, ProcessId, kill_marked, marked
+from streamgraft_local.node.process import MARKER, Process, ProcessId, kill_marked, marked, marker
 from streamgraft_local.node.record import Record
 from streamgraft_local.node.states import Terminated
 from streamgraft_local.node.termination import Termination
@@ -16,7 +16,7 @@ from streamgraft_local.node.termination import Termination
 
 def started(folder: Path, *words: str) -> Process:
     """Start a process that belongs to a folder."""
-    variables = {MARKER: str(folder), "PATH": "/usr/bin:/bin"}
+    variables = {MARKER: marker(folder), "PATH": "/usr/bin:/bin"}
     return Process.start(words, variables, folder, folder / "0.log")
 
 
@@ -60,10 +60,10 @@ async def test_descendants_in_other_sessions_are_found_and_killed(tmp_path: Path
     process = started(tmp_path, "sh", "-c", script)
     await process.wait()
     process.close()
-    assert len(marked(str(tmp_path))) == 2
-    assert not marked(f"{tmp_path}/other")
-    await asyncio.to_thread(kill_marked, str(tmp_path))
-    assert not [pid for pid in marked(str(tmp_path)) if ProcessId.of(pid)]
+    assert len(marked(tmp_path)) == len(marked(tmp_path.parent)) == 2
+    assert not marked(tmp_path.with_name(tmp_path.name[:-1]))
+    await asyncio.to_thread(kill_marked, tmp_path)
+    assert not [pid for pid in marked(tmp_path) if ProcessId.of(pid)]
 
 
 def test_a_missing_program_is_an_os_error(tmp_path: Path) -> None:
