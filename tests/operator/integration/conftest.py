@@ -1,0 +1,109 @@
+"""A namespace per test, an operator that runs in the test, and PEs played by hand."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.operator.integration.hand_played import HandPlayedPe
+from tests.operator.integration.world import World
+
+from streamgraft_common.kube import KubeClient
+from streamgraft_local import Cluster
+from streamgraft_operator import assembly
+from streamgraft_operator.kinds import JOBS, PODS
+from streamgraft_operator.settings import Settings
+from streamgraft_operator.timestamps import to_rfc3339
+
+
+@pytest.fixture(scope="package")
+def without_operator(cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster with its own operator stopped: the tests bring theirs."""
+    cluster.stop("operator")
+    yield cluster
+    cluster.start("operator")
+
+
+@pytest.fixture
+async def world(
+    without_operator: Cluster, kube: KubeClient, namespace: str
+) -> AsyncIterator[World]:
+    """A namespace of its own. When its operator and its player are gone, somebody must tidy up."""
+    world = World(kube, namespace)
+    yield world
+    for name in await world.names(JOBS, ""):
+        path = JOBS.path(namespace, name)
+        await kube.patch(path, {"metadata": {"finalizers": None}})
+        await kube.delete(path)
+    await kube.request("DELETE", PODS.path(namespace), body={"gracePeriodSeconds": 0})
+
+
+@pytest.fixture
+def kafka(cluster: Cluster) -> AdminClient:
+    """An administrator of the cluster's Kafka."""
+    return AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+
+
+@pytest.fixture
+def source_topic(kafka: AdminClient, world: World) -> str:
+    """The source topic that `application(world.namespace)` reads."""
+    name = f"{world.namespace}-in"
+    for future in kafka.create_topics([NewTopic(name, 2, 1)]).values():
+        future.result()
+    return name
+
+
+@pytest.fixture
+def settings(cluster: Cluster, world: World, tmp_path: Path) -> Settings:
+    """Settings of an operator for the test's namespace only."""
+    return Settings(
+        bootstrap_servers=cluster.bootstrap_servers,
+        checkpoint_volume={"hostPath": {"path": str(tmp_path)}},
+        image="streamgraft",
+        checkpoint_root=tmp_path,
+        namespaces=(world.namespace,),
+    )
+
+
+@pytest.fixture
+async def operator(kube: KubeClient, settings: Settings) -> AsyncIterator[None]:
+    """A running operator."""
+    async with running(assembly.run(kube, settings)):
+        yield
+
+
+@pytest.fixture
+async def player(kube: KubeClient, world: World) -> AsyncIterator[HandPlayedPe]:
+    """PEs played by hand, on a node that only exists for this test."""
+    node = f"played-{world.namespace}"
+    await kube.create("/api/v1/nodes", {"metadata": {"name": node}})
+    played = HandPlayedPe(kube, world.namespace, node)
+    async with running(played.run()), running(_heartbeat(kube, node)):
+        yield played
+    await kube.delete(f"/api/v1/nodes/{node}")
+    assert played.violations == []
+
+
+async def _heartbeat(kube: KubeClient, node: str) -> None:
+    """Keep the cluster from evicting pods of a node that never reports."""
+    while True:
+        now = to_rfc3339(time.time()).partition(".")[0] + "Z"
+        ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": now}
+        await kube.patch(f"/api/v1/nodes/{node}/status", {"status": {"conditions": [ready]}})
+        await asyncio.sleep(5)
+
+
+@asynccontextmanager
+async def running(work: Coroutine[None, None, None]) -> AsyncIterator[asyncio.Task[None]]:
+    """Run `work` in the background; its failure is the test's."""
+    task = asyncio.ensure_future(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

@@ -1,0 +1,64 @@
+"""A deleted job leaves nothing."""
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from tests.operator.integration.hand_played import HandPlayedPe
+from tests.operator.integration.world import World, application, bundle
+
+from streamgraft_operator.kinds import (
+    CONFIG_MAPS,
+    EVENTS,
+    JOBS,
+    PODS,
+    PROCESSING_ELEMENTS,
+    REGIONS,
+    SERVICES,
+)
+from streamgraft_operator.settings import Settings
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
+
+
+async def test_nothing_is_left(
+    world: World,
+    player: HandPlayedPe,
+    source_topic: str,
+    kafka: AdminClient,
+    settings: Settings,
+    tmp_path: Path,
+) -> None:
+    await world.upload(bundle(application(world.namespace)))
+    await world.submit()
+    job = await world.job_in("Healthy")
+    checkpoints = tmp_path / world.namespace / f"job-{job['metadata']['uid']}" / "r" / "0"
+    checkpoints.mkdir(parents=True)
+
+    await world.client.delete(JOBS.path(world.namespace, "job"))
+    await world.eventually(JOBS, "job", lambda job: job is None)
+
+    for kind in (PROCESSING_ELEMENTS, REGIONS, PODS, CONFIG_MAPS, SERVICES):
+        assert await world.names(kind) == []
+    topics = kafka.list_topics(timeout=10).topics
+    assert not [name for name in topics if name.startswith(f"{world.namespace}.")]
+    assert source_topic in topics
+    assert f"{world.namespace}-out" in topics
+    assert not checkpoints.parents[1].exists()
+
+
+async def test_job_that_was_never_accepted_goes_at_once(world: World) -> None:
+    await world.submit()
+    await world.job_in("Pending")
+    await world.client.delete(JOBS.path(world.namespace, "job"))
+    await world.eventually(JOBS, "job", lambda job: job is None)
+
+
+async def test_events_tell_the_story(world: World, player: HandPlayedPe, source_topic: str) -> None:
+    await world.submit()
+    await world.job_in("Pending")
+    await world.upload(bundle(application(world.namespace)))
+    await world.job_in("Healthy")
+    listing = await world.client.get(EVENTS.path(world.namespace))
+    reasons = {item["reason"] for item in listing["items"]}
+    assert {"BundleMissing", "Submitting"} <= reasons

@@ -1,0 +1,71 @@
+"""Pods: one per launch, a new one after any end."""
+
+import pytest
+from tests.operator.integration.hand_played import HandPlayedPe
+from tests.operator.integration.world import World, application, bundle
+
+from streamgraft_common import names
+from streamgraft_operator.kinds import PODS
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
+
+
+@pytest.fixture
+async def healthy(world: World, player: HandPlayedPe, source_topic: str) -> World:
+    """A job that runs."""
+    await world.upload(bundle(application(world.namespace)))
+    await world.submit()
+    await world.job_in("Healthy")
+    return world
+
+
+async def test_deleted_pod_is_launched_again(healthy: World) -> None:
+    before = await healthy.uids()
+    await healthy.client.delete(PODS.path(healthy.namespace, "job-2-1"))
+    pe = await healthy.pe(
+        "job-2",
+        lambda item: item["status"]["launchCount"] == 2 and item["status"]["phase"] == "Running",
+    )
+    assert pe["status"]["launchReason"] == "PodDeleted"
+    assert pe["status"]["pod"] == "job-2-2"
+    await healthy.job_in("Healthy")
+    after = await healthy.uids()
+    assert after.keys() == {"job-0-1", "job-1-1", "job-2-2"}
+    assert after["job-0-1"] == before["job-0-1"]
+
+
+async def test_pod_that_vanished_is_launched_again(healthy: World) -> None:
+    path = PODS.path(healthy.namespace, "job-1-1")
+    await healthy.client.request("DELETE", path, body={"gracePeriodSeconds": 0})
+    await healthy.pe("job-1", lambda item: item["status"]["launchCount"] == 2)
+    await healthy.job_in("Healthy")
+
+
+async def test_failing_pod_backs_off(healthy: World) -> None:
+    for launch in (1, 2):
+        name = names.pod_name("job", 0, launch)
+        await healthy.eventually(
+            PODS, name, lambda pod: pod and pod["status"]["phase"] == "Running"
+        )
+        ended = {"exitCode": 3, "reason": "Error"}
+        status = {
+            "phase": "Failed",
+            "containerStatuses": [
+                {
+                    "name": "pe",
+                    "image": "streamgraft",
+                    "imageID": "",
+                    "ready": False,
+                    "restartCount": 0,
+                    "state": {"terminated": ended},
+                }
+            ],
+        }
+        path = PODS.path(healthy.namespace, name)
+        await healthy.client.patch(f"{path}/status", {"status": status})
+    pe = await healthy.pe("job-0", lambda item: item["status"]["launchCount"] == 3)
+    assert pe["status"]["launchReason"] == "PodFailed"
+    assert pe["status"]["failureCount"] == 2
+    assert pe["status"]["notBefore"]
+    await healthy.job_in("Healthy")
+    assert "job-0-3" in await healthy.uids()

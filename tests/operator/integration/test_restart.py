@@ -1,0 +1,119 @@
+"""The operator may die at any moment: what it must remember is in the API server."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from tests.operator.integration.conftest import running
+from tests.operator.integration.hand_played import HandPlayedPe
+from tests.operator.integration.world import World, application, bundle
+
+from streamgraft_common.kube import KubeClient
+from streamgraft_local import Cluster
+from streamgraft_operator import assembly
+from streamgraft_operator.kinds import CONFIG_MAPS, JOBS, PODS, PROCESSING_ELEMENTS, ResourcePath
+from streamgraft_operator.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+
+@asynccontextmanager
+async def operator_process(
+    cluster: Cluster, world: World, folder: Path
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run the operator as a process of its own."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "streamgraft_operator", "--kubeconfig", str(cluster.kubeconfig)),
+        *("--bootstrap-servers", cluster.bootstrap_servers, "--image", "streamgraft"),
+        *("--checkpoint-volume", f'{{"hostPath": {{"path": "{folder}"}}}}'),
+        *("--namespace", world.namespace, "--metrics-port", "0"),
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+@pytest.mark.parametrize("until", [JOBS, PROCESSING_ELEMENTS, PODS])
+async def test_killed_while_submitting(
+    cluster: Cluster,
+    world: World,
+    kube: KubeClient,
+    settings: Settings,
+    player: HandPlayedPe,
+    source_topic: str,
+    tmp_path: Path,
+    until: ResourcePath,
+) -> None:
+    """Killed as soon as the job has a status, a first PE exists, or a first pod."""
+    await world.upload(bundle(application(world.namespace)))
+    first = {JOBS: "job", PROCESSING_ELEMENTS: "job-0", PODS: "job-0-1"}[until]
+    async with operator_process(cluster, world, tmp_path) as process:
+        await world.submit()
+        await world.eventually(until, first, lambda item: item and item.get("status"))
+        process.kill()
+        await process.wait()
+    async with running(assembly.run(kube, settings)):
+        job = await world.job_in("Healthy")
+        assert job["status"]["generationId"] == 1
+        assert sorted(await world.names(PODS)) == ["job-0-1", "job-1-1", "job-2-1"]
+
+
+async def test_sigterm_stops_cleanly_and_the_next_operator_goes_on(
+    cluster: Cluster,
+    world: World,
+    kube: KubeClient,
+    settings: Settings,
+    player: HandPlayedPe,
+    source_topic: str,
+    tmp_path: Path,
+) -> None:
+    """What happened while no operator ran is made up for: nothing running is restarted."""
+    await world.upload(bundle(application(world.namespace)))
+    async with operator_process(cluster, world, tmp_path) as process:
+        await world.submit()
+        await world.job_in("Healthy")
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 0
+    before = await world.uids()
+    await world.client.delete(PODS.path(world.namespace, "job-1-1"))
+    await world.client.delete(CONFIG_MAPS.path(world.namespace, "job-0"))
+    await world.scale("job-r", 2)
+    async with running(assembly.run(kube, settings)):
+        await world.serving("job-r", 2)
+        await world.job_in("Healthy")
+        after = await world.uids()
+        assert after.keys() == {"job-0-1", "job-1-2", "job-2-1", "job-3-1"}
+        assert after["job-0-1"] == before["job-0-1"]
+        assert after["job-2-1"] == before["job-2-1"]
+        assert await world.get(CONFIG_MAPS, "job-0")
+
+
+async def test_two_operators_agree(
+    world: World,
+    kube: KubeClient,
+    settings: Settings,
+    player: HandPlayedPe,
+    source_topic: str,
+    cluster: Cluster,
+    tmp_path: Path,
+) -> None:
+    """Two at a time are in each other's way but break nothing (the player checks owners)."""
+    await world.upload(bundle(application(world.namespace)))
+    second = operator_process(cluster, world, tmp_path)
+    async with running(assembly.run(kube, settings)), second:
+        await world.submit()
+        await world.job_in("Healthy")
+        for width in (3, 1, 4, 2):
+            await world.scale("job-r", width)
+            await world.serving("job-r", width)
+        await world.job_in("Healthy")
+        for name in ("job-0-1", "job-1-1", "job-2-1"):
+            assert await world.get(PODS, name)

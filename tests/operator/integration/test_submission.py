@@ -1,0 +1,142 @@
+"""Submission: from a Job to pods, what goes wrong, and how it heals."""
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.operator.integration.hand_played import HandPlayedPe
+from tests.operator.integration.world import World, application, bundle, condition
+
+from streamgraft_operator.kinds import (
+    CONFIG_MAPS,
+    JOBS,
+    PODS,
+    PROCESSING_ELEMENTS,
+    SERVICES,
+    ResourcePath,
+)
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
+
+
+async def test_job_becomes_healthy(
+    world: World, player: HandPlayedPe, source_topic: str, kafka: AdminClient
+) -> None:
+    await world.upload(bundle(application(world.namespace)))
+    await world.submit()
+    job = await world.job_in("Healthy")
+
+    assert job["status"]["peCount"] == job["status"]["readyPeCount"] == 3
+    assert job["status"]["message"] == "all 3 PEs are ready"
+    assert sorted(await world.names(PODS)) == ["job-0-1", "job-1-1", "job-2-1"]
+    topics = kafka.list_topics(timeout=10).topics
+    assert len(topics[f"{world.namespace}.job.raw.r"].partitions) == 4
+    assert len(topics[f"{world.namespace}-out"].partitions) == 2
+
+
+async def test_missing_bundle_is_awaited(world: World, source_topic: str) -> None:
+    await world.submit()
+    job = await world.job_in("Pending")
+    assert condition(job, "Accepted")["reason"] == "BundleMissing"
+    assert "there is no ConfigMap bundle" in job["status"]["message"]
+
+    await world.upload(bundle(application(world.namespace)))
+    await world.job_in("Submitted")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason", "words"),
+    [
+        (b"no zip file", "BundleCorrupt", "this is no bundle"),
+        (bundle({"format": 99, "builtBy": "9.0"}), "BundleTooNew", "built by Streamgraft 9.0"),
+    ],
+)
+async def test_unusable_bundle_is_refused_until_replaced(
+    world: World, source_topic: str, content: bytes, reason: str, words: str
+) -> None:
+    await world.upload(content)
+    await world.submit()
+    job = await world.job_in("Failed")
+    assert condition(job, "Accepted")["reason"] == reason
+    assert words in job["status"]["message"]
+
+    await world.upload(bundle(application(world.namespace)))
+    await world.job_in("Submitted")
+
+
+async def test_unsound_graph_and_unknown_parameter_are_refused(
+    world: World, source_topic: str
+) -> None:
+    await world.upload(bundle(application(world.namespace, streams=[])))
+    await world.submit(parameters={"sped": "2"})
+    job = await world.job(lambda status: "sped" in status.get("message", ""))
+    assert "no parameter sped (it has speed)" in job["status"]["message"]
+
+    await world.client.patch(JOBS.path(world.namespace, "job"), {"spec": {"parameters": None}})
+    job = await world.job(lambda status: "which is not declared" in status["message"])
+    assert condition(job, "Accepted")["reason"] == "GraphInvalid"
+
+
+async def test_missing_source_topic_is_awaited(world: World, kafka: AdminClient) -> None:
+    await world.upload(bundle(application(world.namespace)))
+    await world.submit()
+    source = f"{world.namespace}-in"
+    job = await world.job(lambda status: source in status.get("message", ""))
+    assert job["status"]["phase"] == "Submitting"
+    assert condition(job, "SourcesAvailable")["status"] == "False"
+    assert await world.names(PODS) == []
+
+    for future in kafka.create_topics([NewTopic(source, 1, 1)]).values():
+        future.result()
+    await world.job_in("Submitted")
+
+
+async def test_absent_broker_is_named_and_awaited(world: World, source_topic: str) -> None:
+    await world.upload(bundle(application(world.namespace)))
+    await world.submit(bootstrapServers="127.0.0.1:1")
+    job = await world.job(lambda status: "127.0.0.1:1" in status.get("message", ""))
+    assert job["status"]["phase"] == "Submitting"
+    assert condition(job, "KafkaAvailable")["reason"] == "KafkaUnavailable"
+
+    path = JOBS.path(world.namespace, "job")
+    await world.client.patch(path, {"spec": {"bootstrapServers": None}})
+    await world.job_in("Submitted")
+
+
+@pytest.mark.parametrize("kind", [PROCESSING_ELEMENTS, CONFIG_MAPS, SERVICES])
+@pytest.mark.parametrize("name", ["job-0", "job-2"])
+async def test_what_a_user_deletes_comes_back(
+    world: World,
+    player: HandPlayedPe,
+    source_topic: str,
+    kind: ResourcePath,
+    name: str,
+) -> None:
+    await world.upload(bundle(application(world.namespace)))
+    await world.submit()
+    await world.job_in("Healthy")
+    old = await world.get(kind, name)
+    assert old
+    await world.client.delete(kind.path(world.namespace, name))
+    uid = old["metadata"]["uid"]
+    await world.eventually(kind, name, lambda item: item and item["metadata"]["uid"] != uid)
+    await world.job_in("Healthy")
+
+
+async def test_equal_bundle_restarts_nothing_and_a_changed_one_all(
+    world: World, player: HandPlayedPe, source_topic: str
+) -> None:
+    adl = application(world.namespace)
+    await world.upload(bundle(adl))
+    await world.submit()
+    job = await world.job_in("Healthy")
+    before = await world.uids()
+
+    path = CONFIG_MAPS.path(world.namespace, "bundle")
+    await world.client.patch(path, {"metadata": {"labels": {"touched": "yes"}}})
+    await world.upload(bundle({**adl, "parameters": {"speed": "2"}}))
+    await world.job(lambda status: status["generationId"] == 2)
+    for pe in ("job-0", "job-1", "job-2"):
+        item = await world.pe(pe, lambda item: item["status"]["launchCount"] == 2)
+        assert item["status"]["launchReason"] == "GraphChanged"
+    await world.job_in("Healthy")
+    assert before.keys().isdisjoint(await world.uids())
+    assert job["status"]["generationId"] == 1

@@ -1,0 +1,66 @@
+"""Width changes through the scale subresource; shards are moved by the real conductor."""
+
+import pytest
+from tests.operator.integration.hand_played import HandPlayedPe
+from tests.operator.integration.world import World, application, bundle
+
+from streamgraft_common.kube import Invalid
+from streamgraft_operator.kinds import PODS, PROCESSING_ELEMENTS
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
+
+
+async def test_one_to_three_and_back(world: World, player: HandPlayedPe, source_topic: str) -> None:
+    await world.upload(bundle(application(world.namespace)))
+    await world.submit()
+    await world.job_in("Healthy")
+    await world.serving("job-r", 1)
+    before = await world.uids()
+
+    await world.scale("job-r", 3)
+    region = await world.serving("job-r", 3)
+    owners = set(region["status"]["assignment"].values())
+    assert owners == {0, 1, 2}
+    assert sorted(await world.names(PROCESSING_ELEMENTS)) == [f"job-{pe}" for pe in range(5)]
+    job = await world.job_in("Healthy")
+    assert job["status"]["peCount"] == 5
+    wide = await world.uids()
+    assert {name: wide[name] for name in before} == before
+
+    await world.scale("job-r", 1)
+    region = await world.serving("job-r", 1)
+    assert set(region["status"]["assignment"].values()) == {0}
+    for gone in ("job-3-1", "job-4-1"):
+        await world.eventually(PODS, gone, lambda pod: pod is None)
+    assert await world.uids() == before
+    await world.job_in("Healthy")
+
+
+async def test_width_beyond_the_maximum_is_refused(
+    world: World, player: HandPlayedPe, source_topic: str
+) -> None:
+    await world.upload(bundle(application(world.namespace)))
+    await world.submit(regions={"r": {"width": 2}})
+    await world.serving("job-r", 2)
+    with pytest.raises(Invalid, match="width must not exceed maxWidth"):
+        await world.scale("job-r", 5)
+    await world.serving("job-r", 2)
+
+
+async def test_pod_of_a_channel_dies_during_a_change(
+    world: World, player: HandPlayedPe, source_topic: str
+) -> None:
+    await world.upload(bundle(application(world.namespace)))
+    await world.submit()
+    await world.serving("job-r", 1)
+    player.serving = False
+    await world.scale("job-r", 2)
+    await world.eventually(PODS, "job-3-1", lambda pod: pod and pod["spec"].get("nodeName"))
+    await world.client.delete(PODS.path(world.namespace, "job-3-1"))
+    await world.pe("job-3", lambda item: item["status"]["launchCount"] == 2)
+    player.serving = True
+    await world.client.patch(
+        PODS.path(world.namespace, "job-0-1"), {"metadata": {"labels": {"nudge": "player"}}}
+    )
+    await world.serving("job-r", 2)
+    await world.job_in("Healthy")
