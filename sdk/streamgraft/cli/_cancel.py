@@ -23,7 +23,7 @@ async def _cancel(target: Target, job: str, timeout_seconds: float) -> None:
         async def gone() -> bool:
             return await cluster.find(path) is None
 
-        await until(f"cancelling job {job}", gone, timeout_seconds)
+        await until(f"job {job} is deleted, but not gone", gone, timeout_seconds)
         # Last, since the operator reads it for as long as there is a job.
         await _delete(cluster, cluster.core("configmaps", names.bundle_config_map(job)))
         place = f"namespace {cluster.namespace}"

@@ -5,7 +5,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from streamgraft.cli._environment import running_kubeconfig
 from streamgraft.cli._options import Target
@@ -56,14 +55,13 @@ async def connected(target: Target) -> AsyncIterator[Cluster]:
         yield Cluster(client, target.namespace or config.namespace)
 
 
-async def until(what: str, done: Callable[[], Awaitable[Any]], timeout_seconds: float) -> Any:
-    """Ask again and again until the answer is true; return it. Raises CommandError in the end."""
+async def until(problem: str, done: Callable[[], Awaitable[bool]], timeout_seconds: float) -> None:
+    """Ask again and again until the answer is true. Raises CommandError `problem` in the end."""
     deadline = time.monotonic() + timeout_seconds
-    while not (answer := await done()):
+    while not await done():
         if time.monotonic() > deadline:
-            raise CommandError(f"{what} is not done after {timeout_seconds:.0f} s")
+            raise CommandError(f"{problem} after {timeout_seconds:.0f} s")
         await asyncio.sleep(_POLL_SECONDS)
-    return answer
 
 
 def not_installed(error: ApiError) -> bool:

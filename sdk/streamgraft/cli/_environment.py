@@ -8,8 +8,7 @@ from streamgraft.cli import _output as output
 
 def up() -> None:
     """Start everything that does not run yet, and say where it is."""
-    from streamgraft_local.cluster import Cluster
-    from streamgraft_local.progress import Display
+    from streamgraft_local import Cluster, Display
 
     cluster = Cluster()
     with Display() as display:
@@ -22,7 +21,7 @@ def up() -> None:
 
 def down(delete: bool) -> None:
     """End everything that runs; with `delete` forget what it kept."""
-    from streamgraft_local.cluster import Cluster
+    from streamgraft_local import Cluster
 
     cluster = Cluster()
     cluster.down(delete=delete)
@@ -34,21 +33,21 @@ def status() -> None:
     from rich.console import Console
 
     from streamgraft.cli._tables import table
-    from streamgraft_local.cluster import Cluster
+    from streamgraft_local import Cluster
 
     components = Cluster().status()
-    rows = table("Embedded environment", "Component", "State", "Process", "Log")
+    rows = table("Embedded environment", "Component", "State", "Process")
     for item in components:
-        process = str(item.pid) if item.pid else ""
-        rows.add_row(item.name, item.problem or "serves", process, str(item.log))
+        rows.add_row(item.name, item.problem or "serves", str(item.pid or ""))
     Console().print(rows)
-    if failing := [item.name for item in components if item.problem]:
-        raise output.CommandError(f"{', '.join(failing)}: not serving; see the log")
+    if failing := [item for item in components if item.problem]:
+        logs = ", ".join(str(item.log) for item in failing)
+        raise output.CommandError(f"{len(failing)} component(s) do not serve; see {logs}")
 
 
 def running_kubeconfig() -> Path | None:
     """Return the kubeconfig of the embedded environment, or None if it is not up."""
-    from streamgraft_local.cluster import Cluster
+    from streamgraft_local import Cluster
 
     cluster = Cluster()
     return cluster.kubeconfig if cluster.leftovers() else None
@@ -59,8 +58,7 @@ def offer_tools() -> None:
 
     What the user has set stays. Without an environment builds take the machine's own Java.
     """
-    from streamgraft_local.cluster import Cluster
-    from streamgraft_local.errors import LocalError
+    from streamgraft_local import Cluster, LocalError
 
     if os.environ.get("STREAMGRAFT_JAVA"):
         return

@@ -29,7 +29,7 @@ async def _scale(
         output.say(f"Region {region} of job {job}: width {width} wanted")
         if wait_seconds is not None:
             await until(
-                f"width {width} of region {region}",
+                f"width {width} is wanted, but does not serve",
                 lambda: _serves(cluster, path, width),
                 wait_seconds,
             )

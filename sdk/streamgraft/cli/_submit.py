@@ -166,4 +166,4 @@ async def _wait(cluster: Cluster, applied: Object, digest: str, wait_seconds: fl
             output.say(f"{text} processing elements ready. {status.message}".rstrip())
         return current and status.phase == "Healthy" and status.bundle_digest == digest
 
-    await until(f"job {applied['metadata']['name']}", healthy, wait_seconds)
+    await until("the job was submitted, but is not healthy", healthy, wait_seconds)

@@ -1,0 +1,140 @@
+"""The command line against the real API server."""
+
+import asyncio
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from streamgraft._builder import build_bundle
+from streamgraft.cli._app import app
+from streamgraft_common import names
+from streamgraft_common.kube import KubeClient, NotFound, load_config
+from streamgraft_common.resources import JOB
+from streamgraft_local import Cluster
+
+pytestmark = pytest.mark.integration
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "wordcount" / "app.py"
+
+
+class CommandLine:
+    """The command line, pointed at the test's cluster and namespace."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self._options = ["--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
+
+    def run(self, *arguments: str | Path) -> Result:
+        """Run a command."""
+        return CliRunner().invoke(app, [*self._options, *map(str, arguments)])
+
+    def succeed(self, *arguments: str | Path) -> str:
+        """Run a command that has to succeed, and return what it prints."""
+        result = self.run(*arguments)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    def fail(self, *arguments: str | Path) -> str:
+        """Run a command that has to fail as expected, and return what it tells."""
+        result = self.run(*arguments)
+        assert result.exit_code == 1, result.output
+        assert result.stderr.startswith("error: ")
+        return result.stderr
+
+
+@pytest.fixture
+def command(cluster: Cluster, namespace: str) -> CommandLine:
+    """The command line for the test's namespace."""
+    return CommandLine(cluster, namespace)
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundle of the word count."""
+    file = tmp_path_factory.mktemp("bundle") / "wordcount.zip"
+    file.write_bytes(build_bundle(EXAMPLE).data)
+    return file
+
+
+def find(cluster: Cluster, path: str) -> dict[str, Any] | None:
+    """Return an object, or None."""
+
+    async def get() -> dict[str, Any] | None:
+        async with KubeClient(load_config(cluster.kubeconfig)) as client:
+            try:
+                return await client.get(path)
+            except NotFound:
+                return None
+
+    return asyncio.run(get())
+
+
+def test_submit_may_be_repeated_and_cancel_removes_all(
+    cluster: Cluster, namespace: str, command: CommandLine, bundle: Path
+) -> None:
+    """A second submit of the same changes nothing; cancel takes the job and its bundle away."""
+    arguments: list[str | Path] = ["submit", bundle, "--name", "mine", "--param", "shortest-word=5"]
+    job_path = JOB.path(namespace, "mine")
+    config_map_path = f"/api/v1/namespaces/{namespace}/configmaps/mine-bundle"
+
+    assert command.succeed(*arguments) == f"Job mine submitted to namespace {namespace}\n"
+    job, config_map = find(cluster, job_path), find(cluster, config_map_path)
+    assert job
+    assert config_map
+    assert job["spec"]["parameters"] == {"shortest-word": "5"}
+    assert job["spec"]["bundle"]["configMap"]["name"] == "mine-bundle"
+    assert base64.b64decode(config_map["binaryData"]["bundle.zip"]) == bundle.read_bytes()
+    assert config_map["metadata"]["labels"] == {names.LABEL_JOB: "mine"}
+
+    command.succeed(*arguments)
+    again, same_map = find(cluster, job_path), find(cluster, config_map_path)
+    assert again
+    assert same_map
+    assert again["metadata"]["uid"] == job["metadata"]["uid"]
+    assert again["metadata"]["generation"] == job["metadata"]["generation"]
+    assert same_map["metadata"]["resourceVersion"] == config_map["metadata"]["resourceVersion"]
+
+    assert command.succeed("cancel", "mine") == "Job mine is gone\n"
+    assert find(cluster, job_path) is None
+    assert find(cluster, config_map_path) is None
+    assert "There is no job mine" in command.succeed("cancel", "mine")
+
+
+def test_submit_takes_back_what_is_no_longer_asked_for(
+    cluster: Cluster, namespace: str, command: CommandLine, bundle: Path
+) -> None:
+    """Without --param the application's default is back."""
+    command.succeed("submit", bundle, "--param", "shortest-word=5", "--width", "counting=2")
+    command.succeed("submit", bundle)
+    job = find(cluster, JOB.path(namespace, "wordcount"))
+    assert job
+    assert set(job["spec"]) == {"bundle"}
+    command.succeed("cancel", "wordcount")
+
+
+def test_submit_that_does_not_become_healthy_in_time(command: CommandLine, bundle: Path) -> None:
+    """Waiting ends with an error; the job stays submitted."""
+    answer = command.fail("submit", bundle, "--wait", "--timeout", "1")
+    assert "is not healthy after 1 s" in answer
+    assert "wordcount" in command.succeed("watch", "--once")
+    command.succeed("cancel", "wordcount")
+
+
+def test_what_does_not_exist(namespace: str, command: CommandLine, bundle: Path) -> None:
+    """Each message names what is missing."""
+    assert f"job a in namespace {namespace} has no region b" in command.fail("scale", "a", "b", "2")
+    assert f"job a has no pods in namespace {namespace}" in command.fail("logs", "a")
+    assert "processing element 3 of job a has no pods" in command.fail("logs", "a", "3")
+    assert '"nowhere" not found' in command.fail("submit", bundle, "-n", "nowhere")
+
+
+def test_cancelling_in_another_namespace_leaves_ours(
+    cluster: Cluster, namespace: str, command: CommandLine, bundle: Path
+) -> None:
+    """The namespace of a command beats the global one."""
+    command.succeed("submit", bundle)
+    command.succeed("cancel", "wordcount", "-n", "default")
+    assert find(cluster, JOB.path(namespace, "wordcount"))
+    command.succeed("cancel", "wordcount")
