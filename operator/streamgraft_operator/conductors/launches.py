@@ -68,6 +68,9 @@ def raised(
             "launch_reason": cause.reason,
             "failure_count": failures,
             "not_before": not_before,
+            "pod": None,
+            "phase": "Pending",
+            "message": "its pod does not exist yet",
         }
     )
 

@@ -139,7 +139,8 @@ class RegionController:
             pe = labels.get(names.LABEL_PE, "")
             if labels.get(names.LABEL_REGION) != planned.region.name or pe in seen:
                 continue
-            if self._caches.processing_elements.get((key_of(job)[0], pe)):
+            item = self._caches.processing_elements.get((key_of(job)[0], pe))
+            if item and "deletionTimestamp" not in item["metadata"]:
                 continue
             if not pod_view(pod).alive:
                 continue
