@@ -36,6 +36,15 @@ def is_stateful(frame: DataFrame) -> bool:
     )
 
 
+def depends_on_mode(frame: DataFrame) -> bool:
+    """Return whether the frame gives other rows, or none, in output mode update than in append."""
+    if unsupported(frame.sparkSession, frame, "update"):
+        return True
+    return any(
+        node.isStreaming() and node.nodeName() == "Aggregate" for node in _nodes(_analyzed(frame))
+    )
+
+
 def unsupported(spark: SparkSession, frame: DataFrame, mode: OutputMode) -> str | None:
     """Return why Spark can't run the frame as a streaming query in the output mode, or None."""
     modes = _jvm(spark).org.apache.spark.sql.streaming.OutputMode

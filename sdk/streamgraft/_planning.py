@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from streamgraft import _plan_checks as plan_checks
 from streamgraft._errors import ApplicationError, PlanningFailed, SchemaMismatch
+from streamgraft._fusion import mode_errors
 from streamgraft._graph import Graph, OperatorNode, OutputMode
 from streamgraft._location import innermost
 from streamgraft._schemas import KAFKA_COLUMNS, empty_stream, nullable, parse, reason
@@ -28,6 +29,8 @@ class Plan:
     """Schema of each stream; a stream whose operator failed is missing, like those behind it."""
     stateful: set[str] = field(default_factory=set)
     """Operators that keep state."""
+    append_only: set[str] = field(default_factory=set)
+    """Operators whose results would differ in output mode update."""
     errors: list[ApplicationError] = field(default_factory=list)
 
 
@@ -54,6 +57,7 @@ class _Planner:
                 except ApplicationError as error:
                     self.plan.errors.append(error)
         self.plan.errors += plan_checks.key_errors(self._graph, self.plan.schemas)
+        self.plan.errors += mode_errors(self._graph, self.plan.append_only)
         if not self.plan.errors:
             self._check_fused(order)
 
@@ -65,6 +69,8 @@ class _Planner:
             result = self._call(operator, frames)
             if plan_checks.is_stateful(result):
                 self.plan.stateful.add(operator.name)
+            if operator.output_mode == "append" and plan_checks.depends_on_mode(result):
+                self.plan.append_only.add(operator.name)
             self._check_mode(operator, result, operator.output_mode)
             self._set_schema(operator, operator.name, nullable(result.schema))
         elif operator.kind == "split":

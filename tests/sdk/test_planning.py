@@ -247,6 +247,39 @@ def test_two_aggregates_in_one_processing_element(spark: SparkSession) -> None:
     assert planned(built(separate=True), spark).errors == []
 
 
+@pytest.mark.parametrize(("separate", "kept"), [(False, "windowed"), (True, ""), (False, "unique")])
+def test_output_modes_of_one_processing_element(
+    spark: SparkSession, separate: bool, kept: str
+) -> None:
+    """An aggregate that gives final rows would give updates beside one in update mode."""
+    app, flights = application()
+
+    @app.operator(inputs=flights, output_mode="update")
+    def counts(rows: DataFrame) -> DataFrame:
+        return rows.groupBy("carrier").count()
+
+    def windowed(rows: DataFrame) -> DataFrame:
+        late = rows.withWatermark("time", "1 hour")
+        return late.groupBy(F.window("time", "1 hour")).count()
+
+    def unique(rows: DataFrame) -> DataFrame:
+        return rows.dropDuplicates(["carrier"])
+
+    if separate:
+        with app.parallel("windows", key="carrier", max_width=2):
+            app.operator(inputs=flights)(windowed)
+    else:
+        app.operator(inputs=flights)(windowed if kept == "windowed" else unique)
+
+    errors = planned(app, spark).errors
+    if kept == "windowed":
+        assert [error.problem.split(",")[0] for error in errors] == [
+            "'windowed' needs output mode append"
+        ]
+    else:
+        assert errors == []
+
+
 def test_key_of_a_region_has_to_be_in_the_stream(spark: SparkSession) -> None:
     """Checked where the stream enters; inside the region the column may go."""
     app, flights = application()
