@@ -1,4 +1,4 @@
-"""What the demo sees while it runs, as plain values; seconds are counted from the replay's start."""
+"""What the demo sees while it runs, as plain values; seconds count from the replay's start."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -62,6 +62,7 @@ class Replay:
         """Send everything; return whether every record was acknowledged."""
         start = reported = time.monotonic()
         sent = sent_before = 0
+        report(Progress(0.0, len(records), 0, 0, 0.0))
         while sent < len(records) and not self._errors:
             now = time.monotonic()
             while sent < len(records) and due[sent] <= now - start:

@@ -38,7 +38,7 @@ _NEW_SIZE = re.compile(r"New size: (\d+)")
 
 
 class Watcher:
-    """Collects Observations; `sent` and `replayed` follow the replayer."""
+    """Collects Observations; `sent`, `replayed` and the clock follow the replayer."""
 
     def __init__(
         self, plan: Plan, client: KubeClient, prometheus: Prometheus, results: Results
@@ -50,13 +50,13 @@ class Watcher:
         self._client = client
         self._prometheus = prometheus
         self._results = results
-        self._start = time.monotonic()
+        self._started = asyncio.Event()
+        self._start = 0.0
         self._rescales: dict[str, int] = {}
 
     async def begin(self) -> None:
-        """Note the neighbours' pods; time counts from now."""
+        """Note the neighbours' pods."""
         self.seen.neighbours_before = neighbours(await self._pods())
-        self._start = time.monotonic()
 
     async def end(self) -> None:
         """Note the neighbours' pods again."""
@@ -70,11 +70,15 @@ class Watcher:
     async def follow(self, output: asyncio.StreamReader) -> None:
         """Read the replayer's progress until it ends."""
         async for line in output:
-            self.sent = int(json.loads(line)["sent"])
+            progress = json.loads(line)
+            self.sent = int(progress["sent"])
+            self._start = time.monotonic() - float(progress["elapsed_seconds"])
+            self._started.set()
         self.replayed = True
 
     async def watch(self, done: Callable[[], bool], show: Callable[[Observations], None]) -> None:
-        """Take a sample a second until `done`."""
+        """Take a sample a second, from the first flight on, until `done`."""
+        await self._started.wait()
         while not done():
             started = time.monotonic()
             try:
