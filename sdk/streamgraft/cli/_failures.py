@@ -11,4 +11,4 @@ def expected_failures() -> tuple[type[BaseException], ...]:
     from streamgraft_local.errors import LocalError
 
     cluster = (ApiError, Unreachable, ConfigError, LocalError)
-    return (StreamgraftError, CommandError, BundleError, *cluster)
+    return (StreamgraftError, CommandError, BundleError, OSError, *cluster)

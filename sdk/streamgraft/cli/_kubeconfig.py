@@ -21,7 +21,7 @@ def run(merge: bool) -> None:
     target = Path.home() / ".kube" / "config"
     existing = yaml.safe_load(target.read_text()) if target.is_file() else None
     document = merged(existing or {}, yaml.safe_load(path.read_text()))
-    target.parent.mkdir(mode=0o700, exist_ok=True)
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     target.touch(mode=0o600)
     target.write_text(yaml.safe_dump(document, sort_keys=False))
     name = document["contexts"][-1]["name"]

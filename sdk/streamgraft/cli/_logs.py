@@ -1,6 +1,7 @@
 """`streamgraft logs`."""
 
 import asyncio
+from contextlib import suppress
 
 from streamgraft.cli import _output as output
 from streamgraft.cli._cluster import Cluster, connected
@@ -11,7 +12,8 @@ from streamgraft_common import names
 
 def run(target: Target, job: str, pe: int | None, follow: bool, tail: int) -> None:
     """Print the last `tail` lines of each pod, prefixed by its name if there are several."""
-    asyncio.run(_logs(target, job, pe, follow, tail))
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_logs(target, job, pe, follow, tail))
 
 
 async def _logs(target: Target, job: str, pe: int | None, follow: bool, tail: int) -> None:

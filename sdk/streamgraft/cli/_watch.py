@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from rich.console import Console, Group
@@ -13,7 +14,7 @@ from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft.cli._tables import table
 from streamgraft_common import names
-from streamgraft_common.kube import ApiError
+from streamgraft_common.kube import ApiError, Unreachable
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import (
     JOB,
@@ -44,19 +45,24 @@ class Snapshot:
 
 def run(target: Target, job: str | None, once: bool) -> None:
     """Show the tables until interrupted, or once."""
-    asyncio.run(_watch(target, job, once))
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_watch(target, job, once))
 
 
 async def _watch(target: Target, job: str | None, once: bool) -> None:
     async with connected(target) as cluster:
-        first = render(await take(cluster, job))
+        tables = render(await take(cluster, job))
         if once:
-            Console().print(first)
+            Console().print(tables)
             return
-        with Live(first, auto_refresh=False) as live:
+        with Live(tables, auto_refresh=False) as live:
             while True:
                 await asyncio.sleep(_INTERVAL_SECONDS)
-                live.update(render(await take(cluster, job)), refresh=True)
+                try:
+                    tables = render(await take(cluster, job))
+                    live.update(tables, refresh=True)
+                except (ApiError, Unreachable) as error:  # it may come back: show what was last
+                    live.update(Group(tables, f"\n{error}"), refresh=True)
 
 
 async def take(cluster: Cluster, job: str | None) -> Snapshot:
