@@ -5,9 +5,10 @@ a batch boundary if and only if the newest of both have the same number.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 Positions = dict[tuple[str, int], int]
 """(topic, partition) → next offset to read."""
@@ -28,28 +29,30 @@ def read_checkpoint(folder: Path) -> Checkpoint:
         return Checkpoint(clean=planned is None)
     lines = (folder / "offsets" / str(committed)).read_text().splitlines()
     # Line 0 is the version, line 1 the batch's metadata, then one line per source.
-    return Checkpoint(planned == committed, merged(lines[2:]))
+    return Checkpoint(planned == committed, merged(_documents(lines[2:])))
 
 
-def merged(offsets: Iterable[str | None]) -> Positions:
-    """Return the positions of Kafka offsets in JSON ({topic: {partition: offset}}).
+def merged(offsets: Iterable[Any]) -> Positions:
+    """Return the positions in Kafka offsets as Spark shows them ({topic: {partition: offset}}).
 
     Offsets of sources other than Kafka are left out.
     """
     positions: Positions = {}
-    for text in offsets:
-        try:
-            document = json.loads(text or "")
-        except ValueError:
-            continue
-        if not isinstance(document, dict):
-            continue
-        for topic, partitions in document.items():
+    for document in offsets:
+        for topic, partitions in document.items() if isinstance(document, dict) else ():
             if isinstance(partitions, dict):
                 positions |= {
                     (topic, int(partition)): int(offset) for partition, offset in partitions.items()
                 }
     return positions
+
+
+def _documents(lines: Iterable[str]) -> Iterator[Any]:
+    for line in lines:
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue  # a source without offsets is a dash
 
 
 def _newest(folder: Path) -> int | None:

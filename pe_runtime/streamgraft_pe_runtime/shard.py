@@ -65,7 +65,6 @@ class Shard:
     start_seconds: float | None = None
     """How long the last start took, to the end of its first trigger."""
     stop_seconds: float | None = None
-    last_batch_at: str | None = None
     status: ShardStatus = field(init=False)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _deadline_seconds: float | None = None
@@ -142,7 +141,6 @@ class Shard:
         return Release(
             epoch=self.epoch,
             released_at=now(),
-            last_batch_at=self.last_batch_at,
             clean=in_time and checkpoint.clean,
         )
 

@@ -1,0 +1,47 @@
+"""`python -m streamgraft_pe_runtime`: what the container of a PE runs."""
+
+import asyncio
+import logging
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from streamgraft_common.bundle import BundleError
+from streamgraft_common.spark_jvm import JvmFailed, SparkJvm
+from streamgraft_pe_runtime.application import unpack
+from streamgraft_pe_runtime.conf import spark_conf
+from streamgraft_pe_runtime.settings import Settings
+
+log = logging.getLogger("streamgraft_pe_runtime")
+
+
+def main() -> int:
+    """Run the PE that the environment names; returns its exit code."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    folder = Path(tempfile.mkdtemp(prefix="streamgraft-bundle-"))
+    jvm: SparkJvm | None = None
+    try:
+        settings = Settings.from_environment(os.environ)
+        metadata, adl = settings.metadata(), settings.adl()
+        unpack(settings.bundle, folder)
+        jvm = SparkJvm.start(spark_conf(metadata))
+        # Only now what imports PySpark: the JVM starts meanwhile.
+        from streamgraft_pe_runtime.pe import run
+
+        return asyncio.run(run(settings, metadata, adl, jvm))
+    except (BundleError, JvmFailed) as error:
+        log.error("%s", error)
+        return 1
+    finally:
+        if jvm is not None:
+            jvm.stop(timeout_seconds=3)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

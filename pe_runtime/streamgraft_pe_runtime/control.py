@@ -1,0 +1,208 @@
+"""The control loop of a PE: its own ProcessingElement says which shards to run.
+
+Level-triggered: `reconcile` compares what the newest spec wants with what runs. Shards start and
+stop side by side; none waits for another. With the API server away everything goes on as it is.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from streamgraft_common.kube import ApiError, KubeClient, NotFound, Store, Unreachable
+from streamgraft_common.resources import (
+    PROCESSING_ELEMENT,
+    ProcessingElementSpec,
+    Release,
+    RuntimeStatus,
+)
+from streamgraft_pe_runtime.metrics import PeMetrics
+from streamgraft_pe_runtime.progress import Progress
+from streamgraft_pe_runtime.query import ShardQuery
+from streamgraft_pe_runtime.runtime_status import applied, merge_patch
+from streamgraft_pe_runtime.settings import Settings
+from streamgraft_pe_runtime.shard import Shard
+
+log = logging.getLogger(__name__)
+
+HANDOVER_SECONDS = 120.0
+"""How long a shard that moves may take to its batch boundary before its batch is cut off."""
+_RETRY_SECONDS = (0.2, 5.0)
+
+StartShard = Callable[[int, Path], ShardQuery]
+"""Starts the query of a shard on its checkpoint; blocks."""
+
+
+class Control:
+    """Runs the shards that the spec of our ProcessingElement names, and reports on them."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        settings: Settings,
+        checkpoints: Path,
+        metrics: PeMetrics,
+        store: Store,
+    ) -> None:
+        self._client = client
+        self._path = PROCESSING_ELEMENT.path(settings.namespace, settings.pe) + "/status"
+        self._key = (settings.namespace, settings.pe)
+        self._settings = settings
+        self._checkpoints = checkpoints
+        self._metrics = metrics
+        self._store = store
+        self._start: StartShard | None = None
+        self._progress: Progress | None = None
+        self._shards: dict[int, Shard] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._releases: dict[str, Release] = {}
+        self._epoch = 0
+        self._wanted: ProcessingElementSpec | None = None
+        self._stopping = False
+        self._message = ""
+        self._known: dict[str, Any] = {}
+        self._dirty = asyncio.Event()
+        store.listen(lambda key, old, new: self._seen(new))
+
+    @property
+    def ready(self) -> bool:
+        """True once warm and in sync with our ProcessingElement."""
+        return self._start is not None and self._wanted is not None
+
+    def warm(self, start: StartShard, progress: Progress) -> None:
+        """Take up work: from now on shards can be started."""
+        self._start, self._progress = start, progress
+        self._reconcile()
+        self._dirty.set()
+
+    def status(self) -> RuntimeStatus:
+        """Return what we say of ourselves."""
+        return RuntimeStatus(
+            pod=self._settings.pod,
+            launch_count=self._settings.launch_count,
+            ready=self.ready and not self._stopping,
+            epoch=self._epoch,
+            shards={str(number): shard.status for number, shard in sorted(self._shards.items())},
+            releases=self._releases,
+            message=self._message,
+        )
+
+    def report(self, message: str) -> None:
+        """Say in our status what is wrong with the PE as a whole."""
+        self._message = message
+        self._dirty.set()
+
+    async def run(self) -> None:
+        """Write our status whenever it has changed, until cancelled."""
+        await self._store.synced.wait()
+        delay = _RETRY_SECONDS[0]
+        while True:
+            await self._dirty.wait()
+            self._dirty.clear()
+            if await self._write():
+                delay = _RETRY_SECONDS[0]
+            else:
+                self._dirty.set()
+                await asyncio.sleep(delay)
+                delay = min(delay * 2, _RETRY_SECONDS[1])
+
+    async def stop(self, deadline_seconds: float) -> None:
+        """Release all shards, at batch boundaries if the deadline allows it, and say so."""
+        self._stopping = True
+        for shard in self._shards.values():
+            shard.release(deadline_seconds)
+        await asyncio.gather(*self._tasks.values())
+        await self._write()
+
+    def _seen(self, item: dict[str, Any] | None) -> None:
+        if item is None:
+            return  # deleted: we go on until SIGTERM
+        self._wanted = ProcessingElementSpec.model_validate(item["spec"])
+        runtime = item.get("status", {}).get("runtime") or {}
+        if not self._known:
+            self._releases = {
+                shard: Release.model_validate(entry)
+                for shard, entry in runtime.get("releases", {}).items()
+            }
+            self._dirty.set()
+        self._known = runtime or self._known
+        self._reconcile()
+
+    def _reconcile(self) -> None:
+        if self._start is None or self._wanted is None or self._stopping:
+            return
+        wanted, epoch = set(self._wanted.shards), self._wanted.epoch
+        for number in wanted - self._shards.keys():
+            self._run_shard(number, epoch)
+        for number, shard in self._shards.items():
+            if number not in wanted:
+                shard.release(HANDOVER_SECONDS)
+            elif not shard.releasing:
+                shard.renew(epoch)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Note the epoch as applied once every wanted shard has been started, and no other runs."""
+        if self._wanted is None or self._epoch == self._wanted.epoch:
+            return
+        started = {n for n, shard in self._shards.items() if shard.status.first_batch_at}
+        if started == set(self._wanted.shards) == self._shards.keys():
+            self._epoch = self._wanted.epoch
+            self._dirty.set()
+
+    def _run_shard(self, number: int, epoch: int) -> None:
+        checkpoint = self._checkpoints / str(number)
+
+        def start() -> ShardQuery:
+            assert self._start is not None
+            assert self._progress is not None
+            query = self._start(number, checkpoint)
+            self._progress.watch(number, query, checkpoint)
+            return query
+
+        shard = Shard(number, epoch, checkpoint, start, self._changed)
+        self._shards[number] = shard
+        self._metrics.shards.set(len(self._shards))
+        self._tasks[number] = asyncio.create_task(self._live(shard), name=f"shard-{number}")
+        self._dirty.set()
+
+    async def _live(self, shard: Shard) -> None:
+        """Run a shard to its release: stop, publish positions, only then let go of it."""
+        release = await shard.run()
+        if self._progress is not None:
+            last_batch_at = await asyncio.to_thread(
+                self._progress.release, shard.number, shard.checkpoint
+            )
+            release = release.model_copy(update={"last_batch_at": last_batch_at})
+        if shard.stop_seconds is not None:
+            self._metrics.handover_seconds.labels("stop").observe(shard.stop_seconds)
+        if not release.clean:
+            self._metrics.unclean_stops.inc()
+        self._releases = {**self._releases, str(shard.number): release}
+        del self._shards[shard.number], self._tasks[shard.number]
+        self._metrics.shards.set(len(self._shards))
+        self._dirty.set()
+        self._reconcile()  # it may have been wanted back while it stopped
+
+    def _changed(self, shard: Shard) -> None:
+        if shard.status.state == "Failed":
+            self._metrics.restarts.labels(str(shard.number)).inc()
+        if shard.start_seconds is not None:
+            self._metrics.handover_seconds.labels("start").observe(shard.start_seconds)
+            shard.start_seconds = None
+        self._dirty.set()
+        self._settle()
+
+    async def _write(self) -> bool:
+        patch = merge_patch(self._known, self.status())
+        try:
+            answer = await self._client.patch(self._path, patch)
+            self._known = answer["status"].get("runtime") or {}
+        except NotFound:
+            return True  # deleted: nobody reads it any more
+        except (ApiError, Unreachable) as error:
+            self._known = applied(self._known, patch)
+            log.warning("status not written: %s", error)
+            return False
+        return True

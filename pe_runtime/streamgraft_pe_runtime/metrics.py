@@ -1,0 +1,98 @@
+"""The metrics of a PE: docs/contracts.md, "Metrics of a PE"."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+_BATCH_BUCKETS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3, 6, 12, 30, 60, 120)
+_HANDOVER_BUCKETS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 2, 3, 5, 10, 30)
+_PARTITION = ("topic", "partition")
+_SHARD = ("shard",)
+
+
+class PeMetrics:
+    """All series of one PE, in a registry of their own."""
+
+    def __init__(self, slots: int) -> None:
+        registry = self._registry = CollectorRegistry()
+        self.input_rows = Counter(
+            "streamgraft_pe_input_rows_total", "Rows read.", _SHARD, registry=registry
+        )
+        self.output_rows = Counter(
+            "streamgraft_pe_output_rows_total", "Rows written.", _SHARD, registry=registry
+        )
+        self.lag = Gauge(
+            "streamgraft_pe_lag_records",
+            "Records not yet committed: last stable offset minus committed position.",
+            _PARTITION,
+            registry=registry,
+        )
+        self.end_offset = Gauge(
+            "streamgraft_pe_input_end_offset", "Last stable offset.", _PARTITION, registry=registry
+        )
+        self.committed_offset = Gauge(
+            "streamgraft_pe_committed_offset", "Committed position.", _PARTITION, registry=registry
+        )
+        self.busy_seconds = Counter(
+            "streamgraft_pe_busy_seconds_total",
+            "Time of all tasks, summed over slots.",
+            registry=registry,
+        )
+        self.slots = Gauge("streamgraft_pe_slots", "Task slots.", registry=registry)
+        self.slots.set(slots)
+        self.batch_seconds = Histogram(
+            "streamgraft_pe_batch_duration_seconds",
+            "Duration of micro-batches with data.",
+            _SHARD,
+            buckets=_BATCH_BUCKETS,
+            registry=registry,
+        )
+        self.restarts = Counter(
+            "streamgraft_pe_query_restarts_total",
+            "Queries restarted after a failure.",
+            _SHARD,
+            registry=registry,
+        )
+        self.state_rows = Gauge(
+            "streamgraft_pe_state_rows", "Rows of state.", _SHARD, registry=registry
+        )
+        self.state_bytes = Gauge(
+            "streamgraft_pe_state_bytes", "Memory of state.", _SHARD, registry=registry
+        )
+        self.shards = Gauge("streamgraft_pe_shards", "Shards held.", registry=registry)
+        self.handover_seconds = Histogram(
+            "streamgraft_pe_handover_seconds",
+            "How long a shard takes to start (to its first trigger's end) and to stop.",
+            ("phase",),
+            buckets=_HANDOVER_BUCKETS,
+            registry=registry,
+        )
+        self.unclean_stops = Counter(
+            "streamgraft_pe_unclean_stops_total",
+            "Shards not stopped at a batch boundary.",
+            registry=registry,
+        )
+
+    def add_shard(self, shard: int) -> None:
+        """Start the counters of a shard at 0, so that a rate over the first rows is right."""
+        for counter in (self.input_rows, self.output_rows, self.restarts):
+            counter.labels(shard)
+
+    def drop_shard(self, shard: int) -> None:
+        """Remove the gauges of a shard that another PE has now; counters stay."""
+        for gauge in (self.state_rows, self.state_bytes):
+            _remove(gauge, str(shard))
+
+    def drop_partition(self, topic: str, partition: int) -> None:
+        """Remove the gauges of a partition, or its lag would count twice."""
+        for gauge in (self.lag, self.end_offset, self.committed_offset):
+            _remove(gauge, topic, str(partition))
+
+    def exposition(self) -> bytes:
+        """Return all series in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+
+def _remove(gauge: Gauge, *labels: str) -> None:
+    try:
+        gauge.remove(*labels)
+    except KeyError:
+        return  # it was never set

@@ -1,0 +1,99 @@
+"""One PE: the Spark driver, the control loop and the HTTP server, from start to SIGTERM."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from typing import Any
+
+from streamgraft_common import names
+from streamgraft_common.adl import Adl
+from streamgraft_common.kube import KubeClient, Store, load_config
+from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.resources import PROCESSING_ELEMENT
+from streamgraft_common.spark_jvm import SparkJvm
+from streamgraft_pe_runtime import server
+from streamgraft_pe_runtime.control import Control
+from streamgraft_pe_runtime.driver import Driver
+from streamgraft_pe_runtime.metrics import PeMetrics
+from streamgraft_pe_runtime.progress import Progress
+from streamgraft_pe_runtime.settings import Settings
+
+log = logging.getLogger(__name__)
+
+_STOP_SECONDS = 22.0
+"""For batches to end at SIGTERM: the grace period is 30 s, and the JVM wants to end, too."""
+_THREADS = 64
+"""Calls to Spark block one thread each; shards must not wait for each other's."""
+
+
+async def run(settings: Settings, metadata: PeMetadata, adl: Adl, jvm: SparkJvm) -> int:
+    """Run the PE until SIGTERM (returns 0) or until its JVM ends or can't warm up (returns 1)."""
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(_THREADS, "blocking"))
+    ended: asyncio.Future[int] = loop.create_future()
+
+    def end(code: int, why: str) -> None:
+        if not ended.done():
+            log.info("ending: %s", why)
+            ended.set_result(code)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end, 0, signal.Signals(number).name)
+    jvm.on_exit(lambda code: _call(loop, end, 1, f"the driver's JVM ended with code {code}"))
+    metrics = PeMetrics(metadata.slots)
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(KubeClient(load_config()))
+        path = PROCESSING_ELEMENT.path(settings.namespace)
+        store = Store(client, path, fieldSelector=f"metadata.name={settings.pe}")
+        checkpoints = settings.checkpoint_root / metadata.checkpoint_path
+        control = Control(client, settings, checkpoints, metrics, store)
+        probes = server.Probes(lambda: jvm.alive, lambda: control.ready, control.status)
+        port = names.control_port()
+        runner = await server.serve(settings.bind_address, port, probes, metrics)
+        stack.push_async_callback(runner.cleanup)
+        for work in (store.run(), control.run()):
+            stack.push_async_callback(_cancel, asyncio.create_task(_watched(work, end)))
+        warming = asyncio.create_task(_warm(jvm, metadata, adl, control, metrics, end))
+        code = await ended
+        await _cancel(warming)
+        if jvm.alive:
+            await control.stop(_STOP_SECONDS)
+    return code
+
+
+async def _warm(
+    jvm: SparkJvm, metadata: PeMetadata, adl: Adl, control: Control, metrics: PeMetrics, end: Any
+) -> None:
+    """Warm the driver up, hand it to the control loop, then follow its progress for ever."""
+    try:
+        driver = await asyncio.to_thread(Driver, jvm, metadata, adl)
+    except Exception as error:  # the user's module is imported here: anything may be raised
+        log.exception("the application can't be started")
+        control.report(f"the application can't be started: {type(error).__name__}: {error}")
+        end(1, "the application can't be started")
+        return
+    progress = Progress(metadata, metrics, driver.busy_seconds)
+    control.warm(driver.start, progress)
+    await _watched(progress.run(), end)
+
+
+async def _watched(work: Coroutine[Any, Any, None], end: Any) -> None:
+    """Run what should never end; if it does, the pod is restarted rather than left half alive."""
+    try:
+        await work
+    except Exception:
+        log.exception("internal error")
+        end(1, "internal error")
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _call(loop: asyncio.AbstractEventLoop, function: Any, *arguments: Any) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(function, *arguments)

@@ -1,0 +1,206 @@
+"""What the queries did: read from Spark once a second, into metrics and the consumer group."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from streamgraft_common.pe_metadata import InputPort, PeMetadata
+from streamgraft_pe_runtime.brokers import Brokers, KafkaException
+from streamgraft_pe_runtime.metrics import PeMetrics
+from streamgraft_pe_runtime.positions import Positions, merged, read_checkpoint
+from streamgraft_pe_runtime.query import ShardQuery
+from streamgraft_pe_runtime.settings import consumer_group
+
+log = logging.getLogger(__name__)
+
+_PERIOD_SECONDS = 1.0
+_CALM_PERIODS = 30
+
+
+def ended_at(report: Mapping[str, Any]) -> str:
+    """Return when a batch ended (RFC 3339, milliseconds), from Spark's progress."""
+    began = datetime.fromisoformat(report["timestamp"])
+    end = began + timedelta(milliseconds=report["durationMs"].get("triggerExecution", 0))
+    return end.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def owned_partitions(port: InputPort, region: bool, shard: int, known: Iterable[int]) -> list[int]:
+    """Return the partitions of an input that a shard reads; `known`: what the topic has."""
+    if region:
+        return [shard]
+    return list(range(port.partitions)) if port.partitions is not None else sorted(known)
+
+
+@dataclass
+class _Watched:
+    """A shard that this PE holds."""
+
+    query: ShardQuery
+    positions: Positions
+    batch: int = -1
+    last_batch_at: str | None = None
+    partitions: dict[InputPort, list[tuple[str, int]]] = field(default_factory=dict)
+
+
+class Progress:
+    """Follows the shards' queries. Calls to Spark and Kafka run in worker threads."""
+
+    def __init__(
+        self, metadata: PeMetadata, metrics: PeMetrics, busy_seconds: Callable[[], float]
+    ) -> None:
+        self._metadata = metadata
+        self._metrics = metrics
+        self._busy_seconds = busy_seconds
+        self._busy_before = busy_seconds()
+        self._group = consumer_group(metadata)
+        self._shards: dict[int, _Watched] = {}
+        self._published: Positions = {}
+        self._known: dict[str, list[int]] = {}
+        servers = {port.bootstrap_servers for port in metadata.inputs}
+        self._brokers = {name: Brokers(name) for name in servers}
+        self._starts: Positions = {}
+        self._away: set[str] = set()
+
+    def watch(self, shard: int, query: ShardQuery, checkpoint: Path) -> None:
+        """Follow the query of a shard, in the place of an earlier one. Blocks."""
+        positions = read_checkpoint(checkpoint).positions
+        before = self._shards.get(shard)
+        self._metrics.add_shard(shard)
+        self._shards[shard] = _Watched(query, positions, before.batch if before else -1)
+
+    def collect(self, shard: int) -> None:
+        """Read what a shard has done since the last call. Blocks."""
+        watched = self._shards[shard]
+        for report in watched.query.reports(watched.batch):
+            self._take(shard, watched, report)
+
+    def release(self, shard: int, checkpoint: Path) -> str | None:
+        """Take the last reports of a stopped query, publish where it ended, forget it. Blocks.
+
+        Returns when its last batch with data ended.
+        """
+        watched = self._shards.get(shard)
+        if watched is None:
+            return None
+        self.collect(shard)
+        watched.positions = read_checkpoint(checkpoint).positions or watched.positions
+        self._publish()
+        del self._shards[shard]
+        self._metrics.drop_shard(shard)
+        for partitions in watched.partitions.values():
+            for topic, number in partitions:
+                self._metrics.drop_partition(topic, number)
+        return watched.last_batch_at
+
+    async def run(self) -> None:
+        """Follow all shards until cancelled."""
+        turn = 0
+        while True:
+            began = asyncio.get_running_loop().time()
+            await asyncio.to_thread(self._turn, turn)
+            turn += 1
+            spent = asyncio.get_running_loop().time() - began
+            await asyncio.sleep(max(_PERIOD_SECONDS - spent, 0.1))
+
+    def _turn(self, turn: int) -> None:
+        try:
+            for shard in list(self._shards):
+                self.collect(shard)
+            busy = self._busy_seconds()
+            self._metrics.busy_seconds.inc(max(busy - self._busy_before, 0))
+            self._busy_before = busy
+        except Exception as error:  # a query may end, or be released, between two calls
+            log.debug("progress: %r", error)
+        self._publish()
+        for name in self._brokers:
+            self._ask(name, calm=turn % _CALM_PERIODS == 0)
+
+    def _take(self, shard: int, watched: _Watched, report: Mapping[str, Any]) -> None:
+        watched.batch = report["batchId"]
+        watched.last_batch_at = ended_at(report)
+        watched.positions |= merged(source["endOffset"] for source in report["sources"])
+        metrics, label = self._metrics, str(shard)
+        metrics.input_rows.labels(label).inc(report["numInputRows"])
+        metrics.output_rows.labels(label).inc(max(report["sink"].get("numOutputRows", 0), 0))
+        milliseconds = report["durationMs"].get("triggerExecution", 0)
+        metrics.batch_seconds.labels(label).observe(milliseconds / 1000)
+        if operators := report["stateOperators"]:
+            rows = sum(operator["numRowsTotal"] for operator in operators)
+            metrics.state_rows.labels(label).set(rows)
+            memory = sum(operator["memoryUsedBytes"] for operator in operators)
+            metrics.state_bytes.labels(label).set(memory)
+
+    def _publish(self) -> None:
+        """Commit new positions to the consumer group; what fails is tried again next time."""
+        current: Positions = {}
+        for watched in list(self._shards.values()):
+            current |= watched.positions
+        for name, brokers in self._brokers.items():
+            topics = {
+                port.topic for port in self._metadata.inputs if port.bootstrap_servers == name
+            }
+            fresh = {
+                key: offset
+                for key, offset in current.items()
+                if key[0] in topics and self._published.get(key) != offset
+            }
+            if not fresh:
+                continue
+            try:
+                brokers.publish(self._group, fresh)
+                self._published |= fresh
+            except KafkaException as error:
+                log.warning("positions not published: %s", error)
+
+    def _ask(self, name: str, *, calm: bool) -> None:
+        """Read the ends of the logs of one set of brokers, and now and then their starts."""
+        brokers = self._brokers[name]
+        ports = [port for port in self._metadata.inputs if port.bootstrap_servers == name]
+        try:
+            for port in ports:
+                self._know(brokers, port, calm=calm)
+            partitions = [key for port in ports for key in self._owned(port)]
+            if not partitions:
+                return
+            missing = [key for key in partitions if calm or key not in self._starts]
+            self._starts |= brokers.starts(missing)
+            self._show(brokers.ends(partitions))
+            self._away.discard(name)
+        except KafkaException as error:
+            if name not in self._away:
+                log.warning("no answer from Kafka at %s: %s", name, error)
+            self._away.add(name)
+
+    def _know(self, brokers: Brokers, port: InputPort, *, calm: bool) -> None:
+        outside = self._metadata.region is None and port.partitions is None
+        if outside and (calm or not self._known.get(port.topic)):
+            self._known[port.topic] = brokers.partitions(port.topic)
+
+    def _owned(self, port: InputPort) -> list[tuple[str, int]]:
+        region = self._metadata.region is not None
+        owned: list[tuple[str, int]] = []
+        for shard, watched in list(self._shards.items()):
+            numbers = owned_partitions(port, region, shard, self._known.get(port.topic, ()))
+            watched.partitions[port] = [(port.topic, number) for number in numbers]
+            owned += watched.partitions[port]
+        return owned
+
+    def _show(self, ends: Positions) -> None:
+        held: Positions = {}
+        for watched in list(self._shards.values()):
+            for partitions in watched.partitions.values():
+                held |= {key: watched.positions.get(key, -1) for key in partitions}
+        for key, end in ends.items():
+            if key not in held:
+                continue  # released meanwhile
+            topic, number = key
+            labels = (topic, str(number))
+            self._metrics.end_offset.labels(*labels).set(end)
+            # Without a position a query starts at the log's start, as it does behind retention.
+            position = max(held[key], self._starts.get(key, 0))
+            self._metrics.committed_offset.labels(*labels).set(position)
+            self._metrics.lag.labels(*labels).set(max(end - position, 0))
