@@ -53,6 +53,7 @@ integration: $(VENV)/.dev ## Integration and end-to-end tests on real parts
 
 generate: $(VENV)/.run ## Write generated files again (custom resource definitions, dashboards)
 	@$(BIN)/python -m streamgraft_common.resources.crds deploy/crds
+	@$(BIN)/python -m dashboards.generate
 
 bench-%: $(VENV)/.run ## bench-NAME: one benchmark; writes bench/results/NAME.json
 	@$(BIN)/python -m bench.$(subst -,_,$*)

@@ -4,6 +4,7 @@ It shares no code with the application but the service's own function, so that a
 them shows as a difference.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from examples.flights.emissions import carbon_dioxide_kilograms
 KEY = ["origin", "carrier"]
 LATE_MINUTES = 15
 
-Statistics = dict[str, int | None]
+Statistics = Mapping[str, int | None]
 """The values of one key, by name."""
-Result = dict[tuple[str, str], Statistics]
+Result = Mapping[tuple[str, str], Statistics]
 """Statistics by (origin, carrier)."""
 
 _EMISSION = ["origin", "distance", "latitude", "longitude", "seats"]

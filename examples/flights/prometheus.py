@@ -1,10 +1,13 @@
 """Questions to the demo's Prometheus."""
 
+import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import aiohttp
 
+from dashboards.generate import FILE, queries
 from examples.flights.settings import JOB, NAMESPACE, REGION
 
 _WHERE = f'namespace="{NAMESPACE}", streams_job="{JOB}", region="{REGION}"'
@@ -47,3 +50,18 @@ class Prometheus:
         result = await self.vector(query)
         value = float(result[0]["value"][1]) if result else math.nan
         return None if math.isnan(value) else value
+
+    async def empty(self, asked: Sequence[str]) -> list[str]:
+        """Return those of the queries that have no result, or nothing but NaN."""
+        results = {query: await self.vector(query) for query in asked}
+        return [
+            query
+            for query, result in results.items()
+            if all(math.isnan(float(item["value"][1])) for item in result)
+        ]
+
+
+def dashboard_queries() -> list[str]:
+    """Return the queries of the Grafana dashboard, asked for the demo's job."""
+    values = {"namespace": NAMESPACE, "job": JOB, "region": REGION, "__rate_interval": "5m"}
+    return queries(json.loads(FILE.read_text()), values)

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from examples.flights.batch import Result
 from examples.flights.comparison import differences
 from examples.flights.plot import svg_plot, text_plot
 from examples.flights.settings import Plan
@@ -127,7 +128,7 @@ def _change(change: WidthChange) -> tuple[str, ...]:
     )
 
 
-def _by_text(result: dict[tuple[str, str], Any]) -> dict[str, Any]:
+def _by_text(result: Result) -> dict[str, Any]:
     return {"-".join(key): values for key, values in sorted(result.items())}
 
 

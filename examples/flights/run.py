@@ -14,7 +14,7 @@ from examples.flights import batch, display
 from examples.flights.children import ChildFailed, child, succeed
 from examples.flights.ending import Ending
 from examples.flights.observation import Observations
-from examples.flights.prometheus import Prometheus
+from examples.flights.prometheus import Prometheus, dashboard_queries
 from examples.flights.results import Results
 from examples.flights.settings import APPLICATION, JOB, NAMESPACE, SOURCE_TOPIC, Plan
 from examples.flights.submission import autoscale, submit
@@ -60,6 +60,7 @@ class Run:
             await self._replay(stack, watcher)
             await watcher.end()
             _, status = await watcher.region()
+            empty = await prometheus.empty(dashboard_queries())
             expected = await asyncio.to_thread(batch.statistics, self.plan.flights)
             return Outcome(
                 flights=len(self.plan.flights),
@@ -67,6 +68,7 @@ class Run:
                 batch=expected,
                 observations=watcher.seen,
                 changes=status.changes,
+                empty_queries=empty,
             )
 
     async def _environment(self) -> None:

@@ -30,6 +30,8 @@ class Outcome:
     observations: Observations
     changes: Sequence[WidthChange]
     """Width changes as the region's status has them."""
+    empty_queries: Sequence[str]
+    """Queries of the Grafana dashboard that returned nothing from the run's Prometheus."""
 
 
 def checks(outcome: Outcome) -> list[Check]:
@@ -40,6 +42,7 @@ def checks(outcome: Outcome) -> list[Check]:
         *_scaled(outcome.observations.decisions),
         _neighbours(outcome.observations),
         _clean(outcome.changes),
+        _dashboard(outcome.empty_queries),
     ]
 
 
@@ -92,3 +95,8 @@ def _clean(changes: Sequence[WidthChange]) -> Check:
     moved = sum(len(change.moved_shards) for change in changes)
     seen = f"{moved} shards moved in {len(changes)} changes, {unclean} not at a batch boundary"
     return Check("Every shard moved at a batch boundary", unclean == 0, seen)
+
+
+def _dashboard(empty: Sequence[str]) -> Check:
+    seen = f"no data for {'; '.join(empty)}" if empty else "all of them"
+    return Check("Every query of the Grafana dashboard returns data", not empty, seen)

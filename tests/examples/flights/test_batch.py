@@ -1,5 +1,7 @@
 """The batch result: of a few flights counted by hand, and of the whole first day."""
 
+from typing import Any
+
 import pandas as pd
 import pytest
 
@@ -26,7 +28,7 @@ def test_first_day() -> None:
 
 def test_by_hand() -> None:
     """One late flight, one early, one cancelled: counts, sums and means rounded down."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"id": 7, "tailnum": "N14228", "dep_time": 517, "dep_delay": 16, "arr_delay": 11},
         {"id": 8, "tailnum": "N24211", "dep_time": 533, "dep_delay": -19, "arr_delay": None},
         {"id": 9, "tailnum": None, "dep_time": None, "dep_delay": None, "arr_delay": None},

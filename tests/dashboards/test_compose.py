@@ -1,0 +1,77 @@
+"""docker-compose.yml: what it mounts exists and fits together. Docker itself is not needed."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from streamgraft_common import names
+
+ROOT = Path(__file__).parents[2]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+
+
+def mounts(service: str) -> dict[str, str]:
+    """Return what is mounted into a service: place in the container → place here."""
+    found = {}
+    for volume in COMPOSE["services"][service]["volumes"]:
+        source, target = volume.removesuffix(":ro").rsplit(":", 1)
+        found[target] = source
+    return found
+
+
+def test_services() -> None:
+    """Kafka, Prometheus and Grafana, each of a fixed version."""
+    services = COMPOSE["services"]
+    assert set(services) == {"kafka", "prometheus", "grafana"}
+    for service in services.values():
+        assert service["image"].rpartition(":")[2] not in ("", "latest")
+
+
+def test_mounted_files_exist() -> None:
+    """Docker would make an empty folder of a missing file; named volumes are declared."""
+    for service in COMPOSE["services"]:
+        for source in mounts(service).values():
+            if source.startswith("./"):
+                assert (ROOT / source).is_file()
+            elif not source.startswith("$"):
+                assert source in COMPOSE["volumes"]
+
+
+def test_grafana_is_provisioned() -> None:
+    """The data source is Prometheus' address, and the dashboards' folder holds ours."""
+    places = mounts("grafana")
+    source = yaml.safe_load((ROOT / "deploy/compose/grafana/datasource.yaml").read_text())
+    assert source["datasources"][0]["type"] == "prometheus"
+    assert source["datasources"][0]["url"] == "http://localhost:9090"
+    providers = yaml.safe_load((ROOT / "deploy/compose/grafana/dashboards.yaml").read_text())
+    folder = providers["providers"][0]["options"]["path"]
+    assert places[f"{folder}/streamgraft.json"] == "./dashboards/streamgraft.json"
+    home = COMPOSE["services"]["grafana"]["environment"][
+        "GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"
+    ]
+    assert home in places
+
+
+def test_prometheus_labels_pods_as_promised() -> None:
+    """The labels of docs/contracts.md come from the pods' labels, as in the environment."""
+    config = yaml.safe_load((ROOT / "deploy/compose/prometheus.yml").read_text())
+    pods = config["scrape_configs"][0]
+    made = {
+        rule["target_label"]: rule["source_labels"][0].removeprefix("__meta_kubernetes_")
+        for rule in pods["relabel_configs"]
+        if rule["action"] == "replace"
+    }
+    labels = {
+        "streams_job": names.LABEL_JOB,
+        "pe": names.LABEL_PE,
+        "region": names.LABEL_REGION,
+        "channel": names.LABEL_CHANNEL,
+        "stage": names.LABEL_STAGE,
+    }
+    expected = {
+        name: "pod_label_" + key.replace(".", "_").replace("/", "_") for name, key in labels.items()
+    }
+    assert made == {"namespace": "namespace", "pod": "pod_name", **expected}
+    ports = [rule for rule in pods["relabel_configs"] if rule.get("regex") == "10000"]
+    assert int(ports[0]["regex"]) == names.control_port()

@@ -1,0 +1,120 @@
+"""The report: written, readable, and complete."""
+
+import json
+import xml.etree.ElementTree
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from examples.flights import display
+from examples.flights.batch import statistics
+from examples.flights.observation import Decision, Observations, Sample
+from examples.flights.plot import arrivals, bars, svg_plot, text_plot
+from examples.flights.report import Report
+from examples.flights.settings import Plan, Settings
+from examples.flights.verdict import Check, Outcome
+from streamgraft_common.resources import WidthChange
+
+
+def sample(seconds: float, **changes: object) -> Sample:
+    """Return a sample at a moment, 100 flights a second sent."""
+    values = {
+        "seconds": seconds,
+        "time_of_day": "06:00",
+        "sent": int(seconds * 100),
+        "processed": int(seconds * 90),
+        "lag": seconds * 10,
+        "width_wanted": 1 if seconds < 5 else 3,
+        "width_serving": 1 if seconds < 8 else 3,
+        "demand": None if seconds < 3 else 2.4,
+        "utilization": 0.7,
+        "condition": "ReadyForNewScale",
+    }
+    return Sample(**{**values, **changes})  # type: ignore[arg-type]
+
+
+SAMPLES = [sample(float(second)) for second in range(12)]
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    """A report on one day of flights, with one wrong value and one change of width."""
+    plan = Plan.of(Settings(days=1, cycle_seconds=24.0))
+    expected = statistics(plan.flights)
+    streamed = {**expected, ("EWR", "UA"): {**expected["EWR", "UA"], "late": -1}}
+    change = WidthChange(
+        from_width=1,
+        to_width=3,
+        epoch=2,
+        requested_at="2013-01-01T06:00:00.000Z",
+        serving_at="2013-01-01T06:00:03.500Z",
+        moved_shards=[1, 2],
+        pause_seconds_max=0.75,
+    )
+    observations = Observations(
+        samples=SAMPLES, decisions=[Decision(5.2, 3, "New size: 3; reason: demand above target")]
+    )
+    outcome = Outcome(len(plan.flights), streamed, expected, observations, [change], [])
+    return Report(plan, outcome, [Check("Nothing is lost", True, "842 of 842")])
+
+
+def test_markdown_tells_everything(report: Report) -> None:
+    """The load, the promises, the decisions, the pauses, and every key."""
+    text = report.markdown()
+    assert "842 flights" in text
+    assert "| ✓ | Nothing is lost | 842 of 842 |" in text
+    assert "| 5 s | 06:00 | 3 | New size: 3; reason: demand above target |" in text
+    assert "| 1 → 3 | 1, 2 | 0.75 | 0 | 06:00:00.000 | 06:00:03.500 |" in text
+    rows = [line for line in text.splitlines() if line.startswith(("| EWR |", "| JFK |", "| LGA"))]
+    assert len(rows) == len(report.outcome.batch)
+    wrong = [row for row in rows if not row.endswith("| equal |")]
+    assert [(row[:13], row[-9:]) for row in wrong] == [("| EWR | UA | ", " | late |")]
+
+
+def test_files(report: Report, tmp_path: Path) -> None:
+    """Markdown, JSON that machines can read, and a picture that is XML."""
+    report.write(tmp_path / "demo")
+    document = json.loads((tmp_path / "demo" / "report.json").read_text())
+    assert document["flights"] == 842
+    assert document["changes"][0]["pauseSecondsMax"] == 0.75
+    assert len(document["samples"]) == len(SAMPLES)
+    picture = xml.etree.ElementTree.parse(tmp_path / "demo" / "run.svg").getroot()
+    assert len(picture.findall("{http://www.w3.org/2000/svg}polyline")) == 5
+
+
+def test_terminal(report: Report) -> None:
+    """The live view and the final one can be printed."""
+    console = Console(width=160, record=True)
+    console.print(display.progress(report.plan, report.outcome.observations))
+    display.show(console, report)
+    display.show_checks(console, report)
+    text = console.export_text()
+    assert "3 wanted, 3 serving" in text
+    assert "1 → 3" in text
+    assert "✓ Nothing is lost" in text
+
+
+def test_kept(report: Report) -> None:
+    """One broken promise breaks the report."""
+    assert report.kept
+    assert not Report(report.plan, report.outcome, [Check("x", False, "y")]).kept
+
+
+def test_arrivals() -> None:
+    """Differences of what was sent; nothing is known before the first."""
+    assert arrivals(SAMPLES)[:3] == [None, 100.0, 100.0]
+    assert arrivals([]) == []
+
+
+def test_bars_keep_the_peak() -> None:
+    """A column shows the largest of its values, so that no peak is lost; unknown is a space."""
+    assert bars([0.0, 8.0, None, None, 4.0, 2.0], 3) == "█ ▄"
+    assert bars([], 10) == ""
+    assert bars([0.0, 0.0], 10) == "  "
+
+
+def test_plots_of_nothing() -> None:
+    """A run that ended before its first sample still has a report."""
+    assert text_plot([])
+    xml.etree.ElementTree.fromstring(svg_plot([]))

@@ -1,0 +1,93 @@
+"""The promises: each can be broken, and then says what was seen."""
+
+from dataclasses import replace
+
+import pytest
+
+from examples.flights.observation import Decision, Observations, Pod
+from examples.flights.verdict import Outcome, checks, directions, nothing_left
+from streamgraft_common.resources import WidthChange
+
+POD = Pod("flights-0-1", "uid-1", "flights-0", None, 0)
+CHANGE = WidthChange(
+    from_width=1, to_width=2, epoch=2, requested_at="2013-01-01T06:00:00.000Z", moved_shards=[1, 3]
+)
+RESULT = {("EWR", "UA"): {"flights": 7, "late": 2}}
+
+
+def outcome() -> Outcome:
+    """Return an outcome that keeps every promise."""
+    observations = Observations(
+        decisions=[Decision(5.0, 3, "New size: 3"), Decision(60.0, 1, "New size: 1")],
+        neighbours_before={"flights-0": POD},
+        neighbours_after={"flights-0": POD},
+    )
+    return Outcome(7, RESULT, RESULT, observations, [CHANGE], [])
+
+
+def broken(changed: Outcome) -> list[str]:
+    """Return the promises that are not kept."""
+    return [check.promise for check in checks(changed) if not check.kept]
+
+
+def test_all_kept() -> None:
+    """Nothing to complain about."""
+    assert broken(outcome()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "promise"),
+    [
+        ({"flights": 8}, "No flight is lost or counted twice"),
+        (
+            {"streamed": {("EWR", "UA"): {"flights": 7, "late": 3}}},
+            "The streamed result equals the batch result",
+        ),
+        (
+            {"changes": [CHANGE.model_copy(update={"unclean_releases": 1})]},
+            "Every shard moved at a batch boundary",
+        ),
+        ({"empty_queries": ["up"]}, "Every query of the Grafana dashboard returns data"),
+    ],
+)
+def test_broken_promise(changes: dict[str, object], promise: str) -> None:
+    """One thing wrong breaks one promise."""
+    assert broken(replace(outcome(), **changes)) == [promise]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        {},
+        {"flights-0": Pod("flights-0-2", "uid-2", "flights-0", None, 0)},
+        {"flights-0": Pod("flights-0-1", "uid-1", "flights-0", None, 1)},
+    ],
+)
+def test_touched_neighbours(after: dict[str, Pod]) -> None:
+    """Gone, another pod, or restarted."""
+    run = outcome()
+    run.observations.neighbours_after = after
+    assert broken(run) == ["The neighbours' pods were not touched"]
+
+
+def test_hpa_has_to_do_both() -> None:
+    """Widening alone is not enough."""
+    run = outcome()
+    run.observations.decisions = [Decision(5.0, 3, "New size: 3")]
+    assert broken(run) == ["The HPA narrowed the region"]
+
+
+def test_directions() -> None:
+    """1 → 3 → 4 → 2 → 1: twice up, twice down."""
+    widths = [3, 4, 2, 1]
+    decisions = [Decision(float(number), width, "") for number, width in enumerate(widths)]
+    assert directions(decisions) == (2, 2)
+    assert directions([]) == (0, 0)
+
+
+def test_nothing_left() -> None:
+    """What still runs is named."""
+    assert nothing_left([]).kept
+    check = nothing_left(["java -jar"])
+    assert not check.kept
+    assert "java -jar" in check.seen
