@@ -4,6 +4,7 @@ import asyncio
 import base64
 import hashlib
 import re
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,9 @@ from streamgraft_common.bundle import read_bundle
 from streamgraft_common.kube import NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, JobStatus
+
+_UNCHANGED_SECONDS = 10.0
+"""For how long a status that was there before may still be about the last submission."""
 
 
 @dataclass(frozen=True)
@@ -151,15 +155,18 @@ async def _apply(cluster: Cluster, job: str, spec: dict[str, Any], digest: str) 
 
 
 async def _wait(cluster: Cluster, applied: Object, digest: str, wait_seconds: float) -> None:
-    generation = applied["metadata"]["generation"]
+    path = JOB.path(cluster.namespace, applied["metadata"]["name"])
+    begun = time.monotonic()
     last = ""
 
     async def healthy() -> bool:
         nonlocal last
-        job = await cluster.client.get(JOB.path(cluster.namespace, applied["metadata"]["name"]))
+        job = await cluster.client.get(path)
         status = JobStatus.model_validate(job.get("status") or {})
-        current = status.observed_generation >= generation
-        if current and status.phase == "Failed":
+        current = status.observed_generation >= applied["metadata"]["generation"]
+        unchanged = job.get("status") == applied.get("status")
+        old = unchanged and time.monotonic() < begun + _UNCHANGED_SECONDS
+        if status.phase == "Failed" and current and not old:
             raise CommandError(f"the job failed: {status.message}")
         if (text := f"{status.phase} {status.ready_pe_count}/{status.pe_count}") != last:
             last = text
