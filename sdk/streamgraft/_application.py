@@ -51,6 +51,9 @@ class Application:
         self._region: str | None = None
         if trigger_seconds is not None and trigger_seconds <= 0:
             self._reject(f"trigger_seconds is {trigger_seconds}", "use a number above 0")
+        for setting, value in self.spark_conf.items():
+            if not isinstance(value, str):
+                self._reject(f"spark_conf[{setting!r}] is {value!r}", "write the value as text")
 
     @property
     def functions(self) -> dict[str, Callable[..., Any]]:
@@ -75,6 +78,8 @@ class Application:
         """Declare a submission-time value; read it as `.value` inside functions."""
         if name in self.parameters:
             self._reject(f"parameter {name!r} is declared twice", "give it another name")
+        if not isinstance(default, str):
+            self._reject(f"the default of {name!r} is {default!r}", "write it as text")
         return self.parameters.setdefault(name, Parameter(name, default))
 
     def kafka_source(
@@ -178,7 +183,7 @@ class Application:
         *,
         input: StreamLike,
         topic: str,
-        key: Sequence[str] = (),
+        key: str | Sequence[str] = (),
         partitions: int = 1,
         format: Literal["json", "raw"] = "json",
         bootstrap_servers: str | None = None,
@@ -190,7 +195,7 @@ class Application:
         """
         kafka = self._endpoint(
             topic=topic,
-            key=list(key),
+            key=list(_columns(key)),
             partitions=partitions,
             format=format,
             bootstrap_servers=bootstrap_servers,
@@ -211,8 +216,12 @@ class Application:
 
         `max_width` is the number of key groups, so also the largest width, for the job's life.
         """
-        columns = (key,) if isinstance(key, str) else tuple(key)
-        region = RegionNode(name, columns, width, max_width, autoscaling, caller(), self._region)
+        for what, value in (("width", width), ("max_width", max_width)):
+            if not isinstance(value, int):
+                raise TypeError(f"{what} is {value!r}: use a whole number")
+        region = RegionNode(
+            name, _columns(key), width, max_width, autoscaling, caller(), self._region
+        )
         return self._opened(region)
 
     @contextmanager
@@ -246,6 +255,14 @@ def _operator_name(function: Callable[..., Any]) -> str:
     return function.__name__.replace("_", "-")
 
 
+def _columns(key: str | Sequence[str]) -> tuple[str, ...]:
+    return (key,) if isinstance(key, str) else tuple(key)
+
+
 def _stream_names(inputs: StreamLike | Sequence[StreamLike]) -> tuple[str, ...]:
     several = [inputs] if isinstance(inputs, Stream | str) else inputs
+    if not isinstance(several, list | tuple) or not all(
+        isinstance(item, Stream | str) for item in several
+    ):
+        raise TypeError(f"an input is {inputs!r}: name a stream, or a list of streams")
     return tuple(item.name if isinstance(item, Stream) else item for item in several)

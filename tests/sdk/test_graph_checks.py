@@ -261,6 +261,40 @@ def test_trigger_has_to_be_positive() -> None:
     assert "trigger_seconds is 0" in only_error(app, sg.InvalidArgument).problem
 
 
+def test_texts_have_to_be_texts() -> None:
+    """Settings of Spark and parameters travel as texts."""
+    conf: Any = {"spark.sql.shuffle.partitions": 2}
+    app = sg.Application("flights", spark_conf=conf)
+    app.kafka_source("flights", topic="flights", schema=SCHEMA)
+    number: Any = 3
+    app.parameter("limit", default=number)
+    assert [error.problem for error in check(app.graph)] == [
+        "spark_conf['spark.sql.shuffle.partitions'] is 2",
+        "the default of 'limit' is 3",
+    ]
+
+
+def test_what_is_no_stream_is_refused_at_once() -> None:
+    """The traceback ends in the line that passes it."""
+    app, _ = application()
+    for wrong in (no_parameter, None, [3]):
+        inputs: Any = wrong
+        with pytest.raises(TypeError, match="name a stream"):
+            app.operator(inputs=inputs)
+    width: Any = "2"
+    with pytest.raises(TypeError, match="use a whole number"):
+        app.parallel("region", key="carrier", max_width=width)
+
+
+def test_one_key_column_may_be_a_text() -> None:
+    """It is not taken for a list of letters."""
+    app, flights = application()
+    app.kafka_sink("late", input=flights, topic="late", key="carrier")
+    kafka = app.graph.operators[-1].kafka
+    assert kafka
+    assert kafka.key == ["carrier"]
+
+
 def no_parameter() -> DataFrame:
     """Take nothing."""
     raise NotImplementedError
