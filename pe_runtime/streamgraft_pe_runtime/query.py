@@ -14,8 +14,9 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from streamgraft_pe_runtime.plan import KafkaTarget, Plan, SinkTarget
 
 _RECORD = ("topic", "key", "value", "partition", "headers")
-_POLL_SECONDS = 0.002
-_QUIET_POLLS = 3
+_POLL_SECONDS = 0.003
+_SLEEPING = "org.apache.spark.util.SystemClock.waitTillTime"
+_TOP_FRAMES = 4
 
 
 def start(plan: Plan, checkpoint: Path, trigger_seconds: float, name: str) -> "ShardQuery":
@@ -96,17 +97,28 @@ class ShardQuery:
         `StreamingQuery.stop()` interrupts a running batch. But the query's own thread looks at
         the query's state before each trigger, so marking it as terminated lets the running batch
         finish and commit, and no other one begin: also under a backlog, where there is no pause
-        between batches. Once no trigger is active, stop() interrupts nothing but a wait.
+        between batches. Then the thread ends by itself; only if it sleeps until its next trigger
+        is it interrupted. (`status.isTriggerActive` is no help: it is set a moment after the
+        thread has looked at the state.)
         """
-        self._handle.streamingQuery().state().set(self._terminated())
+        execution = self._handle.streamingQuery()
+        thread = execution.queryExecutionThread()
+        execution.state().set(self._terminated())
         deadline = time.monotonic() + deadline_seconds
-        quiet = 0
-        while quiet < _QUIET_POLLS and time.monotonic() < deadline:
-            # More than one look: the thread may be between its check and the trigger's start.
-            quiet = 0 if self._handle.status().isTriggerActive() else quiet + 1
+        in_time = self._at_boundary(thread)
+        while not in_time and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
+            in_time = self._at_boundary(thread)
         self._handle.stop()
-        return quiet >= _QUIET_POLLS
+        return in_time
+
+    def _at_boundary(self, thread: Any) -> bool:
+        """Tell whether a query's thread has ended, or sleeps until its next trigger."""
+        if not thread.isAlive():
+            return True
+        frames = thread.getStackTrace()
+        top = [str(frames[number].toString()) for number in range(min(len(frames), _TOP_FRAMES))]
+        return any(_SLEEPING in frame for frame in top)
 
     def _terminated(self) -> Any:
         jvm: Any = self._session._jvm
