@@ -10,6 +10,12 @@ FIRST_DELAY = 0.2
 LONGEST_DELAY = 30.0
 
 
+def retry_delay(failures: int) -> float:
+    """Return the seconds to wait after so many earlier failures, spread by a fifth."""
+    delay = min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(failures, 16))
+    return delay * random.uniform(0.8, 1.0)
+
+
 class WorkQueue:
     """Keys that wait to be reconciled.
 
@@ -49,8 +55,7 @@ class WorkQueue:
         """Hand `key` out again later: each time in a row twice as late, up to a limit."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        delay = min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(failures, 16))
-        self.add_after(key, delay * random.uniform(0.8, 1.0))
+        self.add_after(key, retry_delay(failures))
 
     def succeeded(self, key: Key) -> None:
         """Forget earlier failures of `key`."""

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import time
+import uuid
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,10 +30,10 @@ def without_operator(cluster: Cluster) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-async def world(
-    without_operator: Cluster, kube: KubeClient, namespace: str
-) -> AsyncIterator[World]:
+async def world(without_operator: Cluster, kube: KubeClient) -> AsyncIterator[World]:
     """A namespace of its own. When its operator and its player are gone, somebody must tidy up."""
+    namespace = f"operator-{uuid.uuid4().hex[:8]}"
+    await kube.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     world = World(kube, namespace)
     yield world
     for name in await world.names(JOBS, ""):
@@ -40,6 +41,7 @@ async def world(
         await kube.patch(path, {"metadata": {"finalizers": None}})
         await kube.delete(path)
     await kube.request("DELETE", PODS.path(namespace), body={"gracePeriodSeconds": 0})
+    await kube.delete(f"/api/v1/namespaces/{namespace}")
 
 
 @pytest.fixture

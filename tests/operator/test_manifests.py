@@ -1,0 +1,207 @@
+"""Manifests: what docs/contracts.md promises of pods, ConfigMaps, Services and regions."""
+
+import json
+from typing import Any
+
+import pytest
+
+from streamgraft_common.adl import Region
+from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.resources import JobSpec
+from streamgraft_operator import manifests
+from streamgraft_operator.graph import PlannedPe, PlannedRegion, PortLabel, Topology
+from streamgraft_operator.manifests.metadata import Owner
+from streamgraft_operator.settings import Settings
+
+OWNER = Owner(namespace="ns", name="flights", uid="u1", generation_id=3)
+SETTINGS = Settings(
+    bootstrap_servers="kafka:9092",
+    checkpoint_volume={"persistentVolumeClaim": {"claimName": "checkpoints"}},
+    image="streamgraft/pe:1",
+)
+IN_CONFIG_MAP = {"bundle": {"configMap": {"name": "flights-bundle"}}}
+
+
+def planned(content_id: str = "c1", **place: Any) -> PlannedPe:
+    """Return PE 4: channel 2, stage 0 of region delays."""
+    metadata = PeMetadata(
+        namespace="ns",
+        job="flights",
+        pe_id=4,
+        stage_name="delays",
+        operators=["sum"],
+        inputs=[],
+        outputs=[],
+        checkpoint_path="ns/flights-u1/delays",
+        trigger_seconds=1.0,
+        bundle_digest="d",
+    )
+    where: dict[str, Any] = {"region": "delays", "channel": 2, "stage": 0, **place}
+    return PlannedPe(
+        name="flights-4",
+        pe_id=4,
+        stage_name="delays",
+        metadata=metadata,
+        content_id=content_id,
+        **where,
+    )
+
+
+def pod(spec: dict[str, Any], **place: Any) -> dict[str, Any]:
+    """Return the pod of launch 7 of the PE."""
+    item = manifests.processing_element(OWNER, planned(**place), "content", [1, 0], 5)
+    item["metadata"]["uid"] = "pe-uid"
+    item["status"] = {"launchCount": 7}
+    return manifests.pod(item, OWNER, JobSpec.model_validate(spec), SETTINGS)
+
+
+def environment(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return the environment of the pod's container; downward fields as their path."""
+    entries = manifest["spec"]["containers"][0]["env"]
+    return {
+        entry["name"]: entry.get("value", entry.get("valueFrom", {}).get("fieldRef"))
+        for entry in entries
+    }
+
+
+def test_pod_says_who_it_is() -> None:
+    metadata = pod(IN_CONFIG_MAP)["metadata"]
+    assert metadata["name"] == "flights-4-7"
+    assert metadata["labels"] == {
+        "streamgraft.io/job": "flights",
+        "streamgraft.io/generation": "3",
+        "streamgraft.io/pe": "flights-4",
+        "streamgraft.io/region": "delays",
+        "streamgraft.io/channel": "2",
+        "streamgraft.io/stage": "0",
+        "streamgraft.io/launch": "7",
+    }
+    assert [owner["uid"] for owner in metadata["ownerReferences"]] == ["u1"]
+
+
+def test_pod_outside_of_regions_has_no_place_in_one() -> None:
+    labels = pod(IN_CONFIG_MAP, region=None, channel=None)["metadata"]["labels"]
+    assert not {label for label in labels if "region" in label or "channel" in label}
+
+
+def test_container_gets_the_environment_of_the_contract() -> None:
+    assert environment(pod(IN_CONFIG_MAP)) == {
+        "STREAMGRAFT_NAMESPACE": "ns",
+        "STREAMGRAFT_JOB": "flights",
+        "STREAMGRAFT_PE": "flights-4",
+        "STREAMGRAFT_POD": "flights-4-7",
+        "STREAMGRAFT_LAUNCH": "7",
+        "STREAMGRAFT_BIND_ADDRESS": {"fieldPath": "status.podIP"},
+        "STREAMGRAFT_PE_DIR": "/etc/streamgraft/pe",
+        "STREAMGRAFT_BUNDLE": "/etc/streamgraft/bundle/bundle.zip",
+        "STREAMGRAFT_CHECKPOINT_ROOT": "/var/lib/streamgraft/checkpoints",
+        "STREAMGRAFT_HEAP_MB": "400",
+        "STREAMGRAFT_JAVA_OPTIONS": "",
+    }
+
+
+def test_mounts_have_volumes() -> None:
+    spec = pod(IN_CONFIG_MAP)["spec"]
+    volumes = {volume.pop("name"): volume for volume in spec["volumes"]}
+    assert volumes == {
+        "pe": {"configMap": {"name": "flights-4"}},
+        "bundle": {"configMap": {"name": "flights-bundle"}},
+        "checkpoints": SETTINGS.checkpoint_volume,
+    }
+    mounts = {mount["name"] for mount in spec["containers"][0]["volumeMounts"]}
+    assert mounts == volumes.keys()
+
+
+def test_bundle_in_a_file_needs_no_volume() -> None:
+    manifest = pod({"bundle": {"file": "/var/lib/streamgraft/checkpoints/b.zip"}})
+    assert environment(manifest)["STREAMGRAFT_BUNDLE"] == "/var/lib/streamgraft/checkpoints/b.zip"
+    assert {volume["name"] for volume in manifest["spec"]["volumes"]} == {"pe", "checkpoints"}
+
+
+def test_settings_of_the_job_reach_the_pod() -> None:
+    settings = {
+        "heapMb": 900,
+        "javaOptions": "-XX:+UseG1GC",
+        "env": {"TZ": "UTC", "STREAMGRAFT_JOB": "forged"},
+        "resources": {"requests": {"cpu": "2"}},
+    }
+    manifest = pod({**IN_CONFIG_MAP, "image": "mine:2", "processingElement": settings})
+    container = manifest["spec"]["containers"][0]
+    assert container["image"] == "mine:2"
+    assert container["resources"]["requests"] == {"cpu": "2"}
+    variables = environment(manifest)
+    assert variables["TZ"] == "UTC"
+    assert variables["STREAMGRAFT_HEAP_MB"] == "900"
+    assert variables["STREAMGRAFT_JOB"] == "flights"
+    names = [entry["name"] for entry in container["env"]]
+    assert len(names) == len(set(names))
+
+
+def test_pod_is_restarted_by_nobody_else_and_probed() -> None:
+    spec = pod(IN_CONFIG_MAP)["spec"]
+    container = spec["containers"][0]
+    assert spec["restartPolicy"] == "Never"
+    assert spec["serviceAccountName"] == "streamgraft-pe"
+    assert container["command"] == ["python", "-m", "streamgraft_pe_runtime"]
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert container["readinessProbe"]["periodSeconds"] == 1
+    assert container["livenessProbe"]["initialDelaySeconds"] == 60
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"image": "other"},
+        {"processingElement": {"heapMb": 500}},
+        {"processingElement": {"env": {"A": "b"}}},
+        {"processingElement": {"resources": {"limits": {"cpu": "1"}}}},
+        {"bundle": {"configMap": {"name": "other"}}},
+    ],
+)
+def test_content_id_covers_what_needs_a_restart(change: dict[str, Any]) -> None:
+    before = JobSpec.model_validate(IN_CONFIG_MAP)
+    after = JobSpec.model_validate({**IN_CONFIG_MAP, **change})
+    assert manifests.pe_content_id(planned(), before, SETTINGS) != manifests.pe_content_id(
+        planned(), after, SETTINGS
+    )
+
+
+def test_content_id_changes_with_the_graph_and_nothing_else() -> None:
+    spec = JobSpec.model_validate(IN_CONFIG_MAP)
+    later = JobSpec.model_validate({**IN_CONFIG_MAP, "submissionTimeoutSeconds": 5})
+    first = manifests.pe_content_id(planned("c1"), spec, SETTINGS)
+    assert first == manifests.pe_content_id(planned("c1"), later, SETTINGS)
+    assert first != manifests.pe_content_id(planned("c2"), spec, SETTINGS)
+
+
+def test_config_map_holds_the_metadata() -> None:
+    manifest = manifests.pe_config_map(OWNER, planned(), "content")
+    assert manifest["metadata"]["name"] == "flights-4"
+    document = json.loads(manifest["data"]["pe.json"])
+    assert PeMetadata.model_validate(document) == planned().metadata
+
+
+def test_job_config_map_holds_port_labels() -> None:
+    label = PortLabel(pe=4, port=0, topic="ns.flights.legs.delays")
+    manifest = manifests.job_config_map(OWNER, {"sum[2].0": label}, "content")
+    assert json.loads(manifest["data"]["port-labels.json"]) == {
+        "sum[2].0": {"pe": 4, "port": 0, "topic": "ns.flights.legs.delays"}
+    }
+
+
+def test_service_selects_the_pods_of_the_pe() -> None:
+    spec = manifests.service(OWNER, planned())["spec"]
+    assert spec["selector"] == {"streamgraft.io/pe": "flights-4"}
+    assert spec["ports"][0]["port"] == 10000
+
+
+def test_region_content_id_is_that_of_all_widths() -> None:
+    region = Region(name="delays", key=["k"], max_width=4)
+
+    def content_id(width: int, pe_content: str) -> str:
+        plan = PlannedRegion("flights-delays", region, 1, width, first_pe_id=2)
+        pes = tuple(planned(pe_content, channel=channel) for channel in range(width))
+        return manifests.region_content_id(Topology(pes, (plan,), (), {}), plan, "settings")
+
+    assert content_id(1, "a") == content_id(3, "a")
+    assert content_id(1, "a") != content_id(1, "b")
