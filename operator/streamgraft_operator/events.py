@@ -103,6 +103,11 @@ def pe_waiting(what: str) -> Event:
     return Event("Normal", "WaitingToLaunch", f"waiting for {what}")
 
 
+def pod_refused(message: str) -> Event:
+    """Tell that the API server does not let a pod be created; it is tried again."""
+    return Event("Warning", "PodRefused", message)
+
+
 def topics_left_over(servers: str, what: str, message: str) -> Event:
     """Tell what a deleted job leaves behind in Kafka."""
     return Event(

@@ -126,7 +126,20 @@ class Expander:
     async def _bundle(self, namespace: str, spec: JobSpec) -> Bundle:
         if source := spec.bundle.config_map:
             return await self._from_config_map(namespace, source.name, source.key)
-        return await asyncio.to_thread(_from_file, Path(spec.bundle.file or ""))
+        return await asyncio.to_thread(self._from_file, Path(spec.bundle.file or ""))
+
+    def _from_file(self, path: Path) -> Bundle:
+        try:
+            state = path.stat()
+            version = (str(path), str(state.st_mtime_ns), str(state.st_size))
+            return self._bundles.get(version) or self._bundles.keep(
+                version, read_bundle(path.read_bytes())
+            )
+        except OSError as error:
+            raise BundleMissing(
+                f"the bundle can't be read: {error.strerror or error} ({path}); operator and PEs"
+                " need the same path on a shared volume"
+            ) from error
 
     async def _from_config_map(self, namespace: str, name: str, data_key: str) -> Bundle:
         missing = BundleMissing(
@@ -172,16 +185,6 @@ def _check_name(name: str) -> None:
             f"job name {name!r} can't be used in names of topics and pods: choose at most"
             f" {names.MAX_JOB_NAME} lower-case letters, digits and '-', beginning with a letter"
         )
-
-
-def _from_file(path: Path) -> Bundle:
-    try:
-        return read_bundle(path.read_bytes())
-    except OSError as error:
-        raise BundleMissing(
-            f"the bundle can't be read: {error.strerror or error} ({path}); operator and PEs need"
-            " the same path on a shared volume"
-        ) from error
 
 
 def job_of(caches: Caches, item: Object) -> Object | None:

@@ -44,6 +44,13 @@ def test_submitting_while_something_is_missing() -> None:
     assert text == "waiting for Service j-0, Service j-1, Service j-2 and 2 more"
 
 
+def test_submitted_job_that_lacks_something_is_unhealthy_only() -> None:
+    view = JobView(2, ("Service j-0",), {}, submitted=True, waiting_seconds=1e6)
+    now, text = amounts_to(ACCEPT, view=view)
+    assert now == "Submitted"
+    assert text == "2 of 2 PEs are ready: waiting for Service j-0"
+
+
 def test_submission_that_takes_too_long_failed() -> None:
     view = JobView(1, ("Service j-0",), {}, waiting_seconds=301.0)
     now, text = amounts_to(ACCEPT, view=view)

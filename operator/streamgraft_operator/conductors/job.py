@@ -29,6 +29,9 @@ class JobView:
     missing: tuple[str, ...]
     not_ready: Mapping[str, str]
     """PE → why it is not ready."""
+    submitted: bool = False
+    """Whether this generation of the spec was submitted before. It stays so: what is missing later
+    (a new channel, something a user deleted) makes the job unhealthy, not unsubmitted."""
     waiting_seconds: float = 0.0
     """How long the submission has been going on."""
     timeout_seconds: float = 300.0
@@ -54,7 +57,7 @@ def step(view: JobView) -> JobDecision:
 
 
 def _submitted(view: JobView) -> State:
-    if not view.missing:
+    if view.submitted or not view.missing:
         return State(SUBMITTED, "True", "ResourcesExist", "all resources of the job exist")
     names = _listed(view.missing)
     if view.waiting_seconds > view.timeout_seconds:
@@ -67,7 +70,7 @@ def _ready(view: JobView, ready: int) -> State:
     if not view.not_ready and not view.missing:
         return State(READY, "True", "PesReady", f"all {view.wanted_pes} PEs are ready")
     reasons = [f"{name} ({why})" if why else name for name, why in view.not_ready.items()]
-    waiting = f": waiting for {_listed(reasons)}" if reasons else ""
+    waiting = f": waiting for {_listed(reasons or view.missing)}"
     return State(
         READY, "False", "PesNotReady", f"{ready} of {view.wanted_pes} PEs are ready{waiting}"
     )

@@ -33,8 +33,8 @@ from streamgraft_operator.planting import RegionPlanter
 from streamgraft_operator.runtime import Again, Outcome, Watch, wish_changed
 from streamgraft_operator.views import job_key, own_key
 
-TOPICS_FRESH_SECONDS = 300.0
-"""Topics that were there are looked up again after this time."""
+TOPICS_FRESH_SECONDS = 50.0
+"""Topics that were there are looked up again after this time: with every resync."""
 
 
 class JobController:

@@ -9,7 +9,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobSpec, JobStatus
 from streamgraft_operator.conditions import find
-from streamgraft_operator.conductors.job import ACCEPTED, JobView, step
+from streamgraft_operator.conductors.job import ACCEPTED, SUBMITTED, JobView, step
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError, Topology
 from streamgraft_operator.runtime import Outcome, Watch, wish_changed
@@ -53,8 +53,7 @@ class JobConductor:
             expansion = await self._context.expander.expand(job, widths)
         except (BundleError, GraphError):
             return None  # the job controller tells
-        since = from_rfc3339(accepted.last_transition_time or "1970-01-01T00:00:00Z")
-        view = self._view(job, expansion.topology, time.time() - since)
+        view = self._view(job, expansion.topology, status)
         decision = step(view)
         await self._context.write.jobs.report(
             key,
@@ -66,7 +65,7 @@ class JobConductor:
         left = view.timeout_seconds - view.waiting_seconds
         return left + 0.1 if view.missing and left > 0 else None
 
-    def _view(self, job: Object, topology: Topology, waiting: float) -> JobView:
+    def _view(self, job: Object, topology: Topology, status: JobStatus) -> JobView:
         namespace, name = key_of(job)
         caches = self._caches
         wanted = [
@@ -83,7 +82,8 @@ class JobConductor:
             wanted_pes=len(topology.pes),
             missing=tuple(missing),
             not_ready=self._not_ready(namespace, topology),
-            waiting_seconds=waiting,
+            submitted=_was_submitted(status, job["metadata"]["generation"]),
+            waiting_seconds=_waiting_seconds(status),
             timeout_seconds=JobSpec.model_validate(job["spec"]).submission_timeout_seconds,
         )
 
@@ -95,3 +95,21 @@ class JobConductor:
             if status.get("phase") != "Running":
                 result[pe.name] = status.get("message", "")
         return result
+
+
+def _was_submitted(status: JobStatus, generation: int) -> bool:
+    condition = find(status.conditions, SUBMITTED)
+    if condition is None or condition.status != "True":
+        return False
+    return condition.observed_generation == generation
+
+
+def _waiting_seconds(status: JobStatus) -> float:
+    """Return how long the present submission has been going on."""
+    submitted = find(status.conditions, SUBMITTED)
+    if submitted and submitted.status == "True":
+        return 0.0
+    began = submitted or find(status.conditions, ACCEPTED)
+    if began is None or began.last_transition_time is None:
+        return 0.0
+    return time.time() - from_rfc3339(began.last_transition_time)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Sequence
 
+from streamgraft_common.kube import ApiError
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobSpec, ProcessingElementStatus
@@ -50,7 +51,11 @@ class PodConductor:
         if decision.create:
             spec = JobSpec.model_validate(job["spec"])
             pod = manifests.pod(item, owner_of(job), spec, self._context.settings)
-            await self._context.write.pods.create(pod)
+            try:
+                await self._context.write.pods.create(pod)
+            except ApiError as error:
+                self._context.recorder.record(item, events.pod_refused(error.message))
+                raise
         elif decision.waiting_for:
             self._context.recorder.record(item, events.pe_waiting(decision.waiting_for))
 

@@ -40,7 +40,10 @@ class ProcessingElementController:
             return None
         pod = self._pod(key, item, status.launch_count)
         name = pod["metadata"]["name"] if pod else None
-        await self._write.report(key, status.launch_count, name, *_phase(pod))
+        phase, message = _phase(pod)
+        if status.runtime and status.runtime.pod == name:
+            message = status.runtime.message or message
+        await self._write.report(key, status.launch_count, name, phase, message)
         return None
 
     def _pod(self, key: Key, item: Object, launch: int) -> Object | None:
