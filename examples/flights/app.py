@@ -35,10 +35,13 @@ ATTEMPTS = 8
 ASKED = ["origin", "distance", "latitude", "longitude", "seats"]
 """What the service needs to know of a flight."""
 
-app = sg.Application("flights", trigger_seconds=2.0)
+app = sg.Application("flights", trigger_seconds=2.5)
 service_url = app.parameter("service-url", default="http://127.0.0.1:8080")
 
-flights = app.kafka_source("flights", topic="flights", schema=FLIGHT)
+# The joins are quick: they take all that came since the last batch, whatever the job's limit.
+flights = app.kafka_source(
+    "flights", topic="flights", schema=FLIGHT, options={"maxOffsetsPerTrigger": "20000"}
+)
 
 
 def table(spark: SparkSession, name: str, columns: dict[str, str]) -> DataFrame:
@@ -49,7 +52,9 @@ def table(spark: SparkSession, name: str, columns: dict[str, str]) -> DataFrame:
     file = Path(package.origin).parent / "data" / f"{name}.csv"
     frame = spark.read.csv(str(file), header=True, nullValue="NA")
     chosen = frame.select(*(F.expr(text).alias(column) for column, text in columns.items()))
-    return F.broadcast(chosen.cache())
+    if not chosen.storageLevel.useMemory:  # the same plan may be cached already
+        chosen.cache()
+    return F.broadcast(chosen)
 
 
 @app.operator(inputs=flights)

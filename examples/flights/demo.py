@@ -60,10 +60,18 @@ def _take_down(cluster: Cluster, report: Path) -> Check:
     cluster.down()
     left = nothing_left([process.command() for process in cluster.leftovers()])
     shutil.rmtree(report / "logs", ignore_errors=True)
-    if cluster.home.logs.is_dir():
-        shutil.copytree(cluster.home.logs, report / "logs")
+    _keep_logs(cluster, report / "logs")
     cluster.down(delete=True)
     return left
+
+
+def _keep_logs(cluster: Cluster, folder: Path) -> None:
+    """Copy the logs of components and pods (by their place) before they are deleted."""
+    for root in (cluster.home.logs, cluster.home.data / "node"):
+        for file in root.rglob("*.log"):
+            kept = folder / file.relative_to(root)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, kept)
 
 
 def _first(error: BaseException) -> BaseException:

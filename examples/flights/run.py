@@ -115,7 +115,8 @@ class Run:
         return url
 
     async def _submit(self, client: KubeClient, url: str) -> None:
-        await submit(client, await asyncio.to_thread(self.bundle.read_bytes), url)
+        bundle = await asyncio.to_thread(self.bundle.read_bytes)
+        await submit(client, bundle, url, self.plan.batch_flights)
         last = ""
         async with asyncio.timeout(_HEALTHY_SECONDS):
             while True:
