@@ -1,0 +1,103 @@
+"""The composition root: `python -m streamgraft_metrics_adapter`."""
+
+import asyncio
+import logging
+import ssl
+import sys
+from collections.abc import Coroutine
+from typing import Any
+
+import uvicorn
+
+from streamgraft_common.kube import KubeClient, Store, load_config
+from streamgraft_common.kube.config import ConfigError
+from streamgraft_common.resources import PARALLEL_REGION
+from streamgraft_metrics_adapter.app import application
+from streamgraft_metrics_adapter.authentication import Authenticator
+from streamgraft_metrics_adapter.authorities import AuthoritiesWatch
+from streamgraft_metrics_adapter.authorization import Authorizer
+from streamgraft_metrics_adapter.provider import Provider
+from streamgraft_metrics_adapter.settings import Settings, parse
+from streamgraft_metrics_adapter.source import PrometheusSource
+from streamgraft_metrics_adapter.tls import PeerCertificateProtocol, ServerContext
+
+log = logging.getLogger(__name__)
+
+_CERTIFICATE_SECONDS = 30.0
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until a signal ends it, or until something that must not end does."""
+    async with KubeClient(load_config(settings.kubeconfig)) as client:
+        tls = ServerContext(settings.tls_cert, settings.tls_key)
+        watch = AuthoritiesWatch(client, tls)
+        regions = Store(client, PARALLEL_REGION.path())
+        provider = Provider(
+            regions,
+            PrometheusSource(
+                settings.prometheus_url, settings.window_seconds, settings.max_age_seconds
+            ),
+            refresh_seconds=settings.refresh_seconds,
+            window_seconds=settings.window_seconds,
+            max_age_seconds=settings.max_age_seconds,
+        )
+        app = application(provider, client, Authenticator(client, watch), Authorizer(client))
+        server = uvicorn.Server(_configuration(settings, app, tls.context))
+        await _until_first_ends(
+            server.serve(), watch.store.run(), regions.run(), provider.run(), _reloading(tls)
+        )
+
+
+def _configuration(settings: Settings, app: Any, context: ssl.SSLContext) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        host=settings.bind,
+        port=settings.port,
+        http=PeerCertificateProtocol,
+        ws="none",
+        lifespan="off",
+        # Proxies are known by their certificate, not by their address.
+        proxy_headers=False,
+        server_header=False,
+        access_log=False,
+        log_config=None,
+        # Above the API server's own idle time, or it reuses a connection that is being closed.
+        timeout_keep_alive=120,
+        timeout_graceful_shutdown=5,
+        ssl_context_factory=lambda config, default: context,
+    )
+
+
+async def _reloading(tls: ServerContext) -> None:
+    while True:
+        await asyncio.sleep(_CERTIFICATE_SECONDS)
+        try:
+            tls.reload_certificate()
+        except (OSError, ssl.SSLError) as error:
+            # The two files are replaced one after the other; the next look finds both.
+            log.warning("serving certificate not loaded: %s", error)
+
+
+async def _until_first_ends(*coroutines: Coroutine[Any, Any, None]) -> None:
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+    done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    await asyncio.gather(*pending, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
+def main() -> None:
+    """Run the adapter."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    try:
+        asyncio.run(serve(parse()))
+    except ConfigError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

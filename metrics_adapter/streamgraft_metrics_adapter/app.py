@@ -1,0 +1,63 @@
+"""The FastAPI application: routes behind the guard, errors as Status objects."""
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from streamgraft_common import VERSION
+from streamgraft_common.kube import ApiError, KubeClient
+from streamgraft_metrics_adapter.authentication import Authenticator
+from streamgraft_metrics_adapter.authorization import Authorizer
+from streamgraft_metrics_adapter.guard import Guard
+from streamgraft_metrics_adapter.provider import Provider
+from streamgraft_metrics_adapter.routes import custom_metrics, health, regions
+from streamgraft_metrics_adapter.status import StatusError, status
+
+_REASONS = {404: "NotFound", 405: "MethodNotAllowed"}
+
+
+def application(
+    provider: Provider, client: KubeClient, authenticator: Authenticator, authorizer: Authorizer
+) -> FastAPI:
+    """Return the application; its OpenAPI document is at /api/v1/openapi.json."""
+    app = FastAPI(
+        title="Streamgraft metrics adapter",
+        version=VERSION,
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.include_router(custom_metrics.routes(provider))
+    app.include_router(regions.routes(provider, client))
+    app.include_router(health.routes(provider))
+    app.add_exception_handler(StatusError, _status_error)
+    app.add_exception_handler(ApiError, _api_error)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_middleware(Guard, authenticator=authenticator, authorizer=authorizer)
+    return app
+
+
+async def _status_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, StatusError)
+    return JSONResponse(error.to_wire(), error.code)
+
+
+async def _api_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ApiError)
+    return JSONResponse(status(error.code, error.reason, error.message), error.code)
+
+
+async def _invalid(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    # An unknown version in the path is an unknown path; all else is in the query or the body.
+    code = 404 if any(part["loc"][0] == "path" for part in error.errors()) else 422
+    message = "; ".join(f"{part['loc'][-1]}: {part['msg']}" for part in error.errors())
+    return JSONResponse(status(code, "NotFound" if code == 404 else "Invalid", message), code)
+
+
+async def _http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    reason = _REASONS.get(error.status_code, "Unknown")
+    return JSONResponse(status(error.status_code, reason, str(error.detail)), error.status_code)

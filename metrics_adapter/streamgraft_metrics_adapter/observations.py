@@ -1,0 +1,74 @@
+"""What one refresh saw, per region, as plain numbers in memory."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamgraft_autoscaler import TopicLag
+from streamgraft_metrics_adapter.queries import Input
+
+RegionKey = tuple[str, str, str]
+"""(namespace, job, region), as in the labels of the PEs' metrics."""
+
+Answers = Mapping[Input, Iterable[Mapping[str, Any]]]
+"""Result vectors of Prometheus, by input: {"metric": labels, "value": [time, text]}."""
+
+
+@dataclass(slots=True)
+class StageObservation:
+    """One stage. Absent: None, or no topic. Units as in `queries.Input`."""
+
+    lag: dict[str, float] = field(default_factory=dict)
+    partitions: dict[str, int] = field(default_factory=dict)
+    values: dict[Input, float] = field(default_factory=dict)
+
+    def topics(self) -> list[TopicLag]:
+        """Return the lag of every input topic."""
+        return [
+            TopicLag(topic, records, self.partitions.get(topic, 0))
+            for topic, records in sorted(self.lag.items())
+        ]
+
+
+@dataclass(slots=True)
+class RegionObservation:
+    """One region: its stages by index, and the values of the whole region."""
+
+    stages: dict[str, StageObservation] = field(default_factory=dict)
+    values: dict[Input, float] = field(default_factory=dict)
+
+    def stage(self, index: str) -> StageObservation:
+        """Return a stage, which is created if it is new."""
+        return self.stages.setdefault(index, StageObservation())
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """One refresh: `evaluated_at` is the Unix time that all its queries were evaluated at."""
+
+    evaluated_at: float
+    regions: Mapping[RegionKey, RegionObservation]
+
+
+def collect(evaluated_at: float, answers: Answers) -> Observations:
+    """Sort the answers of one refresh by region and stage."""
+    regions: dict[RegionKey, RegionObservation] = {}
+    for name, rows in answers.items():
+        for row in rows:
+            labels, value = row["metric"], float(row["value"][1])
+            key = (labels["namespace"], labels["streams_job"], labels["region"])
+            _store(regions.setdefault(key, RegionObservation()), name, labels, value)
+    return Observations(evaluated_at, regions)
+
+
+def _store(region: RegionObservation, name: Input, labels: Mapping[str, str], value: float) -> None:
+    if name in (Input.SAMPLE_TIME, Input.IDLE_SHARE, Input.ELEMENTS):
+        region.values[name] = value
+        return
+    stage = region.stage(labels.get("stage", "0"))
+    if name is Input.LAG:
+        stage.lag[labels["topic"]] = value
+    elif name is Input.PARTITIONS:
+        stage.partitions[labels["topic"]] = int(value)
+    else:
+        stage.values[name] = value

@@ -1,0 +1,78 @@
+"""The PromQL of every input of a signal: one query each, for all regions at once.
+
+A partition's series changes with its owner, so everything about a partition is taken by its
+labels and never by the pod: the value of an owner that is scraped now, else the last one known.
+"""
+
+from enum import StrEnum
+
+REGION = "namespace, streams_job, region"
+STAGE = f"{REGION}, stage"
+TOPIC = f"{STAGE}, topic"
+PARTITION = f"{TOPIC}, partition"
+_IN_REGIONS = '{region!=""}'
+
+
+class Input(StrEnum):
+    """An input of a signal; the value names it in explanations and self metrics."""
+
+    LAG = "lag"
+    """Records, by stage and topic."""
+    PARTITIONS = "partitions"
+    """Partitions with a known lag, by stage and topic."""
+    SAMPLE_TIME = "sample_time"
+    """Unix time of the oldest of the partitions' newest samples, by region."""
+    LAG_CHANGE = "lag_change"
+    """Records/s, by stage."""
+    HISTORIES = "histories"
+    """Partitions whose rates are known, by stage."""
+    INPUT_RATE = "input_rate"
+    """Records/s, by stage."""
+    PROCESSING_RATE = "processing_rate"
+    """Records/s, by stage."""
+    BUSY_SLOTS = "busy_slots"
+    """Busy task slots on average over the window, pods that are gone included, by stage."""
+    SLOTS = "slots"
+    """Task slots of a PE, by stage."""
+    IDLE_SHARE = "idle_share"
+    """Mean idle share of the PEs that hold shards, by region."""
+    ELEMENTS = "elements"
+    """PEs in that mean, by region."""
+
+
+def queries(window_seconds: float, max_age_seconds: float) -> dict[Input, str]:
+    """Return the query of each input; durations in seconds."""
+    window, age = _duration(window_seconds), _duration(max_age_seconds)
+    step = _duration(max(0.5, window_seconds / 20))
+    lag = _of_partition("streamgraft_pe_lag_records", age)
+    end = _of_partition("streamgraft_pe_input_end_offset", age)
+    committed = _of_partition("streamgraft_pe_committed_offset", age)
+    lag_change = f"deriv(({lag})[{window}:{step}])"
+    seen = f"max_over_time(timestamp(streamgraft_pe_lag_records{_IN_REGIONS})[{age}:{step}])"
+    busy = f"rate(streamgraft_pe_busy_seconds_total{_IN_REGIONS}[{window}])"
+    slots = f"streamgraft_pe_slots{_IN_REGIONS}"
+    owners = f"(streamgraft_pe_shards{_IN_REGIONS} > 0)"
+    idle = f"1 - clamp_max({busy} / {slots}, 1) and on (namespace, pod) {owners}"
+    return {
+        Input.LAG: f"sum by ({TOPIC}) ({lag})",
+        Input.PARTITIONS: f"count by ({TOPIC}) ({lag})",
+        Input.SAMPLE_TIME: f"min by ({REGION}) (max by ({PARTITION}) ({seen}))",
+        Input.LAG_CHANGE: f"sum by ({STAGE}) ({lag_change})",
+        Input.HISTORIES: f"count by ({STAGE}) ({lag_change})",
+        Input.INPUT_RATE: f"sum by ({STAGE}) (rate(({end})[{window}:{step}]))",
+        Input.PROCESSING_RATE: f"sum by ({STAGE}) (rate(({committed})[{window}:{step}]))",
+        Input.BUSY_SLOTS: f"sum by ({STAGE}) ({busy})",
+        Input.SLOTS: f"avg by ({STAGE}) ({slots})",
+        Input.IDLE_SHARE: f"avg by ({REGION}) ({idle})",
+        Input.ELEMENTS: f"count by ({REGION}) ({idle})",
+    }
+
+
+def _of_partition(metric: str, age: str) -> str:
+    now = f"max by ({PARTITION}) ({metric}{_IN_REGIONS})"
+    last = f"max by ({PARTITION}) (last_over_time({metric}{_IN_REGIONS}[{age}]))"
+    return f"{now} or {last}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{round(seconds * 1000)}ms"

@@ -1,0 +1,57 @@
+"""Label selectors, in the string form of list calls: `a=b,c!=d,e in (f,g),h notin (i),j,!k`."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from streamgraft_metrics_adapter.status import BadRequestError
+
+_KEY = r"(?:[A-Za-z0-9.-]+/)?[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_VALUE = r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
+_EQUALITY = re.compile(rf"({_KEY})\s*(==|=|!=)\s*({_VALUE})")
+_SET = re.compile(rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)")
+_EXISTENCE = re.compile(rf"(!?)\s*({_KEY})")
+_COMMA = re.compile(r",(?![^(]*\))")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One part of a selector: the label is among `values`, or exists (`values` None)."""
+
+    key: str
+    values: frozenset[str] | None
+    negated: bool
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Tell whether these labels meet it; a missing label meets what is negated."""
+        found = self.key in labels and (self.values is None or labels[self.key] in self.values)
+        return found != self.negated
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """All requirements must hold; without any, everything matches."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Tell whether these labels meet all requirements."""
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+
+def parse(text: str) -> Selector:
+    """Return the selector. Raises BadRequestError if it is none."""
+    return Selector(tuple(_requirements(text))) if text.strip() else Selector()
+
+
+def _requirements(text: str) -> Iterator[Requirement]:
+    for part in (part.strip() for part in _COMMA.split(text)):
+        if match := _EQUALITY.fullmatch(part):
+            yield Requirement(match[1], frozenset({match[3]}), match[2] == "!=")
+        elif match := _SET.fullmatch(part):
+            values = frozenset(value.strip() for value in match[3].split(","))
+            yield Requirement(match[1], values, match[2] == "notin")
+        elif match := _EXISTENCE.fullmatch(part):
+            yield Requirement(match[2], None, match[1] == "!")
+        else:
+            raise BadRequestError(f"unable to parse the label selector {text!r} at {part!r}")

@@ -1,0 +1,56 @@
+"""The adapter's settings, from the command line."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Durations are seconds. `kubeconfig` None: $KUBECONFIG, else the pod's own account.
+
+    `window`: over which rates and derivatives are taken (the paper: 60); it must hold at least two
+    scrapes. `max_age`: samples older than this are stale.
+    """
+
+    kubeconfig: str | None
+    prometheus_url: str
+    bind: str
+    port: int
+    tls_cert: Path
+    tls_key: Path
+    refresh_seconds: float
+    window_seconds: float
+
+    @property
+    def max_age_seconds(self) -> float:
+        """Return how old a sample may be.
+
+        A window holds two scrapes or more, so half of it outlives one missed scrape.
+        """
+        return max(15.0, self.window_seconds / 2)
+
+
+def parse(arguments: Sequence[str] | None = None) -> Settings:
+    """Return the settings; exits with a usage message if they are wrong."""
+    parser = argparse.ArgumentParser(
+        prog="streamgraft_metrics_adapter",
+        description="Serve the signals of parallel regions as custom metrics.",
+    )
+    parser.add_argument("--kubeconfig", help="default: $KUBECONFIG, else the pod's account")
+    parser.add_argument("--prometheus-url", required=True)
+    parser.add_argument("--bind", default="0.0.0.0", help="address to listen at")
+    parser.add_argument("--port", type=int, default=6443)
+    parser.add_argument("--tls-cert", type=Path, required=True, help="PEM, read again on change")
+    parser.add_argument("--tls-key", type=Path, required=True)
+    parser.add_argument("--refresh-seconds", type=_positive, default=2.0)
+    parser.add_argument("--window-seconds", type=_positive, default=60.0)
+    return Settings(**vars(parser.parse_args(arguments)))
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 86_400:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and a day")
+    return value

@@ -1,0 +1,40 @@
+"""What the adapter says about itself, at /metrics."""
+
+from prometheus_client import Counter, Gauge, Histogram
+
+REQUEST_SECONDS = Histogram(
+    "streamgraft_adapter_request_duration_seconds",
+    "Time to answer a request, authentication and authorization included",
+    ["route", "code"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
+)
+REFRESH_SECONDS = Histogram(
+    "streamgraft_adapter_refresh_duration_seconds",
+    "Time to read all inputs from Prometheus",
+    buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+REFRESH_TIME = Gauge(
+    "streamgraft_adapter_last_refresh_timestamp_seconds", "Time of the last refresh that succeeded"
+)
+QUERIES = Counter(
+    "streamgraft_adapter_prometheus_queries_total", "Queries sent to Prometheus", ["input"]
+)
+QUERY_ERRORS = Counter(
+    "streamgraft_adapter_prometheus_query_errors_total", "Queries without an answer", ["input"]
+)
+SIGNAL_ERRORS = Counter(
+    "streamgraft_adapter_unavailable_signals_total",
+    "Signals asked for that had no value",
+    ["metric", "reason"],
+)
+SIGNAL = Gauge(
+    "streamgraft_region_signal",
+    "Signals as served, by region, at the last refresh; absent while a signal has no value",
+    ["namespace", "name", "metric"],
+)
+FRESHNESS_SECONDS = Histogram(
+    "metrics_apiserver_metric_freshness_seconds",
+    "Age of a metric when it is served",
+    ["group"],
+    buckets=[1.364**exponent for exponent in range(20)],
+)

@@ -1,0 +1,61 @@
+"""TLS of the server: client certificates are asked for, checked, and handed to the application.
+
+uvicorn does not pass on the peer's certificate, so a subclass of its protocol puts it into the
+state of every request of the connection.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+PEER = "peer_certificate"
+"""Key in a request's state: the verified client certificate (DER), or None."""
+
+
+class PeerCertificateProtocol(H11Protocol):
+    """HTTP/1.1 whose requests know the certificate that the client proved to own."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take note of the certificate; None if the client sent none."""
+        super().connection_made(transport)
+        session: Any = transport.get_extra_info("ssl_object")
+        peer = cast("bytes | None", session.getpeercert(binary_form=True)) if session else None
+        self.app_state = {**self.app_state, PEER: peer}
+
+
+class ServerContext:
+    """The live SSLContext: authorities and the serving certificate may change while it serves.
+
+    OpenSSL can only add authorities; one that was withdrawn is refused by the authenticator, which
+    checks the issuer of every certificate against the present list.
+    """
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        self._files = certificate, key
+        self._loaded: tuple[int, int] | None = None
+        self._authorities: set[str] = set()
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        # Health probes come without a certificate.
+        self.context.verify_mode = ssl.CERT_OPTIONAL
+        self.context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        self.reload_certificate()
+
+    def reload_certificate(self) -> None:
+        """Load the serving certificate if its files changed."""
+        certificate, key = self._files
+        stamp = certificate.stat().st_mtime_ns, key.stat().st_mtime_ns
+        if stamp != self._loaded:
+            self.context.load_cert_chain(certificate, key)
+            self._loaded = stamp
+
+    def trust(self, bundles: Iterable[str]) -> None:
+        """Accept client certificates of these authorities (PEM) from the next handshake on."""
+        for bundle in bundles:
+            if bundle and bundle not in self._authorities:
+                self.context.load_verify_locations(cadata=bundle)
+                self._authorities.add(bundle)
