@@ -25,10 +25,10 @@ pytestmark = pytest.mark.integration
 async def operator_process(
     cluster: Cluster, world: World, folder: Path
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run the operator as a process of its own."""
+    """Run the operator as a process of its own, with its own rights."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "streamgraft_operator", "--kubeconfig", str(cluster.kubeconfig)),
+        *("-m", "streamgraft_operator", "--kubeconfig", str(cluster.home.kubeconfig("operator"))),
         *("--bootstrap-servers", cluster.bootstrap_servers, "--image", "streamgraft"),
         *("--checkpoint-volume", f'{{"hostPath": {{"path": "{folder}"}}}}'),
         *("--namespace", world.namespace, "--metrics-port", "0"),
@@ -117,3 +117,29 @@ async def test_two_operators_agree(
         await world.job_in("Healthy")
         for name in ("job-0-1", "job-1-1", "job-2-1"):
             assert await world.get(PODS, name)
+
+
+async def test_broker_away_while_a_job_runs(
+    cluster: Cluster,
+    world: World,
+    kube: KubeClient,
+    settings: Settings,
+    player: HandPlayedPe,
+    source_topic: str,
+) -> None:
+    """The job says so and goes on; its pods are still looked after; it heals by itself."""
+    await world.upload(bundle(application(world.namespace)))
+    async with running(assembly.run(kube, settings)):
+        await world.submit()
+        await world.job_in("Healthy")
+    await asyncio.to_thread(cluster.stop, "kafka")
+    try:
+        async with running(assembly.run(kube, settings)):
+            away = await world.job(lambda status: "does not answer" in status["message"])
+            assert away["status"]["phase"] == "Healthy"
+            await world.client.delete(PODS.path(world.namespace, "job-0-1"))
+            await world.pe("job-0", lambda item: item["status"].get("pod") == "job-0-2")
+            await asyncio.to_thread(cluster.start, "kafka")
+            await world.job(lambda status: status["message"] == "all 3 PEs are ready")
+    finally:
+        await asyncio.to_thread(cluster.start, "kafka")

@@ -5,6 +5,7 @@ from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle
 
 from streamgraft_common.kube import Invalid
+from streamgraft_operator import metrics
 from streamgraft_operator.kinds import PODS, PROCESSING_ELEMENTS
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
@@ -26,6 +27,11 @@ async def test_one_to_three_and_back(world: World, player: HandPlayedPe, source_
     assert job["status"]["peCount"] == 5
     wide = await world.uids()
     assert {name: wide[name] for name in before} == before
+    labels = f'namespace="{world.namespace}",region="r",streams_job="job"'
+    exposed = generate_latest(metrics.REGISTRY).decode()
+    assert f'streamgraft_region_width{{kind="serving",{labels}}} 3.0' in exposed
+    assert f"streamgraft_region_resizing{{{labels}}} 0.0" in exposed
+    assert f"streamgraft_operator_width_changes_total{{{labels}}} 1.0" in exposed
 
     await world.scale("job-r", 1)
     region = await world.serving("job-r", 1)
