@@ -16,7 +16,9 @@ from streamgraft_pe_runtime.plan import KafkaTarget, Plan, SinkTarget
 _RECORD = ("topic", "key", "value", "partition", "headers")
 _POLL_SECONDS = 0.003
 _SLEEPING = "org.apache.spark.util.SystemClock.waitTillTime"
-_TOP_FRAMES = 4
+"""What a query's thread does between two triggers."""
+_RUNNING = ("org.apache.spark.sql.classic.Dataset.collect", "ForeachBatchSink.addBatch")
+"""What it does while a batch's jobs run: into Kafka, into a sink function."""
 
 
 def start(plan: Plan, checkpoint: Path, trigger_seconds: float, name: str) -> "ShardQuery":
@@ -95,30 +97,42 @@ class ShardQuery:
         """Stop between two batches; False if the deadline passed and a batch was cut off.
 
         `StreamingQuery.stop()` interrupts a running batch. But the query's own thread looks at
-        the query's state before each trigger, so marking it as terminated lets the running batch
-        finish and commit, and no other one begin: also under a backlog, where there is no pause
-        between batches. Then the thread ends by itself; only if it sleeps until its next trigger
-        is it interrupted. (`status.isTriggerActive` is no help: it is set a moment after the
-        thread has looked at the state.)
+        the query's state before each trigger: marked as terminated it finishes and commits the
+        running batch and begins no other one, also under a backlog, where there is no pause
+        between batches. Only before a batch's jobs start may the mark not be set: there Spark
+        would give the batch up. Batches are planned and committed under a lock, so while we
+        hold it, what the thread is seen to do stays true.
         """
         execution = self._handle.streamingQuery()
-        thread = execution.queryExecutionThread()
-        execution.state().set(self._terminated())
+        thread, lock = execution.queryExecutionThread(), execution.awaitProgressLock()
         deadline = time.monotonic() + deadline_seconds
-        in_time = self._at_boundary(thread)
-        while not in_time and time.monotonic() < deadline:
+        marked = False
+        while thread.isAlive() and time.monotonic() < deadline:
+            if marked:
+                if self._sleeps(thread):
+                    break
+            elif lock.tryLock():
+                try:
+                    stack = self._stack(thread)
+                    if any(frame in stack for frame in (_SLEEPING, *_RUNNING)):
+                        execution.state().set(self._terminated())
+                        marked = True
+                        continue
+                finally:
+                    lock.unlock()
             time.sleep(_POLL_SECONDS)
-            in_time = self._at_boundary(thread)
+        in_time = marked or not thread.isAlive()
+        in_time = in_time and time.monotonic() < deadline
         self._handle.stop()
         return in_time
 
-    def _at_boundary(self, thread: Any) -> bool:
-        """Tell whether a query's thread has ended, or sleeps until its next trigger."""
-        if not thread.isAlive():
-            return True
-        frames = thread.getStackTrace()
-        top = [str(frames[number].toString()) for number in range(min(len(frames), _TOP_FRAMES))]
-        return any(_SLEEPING in frame for frame in top)
+    def _sleeps(self, thread: Any) -> bool:
+        return _SLEEPING in self._stack(thread)
+
+    def _stack(self, thread: Any) -> str:
+        jvm: Any = self._session._jvm
+        dump = jvm.org.apache.spark.util.Utils.getThreadDumpForThread(thread.getId())
+        return str(dump.get().stackTrace().toString()) if dump.isDefined() else ""
 
     def _terminated(self) -> Any:
         jvm: Any = self._session._jvm
