@@ -168,9 +168,9 @@ async def _wait(cluster: Cluster, applied: Object, digest: str, wait_seconds: fl
         old = unchanged and time.monotonic() < begun + _UNCHANGED_SECONDS
         if status.phase == "Failed" and current and not old:
             raise CommandError(f"the job failed: {status.message}")
-        if (text := f"{status.phase} {status.ready_pe_count}/{status.pe_count}") != last:
+        if (text := f"{status.phase}: {status.message}") != last:
             last = text
-            output.say(f"{text} processing elements ready. {status.message}".rstrip())
+            output.say(text)
         return current and status.phase == "Healthy" and status.bundle_digest == digest
 
     await until("the job was submitted, but is not healthy", healthy, wait_seconds)
