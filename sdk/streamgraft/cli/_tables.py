@@ -4,7 +4,7 @@ from rich.table import Table
 
 
 def table(title: str, *headings: str) -> Table:
-    """Return an empty table; long cells are folded, never cut, and those of the first stay whole."""
+    """Return an empty table; long cells are folded, but for those of the first column."""
     rows = Table(title=f"\n{title}", title_justify="left", title_style="bold", box=None)
     for number, heading in enumerate(headings):
         rows.add_column(heading, overflow="fold", header_style="dim", no_wrap=number == 0)
