@@ -1,6 +1,7 @@
 """Width changes through the scale subresource; shards are moved by the real conductor."""
 
 import pytest
+from prometheus_client import generate_latest
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle
 
