@@ -170,6 +170,9 @@ class Control:
     async def _live(self, shard: Shard) -> None:
         """Run a shard to its release: stop, publish positions, only then let go of it."""
         release = await shard.run()
+        if self._wanted is not None:  # it counts for the epoch that took the shard away
+            epoch = max(release.epoch, self._wanted.epoch)
+            release = release.model_copy(update={"epoch": epoch})
         if self._progress is not None:
             last_batch_at = await asyncio.to_thread(
                 self._progress.release, shard.number, shard.checkpoint

@@ -47,6 +47,7 @@ class Release(Model):
     """The last release of a shard by this PE: clean means at a batch boundary."""
 
     epoch: int
+    """Epoch of the spec that took the shard away."""
     released_at: str
     last_batch_at: str | None = None
     clean: bool = True
