@@ -36,6 +36,9 @@ from streamgraft_operator.views import job_key, own_key
 TOPICS_FRESH_SECONDS = 50.0
 """Topics that were there are looked up again after this time: with every resync."""
 
+TOPICS_RETRY_SECONDS = 3.0
+"""Brokers that come back and topics that are created announce themselves by nothing."""
+
 
 class JobController:
     """Submits jobs, keeps what they consist of, and cleans up."""
@@ -90,7 +93,7 @@ class JobController:
         problem = await self._topics(job, topology)
         status = JobStatus.model_validate(job["status"])
         if problem and not is_true(status.conditions, SUBMITTED):
-            return Again.WITH_BACKOFF
+            return TOPICS_RETRY_SECONDS
         owner = owner_of(job)
         await self._grant(owner.namespace)
         settings_id = manifests.settings_id(spec, self._context.settings)
@@ -103,7 +106,7 @@ class JobController:
             self._context.write,
             manifests.job_config_map(owner, topology.port_labels, content_id),
         )
-        return Again.WITH_BACKOFF if problem else None
+        return TOPICS_RETRY_SECONDS if problem else None
 
     async def _begin(self, job: Object, expansion: Expansion, content_id: str) -> Object:
         """Give new content a generation id, stored before anything is made with it."""
