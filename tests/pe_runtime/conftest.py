@@ -1,0 +1,373 @@
+"""A small application, PEs of it as real processes, and load that numbers its records."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+import zipfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from streamgraft_common import names
+from streamgraft_common.adl import Adl, Operator, Stream
+from streamgraft_common.bundle import ADL_FILE
+from streamgraft_common.kube import KubeClient
+from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
+from streamgraft_common.resources import (
+    PROCESSING_ELEMENT,
+    ProcessingElementSpec,
+    RuntimeStatus,
+)
+from streamgraft_local import Cluster
+
+SHARDS = 2
+KEYS = 20
+
+MODULE = """
+from pathlib import Path
+from pyspark.sql import functions as F
+from streamgraft import Application
+
+app = Application("numbers")
+broken = app.parameter("broken", default="")
+
+
+@app.operator(inputs="numbers")
+def plain(frame):
+    def check(n):
+        if broken.value and Path(broken.value).exists():
+            raise ValueError("the service is out of order")
+        return n
+    return frame.withColumn("n", F.udf(check, "long")("n")) if broken.value else frame
+
+
+@app.operator(inputs="numbers", output_mode="update")
+def counted(frame):
+    return frame.groupBy("key").agg(F.count("*").alias("n"))
+"""
+
+
+def schema(**fields: str) -> dict[str, Any]:
+    """Return a StructType in Spark's JSON form."""
+    return {
+        "type": "struct",
+        "fields": [
+            {"name": name, "type": kind, "nullable": True, "metadata": {}}
+            for name, kind in fields.items()
+        ],
+    }
+
+
+ADL = Adl(
+    name="numbers",
+    built_by="test",
+    module="numbers_application",
+    application="app",
+    operators=[
+        Operator(name="plain", kind="function", inputs=["numbers"], outputs=["plain"]),
+        Operator(
+            name="counted",
+            kind="function",
+            inputs=["numbers"],
+            outputs=["counted"],
+            stateful=True,
+            output_mode="update",
+        ),
+    ],
+    streams=[
+        Stream(name=name, producer="outside", schema=schema(key="string", n="long"))
+        for name in ("numbers", "plain", "counted")
+    ],
+    parameters={"broken": ""},
+)
+
+
+@dataclass
+class Stage:
+    """A stage of a region with two key groups, and its topics; PEs of it are real processes."""
+
+    cluster: Cluster
+    kube: KubeClient
+    namespace: str
+    folder: Path
+    operator: str
+    parameters: dict[str, str] = field(default_factory=dict)
+    processes: list["Pe"] = field(default_factory=list)
+
+    @property
+    def input(self) -> str:
+        """The input topic."""
+        return f"{self.namespace}.numbers.in"
+
+    @property
+    def output(self) -> str:
+        """The output topic."""
+        return f"{self.namespace}.numbers.out"
+
+    def prepare(self) -> None:
+        """Make the topics, the bundle and the graph metadata."""
+        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers})
+        topics = [NewTopic(name, SHARDS, 1) for name in (self.input, self.output)]
+        for created in admin.create_topics(topics).values():
+            created.result()
+        with zipfile.ZipFile(self.folder / "bundle.zip", "w") as archive:
+            archive.writestr(ADL_FILE, ADL.model_dump_json(by_alias=True))
+            archive.writestr("numbers_application.py", MODULE)
+        metadata = self.metadata().model_dump_json(by_alias=True)
+        (self.folder / names.PE_METADATA_KEY).write_text(metadata)
+
+    def metadata(self) -> PeMetadata:
+        """Return the graph metadata, the same for all channels."""
+        servers = self.cluster.bootstrap_servers
+        source = InputPort(
+            port=0,
+            stream="numbers",
+            topic=self.input,
+            partitions=SHARDS,
+            bootstrap_servers=servers,
+            operator=self.operator,
+        )
+        sink = OutputPort(
+            port=1,
+            stream=self.operator,
+            topic=self.output,
+            partitions=SHARDS,
+            bootstrap_servers=servers,
+            key=["key"],
+            keep_partition=True,
+            operator=self.operator,
+        )
+        return PeMetadata(
+            namespace=self.namespace,
+            job="numbers",
+            pe_id=0,
+            stage_name="work",
+            region="work",
+            channel=0,
+            shard_count=SHARDS,
+            operators=[self.operator],
+            inputs=[source],
+            outputs=[sink],
+            checkpoint_path=f"{self.namespace}/numbers/work",
+            parameters=self.parameters,
+            trigger_seconds=0.5,
+            slots=2,
+            bundle_digest="",
+        )
+
+    async def start(self, number: int, shards: list[int]) -> "Pe":
+        """Create a ProcessingElement and start its process, as operator and node would."""
+        name = names.pe_name("numbers", number)
+        spec = ProcessingElementSpec(
+            job="numbers", pe_id=number, stage_name="work", region="work", shards=shards, epoch=1
+        )
+        path = PROCESSING_ELEMENT.path(self.namespace)
+        manifest = PROCESSING_ELEMENT.manifest(name, self.namespace, spec)
+        await self.kube.create(path, manifest)
+        pe = Pe(self, name, f"127.77.{uuid.uuid4().int % 250}.{number + 2}")
+        self.processes.append(pe)
+        return pe
+
+
+class Pe:
+    """One PE: its resource and its process."""
+
+    def __init__(self, stage: Stage, name: str, address: str) -> None:
+        self.stage = stage
+        self.name = name
+        self.address = address
+        self.log = stage.folder / f"{name}.log"
+        tools = stage.cluster.state().tools
+        environment = {
+            **os.environ,
+            "KUBECONFIG": str(stage.cluster.kubeconfig),
+            "STREAMGRAFT_NAMESPACE": stage.namespace,
+            "STREAMGRAFT_JOB": "numbers",
+            "STREAMGRAFT_PE": name,
+            "STREAMGRAFT_POD": f"{name}-1",
+            "STREAMGRAFT_LAUNCH": "1",
+            "STREAMGRAFT_BIND_ADDRESS": address,
+            "STREAMGRAFT_PE_DIR": str(stage.folder),
+            "STREAMGRAFT_BUNDLE": str(stage.folder / "bundle.zip"),
+            "STREAMGRAFT_CHECKPOINT_ROOT": str(stage.folder / "checkpoints"),
+            "STREAMGRAFT_HEAP_MB": "300",
+            "STREAMGRAFT_JAVA": str(tools.java),
+            "STREAMGRAFT_JARS": str(tools.connector_jars),
+        }
+        if tools.cds_archive:
+            environment["STREAMGRAFT_CDS_ARCHIVE"] = str(tools.cds_archive)
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "streamgraft_pe_runtime"],
+                env=environment,
+                stdout=log,
+                stderr=log,
+            )
+
+    async def assign(self, shards: list[int], epoch: int) -> None:
+        """Write the spec, as the operator does."""
+        path = PROCESSING_ELEMENT.path(self.stage.namespace, self.name)
+        await self.stage.kube.patch(path, {"spec": {"shards": shards, "epoch": epoch}})
+
+    async def status(self) -> RuntimeStatus:
+        """Return what the PE says of itself in its resource."""
+        path = PROCESSING_ELEMENT.path(self.stage.namespace, self.name)
+        item = await self.stage.kube.get(path)
+        return RuntimeStatus.model_validate(item.get("status", {}).get("runtime", {}))
+
+    async def until(
+        self, condition: Callable[[RuntimeStatus], bool], seconds: float = 60.0
+    ) -> RuntimeStatus:
+        """Wait until the status meets a condition."""
+        deadline = time.monotonic() + seconds
+        while not condition(status := await self.status()):
+            assert self.process.poll() is None, self.log.read_text()[-4000:]
+            assert time.monotonic() < deadline, f"{status}\n{self.log.read_text()[-4000:]}"
+            await asyncio.sleep(0.02)
+        return status
+
+    async def running(self, *shards: int) -> RuntimeStatus:
+        """Wait until exactly these shards have completed a trigger."""
+
+        def reached(status: RuntimeStatus) -> bool:
+            started = [int(n) for n, shard in status.shards.items() if shard.first_batch_at]
+            return sorted(started) == sorted(shards) and len(status.shards) == len(shards)
+
+        return await self.until(reached, 240)
+
+    async def get(self, path: str) -> tuple[int, str]:
+        """Ask the control port; status 0: nobody listens."""
+        url = f"http://{self.address}:{names.control_port()}{path}"
+        try:
+            async with aiohttp.ClientSession() as session, session.get(url) as answer:
+                return answer.status, await answer.text()
+        except aiohttp.ClientConnectionError:
+            return 0, ""
+
+    async def terminate(self) -> int:
+        """Send SIGTERM and return the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return await asyncio.to_thread(self.process.wait, 40)
+
+
+class Load:
+    """Writes numbered records at a rate, each key's from 0 on, until stopped."""
+
+    def __init__(self, bootstrap_servers: str, topic: str, per_second: int) -> None:
+        self._servers = bootstrap_servers
+        self._topic = topic
+        self._per_second = per_second
+        self._stop = threading.Event()
+        self.sent = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> dict[str, int]:
+        """Stop, and return how many records each key has."""
+        self._stop.set()
+        self._thread.join()
+        return {f"k{key}": (self.sent - key + KEYS - 1) // KEYS for key in range(KEYS)}
+
+    def _run(self) -> None:
+        producer = Producer({"bootstrap.servers": self._servers, "enable.idempotence": True})
+        began = time.monotonic()
+        while not self._stop.wait(0.01):
+            while self.sent < (time.monotonic() - began) * self._per_second:
+                number, key = divmod(self.sent, KEYS)
+                value = json.dumps({"key": f"k{key}", "n": number})
+                producer.produce(self._topic, value, f"k{key}", partition=key % SHARDS)
+                self.sent += 1
+            producer.poll(0)
+        producer.flush()
+
+
+class Output:
+    """Reads an output topic from its start, per key in order."""
+
+    def __init__(self, bootstrap_servers: str, topic: str) -> None:
+        self._consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "test"})
+        self._consumer.assign([TopicPartition(topic, number, 0) for number in range(SHARDS)])
+        self.values: dict[str, list[int]] = {}
+
+    def until(self, condition: Callable[[dict[str, list[int]]], bool], seconds: float = 60) -> None:
+        """Read until what was read meets a condition."""
+        deadline = time.monotonic() + seconds
+        while not condition(self.values):
+            assert time.monotonic() < deadline, {k: v[-3:] for k, v in self.values.items()}
+            self.read(0.2)
+
+    def read(self, seconds: float) -> None:
+        """Read what is there."""
+        for message in self._consumer.consume(10_000, seconds):
+            assert message.error() is None
+            row = json.loads(message.value() or b"")
+            assert (message.key() or b"").decode() == row["key"]
+            assert message.partition() == int(row["key"][1:]) % SHARDS
+            self.values.setdefault(row["key"], []).append(row["n"])
+
+    def close(self) -> None:
+        """Close the consumer."""
+        self._consumer.close()
+
+
+@pytest.fixture(scope="module")
+def without_operator(cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster while its operator is stopped: the tests write what it would."""
+    cluster.stop("operator")
+    yield cluster
+    cluster.start("operator")
+
+
+@pytest.fixture
+async def stage(
+    without_operator: Cluster,
+    kube: KubeClient,
+    namespace: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> AsyncIterator[Stage]:
+    """A stage of the operator named by the test's parameter (default plain)."""
+    operator = getattr(request, "param", "plain")
+    parameters = {"broken": str(tmp_path / "broken")} if operator == "broken" else {}
+    name = "plain" if operator == "broken" else operator
+    found = Stage(without_operator, kube, namespace, tmp_path, name, parameters)
+    await asyncio.to_thread(found.prepare)
+    yield found
+    for pe in found.processes:
+        if pe.process.poll() is None:
+            pe.process.kill()
+            pe.process.wait()
+
+
+@pytest.fixture
+def load(stage: Stage) -> Iterator[Callable[[int], Load]]:
+    """Starts load on the stage's input."""
+    started: list[Load] = []
+
+    def start(per_second: int) -> Load:
+        started.append(Load(stage.cluster.bootstrap_servers, stage.input, per_second))
+        return started[-1]
+
+    yield start
+    for item in started:
+        item.stop()
+
+
+@pytest.fixture
+def output(stage: Stage) -> Iterator[Output]:
+    """What the stage writes."""
+    reader = Output(stage.cluster.bootstrap_servers, stage.output)
+    yield reader
+    reader.close()
