@@ -29,9 +29,15 @@ def _with_nulls(known: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str,
 
 
 def applied(known: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `status.runtime` after a patch, which may not have arrived: the union of keys."""
+    """Return what may be in `status.runtime` after a patch that may not have arrived.
+
+    All keys that either version has: the next patch overwrites or removes each of them.
+    """
     runtime: Mapping[str, Any] = patch["status"]["runtime"]
     result = {**known, **runtime}
     for name in _MAPS:
-        result[name] = {**known.get(name, {}), **runtime.get(name, {})}
+        before, after = known.get(name, {}), runtime.get(name, {})
+        result[name] = {
+            key: {**before.get(key, {}), **(after.get(key) or {})} for key in {**before, **after}
+        }
     return result

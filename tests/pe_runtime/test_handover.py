@@ -21,7 +21,7 @@ async def _move_to_and_fro(stage: Any, load: Callable[[int], Any]) -> dict[str, 
     source = load(300)
     owner, other, kept = first, second, {first.name: [1], second.name: []}
     for epoch in range(2, MOVES + 2):
-        sent = source.sent
+        before = source.sent
         await owner.until(lambda status: status.ready)
         await owner.assign(kept[owner.name], epoch)
         released = await owner.until(lambda status: "0" not in status.shards)
@@ -29,9 +29,10 @@ async def _move_to_and_fro(stage: Any, load: Callable[[int], Any]) -> dict[str, 
         await other.assign([*kept[other.name], 0], epoch)
         taken = await other.running(0, *kept[other.name])
         assert taken.shards["0"].epoch == epoch
-        assert source.sent > sent
+        assert source.sent > before
         owner, other = other, owner
-    return source.stop()
+    sent: dict[str, int] = source.stop()
+    return sent
 
 
 async def test_stateless(stage: Any, load: Callable[[int], Any], output: Any) -> None:

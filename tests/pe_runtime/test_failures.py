@@ -1,0 +1,36 @@
+"""What a status says of a failed query."""
+
+from streamgraft_pe_runtime.failures import is_fenced, summary
+
+USER_ERROR = """\
+org.apache.spark.sql.streaming.StreamingQueryException: [STREAM_FAILED] Query terminated
+org.apache.spark.api.python.PythonException: [PYTHON_EXCEPTION] An exception was thrown: Traceback:
+  File "app.py", line 3, in check
+ValueError: the service is out of order
+ SQLSTATE: 38000
+\tat org.apache.spark.api.python.BasePythonRunner
+"""
+
+
+def test_user_errors_come_first() -> None:
+    """Not Spark's wrapping of them."""
+    assert summary(USER_ERROR) == "ValueError: the service is out of order"
+
+
+def test_innermost_java_cause_otherwise() -> None:
+    """Kafka's reason rather than Spark's."""
+    text = "org.x.StreamException: failed\n\tat a.b(c)\nCaused by: A: one\nCaused by: B: two\n"
+    assert summary(text) == "B: two"
+
+
+def test_first_line_otherwise() -> None:
+    """Whatever it is, and never too long for a status."""
+    assert summary("boom\nat x") == "boom"
+    assert summary("") == "unknown error"
+    assert len(summary("x" * 10_000)) == 400
+
+
+def test_fenced() -> None:
+    """Another owner has written the same batch."""
+    assert is_fenced("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log")
+    assert not is_fenced(USER_ERROR)

@@ -1,0 +1,74 @@
+"""What an input port reads, and the settings of a driver."""
+
+import json
+
+import pytest
+
+from streamgraft_common.adl import KafkaEndpoint, Operator
+from streamgraft_common.pe_metadata import InputPort, PeMetadata
+from streamgraft_pe_runtime.conf import spark_conf
+from streamgraft_pe_runtime.plan import kafka_options
+from streamgraft_pe_runtime.progress import ended_at, owned_partitions
+
+PORT = InputPort(
+    port=0, stream="s", topic="t", partitions=4, bootstrap_servers="b:9092", operator="o"
+)
+METADATA = PeMetadata(
+    namespace="n",
+    job="j",
+    pe_id=3,
+    stage_name="pe-3",
+    operators=["o"],
+    inputs=[PORT],
+    outputs=[],
+    checkpoint_path="p",
+    trigger_seconds=1.0,
+    slots=2,
+    spark_conf={"spark.sql.shuffle.partitions": "4", "spark.streamgraft.maxOffsetsPerTrigger": "9"},
+    bundle_digest="",
+)
+
+
+@pytest.mark.parametrize(
+    ("region", "partitions", "option", "value"),
+    [
+        (None, 4, "assign", {"t": [0, 1, 2, 3]}),
+        ("r", 4, "assign", {"t": [2]}),
+        (None, None, "subscribe", "t"),
+    ],
+)
+def test_partitions(region: str | None, partitions: int | None, option: str, value: object) -> None:
+    """Inside a region the shard's own, outside all, of outside topics whatever there is."""
+    port = PORT.model_copy(update={"partitions": partitions})
+    options = kafka_options(port, METADATA.model_copy(update={"region": region}), None, 2)
+    found = options[option]
+    assert (json.loads(found) if option == "assign" else found) == value
+    owned = owned_partitions(port, region is not None, 2, [0, 1])
+    assert owned == {"assign": value["t"] if isinstance(value, dict) else []}.get(option, [0, 1])
+
+
+def test_endpoint_options_win() -> None:
+    """The engine is never hidden: an application's own options of its source come last."""
+    endpoint = KafkaEndpoint(
+        topic="t", starting_offsets="latest", options={"maxOffsetsPerTrigger": "5"}
+    )
+    operator = Operator(name="o", kind="kafka-source", kafka=endpoint)
+    outside = PORT.model_copy(update={"external": True})
+    options = kafka_options(outside, METADATA, operator, 0)
+    assert (options["startingOffsets"], options["maxOffsetsPerTrigger"]) == ("latest", "5")
+    inside = kafka_options(PORT, METADATA, operator, 0)
+    assert (inside["startingOffsets"], inside["maxOffsetsPerTrigger"]) == ("earliest", "9")
+
+
+def test_settings_of_the_application_win() -> None:
+    """Ours are not Spark's and stay out of it."""
+    conf = spark_conf(METADATA)
+    assert conf["spark.master"] == "local[2]"
+    assert conf["spark.sql.shuffle.partitions"] == "4"
+    assert not [name for name in conf if name.startswith("spark.streamgraft")]
+
+
+def test_end_of_a_batch() -> None:
+    """Its trigger's start and duration."""
+    report = {"timestamp": "2026-11-21T05:09:59.953Z", "durationMs": {"triggerExecution": 4757}}
+    assert ended_at(report) == "2026-11-21T05:10:04.710Z"

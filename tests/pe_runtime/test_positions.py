@@ -1,0 +1,47 @@
+"""Positions in checkpoints."""
+
+import json
+from pathlib import Path
+
+from streamgraft_pe_runtime.positions import Checkpoint, merged, read_checkpoint
+
+
+def write_batch(checkpoint: Path, number: int, offsets: object, *, committed: bool) -> None:
+    """Write the log files of a batch as Spark does."""
+    for name in ("offsets", "commits"):
+        (checkpoint / name).mkdir(parents=True, exist_ok=True)
+    text = "\n".join(["v1", "{}", "-", json.dumps(offsets)])
+    (checkpoint / "offsets" / str(number)).write_text(text)
+    if committed:
+        (checkpoint / "commits" / str(number)).write_text("v1\n{}")
+
+
+def test_no_checkpoint_is_clean(tmp_path: Path) -> None:
+    """Nothing has been begun."""
+    assert read_checkpoint(tmp_path) == Checkpoint(clean=True, positions={})
+
+
+def test_committed_batches_count(tmp_path: Path) -> None:
+    """The newest by number, not by text: 10 comes after 9."""
+    for number in (9, 10):
+        write_batch(tmp_path, number, {"t": {"0": number, "1": 5}}, committed=True)
+    (tmp_path / "offsets" / ".10.crc").write_bytes(b"x")
+    assert read_checkpoint(tmp_path) == Checkpoint(True, {("t", 0): 10, ("t", 1): 5})
+
+
+def test_a_batch_begun_is_not_clean(tmp_path: Path) -> None:
+    """Its positions are those of the batch before."""
+    write_batch(tmp_path, 0, {"t": {"0": 7}}, committed=True)
+    write_batch(tmp_path, 1, {"t": {"0": 9}}, committed=False)
+    assert read_checkpoint(tmp_path) == Checkpoint(False, {("t", 0): 7})
+
+
+def test_the_first_batch_begun_is_not_clean(tmp_path: Path) -> None:
+    """There is no position yet."""
+    write_batch(tmp_path, 0, {"t": {"0": 9}}, committed=False)
+    assert read_checkpoint(tmp_path) == Checkpoint(False, {})
+
+
+def test_offsets_of_other_sources_are_left_out() -> None:
+    """A rate source has a number, a source without data nothing."""
+    assert merged([12, None, {"logOffset": 3}, {"t": {"2": 4}}]) == {("t", 2): 4}

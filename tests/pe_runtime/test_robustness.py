@@ -1,0 +1,81 @@
+"""What must not stop a PE for good, nor lose a record."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgraft_pe_runtime.positions import read_checkpoint
+
+pytestmark = pytest.mark.integration
+
+
+async def test_sigterm_stops_at_a_batch_boundary(
+    stage: Any, load: Callable[[int], Any], output: Any
+) -> None:
+    """The next launch goes on exactly where this one ended."""
+    pe = await stage.start(0, [0, 1])
+    await pe.running(0, 1)
+    assert (await pe.get("/readyz"))[0] == 200
+    source = load(300)
+    output.until(lambda values: sum(map(len, values.values())) > 300)
+    metrics = (await pe.get("/metrics"))[1]
+    assert f'streamgraft_pe_lag_records{{partition="0",topic="{stage.input}"}}' in metrics
+    assert "streamgraft_pe_slots 2.0" in metrics
+    assert await pe.terminate() == 0
+    status = await pe.status()
+    assert not status.ready
+    assert status.shards == {}
+    assert [release.clean for release in status.releases.values()] == [True, True]
+    for shard in (0, 1):
+        checkpoint = stage.folder / "checkpoints" / stage.metadata().checkpoint_path / str(shard)
+        assert read_checkpoint(checkpoint).clean
+    again = await stage.start(1, [0, 1])
+    await again.running(0, 1)
+    expected = {key: list(range(count)) for key, count in source.stop().items()}
+    output.until(lambda values: sum(map(len, values.values())) >= source.sent)
+    assert output.values == expected
+
+
+async def test_broker_away(stage: Any, load: Callable[[int], Any], output: Any) -> None:
+    """A broker that stops and starts during the run: nothing is lost, the PE goes on."""
+    pe = await stage.start(0, [0, 1])
+    await pe.running(0, 1)
+    source = load(100)
+    output.until(lambda values: sum(map(len, values.values())) > 100)
+    await asyncio.to_thread(stage.cluster.stop, "kafka")
+    await pe.until(lambda status: any(shard.message for shard in status.shards.values()), 120)
+    assert (await pe.get("/healthz"))[0] == 200
+    await asyncio.to_thread(stage.cluster.start, "kafka")
+    await pe.running(0, 1)
+    sent = source.stop()
+    output.until(lambda values: {k: len(set(v)) for k, v in values.items()} == sent, 120)
+    for values in output.values.values():
+        assert sorted(set(values)) == list(range(len(set(values))))
+
+
+@pytest.mark.parametrize("stage", ["broken"], indirect=True)
+async def test_failing_user_function(
+    stage: Any, load: Callable[[int], Any], output: Any, tmp_path: Path
+) -> None:
+    """The shard's state says what the function raised, and heals with it."""
+    pe = await stage.start(0, [0, 1])
+    await pe.running(0, 1)
+    (tmp_path / "broken").touch()
+    source = load(100)
+    failed = await pe.until(lambda status: status.shards["0"].state == "Failed")
+    assert failed.shards["0"].message == "ValueError: the service is out of order"
+    (tmp_path / "broken").unlink()
+    await pe.until(lambda status: status.shards["0"].message == "" != status.shards["0"].state)
+    expected = {key: list(range(count)) for key, count in source.stop().items()}
+    output.until(
+        lambda values: {k: len(set(v)) for k, v in values.items()} == source_counts(expected)
+    )
+    assert (await pe.get("/metrics"))[1].count("streamgraft_pe_query_restarts_total{") == 2
+
+
+def source_counts(expected: dict[str, list[int]]) -> dict[str, int]:
+    """Return how many records each key has."""
+    return {key: len(values) for key, values in expected.items()}
