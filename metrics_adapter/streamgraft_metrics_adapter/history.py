@@ -4,6 +4,7 @@ import math
 from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from streamgraft_common.kube.store import Key
 
@@ -22,7 +23,7 @@ class Sample:
     processing_rate: float | None
     signals: Mapping[str, float | None]
 
-    def to_wire(self) -> dict[str, float | int | None]:
+    def to_wire(self) -> dict[str, Any]:
         """Return the JSON form; numbers that JSON can't express become null."""
         return {
             "time": self.time,
@@ -30,7 +31,7 @@ class Sample:
             "wantedWidth": self.wanted_width,
             "inputRate": _finite(self.input_rate),
             "processingRate": _finite(self.processing_rate),
-            **self.signals,
+            "signals": dict(self.signals),
         }
 
 

@@ -1,0 +1,131 @@
+"""A region in a namespace of the shared environment, played by a hollow PE."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgraft_common import names
+from streamgraft_common.kube import ApiError, KubeClient
+from streamgraft_common.resources import PARALLEL_REGION
+from streamgraft_local import Cluster
+from streamgraft_metrics_adapter.custom_metrics import GROUP, RESOURCE
+
+Object = dict[str, Any]
+EXPORTER = Path(__file__).with_name("hollow_pe_exporter.py")
+JOB, REGION = "flights", "enrich"
+NAME = names.region_name(JOB, REGION)
+MAX_WIDTH = 4
+
+
+class PlayedRegion:
+    """A ParallelRegion with one pod; the test plays its operator and its load."""
+
+    def __init__(self, kube: KubeClient, namespace: str, settings: Path) -> None:
+        self.kube = kube
+        self.namespace = namespace
+        self.path = PARALLEL_REGION.path(namespace, NAME)
+        self._settings = settings
+
+    def load(self, *, arriving: float, processed: float, busy: float) -> None:
+        """Set the load: records/s, and busy channels; from now on."""
+        values = {"arriving": arriving, "processed": processed, "busy": busy}
+        fresh = self._settings.with_suffix(".new")
+        fresh.write_text(json.dumps({**values, "partitions": MAX_WIDTH}))
+        fresh.replace(self._settings)
+
+    async def create(self) -> None:
+        """Create the region and its pod."""
+        spec = {"job": JOB, "region": REGION, "width": 1, "maxWidth": MAX_WIDTH, "key": ["k"]}
+        body = PARALLEL_REGION.manifest(NAME, self.namespace, spec, labels={names.LABEL_JOB: JOB})
+        await self.kube.create(PARALLEL_REGION.path(self.namespace), body)
+        selector = f"{names.LABEL_JOB}={JOB},{names.LABEL_REGION}={REGION}"
+        await self.status(width=1, selector=selector)
+        await self.kube.create(f"/api/v1/namespaces/{self.namespace}/pods", self._pod())
+
+    async def status(self, **values: Any) -> None:
+        """Set parts of the region's status."""
+        await self.kube.patch(f"{self.path}/status", {"status": values})
+
+    async def resizing(self, status: str) -> None:
+        """Set the condition Resizing."""
+        now = "2026-01-01T00:00:00Z"
+        condition = {"type": "Resizing", "status": status, "reason": "WidthChanged"}
+        await self.status(conditions=[{**condition, "message": "", "lastTransitionTime": now}])
+
+    async def metric(self, metric: str, version: str = "v1beta2", name: str = NAME) -> Object:
+        """Read a metric through the aggregator."""
+        place = f"/apis/{GROUP}/{version}/namespaces/{self.namespace}"
+        return await self.kube.get(f"{place}/{RESOURCE}/{name}/{metric}")
+
+    async def value(self, metric: str) -> str | None:
+        """Return a metric's value as served; None while there is none."""
+        try:
+            return str((await self.metric(metric))["items"][0]["value"])
+        except ApiError as error:
+            if error.code != 503:
+                raise
+            return None
+
+    def _pod(self) -> Object:
+        address = {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+        port = names.control_port()
+        arguments = ["$(IP)", str(port), str(self._settings)]
+        labels = {"job": JOB, "region": REGION, "pe": "0", "channel": "0", "stage": "0"}
+        return {
+            "metadata": {
+                "name": f"{JOB}-0-1",
+                "labels": {f"{names.GROUP}/{key}": value for key, value in labels.items()},
+            },
+            "spec": {
+                "terminationGracePeriodSeconds": 1,
+                "containers": [
+                    {
+                        "name": "pe",
+                        "image": "hollow-pe",
+                        "command": [sys.executable, str(EXPORTER), *arguments],
+                        "env": [address],
+                        "ports": [{"name": "control", "containerPort": port}],
+                    }
+                ],
+            },
+        }
+
+
+Until = Callable[[Callable[[], Awaitable[bool]], float], Awaitable[None]]
+
+
+@pytest.fixture
+def until() -> Until:
+    """Wait for a condition, with a deadline in seconds."""
+
+    async def wait(condition: Callable[[], Awaitable[bool]], seconds: float) -> None:
+        async with asyncio.timeout(seconds):
+            # Polling another process: there is no event to wait for.
+            while not await condition():  # noqa: ASYNC110
+                await asyncio.sleep(0.3)
+
+    return wait
+
+
+@pytest.fixture(scope="module")
+def no_operator(cluster: Cluster) -> Iterator[None]:
+    """The tests play the operator, so the real one, which deletes stray pods, must be away."""
+    cluster.stop("operator")
+    yield
+    cluster.start("operator")
+
+
+@pytest.fixture
+async def region(
+    kube: KubeClient, namespace: str, no_operator: None, tmp_path: Path
+) -> PlayedRegion:
+    """A region of width 1, at most 4, that processes 100 records/s in half of its time."""
+    played = PlayedRegion(kube, namespace, tmp_path / "load.json")
+    played.load(arriving=100, processed=200, busy=0.5)
+    await played.create()
+    return played

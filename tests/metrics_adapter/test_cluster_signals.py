@@ -1,0 +1,164 @@
+"""Signals and the HPA: real Prometheus, aggregator and controller; only the PE is hollow."""
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from streamgraft_common.kube import ApiError, KubeClient
+from streamgraft_local import Cluster
+
+pytestmark = pytest.mark.integration
+
+MANIFESTS = Path(__file__).parents[2] / "deploy" / "hpa"
+SECONDS = 120.0
+"""Enough for anything here on a busy machine; nothing waits this long otherwise."""
+
+
+def autoscaler(manifest: str, namespace: str) -> dict[str, Any]:
+    """Return a manifest of deploy/hpa for a region of width 4 at most, that reacts at once."""
+    document: dict[str, Any] = yaml.safe_load((MANIFESTS / manifest).read_text())
+    document["metadata"]["namespace"] = namespace
+    document["spec"]["maxReplicas"] = 4
+    for direction in document["spec"]["behavior"].values():
+        direction["stabilizationWindowSeconds"] = 0
+    return document
+
+
+def path_of(namespace: str) -> str:
+    """Return the path of a namespace's HPAs."""
+    return f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers"
+
+
+async def active(kube: KubeClient, namespace: str) -> str:
+    """Return the status of the HPA's condition ScalingActive."""
+    found = await kube.get(f"{path_of(namespace)}/flights-enrich")
+    conditions = found.get("status", {}).get("conditions", [])
+    return str(next((c["status"] for c in conditions if c["type"] == "ScalingActive"), ""))
+
+
+async def test_every_signal_in_both_versions(region: Any, until: Any) -> None:
+    """A region that keeps up: no lag, busy for half of its time, 100/s at 200/s if busy."""
+    await until(lambda: has_value(region, "demand"), SECONDS)
+    await until(lambda: close(region, "demand", 1.0, 0.2), SECONDS)
+    await until(lambda: close(region, "utilization", 0.5, 0.15), SECONDS)
+    await until(lambda: close(region, "relative_lag_change_rate", 1.0, 0.05), SECONDS)
+    await until(lambda: close(region, "relative_lag_change_rate_gated", -1.0, 0.05), SECONDS)
+    assert await region.value("total_lag") == "0"
+    item = one(await region.metric("total_lag", "v1beta1"))
+    assert item["metricName"] == "total_lag"
+    assert item["window"] == 60
+    item = one(await region.metric("total_lag", "v1beta2"))
+    assert item["metric"] == {"name": "total_lag", "selector": None}
+    assert item["windowSeconds"] == 60
+    assert item["describedObject"]["name"] == "flights-enrich"
+    sampled = datetime.fromisoformat(item["timestamp"])
+    assert (datetime.now(UTC) - sampled).total_seconds() < 30
+
+
+async def test_what_has_no_value_is_an_error_with_a_reason(region: Any, until: Any) -> None:
+    assert await failure(region, "demand") == (503, "ServiceUnavailable", "NoData")
+    await until(lambda: has_value(region, "total_lag"), SECONDS)
+    await region.resizing("True")
+    await until(lambda: without_value(region, "total_lag"), SECONDS)
+    assert await failure(region, "total_lag") == (503, "ServiceUnavailable", "Resizing")
+    await region.resizing("False")
+    await until(lambda: has_value(region, "total_lag"), SECONDS)
+    assert (await failure(region, "beauty"))[:2] == (404, "NotFound")
+    assert (await failure(region, "demand", name="nobody"))[:2] == (404, "NotFound")
+
+
+async def test_list_by_selector(region: Any, until: Any) -> None:
+    await until(lambda: has_value(region, "total_lag"), SECONDS)
+    everything = await region.metric("total_lag", name="*")
+    assert [item["describedObject"]["name"] for item in everything["items"]] == ["flights-enrich"]
+
+
+@pytest.mark.parametrize("manifest", ["demand.yaml", "paper-policy.yaml"])
+async def test_manifests_are_valid(kube: KubeClient, namespace: str, manifest: str) -> None:
+    """The API server takes the manifests as they are, defaults and all."""
+    document = autoscaler(manifest, namespace)
+    stored = await kube.create(path_of(namespace), document, dryRun="All", fieldValidation="Strict")
+    assert (
+        stored["spec"]["metrics"][0]["object"]["metric"]
+        == (document["spec"]["metrics"][0]["object"]["metric"])
+    )
+
+
+async def test_hpa_scales_holds_and_recovers(
+    region: Any, until: Any, cluster: Cluster, kube: KubeClient
+) -> None:
+    """Up by demand; no change while Prometheus or the adapter is away; active again afterwards."""
+    await until(lambda: has_value(region, "demand"), SECONDS)
+    await kube.create(path_of(region.namespace), autoscaler("demand.yaml", region.namespace))
+    region.load(arriving=500, processed=200, busy=1.0)
+
+    async def width() -> int:
+        return int((await kube.get(region.path))["spec"]["width"])
+
+    async def grown() -> bool:
+        return await width() == 4
+
+    async def holding() -> bool:
+        return await active(kube, region.namespace) == "False"
+
+    async def working() -> bool:
+        return await active(kube, region.namespace) == "True"
+
+    await until(grown, SECONDS)
+    await region.status(width=4)
+    await until(working, SECONDS)
+    await asyncio.to_thread(cluster.stop, "prometheus")
+    try:
+        region.load(arriving=0, processed=1000, busy=0.1)
+        await until(holding, SECONDS)
+        assert await width() == 4
+        code, reason, cause = await failure(region, "demand")
+        assert (code, reason) == (503, "ServiceUnavailable")
+        assert cause in ("PrometheusUnavailable", "Stale")
+    finally:
+        await asyncio.to_thread(cluster.start, "prometheus")
+    await until(working, SECONDS)
+    await asyncio.to_thread(cluster.stop, "adapter")
+    try:
+        await until(holding, SECONDS)
+    finally:
+        await asyncio.to_thread(cluster.start, "adapter")
+    await until(working, SECONDS)
+
+
+def one(listing: dict[str, Any]) -> dict[str, Any]:
+    """Return the item of a list that must have exactly one."""
+    (item,) = listing["items"]
+    found: dict[str, Any] = item
+    return found
+
+
+async def has_value(region: Any, metric: str) -> bool:
+    """Tell whether a metric has a value."""
+    return await region.value(metric) is not None
+
+
+async def without_value(region: Any, metric: str) -> bool:
+    """Tell whether a metric has none."""
+    return await region.value(metric) is None
+
+
+async def close(region: Any, metric: str, wanted: float, tolerance: float) -> bool:
+    """Tell whether a metric is what it should be."""
+    text = await region.value(metric)
+    if text is None:
+        return False
+    value = float(text[:-1]) / 1000 if text.endswith("m") else float(text)
+    return abs(value - wanted) <= tolerance
+
+
+async def failure(region: Any, metric: str, **query: str) -> tuple[int, str, str]:
+    """Return code, reason, and the cause that the message names, of a read that must fail."""
+    with pytest.raises(ApiError) as caught:
+        await region.metric(metric, **query)
+    parts = caught.value.message.split(": ")
+    return caught.value.code, caught.value.reason, parts[1] if len(parts) > 1 else ""
