@@ -14,11 +14,15 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobSpec
 from streamgraft_operator import events
+from streamgraft_operator.caches import Index
 from streamgraft_operator.context import Context
+from streamgraft_operator.coordinators import Coordinator
 from streamgraft_operator.graph import GraphError
 from streamgraft_operator.kafka import KafkaUnavailable
 from streamgraft_operator.runtime import Again, Outcome
 from streamgraft_operator.timestamps import from_rfc3339
+
+Kinds = tuple[tuple[Index, Coordinator], ...]
 
 POD_PATIENCE_SECONDS = 300.0
 """How long to wait for pods to end (their node may be gone) before topics are deleted."""
@@ -39,9 +43,10 @@ class Cleaner:
         if names.FINALIZER not in job["metadata"].get("finalizers", []):
             return None
         since = time.time() - from_rfc3339(job["metadata"]["deletionTimestamp"])
-        await self._delete_resources(key)
-        if self._remaining(key) and since < POD_PATIENCE_SECONDS:
+        await self._delete(key, self._actors())
+        if any(kind.get(key) for kind, _ in self._actors()) and since < POD_PATIENCE_SECONDS:
             return LOOK_AGAIN_SECONDS
+        await self._delete(key, self._furniture())
         try:
             await self._delete_from_kafka(job)
         except KafkaUnavailable as error:
@@ -52,24 +57,27 @@ class Cleaner:
         await self._context.write.jobs.release(key)
         return None
 
-    async def _delete_resources(self, key: Key) -> None:
+    def _actors(self) -> Kinds:
+        """Return what runs, or makes something run."""
         caches, write = self._context.caches, self._context.write
-        selector = f"{names.LABEL_JOB}={key[1]}"
-        for index, coordinator in (
+        return (
             (caches.regions_by_job, write.regions),
             (caches.processing_elements_by_job, write.processing_elements),
             (caches.pods_by_job, write.pods),
+        )
+
+    def _furniture(self) -> Kinds:
+        """Return what pods use until they end."""
+        caches, write = self._context.caches, self._context.write
+        return (
             (caches.services_by_job, write.services),
             (caches.config_maps_by_job, write.config_maps),
-        ):
-            left = index.get(key)
-            if any("deletionTimestamp" not in item["metadata"] for item in left):
-                await coordinator.delete_all(key[0], selector)
+        )
 
-    def _remaining(self, key: Key) -> bool:
-        caches = self._context.caches
-        indexes = (caches.pods_by_job, caches.processing_elements_by_job, caches.regions_by_job)
-        return any(index.get(key) for index in indexes)
+    async def _delete(self, key: Key, kinds: Kinds) -> None:
+        for index, coordinator in kinds:
+            if any("deletionTimestamp" not in item["metadata"] for item in index.get(key)):
+                await coordinator.delete_all(key[0], f"{names.LABEL_JOB}={key[1]}")
 
     async def _delete_from_kafka(self, job: Object) -> None:
         if not (job.get("status") or {}).get("generationId"):

@@ -70,6 +70,11 @@ def controller_manager(setting: Setting) -> Component:
                 "-node-route-controller",
                 "-service-lb-controller",
                 "-cloud-node-lifecycle-controller",
+                # Pods have loopback addresses here, which no Endpoints may have: they would only
+                # fail, again and again. Nothing here needs Endpoints.
+                "-endpoints-controller",
+                "-endpointslice-controller",
+                "-endpointslice-mirroring-controller",
             ]
         ),
     }
