@@ -63,11 +63,11 @@ class PlayedRegion:
         return await self.kube.get(f"{place}/{RESOURCE}/{name}/{metric}")
 
     async def value(self, metric: str) -> str | None:
-        """Return a metric's value as served; None while there is none."""
+        """Return a metric's value as served; None while it or the region is not there."""
         try:
             return str((await self.metric(metric))["items"][0]["value"])
         except ApiError as error:
-            if error.code != 503:
+            if error.code not in (404, 503):
                 raise
             return None
 

@@ -60,6 +60,7 @@ async def test_every_signal_in_both_versions(region: Any, until: Any) -> None:
 
 
 async def test_what_has_no_value_is_an_error_with_a_reason(region: Any, until: Any) -> None:
+    await until(lambda: is_known(region), SECONDS)
     assert await failure(region, "demand") == (503, "ServiceUnavailable", "NoData")
     await until(lambda: has_value(region, "total_lag"), SECONDS)
     await region.resizing("True")
@@ -135,6 +136,11 @@ def one(listing: dict[str, Any]) -> dict[str, Any]:
     (item,) = listing["items"]
     found: dict[str, Any] = item
     return found
+
+
+async def is_known(region: Any) -> bool:
+    """Tell whether the adapter knows the region."""
+    return (await failure(region, "demand"))[0] == 503
 
 
 async def has_value(region: Any, metric: str) -> bool:

@@ -1,0 +1,114 @@
+"""What goes over the wire: quantities, selectors, and what a request asks for."""
+
+import re
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgraft_metrics_adapter import selectors
+from streamgraft_metrics_adapter.custom_metrics import quantity
+from streamgraft_metrics_adapter.request_info import attributes
+from streamgraft_metrics_adapter.status import BadRequestError
+
+settings.register_profile("untimed", deadline=None, max_examples=50)
+settings.load_profile("untimed")
+
+SIGNAL = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/parallelregions.streamgraft.io"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (3.0, "3"),
+        (2.5, "2500m"),
+        (-1.0004, "-1"),
+        (-0.25, "-250m"),
+        (1e15, f"{10**15}"),
+    ],
+)
+def test_quantity(value: float, text: str) -> None:
+    assert quantity(value) == text
+
+
+@given(st.floats(min_value=-1e12, max_value=1e12))
+def test_quantity_is_right_to_a_thousandth(value: float) -> None:
+    text = quantity(value)
+    assert re.fullmatch(r"-?\d+m?", text)
+    number = Decimal(text[:-1]) / 1000 if text.endswith("m") else Decimal(text)
+    assert abs(number - Decimal(value)) <= Decimal("0.00051") + abs(Decimal(value)) / 2**50
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_no_quantity_of_what_is_no_number(value: float) -> None:
+    with pytest.raises(ValueError, match="no quantity"):
+        quantity(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", True),
+        ("a=1", True),
+        ("a==1,streamgraft.io/job = flights", True),
+        ("a=2", False),
+        ("a!=2", True),
+        ("missing!=2", True),
+        ("a in (1, 2)", True),
+        ("a in (1,2),b", False),
+        ("a notin (1)", False),
+        ("missing notin (1)", True),
+        ("a", True),
+        ("!a", False),
+        ("!missing", True),
+        ("a=", False),
+    ],
+)
+def test_selector(text: str, expected: bool) -> None:
+    labels = {"a": "1", "streamgraft.io/job": "flights"}
+    assert selectors.parse(text).matches(labels) is expected
+
+
+@pytest.mark.parametrize("text", ["a=1,", "=1", "a in 1", "a=(b)", "a b"])
+def test_bad_selector(text: str) -> None:
+    with pytest.raises(BadRequestError, match="unable to parse"):
+        selectors.parse(text)
+
+
+def resource(**expected: str) -> dict[str, Any]:
+    """Return the attributes of a resource request."""
+    return {"resourceAttributes": expected}
+
+
+def test_signal_is_a_subresource_of_the_described_object() -> None:
+    """As the API server's RequestInfo sees it: rules of RBAC then mean the same on both ways."""
+    assert attributes("GET", f"{SIGNAL}/enrich/demand") == resource(
+        group="custom.metrics.k8s.io",
+        version="v1beta2",
+        namespace="ns",
+        resource="parallelregions.streamgraft.io",
+        name="enrich",
+        subresource="demand",
+        verb="get",
+    )
+
+
+def test_rest_asks_for_the_resource_itself() -> None:
+    common = {"group": "streamgraft.io", "version": "v1alpha1", "namespace": "ns"}
+    regions = {**common, "resource": "parallelregions"}
+    path = "/api/v1/namespaces/ns/regions"
+    assert attributes("GET", path) == resource(**regions, verb="list")
+    assert attributes("GET", f"{path}/a/history") == resource(**regions, name="a", verb="get")
+    scale = {**regions, "name": "a", "subresource": "scale"}
+    assert attributes("GET", f"{path}/a/scale") == resource(**scale, verb="get")
+    assert attributes("PUT", f"{path}/a/scale") == resource(**scale, verb="patch")
+
+
+@pytest.mark.parametrize(
+    "path", ["/metrics", "/apis", "/openapi/v2", "/apis/custom.metrics.k8s.io"]
+)
+def test_everything_else_is_a_path(path: str) -> None:
+    assert attributes("GET", path) == {"nonResourceAttributes": {"path": path, "verb": "get"}}

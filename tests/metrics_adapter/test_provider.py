@@ -1,0 +1,255 @@
+"""From Prometheus' answers to signals and reasons; a local server plays Prometheus' canned answers.
+
+The queries themselves run against the real Prometheus in test_cluster_signals.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+
+from streamgraft_autoscaler import NotReady, Reason
+from streamgraft_common.kube import KubeClient, Store
+from streamgraft_common.kube.config import KubeConfig
+from streamgraft_common.resources import PARALLEL_REGION
+from streamgraft_metrics_adapter import selectors
+from streamgraft_metrics_adapter.custom_metrics import metric_value_list
+from streamgraft_metrics_adapter.provider import Provider, Reading
+from streamgraft_metrics_adapter.queries import Input, queries
+from streamgraft_metrics_adapter.signals import SIGNALS
+from streamgraft_metrics_adapter.source import PrometheusSource
+from streamgraft_metrics_adapter.status import NotFoundError, UnavailableError
+
+WINDOW, MAX_AGE = 60.0, 30.0
+STEADY: dict[Input, float] = {
+    Input.LAG: 600.0,
+    Input.PARTITIONS: 4,
+    Input.SAMPLE_TIME: 0.0,
+    Input.LAG_CHANGE: 10.0,
+    Input.HISTORIES: 4,
+    Input.INPUT_RATE: 110.0,
+    Input.PROCESSING_RATE: 100.0,
+    Input.BUSY_SLOTS: 1.0,
+    Input.SLOTS: 1.0,
+    Input.IDLE_SHARE: 0.5,
+    Input.ELEMENTS: 2,
+}
+"""Two channels, each busy for half of the time. The sample time is an age here."""
+
+
+class CannedPrometheus:
+    """A real HTTP server that answers the known queries with set values."""
+
+    def __init__(self) -> None:
+        self.values: dict[Input, float] = dict(STEADY)
+        self.broken = False
+        self.queries = 0
+        names = {text: name for name, text in queries(WINDOW, MAX_AGE).items()}
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                outer.queries += 1
+                name = names[parse_qs(urlparse(self.path).query)["query"][0]]
+                body = json.dumps({"status": "success", "data": outer.data(name)}).encode()
+                self.send_response(503 if outer.broken else 200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Keep quiet."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    def data(self, name: Input) -> dict[str, Any]:
+        """Return the answer to one query."""
+        if name not in self.values:
+            return {"resultType": "vector", "result": []}
+        value = self.values[name]
+        if name is Input.SAMPLE_TIME:
+            value = time.time() - value
+        labels = {"namespace": "ns", "streams_job": "flights", "region": "enrich"}
+        row = {"metric": {**labels, "stage": "0", "topic": "t"}, "value": [0, str(value)]}
+        return {"resultType": "vector", "result": [row]}
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def prometheus() -> Iterator[CannedPrometheus]:
+    """A server of canned answers."""
+    server = CannedPrometheus()
+    yield server
+    server.close()
+
+
+def region(*, resizing: str = "False", name: str = "flights-enrich") -> dict[str, Any]:
+    """Return a ParallelRegion of width 2, at most 4."""
+    spec = {"job": "flights", "region": "enrich", "width": 2, "maxWidth": 4, "key": ["k"]}
+    body = PARALLEL_REGION.manifest(name, "ns", spec, labels={"a": "1"})
+    condition = {"type": "Resizing", "status": resizing, "reason": "WidthChanged"}
+    return {**body, "status": {"width": 2, "conditions": [condition]}}
+
+
+class FixedStore(Store):
+    """A cache that was listed once."""
+
+    def __init__(self, *items: dict[str, Any]) -> None:
+        super().__init__(KubeClient(KubeConfig(server="http://127.0.0.1:1")), "/none")
+        for item in items:
+            self._items["ns", item["metadata"]["name"]] = item
+        self.synced.set()
+
+
+def provider_of(prometheus: CannedPrometheus, *items: dict[str, Any]) -> Provider:
+    """Return a provider of these regions."""
+    return Provider(
+        FixedStore(*items),
+        PrometheusSource(prometheus.url, WINDOW, MAX_AGE),
+        refresh_seconds=2.0,
+        window_seconds=WINDOW,
+        max_age_seconds=MAX_AGE,
+    )
+
+
+async def reading(prometheus: CannedPrometheus, metric: str, **state: str) -> Reading:
+    """Return a signal after one refresh."""
+    provider = provider_of(prometheus, region(**state))
+    await provider.refresh()
+    return provider.by_name("ns", "flights-enrich", metric)
+
+
+def reason(found: Reading) -> Reason:
+    """Return why a signal has no value."""
+    assert isinstance(found.result, NotReady)
+    with pytest.raises(UnavailableError, match=found.result.reason.value):
+        found.signal()
+    return found.result.reason
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [
+        ("total_lag", 600.0),
+        ("relative_lag_change_rate", 1.1),
+        ("relative_lag_change_rate_gated", -1.1),
+        ("utilization", 0.5),
+        ("demand", (110 * (1 + 2 / 60) + 600 / 60) / (100 * 0.8)),
+    ],
+)
+async def test_signals(prometheus: CannedPrometheus, metric: str, value: float) -> None:
+    found = await reading(prometheus, metric)
+    assert found.signal().value == pytest.approx(value)
+
+
+async def test_queries_do_not_grow_with_regions(prometheus: CannedPrometheus) -> None:
+    provider = provider_of(prometheus, *(region(name=f"r{number}") for number in range(50)))
+    await provider.refresh()
+    assert prometheus.queries == len(Input)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        (Input.PARTITIONS, 3, Reason.NO_DATA),
+        (Input.HISTORIES, 3, Reason.NO_DATA),
+        (Input.SAMPLE_TIME, 31.0, Reason.STALE),
+        (Input.SAMPLE_TIME, float("nan"), Reason.STALE),
+        (Input.INPUT_RATE, float("nan"), Reason.NOT_A_NUMBER),
+        (Input.BUSY_SLOTS, float("inf"), Reason.NOT_A_NUMBER),
+        (Input.SLOTS, 0.0, Reason.UNDEFINED),
+    ],
+)
+async def test_bad_input_is_a_reason(
+    prometheus: CannedPrometheus, name: Input, value: float, expected: Reason
+) -> None:
+    prometheus.values[name] = value
+    assert reason(await reading(prometheus, "demand")) is expected
+
+
+@pytest.mark.parametrize("name", list(Input))
+async def test_missing_input_is_never_a_number(prometheus: CannedPrometheus, name: Input) -> None:
+    """Whatever is missing, some signal has no value, and none is served as if nothing were."""
+    before = {metric: (await reading(prometheus, metric)).signal().value for metric in SIGNALS}
+    del prometheus.values[name]
+    after = {metric: await reading(prometheus, metric) for metric in SIGNALS}
+    results = {metric: found.result for metric, found in after.items()}
+    values = {m: r.value for m, r in results.items() if not isinstance(r, NotReady)}
+    assert len(values) < len(SIGNALS)
+    assert values == pytest.approx({metric: before[metric] for metric in values})
+
+
+async def test_resizing_is_a_reason(prometheus: CannedPrometheus) -> None:
+    for metric in SIGNALS:
+        assert reason(await reading(prometheus, metric, resizing="True")) is Reason.RESIZING
+
+
+async def test_broken_prometheus_is_a_reason(prometheus: CannedPrometheus) -> None:
+    prometheus.broken = True
+    assert reason(await reading(prometheus, "demand")) is Reason.SOURCE_UNAVAILABLE
+
+
+async def test_nothing_before_the_first_refresh(prometheus: CannedPrometheus) -> None:
+    provider = provider_of(prometheus, region())
+    assert not provider.ready
+    assert reason(provider.by_name("ns", "flights-enrich", "demand")) is Reason.NO_DATA
+    await provider.refresh()
+    assert provider.ready
+
+
+async def test_last_data_serves_until_it_is_too_old(prometheus: CannedPrometheus) -> None:
+    provider = provider_of(prometheus, region())
+    await provider.refresh()
+    prometheus.broken = True
+    await provider.refresh()
+    assert provider.by_name("ns", "flights-enrich", "total_lag").signal().value == 600.0
+
+
+async def test_true_rate_is_remembered_while_idle(prometheus: CannedPrometheus) -> None:
+    provider = provider_of(prometheus, region())
+    await provider.refresh()
+    prometheus.values |= {Input.BUSY_SLOTS: 0.0, Input.PROCESSING_RATE: 0.0, Input.LAG: 0.0}
+    await provider.refresh()
+    found = provider.by_name("ns", "flights-enrich", "demand").signal()
+    assert found.value == pytest.approx(110 * (1 + 2 / 60) / 80)
+
+
+async def test_unknown_names_are_not_found(prometheus: CannedPrometheus) -> None:
+    provider = provider_of(prometheus, region())
+    for place in (("ns", "nobody", "demand"), ("ns", "flights-enrich", "beauty")):
+        with pytest.raises(NotFoundError, match="not found"):
+            provider.by_name(*place)
+
+
+async def test_a_list_is_whole_or_an_error(prometheus: CannedPrometheus) -> None:
+    """A region without a value must not look as if it were not there."""
+    provider = provider_of(prometheus, region(), region(name="other", resizing="True"))
+    await provider.refresh()
+    found = provider.by_selector("ns", selectors.parse("a=1"), "total_lag")
+    assert [item.region.name for item in found] == ["flights-enrich", "other"]
+    with pytest.raises(UnavailableError, match="Resizing"):
+        metric_value_list("v1beta2", found, WINDOW)
+    assert provider.by_selector("ns", selectors.parse("a=2"), "total_lag") == []
+
+
+async def test_history_tells_width_and_signals(prometheus: CannedPrometheus) -> None:
+    provider = provider_of(prometheus, region())
+    await provider.refresh()
+    (sample,) = provider.history.of(("ns", "flights-enrich"), 0.0)
+    wire = sample.to_wire()
+    assert (wire["width"], wire["inputRate"], wire["signals"]["total_lag"]) == (2, 110.0, 600.0)
+    assert provider.history.of(("ns", "flights-enrich"), sample.time) == []
