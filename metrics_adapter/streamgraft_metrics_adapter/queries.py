@@ -2,6 +2,8 @@
 
 A partition's series changes with its owner, so everything about a partition is taken by its
 labels and never by the pod: the value of an owner that is scraped now, else the last one known.
+Offsets are gauges: after a crash a position steps back to the checkpoint, which rate() would take
+for a counter that began anew, and add the whole log to the rate. So their slope is taken.
 """
 
 from enum import StrEnum
@@ -59,8 +61,8 @@ def queries(window_seconds: float, max_age_seconds: float) -> dict[Input, str]:
         Input.SAMPLE_TIME: f"min by ({REGION}) (max by ({PARTITION}) ({seen}))",
         Input.LAG_CHANGE: f"sum by ({STAGE}) ({lag_change})",
         Input.HISTORIES: f"count by ({STAGE}) ({lag_change})",
-        Input.INPUT_RATE: f"sum by ({STAGE}) (rate(({end})[{window}:{step}]))",
-        Input.PROCESSING_RATE: f"sum by ({STAGE}) (rate(({committed})[{window}:{step}]))",
+        Input.INPUT_RATE: f"sum by ({STAGE}) (deriv(({end})[{window}:{step}]))",
+        Input.PROCESSING_RATE: f"sum by ({STAGE}) (deriv(({committed})[{window}:{step}]))",
         Input.BUSY_SLOTS: f"sum by ({STAGE}) ({busy})",
         Input.SLOTS: f"avg by ({STAGE}) ({slots})",
         Input.IDLE_SHARE: f"avg by ({REGION}) ({idle})",
