@@ -7,7 +7,7 @@ from pathlib import Path
 from streamgraft_local import graph
 from streamgraft_local.paths import DEPLOY, cache_folder
 from streamgraft_local.progress import Report
-from streamgraft_local.toolchain import golang, jars, java, prometheus
+from streamgraft_local.toolchain import class_archive, golang, jars, java, prometheus
 from streamgraft_local.toolchain.cache import Cache
 from streamgraft_local.tools import Tools
 
@@ -35,6 +35,9 @@ def prepare(report: Report) -> Tools:
     def fetch(kind: str, wanted: tuple[jars.Jar, ...], *, transitive: bool, note: str) -> Path:
         return jars.fetch(cache, found["java"], kind, wanted, transitive=transitive, note=note)
 
+    def archive() -> Path:
+        return class_archive.make(cache, found["java"], found["connector_jars"])
+
     kafka = partial(
         fetch, "kafka", jars.BROKER, transitive=True, note="the Kafka broker's jars; about 40 s"
     )
@@ -54,6 +57,7 @@ def prepare(report: Report) -> Tools:
                 task("prometheus", partial(prometheus.find, cache), "controlplane"),
                 task("kafka_jars", kafka, "java"),
                 task("connector_jars", connector, "java"),
+                task("cds_archive", archive, "connector_jars"),
             ]
         )
     )

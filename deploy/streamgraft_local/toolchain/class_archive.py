@@ -1,0 +1,26 @@
+"""The AppCDS archive of a PE's driver: its classes, parsed and verified. It halves a PE's start."""
+
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from streamgraft_local.toolchain.cache import Cache, key_of
+from streamgraft_local.toolchain.commands import run
+
+_FILE = "pe.jsa"
+
+
+def make(cache: Cache, java: Path, connector_jars: Path) -> Path:
+    """Return the archive for this Java and these jars: it is valid for no others."""
+    java_version = run("asking Java for its version", (str(java), "-version"))
+    spark = version("pyspark")
+    key = key_of(str(java.resolve()), java_version, spark, sys.prefix, str(connector_jars))
+
+    def train(folder: Path) -> None:
+        module = "streamgraft_pe_runtime.train_cds"
+        environment = {"STREAMGRAFT_JAVA": str(java), "STREAMGRAFT_JARS": str(connector_jars)}
+        command = (sys.executable, "-P", "-m", module, "--archive", str(folder / _FILE))
+        run("training the class archive", command, environment)
+
+    note = "classes of Spark, parsed, so that drivers start faster; about 40 s"
+    return cache.get("class-archive", key, train, note) / _FILE
