@@ -96,9 +96,14 @@ def _selector(view: RegionView) -> str:
 
 
 def _channels(view: RegionView, status: ParallelRegionStatus, wanted: int) -> int:
-    """Return how many channels must exist: none goes while it has, or may have, a shard."""
+    """Return how many channels must exist: none goes while it has, or may have, a shard.
+
+    Old owners stay until the new width serves: their releases tell what the change cost.
+    """
     busy = (pe.channel + 1 for pe in view.pes if pe.spec_shards or (pe.pod_alive and pe.held))
-    return max(wanted, assigned_width(status.assignment), *busy, 1)
+    change = under_way(status)
+    old = change.from_width if change and change.serving_at is None else 0
+    return max(wanted, assigned_width(status.assignment), old, *busy, 1)
 
 
 def _advance(view: RegionView, deadline: float) -> _Progress:
