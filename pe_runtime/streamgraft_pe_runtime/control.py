@@ -174,10 +174,12 @@ class Control:
             epoch = max(release.epoch, self._wanted.epoch)
             release = release.model_copy(update={"epoch": epoch})
         if self._progress is not None:
-            last_batch_at = await asyncio.to_thread(
+            batch_at = await asyncio.to_thread(
                 self._progress.release, shard.number, shard.checkpoint
             )
-            release = release.model_copy(update={"last_batch_at": last_batch_at})
+            # A shard without data has no new batch, but it served until it was asked to stop.
+            served_until = max(batch_at or "", release.last_batch_at or "") or None
+            release = release.model_copy(update={"last_batch_at": served_until})
         if shard.stop_seconds is not None:
             self._metrics.handover_seconds.labels("stop").observe(shard.stop_seconds)
         if not release.clean:

@@ -68,6 +68,7 @@ class Shard:
     status: ShardStatus = field(init=False)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _deadline_seconds: float | None = None
+    _asked_at: str | None = None
 
     def __post_init__(self) -> None:
         self.status = ShardStatus(state="Starting", epoch=self.epoch)
@@ -75,6 +76,7 @@ class Shard:
     def release(self, deadline_seconds: float) -> None:
         """Ask for a stop at a batch boundary, within the deadline."""
         self._deadline_seconds = deadline_seconds
+        self._asked_at = self._asked_at or now()
         self._wake.set()
 
     @property
@@ -141,6 +143,7 @@ class Shard:
         return Release(
             epoch=self.epoch,
             released_at=now(),
+            last_batch_at=self._asked_at,
             clean=in_time and checkpoint.clean,
         )
 

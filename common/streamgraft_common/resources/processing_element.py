@@ -50,6 +50,7 @@ class Release(Model):
     """Epoch of the spec that took the shard away."""
     released_at: str
     last_batch_at: str | None = None
+    """End of the last batch, or when the stop was asked for if no batch ran then."""
     clean: bool = True
 
 
