@@ -44,4 +44,9 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    logging.shutdown()
+    sys.stdout.flush()
+    # All is stopped and written. What may still wait are threads in calls to Kafka and Spark, for
+    # brokers that are away: they must not keep the pod.
+    os._exit(code)

@@ -1,75 +1,97 @@
-"""Kafka as a PE asks it, beside Spark: ends of logs, and the consumer group that shows progress."""
+"""Kafka as a PE asks it, beside Spark: ends of logs, and the consumer group that shows progress.
+
+By a consumer that never joins its group. Not by librdkafka's admin client: its list_offsets ends
+the whole process (a failed assertion) when brokers go away during a call.
+"""
 
 import logging
+import threading
+import time
 from collections.abc import Iterable
 
-from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
-    IsolationLevel,
-    KafkaException,
-    TopicPartition,
-)
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from streamgraft_pe_runtime.positions import Positions
 
-log = logging.getLogger(__name__)
-
 _TIMEOUT_SECONDS = 5.0
+_POLL_SECONDS = 0.02
 _quiet = logging.getLogger(f"{__name__}.librdkafka")
 _quiet.addHandler(logging.NullHandler())
 _quiet.propagate = False
 
 
 class Brokers:
-    """One set of brokers. All calls block for at most some seconds; failures are KafkaException."""
+    """One set of brokers and one consumer group; for use by any thread.
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        # Connection errors come back from the calls; librdkafka would also print each of them.
-        self._admin = AdminClient({"bootstrap.servers": bootstrap_servers}, logger=_quiet)
+    All calls block for at most some seconds; what goes wrong is a KafkaException.
+    """
+
+    def __init__(self, bootstrap_servers: str, group: str) -> None:
+        self._lock = threading.Lock()
+        self._results: list[tuple[KafkaError | None, Positions]] = []
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "group.id": group,
+                "enable.auto.commit": False,
+                # The end of a log is then its last stable offset: behind it are open transactions.
+                "isolation.level": "read_committed",
+                "on_commit": self._committed,
+            },
+            # Connection errors come back from the calls; librdkafka would also print each of them.
+            logger=_quiet,
+        )
 
     def partitions(self, topic: str) -> list[int]:
         """Return the partitions of a topic; none if there is no such topic."""
-        topics = self._admin.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics
+        topics = self._consumer.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics
         return sorted(topics[topic].partitions) if topic in topics else []
 
-    def ends(self, partitions: Iterable[tuple[str, int]]) -> Positions:
-        """Return the last stable offsets: behind them only open transactions have records."""
-        return self._offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+    def bounds(
+        self, partitions: Iterable[tuple[str, int]]
+    ) -> dict[tuple[str, int], tuple[int, int]]:
+        """Return the first offset that retention has left, and the last stable one."""
+        found: dict[tuple[str, int], tuple[int, int]] = {}
+        for topic, number in partitions:
+            partition = TopicPartition(topic, number)
+            answer = self._consumer.get_watermark_offsets(partition, timeout=_TIMEOUT_SECONDS)
+            if answer is None:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            found[topic, number] = answer
+        return found
 
-    def starts(self, partitions: Iterable[tuple[str, int]]) -> Positions:
-        """Return the first offsets that retention has left."""
-        return self._offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
-
-    def publish(self, group: str, positions: Positions) -> None:
-        """Commit positions for a consumer group that has no members."""
+    def publish(self, positions: Positions) -> None:
+        """Commit positions for the group, which has no members."""
         offsets = [
-            TopicPartition(topic, partition, offset)
-            for (topic, partition), offset in positions.items()
+            TopicPartition(topic, number, offset) for (topic, number), offset in positions.items()
         ]
-        request = [ConsumerGroupTopicPartitions(group, offsets)]
-        answers = self._admin.alter_consumer_group_offsets(
-            request, request_timeout=_TIMEOUT_SECONDS
-        )
-        answers[group].result()
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        with self._lock:
+            self._results.clear()
+            # A synchronous commit can't be told how long to wait for brokers that are away.
+            self._consumer.commit(offsets=offsets, asynchronous=True)
+            while time.monotonic() < deadline:
+                self._consumer.poll(_POLL_SECONDS)
+                for error, committed in self._results:
+                    if committed == positions:
+                        if error is not None:
+                            raise KafkaException(error)
+                        return
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
-    def published(self, group: str) -> Positions:
-        """Return what a consumer group has committed."""
-        request = [ConsumerGroupTopicPartitions(group)]
-        answers = self._admin.list_consumer_group_offsets(request, request_timeout=_TIMEOUT_SECONDS)
-        found = answers[group].result().topic_partitions
+    def published(self, partitions: Iterable[tuple[str, int]]) -> Positions:
+        """Return what the group has committed."""
+        wanted = [TopicPartition(topic, number) for topic, number in partitions]
+        found = self._consumer.committed(wanted, timeout=_TIMEOUT_SECONDS)
         return {(item.topic, item.partition): item.offset for item in found if item.offset >= 0}
 
-    def _offsets(self, partitions: Iterable[tuple[str, int]], spec: OffsetSpec) -> Positions:
-        wanted = {TopicPartition(topic, number): spec for topic, number in partitions}
-        if not wanted:
-            return {}
-        answers = self._admin.list_offsets(
-            wanted,
-            isolation_level=IsolationLevel.READ_COMMITTED,
-            request_timeout=_TIMEOUT_SECONDS,
-        )
-        return {(item.topic, item.partition): answers[item].result().offset for item in answers}
+    def close(self) -> None:
+        """Close the connections."""
+        self._consumer.close()
+
+    def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        offsets = {(item.topic, item.partition): item.offset for item in partitions}
+        self._results.append((error, offsets))
 
 
 __all__ = ["Brokers", "KafkaException"]

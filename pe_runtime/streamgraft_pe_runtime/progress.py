@@ -56,13 +56,12 @@ class Progress:
         self._metrics = metrics
         self._busy_seconds = busy_seconds
         self._busy_before = busy_seconds()
-        self._group = consumer_group(metadata)
         self._shards: dict[int, _Watched] = {}
         self._published: Positions = {}
         self._known: dict[str, list[int]] = {}
         servers = {port.bootstrap_servers for port in metadata.inputs}
-        self._brokers = {name: Brokers(name) for name in servers}
-        self._starts: Positions = {}
+        group = consumer_group(metadata)
+        self._brokers = {name: Brokers(name, group) for name in servers}
         self._away: set[str] = set()
 
     def watch(self, shard: int, query: ShardQuery, checkpoint: Path) -> None:
@@ -151,24 +150,20 @@ class Progress:
             if not fresh:
                 continue
             try:
-                brokers.publish(self._group, fresh)
+                brokers.publish(fresh)
                 self._published |= fresh
             except KafkaException as error:
                 log.warning("positions not published: %s", error)
 
     def _ask(self, name: str, *, calm: bool) -> None:
-        """Read the ends of the logs of one set of brokers, and now and then their starts."""
+        """Read the bounds of the logs of one set of brokers."""
         brokers = self._brokers[name]
         ports = [port for port in self._metadata.inputs if port.bootstrap_servers == name]
         try:
             for port in ports:
                 self._know(brokers, port, calm=calm)
             partitions = [key for port in ports for key in self._owned(port)]
-            if not partitions:
-                return
-            missing = [key for key in partitions if calm or key not in self._starts]
-            self._starts |= brokers.starts(missing)
-            self._show(brokers.ends(partitions))
+            self._show(brokers.bounds(partitions))
             self._away.discard(name)
         except KafkaException as error:
             if name not in self._away:
@@ -189,18 +184,18 @@ class Progress:
             owned += watched.partitions[port]
         return owned
 
-    def _show(self, ends: Positions) -> None:
+    def _show(self, bounds: Mapping[tuple[str, int], tuple[int, int]]) -> None:
         held: Positions = {}
         for watched in list(self._shards.values()):
             for partitions in watched.partitions.values():
                 held |= {key: watched.positions.get(key, -1) for key in partitions}
-        for key, end in ends.items():
+        for key, (start, end) in bounds.items():
             if key not in held:
                 continue  # released meanwhile
             topic, number = key
             labels = (topic, str(number))
             self._metrics.end_offset.labels(*labels).set(end)
             # Without a position a query starts at the log's start, as it does behind retention.
-            position = max(held[key], self._starts.get(key, 0))
+            position = max(held[key], start)
             self._metrics.committed_offset.labels(*labels).set(position)
             self._metrics.lag.labels(*labels).set(max(end - position, 0))

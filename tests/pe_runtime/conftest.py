@@ -290,7 +290,7 @@ class Load:
                 producer.produce(self._topic, value, f"k{key}", partition=key % SHARDS)
                 self.sent += 1
             producer.poll(0)
-        producer.flush()
+        producer.flush(10)
 
 
 class Output:

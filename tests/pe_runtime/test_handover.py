@@ -46,10 +46,11 @@ async def test_stateless(stage: Any, load: Callable[[int], Any], output: Any) ->
         assert await pe.terminate() == 0
     output.read(1.0)
     assert output.values == expected
-    brokers = Brokers(stage.cluster.bootstrap_servers)
-    group = f"{stage.namespace}.numbers.work"
-    ends = brokers.ends([(stage.input, 0), (stage.input, 1)])
-    assert brokers.published(group) == ends
+    brokers = Brokers(stage.cluster.bootstrap_servers, f"{stage.namespace}.numbers.work")
+    partitions = [(stage.input, 0), (stage.input, 1)]
+    ends = {key: end for key, (_, end) in brokers.bounds(partitions).items()}
+    assert brokers.published(partitions) == ends
+    brokers.close()
 
 
 @pytest.mark.parametrize("stage", ["counted"], indirect=True)
