@@ -1,0 +1,60 @@
+"""Fixtures for tests on real parts: one embedded environment per session, a namespace per test."""
+
+import asyncio
+import signal
+import uuid
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from streamgraft_common.kube import KubeClient, NotFound, load_config
+from streamgraft_local import Cluster, ClusterSpec
+
+NAMESPACE_GONE_SECONDS = 90
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A running environment of its own, shared by all tests of the session."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up as after Ctrl-C
+    base = tmp_path_factory.mktemp("clusters")
+    environment = Cluster(ClusterSpec(name=f"test-{uuid.uuid4().hex[:8]}", base=base))
+    try:
+        environment.up()
+        yield environment
+    finally:
+        environment.down()
+    assert [process.command() for process in environment.leftovers()] == []
+
+
+@pytest.fixture
+async def kube(cluster: Cluster) -> AsyncIterator[KubeClient]:
+    """A client with the administrator's rights."""
+    async with KubeClient(load_config(cluster.kubeconfig)) as client:
+        yield client
+
+
+@pytest.fixture
+async def namespace(kube: KubeClient) -> AsyncIterator[str]:
+    """A fresh namespace in which pods can be created; afterwards it must go away completely."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    path = f"/api/v1/namespaces/{name}"
+    await kube.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    await _until_exists(kube, f"{path}/serviceaccounts/default", True, 30)
+    yield name
+    await kube.delete(path)
+    await _until_exists(kube, path, False, NAMESPACE_GONE_SECONDS)
+
+
+async def _until_exists(kube: KubeClient, path: str, wanted: bool, seconds: float) -> None:
+    async with asyncio.timeout(seconds):
+        while await _exists(kube, path) != wanted:
+            await asyncio.sleep(0.05)
+
+
+async def _exists(kube: KubeClient, path: str) -> bool:
+    try:
+        await kube.get(path)
+    except NotFound:
+        return False
+    return True
