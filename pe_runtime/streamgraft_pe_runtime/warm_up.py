@@ -35,6 +35,8 @@ from streamgraft_pe_runtime.query import ShardQuery
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.02
+_ONE_BATCH_SECONDS = 86400.0
+"""Trigger interval: the first batch comes at once, a second one would only cost CPU."""
 _PLAN_SECONDS = 60.0
 _KAFKA_SECONDS = 10.0
 
@@ -47,10 +49,15 @@ def warm_up(session: SparkSession, compiler: Compiler, metadata: PeMetadata, adl
     folder = Path(tempfile.mkdtemp(prefix="streamgraft-warm-up-"))
     try:
         plan = _harmless(compiler.compile(0, EmptyInputs(session, adl)))
-        _run(lambda: query.start(plan, folder / "plan", 0.1, "warm-up"), _PLAN_SECONDS)
+        _run(
+            lambda: query.start(plan, folder / "plan", _ONE_BATCH_SECONDS, "warm-up"), _PLAN_SECONDS
+        )
         if metadata.inputs:
             source = kafka_only(session, metadata.inputs[0])
-            _run(lambda: query.start(source, folder / "kafka", 0.1, "kafka"), _KAFKA_SECONDS)
+            _run(
+                lambda: query.start(source, folder / "kafka", _ONE_BATCH_SECONDS, "kafka"),
+                _KAFKA_SECONDS,
+            )
         session.range(1).select(F.udf(str)("id")).collect()
     except Exception as error:  # user code runs here: it must not keep the PE from starting
         log.warning("warm-up failed: %s", error)
@@ -74,7 +81,10 @@ class EmptyInputs:
         return self._empty(StructType.fromJson(self._schemas[operator.outputs[0]]))
 
     def _empty(self, schema: Any) -> DataFrame:
-        ticks = self._session.readStream.format("rate").option("rowsPerSecond", 10).load()
+        # Unlike `rate`, this source has rows at once, so the very first trigger runs the plan.
+        ticks = (
+            self._session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+        )
         columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema.fields]
         return ticks.where("value < 0").select(*columns)
 
