@@ -25,7 +25,7 @@ RESULT_TOPIC = "delays"
 DAYS_OF_THE_YEAR = 365
 CYCLES = 2
 """The year as two accelerated days; a part of the year is one."""
-CYCLE_SECONDS = 110.0
+CYCLE_SECONDS = 100.0
 SCALE_DOWN_STABILIZATION_SECONDS = 12
 """How long the demand must be low before the HPA narrows: three hours of an accelerated day."""
 
