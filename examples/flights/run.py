@@ -167,7 +167,7 @@ class Run:
 
 
 def _create_topic(bootstrap_servers: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 3})
     topic = NewTopic(SOURCE_TOPIC, num_partitions=1, replication_factor=1)
     try:
         admin.create_topics([topic])[SOURCE_TOPIC].result(30)
