@@ -1,0 +1,235 @@
+"""From the application description to PEs, topics and port labels."""
+
+import pytest
+
+from streamgraft_common.adl import Adl, KafkaEndpoint, Operator, Region, SplitOutput, Stream
+from streamgraft_operator.graph import GraphError, JobContext, Topology, diff, plan
+from streamgraft_operator.graph.model import FusionType
+
+SOURCE = Operator(name="src", kind="kafka-source", outputs=["raw"], kafka=KafkaEndpoint(topic="in"))
+
+
+def function(
+    name: str, *inputs: str, region: str | None = None, stateful: bool = False
+) -> Operator:
+    return Operator(
+        name=name,
+        kind="function",
+        inputs=list(inputs),
+        outputs=[f"{name}-rows"],
+        region=region,
+        stateful=stateful,
+    )
+
+
+def kafka_sink(name: str, stream: str, topic: str = "out") -> Operator:
+    endpoint = KafkaEndpoint(topic=topic, partitions=3)
+    return Operator(name=name, kind="kafka-sink", inputs=[stream], kafka=endpoint)
+
+
+def sink(name: str, stream: str) -> Operator:
+    return Operator(name=name, kind="sink", inputs=[stream])
+
+
+def application(*operators: Operator, regions: tuple[str, ...] = ()) -> Adl:
+    return Adl(
+        name="app",
+        built_by="0",
+        module="app",
+        application="app",
+        operators=list(operators),
+        streams=[
+            Stream(name=stream, producer=operator.name, schema={"type": "struct"})
+            for operator in operators
+            for stream in operator.outputs
+        ],
+        regions=[Region(name=name, key=["id"], width=2, max_width=4) for name in regions],
+    )
+
+
+def planned(
+    adl: Adl, fusion: FusionType = "automatic", widths: dict[str, int] | None = None
+) -> Topology:
+    context = JobContext("ns", "job", "uid", "digest", "b:1", fusion, None, 1, {}, {})
+    return plan(adl, context, widths or {})
+
+
+def fused(topology: Topology) -> list[list[str]]:
+    return [pe.metadata.operators for pe in topology.pes if not pe.channel]
+
+
+REGION = application(
+    SOURCE,
+    function("clean", "raw"),
+    function("work", "clean-rows", region="r"),
+    function("count", "work-rows", region="r", stateful=True),
+    kafka_sink("out", "count-rows"),
+    regions=("r",),
+)
+
+
+def test_a_region_and_its_neighbours() -> None:
+    topology = planned(REGION)
+    assert [(pe.pe_id, pe.stage_name, pe.channel) for pe in topology.pes] == [
+        (0, "pe-0", None),
+        (1, "pe-1", None),
+        (2, "r", 0),
+        (3, "r", 1),
+    ]
+    assert fused(topology) == [["src", "clean"], ["out"], ["work", "count"]]
+    first, last, channel = (topology.pes[i].metadata for i in (0, 1, 2))
+    (into,) = first.outputs
+    assert (into.topic, into.partitions, into.key) == ("ns.job.clean-rows.r", 4, ["id"])
+    (out,) = channel.outputs
+    assert (out.topic, out.partitions, out.keep_partition) == ("ns.job.count-rows", 4, True)
+    assert [port.topic for port in last.inputs] == ["ns.job.count-rows"]
+    assert channel.checkpoint_path == "ns/job-uid/r"
+    assert channel.shard_count == 4
+    assert topology.port_labels["work[1].0"].to_wire() == {
+        "pe": 3,
+        "port": 0,
+        "topic": "ns.job.clean-rows.r",
+    }
+    assert [(t.name, t.partitions, t.external, t.source) for t in topology.topics] == [
+        ("in", 1, True, True),
+        ("ns.job.clean-rows.r", 4, False, False),
+        ("ns.job.count-rows", 4, False, False),
+        ("out", 3, True, False),
+    ]
+
+
+@pytest.mark.parametrize("fusion", ["automatic", "legacy"])
+def test_a_width_change_only_adds_or_removes(fusion: FusionType) -> None:
+    narrow, wide = planned(REGION, fusion, {"r": 1}), planned(REGION, fusion, {"r": 4})
+    old = {pe.pe_id: pe.content_id for pe in narrow.pes}
+    change = diff(old, wide)
+    assert change.changed == change.removed == ()
+    assert change.identical == tuple(old)
+    assert len(change.added) == 3 * wide.regions[0].stages
+    back = diff({pe.pe_id: pe.content_id for pe in wide.pes}, narrow)
+    assert (back.added, back.changed, back.removed) == ((), (), change.added)
+
+
+def test_legacy_fusion_links_the_stages_of_a_channel() -> None:
+    topology = planned(REGION, "legacy")
+    assert fused(topology) == [["src", "clean"], ["out"], ["work"], ["count"]]
+    assert [(pe.pe_id, pe.stage_name) for pe in topology.pes[2:]] == [
+        (2, "r.0"),
+        (3, "r.1"),
+        (4, "r.0"),
+        (5, "r.1"),
+    ]
+    (port,) = topology.pes[2].metadata.outputs
+    assert (port.topic, port.partitions, port.keep_partition) == ("ns.job.work-rows", 4, True)
+
+
+def test_fusion_never_makes_a_pe_wait_for_itself() -> None:
+    adl = application(
+        SOURCE,
+        function("work", "raw", region="r"),
+        function("join", "raw", "work-rows"),
+        kafka_sink("out", "join-rows"),
+        regions=("r",),
+    )
+    assert fused(planned(adl)) == [["src"], ["join", "out"], ["work"]]
+
+
+def test_a_stateful_operator_is_planned_once() -> None:
+    adl = application(
+        SOURCE,
+        function("count", "raw", stateful=True),
+        function("left", "count-rows"),
+        function("right", "count-rows"),
+        kafka_sink("one", "left-rows"),
+        kafka_sink("two", "right-rows", "other"),
+    )
+    assert fused(planned(adl)) == [["src", "count"], ["left", "one"], ["right", "two"]]
+
+
+def test_stateless_branches_share_a_pe() -> None:
+    split = Operator(
+        name="split",
+        kind="split",
+        inputs=["raw"],
+        outputs=["good", "bad"],
+        split=[
+            SplitOutput(stream="good", condition="ok"),
+            SplitOutput(stream="bad", condition="not ok"),
+        ],
+    )
+    adl = application(SOURCE, split, kafka_sink("one", "good"), kafka_sink("two", "bad", "other"))
+    (pe,) = planned(adl).pes
+    assert [(p.port, p.topic, p.external) for p in pe.metadata.outputs] == [
+        (0, "out", True),
+        (1, "other", True),
+    ]
+
+
+def test_a_sink_function_is_the_only_output_of_its_pe() -> None:
+    alone = application(SOURCE, function("clean", "raw"), sink("db", "clean-rows"))
+    assert fused(planned(alone)) == [["src", "clean", "db"]]
+    shared = application(
+        SOURCE, function("clean", "raw"), sink("db", "clean-rows"), kafka_sink("out", "clean-rows")
+    )
+    assert fused(planned(shared)) == [["src", "clean", "out"], ["db"]]
+
+
+def test_a_source_feeds_two_regions() -> None:
+    adl = application(
+        SOURCE,
+        function("one", "raw", region="a"),
+        function("two", "raw", region="b"),
+        kafka_sink("out-a", "one-rows"),
+        kafka_sink("out-b", "two-rows", "other"),
+        regions=("a", "b"),
+    )
+    topology = planned(adl)
+    assert [p.topic for p in topology.pes[0].metadata.outputs] == ["ns.job.raw.a", "ns.job.raw.b"]
+    assert [region.first_pe_id for region in topology.regions] == [3, 7]
+
+
+def test_operators_that_lead_to_no_sink_are_dropped() -> None:
+    adl = application(SOURCE, function("unused", "raw"), kafka_sink("out", "raw"))
+    assert fused(planned(adl)) == [["src", "out"]]
+
+
+@pytest.mark.parametrize(
+    ("adl", "message"),
+    [
+        (application(SOURCE, function("f", "raw")), "no sink"),
+        (application(kafka_sink("out", "ghost")), "stream ghost, which nothing makes"),
+        (application(SOURCE, function("f", "raw", region="x")), "region x, which does not exist"),
+        (application(SOURCE, SOURCE), "several operators named src"),
+        (
+            application(function("f", "g-rows"), function("g", "f-rows"), sink("s", "g-rows")),
+            "cycle .* f, g",
+        ),
+        (
+            application(
+                SOURCE.model_copy(update={"region": "r"}), sink("s", "raw"), regions=("r",)
+            ),
+            "inside region r: move the source before",
+        ),
+        (application(SOURCE, sink("s", "raw"), regions=("r",)), "region r has no operator"),
+        (
+            application(
+                SOURCE,
+                function("f", "raw", region="r"),
+                kafka_sink("out", "f-rows", "ns.job.raw.r"),
+                regions=("r",),
+            ),
+            "ns.job.raw.r is one of the job's own",
+        ),
+    ],
+)
+def test_unsound_graphs(adl: Adl, message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        planned(adl)
+
+
+@pytest.mark.parametrize(
+    ("widths", "message"), [({"r": 5}, "width 5 of region r"), ({"q": 1}, "no region q")]
+)
+def test_impossible_widths(widths: dict[str, int], message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        planned(REGION, widths=widths)
