@@ -48,7 +48,9 @@ async def namespace(kube: KubeClient) -> AsyncIterator[str]:
 
 async def _until_exists(kube: KubeClient, path: str, wanted: bool, seconds: float) -> None:
     async with asyncio.timeout(seconds):
-        while await _exists(kube, path) != wanted:
+        while True:
+            if await _exists(kube, path) == wanted:
+                return
             await asyncio.sleep(0.05)
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -98,8 +99,10 @@ class Cluster:
                 name: graph.Task(partial(_start, runner, component, report), component.needs)
                 for name, component in components(self._setting(state)).items()
             }
-            apply = partial(self._apply, state, report)
-            graph.run_all({**tasks, "resources": graph.Task(apply, ("kube-apiserver",))})
+            resource_tasks = self._resource_tasks(state, report)
+            if "adapter" not in tasks:
+                del resource_tasks["custom-metrics"]
+            graph.run_all(tasks | resource_tasks)
 
     def down(self, *, delete: bool = False) -> None:
         """End every process of the cluster, pods included; `delete` its folder too.
@@ -175,18 +178,28 @@ class Cluster:
             },
         )
 
-    def _apply(self, state: ClusterState, report: Report) -> None:
-        report(Step("resources", Phase.STARTED, "definitions, roles, API services"))
+    def _resource_tasks(self, state: ClusterState, report: Report) -> dict[str, graph.Task]:
         authority = (self.home.pki / "ca.crt").read_bytes()
-        resources.apply(self.kubeconfig, state.ports["adapter"], authority)
-        report(Step("resources", Phase.DONE))
+        base = partial(resources.apply_base, self.kubeconfig)
+        metrics = partial(
+            resources.apply_custom_metrics, self.kubeconfig, state.ports["adapter"], authority
+        )
+        steps = (("resources", base, "kube-apiserver"), ("custom-metrics", metrics, "adapter"))
+        return {
+            name: graph.Task(partial(_reported, name, run, report), (need,))
+            for name, run, need in steps
+        }
 
 
 def _start(runner: Runner, component: Component, report: Report) -> None:
-    report(Step(component.name, Phase.STARTED))
+    _reported(component.name, partial(runner.start, component), report)
+
+
+def _reported(name: str, run: Callable[[], None], report: Report) -> None:
+    report(Step(name, Phase.STARTED))
     try:
-        runner.start(component)
-    except LocalError as error:
-        report(Step(component.name, Phase.FAILED, str(error).splitlines()[0]))
+        run()
+    except Exception as error:
+        report(Step(name, Phase.FAILED, str(error).partition("\n")[0]))
         raise
-    report(Step(component.name, Phase.DONE))
+    report(Step(name, Phase.DONE))

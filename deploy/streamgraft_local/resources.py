@@ -25,15 +25,17 @@ _PLURALS = {
     "Service": "services",
 }
 
+_CONDITIONAL = ("APIService", "CustomResourceDefinition")
 
-def documents(folder: Path) -> list[Object]:
-    """Return all objects in the YAML files of a folder, files in the order of their names."""
-    return [
-        item
-        for file in sorted(folder.glob("*.yaml"))
-        for item in yaml.safe_load_all(file.read_text())
-        if item
-    ]
+
+def definitions() -> list[Object]:
+    """Return the custom resource definitions."""
+    return [item for file in sorted((DEPLOY / "crds").glob("*.yaml")) for item in documents(file)]
+
+
+def documents(file: Path) -> list[Object]:
+    """Return all objects in a YAML file."""
+    return [item for item in yaml.safe_load_all(file.read_text()) if item]
 
 
 def path_of(item: Object) -> str:
@@ -58,29 +60,40 @@ def with_adapter(items: Iterable[Object], port: int, authority: bytes) -> list[O
     return filled
 
 
-def apply(kubeconfig: Path, adapter_port: int, authority: bytes) -> None:
-    """Create or update all objects and wait until the definitions are served."""
-    asyncio.run(_apply(kubeconfig, adapter_port, authority))
+def apply_base(kubeconfig: Path) -> None:
+    """Create or update definitions, roles and users' bindings; wait until all kinds are served."""
+    asyncio.run(_apply_base(kubeconfig))
 
 
-async def _apply(kubeconfig: Path, adapter_port: int, authority: bytes) -> None:
-    definitions = documents(DEPLOY / "crds")
-    others = with_adapter(documents(DEPLOY / "manifests"), adapter_port, authority)
-    others.sort(key=lambda item: item["kind"] != "Namespace")
+def apply_custom_metrics(kubeconfig: Path, port: int, authority: bytes) -> None:
+    """Make the API server ask the adapter for custom metrics; wait until it does.
+
+    Only once the adapter serves: while a registered API service does not answer, Kubernetes can't
+    delete namespaces.
+    """
+    items = with_adapter(documents(DEPLOY / "manifests/local-custom-metrics.yaml"), port, authority)
+    asyncio.run(_apply(kubeconfig, items, "Available"))
+
+
+async def _apply_base(kubeconfig: Path) -> None:
+    roles = documents(DEPLOY / "manifests/roles.yaml")
+    users = documents(DEPLOY / "manifests/local-users.yaml")
+    await _apply(kubeconfig, [*definitions(), *roles, *users], "Established")
+
+
+async def _apply(kubeconfig: Path, items: list[Object], condition: str) -> None:
+    """Apply all and wait until those that have conditions meet the one given."""
     async with KubeClient(load_config(kubeconfig)) as client:
-        for item in others[:1]:
-            await client.apply(path_of(item), item, MANAGER)
-        await asyncio.gather(
-            *(client.apply(path_of(item), item, MANAGER) for item in [*definitions, *others[1:]])
-        )
+        await asyncio.gather(*(client.apply(path_of(item), item, MANAGER) for item in items))
         async with asyncio.timeout(30):
-            await asyncio.gather(*(_established(client, item) for item in definitions))
+            conditional = [item for item in items if item["kind"] in _CONDITIONAL]
+            await asyncio.gather(*(_meets(client, item, condition) for item in conditional))
 
 
-async def _established(client: KubeClient, definition: Object) -> None:
+async def _meets(client: KubeClient, item: Object, condition: str) -> None:
     while True:
-        status = (await client.get(path_of(definition))).get("status", {})
-        conditions = status.get("conditions") or []
-        if any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
+        status = (await client.get(path_of(item))).get("status", {})
+        found = {entry["type"]: entry["status"] for entry in status.get("conditions") or []}
+        if found.get(condition) == "True":
             return
         await asyncio.sleep(0.05)

@@ -99,6 +99,8 @@ def prometheus(setting: Setting) -> Component:
         "prometheus",
         (str(setting.tools.prometheus), *flags(values)),
         http(f"{setting.url('prometheus')}/-/ready"),
+        # Refused before the roles are there, it would wait long before it asks again.
+        needs=("resources",),
         prepare=partial(_prepare, setting),
     )
 
