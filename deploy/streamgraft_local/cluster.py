@@ -99,10 +99,7 @@ class Cluster:
                 name: graph.Task(partial(_start, runner, component, report), component.needs)
                 for name, component in components(self._setting(state)).items()
             }
-            resource_tasks = self._resource_tasks(state, report)
-            if "adapter" not in tasks:
-                del resource_tasks["custom-metrics"]
-            graph.run_all(tasks | resource_tasks)
+            graph.run_all(tasks | self._resource_tasks(state, report))
 
     def down(self, *, delete: bool = False) -> None:
         """End every process of the cluster, pods included; `delete` its folder too.

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Task:
-    """Something to run once all of its needs have ended well; unknown needs count as met."""
+    """Something to run once all of its needs, names of other tasks, have ended well."""
 
     run: Callable[[], None]
     needs: tuple[str, ...] = ()
 
 
 def run_all(tasks: Mapping[str, Task]) -> None:
-    """Run all tasks; the first error stops further ones from starting and is raised at the end."""
+    """Run all tasks; the first error stops further ones from starting and is raised at the end.
+
+    Raises ValueError if tasks need one another in a circle.
+    """
     waiting = dict(tasks)
     running: dict[Future[None], str] = {}
     error: BaseException | None = None

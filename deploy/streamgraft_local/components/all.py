@@ -35,11 +35,8 @@ def components(setting: Setting) -> dict[str, Component]:
         controlplane.scheduler(setting),
         kafka.broker(setting),
         prometheus.prometheus(setting),
+        streamgraft.node(setting),
+        streamgraft.operator(setting),
+        streamgraft.adapter(setting),
     ]
-    if streamgraft.exists("streamgraft_local.node"):
-        found.append(streamgraft.node(setting))
-    if streamgraft.exists("streamgraft_operator"):
-        found.append(streamgraft.operator(setting))
-    if streamgraft.exists("streamgraft_metrics_adapter"):
-        found.append(streamgraft.adapter(setting))
     return {component.name: component for component in found}

@@ -1,6 +1,5 @@
 """Our own components: process node, operator and metrics adapter."""
 
-import importlib.util
 import json
 import sys
 
@@ -11,21 +10,13 @@ from streamgraft_local.components.model import Component, Setting
 NODE_NAME = "local"
 
 
-def exists(module: str) -> bool:
-    """Return whether a component's program is installed."""
-    return importlib.util.find_spec(module) is not None and (
-        importlib.util.find_spec(f"{module}.__main__") is not None
-    )
-
-
 def node(setting: Setting) -> Component:
     """Return the process node; its "image" is this Python with Java and the connector's jars."""
     image = {
         "STREAMGRAFT_JAVA": str(setting.tools.java),
         "STREAMGRAFT_JARS": str(setting.tools.connector_jars),
+        "STREAMGRAFT_CDS_ARCHIVE": str(setting.tools.cds_archive),
     }
-    if setting.tools.cds_archive:
-        image["STREAMGRAFT_CDS_ARCHIVE"] = str(setting.tools.cds_archive)
     return Component(
         "node",
         _python(
