@@ -106,7 +106,7 @@ def until() -> Until:
     async def wait(condition: Callable[[], Awaitable[bool]], seconds: float) -> None:
         async with asyncio.timeout(seconds):
             # Polling another process: there is no event to wait for.
-            while not await condition():  # noqa: ASYNC110
+            while not await condition():
                 await asyncio.sleep(0.3)
 
     return wait

@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from streamgraft_local.errors import ToolError
+from streamgraft_local.toolchain import trust
 from streamgraft_local.toolchain.cache import Cache, key_of
 from streamgraft_local.toolchain.commands import run
 
@@ -85,7 +86,14 @@ def fetch(
         (work / "ivy.xml").write_text(module)
         (work / "settings.xml").write_text(ivy_settings(work))
         pattern = f"{folder}/jars/[artifact]-[revision](-[classifier]).[ext]"
-        ivy = (str(java), "-cp", str(_ivy_jar()), "org.apache.ivy.Main", "-warn")
+        ivy = (
+            str(java),
+            *trust.java_options(work),
+            "-cp",
+            str(_ivy_jar()),
+            "org.apache.ivy.Main",
+            "-warn",
+        )
         files = ("-settings", str(work / "settings.xml"), "-ivy", str(work / "ivy.xml"))
         arguments = (*files, "-confs", "default", "-types", "jar", "bundle", "-retrieve", pattern)
         run(f"fetching the jars of {kind}", (*ivy, *arguments))

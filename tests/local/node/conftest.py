@@ -135,7 +135,7 @@ class Api:
     async def until_removed(self, folder: str) -> None:
         """Return once a folder is gone from the disk."""
         async with asyncio.timeout(DEADLINE_SECONDS):
-            while Path(folder).exists():  # noqa: ASYNC110, ASYNC240  (a disk tells nobody)
+            while Path(folder).exists():  # noqa: ASYNC240  (a disk tells nobody)
                 await asyncio.sleep(0.1)
 
     async def logs(self, name: str, **query: str) -> str:
