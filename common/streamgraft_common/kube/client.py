@@ -126,30 +126,23 @@ class KubeClient:
         timeout = aiohttp.ClientTimeout(total=timeout_seconds + 30, sock_connect=10)
         headers = {"Accept": _METADATA if metadata_only else _JSON}
         async with self._open("GET", path, None, query, headers, timeout) as response:
-            if response.status >= 400:
-                text = await response.text()
-                raise error_of(response.status, _decoded(text), text)
+            await _refuse_errors(response)
             async for line in _lines(response):
+                if not line.endswith(b"\n") or not line.strip():
+                    continue  # cut off with the connection: the next watch brings it again
                 event = json.loads(line)
                 if event["type"] == "ERROR":
                     status = event["object"]
-                    raise error_of(int(status.get("code", 500)), status, line)
+                    raise error_of(int(status.get("code", 500)), status, line.decode())
                 yield event["type"], event["object"]
 
     async def lines(self, path: str, **query: str) -> AsyncIterator[str]:
         """Yield the lines of a text (a pod's log) as they come; with follow=true it has no end."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
         async with self._open("GET", path, None, query, {"Accept": "*/*"}, timeout) as response:
-            if response.status >= 400:
-                text = await response.text()
-                raise error_of(response.status, _decoded(text), text)
-            rest = b""
-            async for chunk in response.content.iter_any():
-                *whole, rest = (rest + chunk).split(b"\n")
-                for line in whole:
-                    yield line.decode(errors="replace")
-            if rest:
-                yield rest.decode(errors="replace")
+            await _refuse_errors(response)
+            async for line in _lines(response):
+                yield line.removesuffix(b"\n").decode(errors="replace")
 
     def _open(
         self,
@@ -209,12 +202,19 @@ def _decoded(text: str) -> Object | None:
     return document if isinstance(document, dict) else None
 
 
-async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[str]:
+async def _refuse_errors(response: aiohttp.ClientResponse) -> None:
+    if response.status >= 400:
+        text = await response.text()
+        raise error_of(response.status, _decoded(text), text)
+
+
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Yield the lines with their newline; the last one has none if it was cut off."""
     # aiohttp's own line reader refuses lines above its buffer's limit; objects can be larger.
-    buffer = b""
+    rest = b""
     async for chunk in response.content.iter_any():
-        buffer += chunk
-        *lines, buffer = buffer.split(b"\n")
-        for line in lines:
-            if line.strip():
-                yield line.decode()
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield line + b"\n"
+    if rest:
+        yield rest
