@@ -57,7 +57,7 @@ REGIONS = (
         "cps",
         tuple(
             Query(
-                f"sum by (region) (rate(({_owned(metric)})[$__rate_interval:]))",
+                f"sum by (region) (rate(({_owned(metric)})[$__rate_interval:10s]))",
                 f"{{{{region}}}} {legend}",
             )
             for metric, legend in (

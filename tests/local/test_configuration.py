@@ -68,7 +68,11 @@ def test_prometheus_labels_pods_as_the_contract_says(setting: Setting) -> None:
 def test_prometheus_scrapes_at_the_wanted_interval(setting: Setting) -> None:
     """A scrape may not take longer than the interval."""
     configuration = prometheus.configuration(setting)
-    assert configuration["global"] == {"scrape_interval": "3s", "scrape_timeout": "3s"}
+    assert configuration["global"] == {
+        "scrape_interval": "3s",
+        "scrape_timeout": "3s",
+        "evaluation_interval": "3s",
+    }
     assert {job["job_name"] for job in configuration["scrape_configs"]} >= {
         "streamgraft-pe",
         "streamgraft-operator",

@@ -36,7 +36,11 @@ def configuration(setting: Setting) -> dict[str, Any]:
         "static_configs": [_target(setting, "adapter")],
     }
     return {
-        "global": {"scrape_interval": every, "scrape_timeout": every},
+        "global": {
+            "scrape_interval": every,
+            "scrape_timeout": every,
+            "evaluation_interval": every,
+        },
         "scrape_configs": [
             _pods(setting),
             {
