@@ -18,5 +18,5 @@ class Tools(BaseModel):
     """Folder with the Kafka broker's jars."""
     connector_jars: Path
     """Folder with the jars of Spark's Kafka connector."""
-    cds_archive: Path
-    """AppCDS archive of a PE's driver."""
+    cds_archive: Path | None
+    """AppCDS archive of a PE's driver; None if this Java can't have one."""

@@ -10,7 +10,15 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from streamgraft_local import pki
 from streamgraft_local.errors import ToolError
 from streamgraft_local.progress import Phase, Step, silent
-from streamgraft_local.toolchain import CONTROL_PLANE, golang, jars, java, prometheus, trust
+from streamgraft_local.toolchain import (
+    CONTROL_PLANE,
+    class_archive,
+    golang,
+    jars,
+    java,
+    prometheus,
+    trust,
+)
 from streamgraft_local.toolchain.cache import Cache, key_of
 from streamgraft_local.toolchain.commands import run
 
@@ -130,3 +138,12 @@ def test_java_trusts_the_users_authorities(tmp_path: Path, monkeypatch: pytest.M
     authority = x509.load_pem_x509_certificate((tmp_path / "pki" / "ca.crt").read_bytes())
     stored = pkcs12.load_pkcs12(store.read_bytes(), b"changeit").additional_certs
     assert [entry.certificate for entry in stored] == [authority]
+
+
+def test_a_java_without_class_archive_gets_none(tmp_path: Path) -> None:
+    """Such a Java (some are built small) still runs everything, only starts slower."""
+    plain = tmp_path / "java"
+    plain.write_text('#!/bin/sh\ncase "$*" in *-Xshare:on*) exit 1;; esac\necho 21\n')
+    plain.chmod(0o755)
+    assert class_archive.make(Cache(tmp_path / "cache", silent), plain, tmp_path) is None
+    assert not (tmp_path / "cache").exists()

@@ -15,8 +15,9 @@ def node(setting: Setting) -> Component:
     image = {
         "STREAMGRAFT_JAVA": str(setting.tools.java),
         "STREAMGRAFT_JARS": str(setting.tools.connector_jars),
-        "STREAMGRAFT_CDS_ARCHIVE": str(setting.tools.cds_archive),
     }
+    if archive := setting.tools.cds_archive:
+        image["STREAMGRAFT_CDS_ARCHIVE"] = str(archive)
     return Component(
         "node",
         _python(

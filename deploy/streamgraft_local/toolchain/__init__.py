@@ -24,19 +24,24 @@ CONTROL_PLANE = golang.Module(
 def prepare(report: Report) -> Tools:
     """Return all tools, making what is missing. Raises ToolError."""
     cache = Cache(cache_folder(), report)
-    found: dict[str, Path] = {}
+    found: dict[str, Path | None] = {}
 
-    def task(name: str, find: Callable[[], Path], *needs: str) -> tuple[str, graph.Task]:
+    def tool(name: str) -> Path:
+        path = found[name]
+        assert path is not None, name
+        return path
+
+    def task(name: str, find: Callable[[], Path | None], *needs: str) -> tuple[str, graph.Task]:
         def run() -> None:
             found[name] = find()
 
         return name, graph.Task(run, needs)
 
     def fetch(kind: str, wanted: tuple[jars.Jar, ...], *, transitive: bool, note: str) -> Path:
-        return jars.fetch(cache, found["java"], kind, wanted, transitive=transitive, note=note)
+        return jars.fetch(cache, tool("java"), kind, wanted, transitive=transitive, note=note)
 
-    def archive() -> Path:
-        return class_archive.make(cache, found["java"], found["connector_jars"])
+    def archive() -> Path | None:
+        return class_archive.make(cache, tool("java"), tool("connector_jars"))
 
     kafka = partial(
         fetch, "kafka", jars.BROKER, transitive=True, note="the Kafka broker's jars; about 40 s"

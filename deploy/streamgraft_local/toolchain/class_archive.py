@@ -4,14 +4,21 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+from streamgraft_local.errors import ToolError
 from streamgraft_local.toolchain.cache import Cache, key_of
 from streamgraft_local.toolchain.commands import run
 
 _FILE = "pe.jsa"
 
 
-def make(cache: Cache, java: Path, connector_jars: Path) -> Path:
-    """Return the archive for this Java and these jars: it is valid for no others."""
+def make(cache: Cache, java: Path, connector_jars: Path) -> Path | None:
+    """Return the archive for this Java and these jars: it is valid for no others.
+
+    None if this Java has no archive of its own classes, on which ours would build: drivers then
+    start without.
+    """
+    if not _shares_classes(java):
+        return None
     java_version = run("asking Java for its version", (str(java), "-version"))
     spark = version("pyspark")
     key = key_of(str(java.resolve()), java_version, spark, sys.prefix, str(connector_jars))
@@ -24,3 +31,11 @@ def make(cache: Cache, java: Path, connector_jars: Path) -> Path:
 
     note = "classes of Spark, parsed, so that drivers start faster; about 40 s"
     return cache.get("class-archive", key, train, note) / _FILE
+
+
+def _shares_classes(java: Path) -> bool:
+    try:
+        run("looking for Java's class archive", (str(java), "-Xshare:on", "-version"))
+    except ToolError:
+        return False
+    return True

