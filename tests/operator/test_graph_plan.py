@@ -3,7 +3,15 @@
 import pytest
 
 from streamgraft_common.adl import Adl, KafkaEndpoint, Operator, Region, SplitOutput, Stream
-from streamgraft_operator.graph import GraphError, JobContext, Topology, diff, plan
+from streamgraft_operator.graph import (
+    Change,
+    Content,
+    GraphError,
+    JobContext,
+    Topology,
+    diff,
+    plan,
+)
 from streamgraft_operator.graph.model import FusionType
 
 SOURCE = Operator(name="src", kind="kafka-source", outputs=["raw"], kafka=KafkaEndpoint(topic="in"))
@@ -101,13 +109,18 @@ def test_a_region_and_its_neighbours() -> None:
 @pytest.mark.parametrize("fusion", ["automatic", "legacy"])
 def test_a_width_change_only_adds_or_removes(fusion: FusionType) -> None:
     narrow, wide = planned(REGION, fusion, {"r": 1}), planned(REGION, fusion, {"r": 4})
-    old = {pe.pe_id: pe.content_id for pe in narrow.pes}
-    change = diff(old, wide)
-    assert change.changed == change.removed == ()
-    assert change.identical == tuple(old)
-    assert len(change.added) == 3 * wide.regions[0].stages
-    back = diff({pe.pe_id: pe.content_id for pe in wide.pes}, narrow)
-    assert (back.added, back.changed, back.removed) == ((), (), change.added)
+    old, new = contents(narrow), contents(wide)
+    there = diff(old, new)
+    assert all(there[pe] is Change.IDENTICAL for pe in old)
+    added = [pe for pe, change in there.items() if change is Change.ADDED]
+    assert len(added) == 3 * wide.regions[0].stages
+    back = diff(new, old)
+    assert [pe for pe, change in back.items() if change is Change.REMOVED] == added
+    assert all(back[pe] is Change.IDENTICAL for pe in old)
+
+
+def contents(topology: Topology) -> dict[int, Content]:
+    return {pe.pe_id: Content.of(pe.metadata, "settings") for pe in topology.pes}
 
 
 def test_legacy_fusion_links_the_stages_of_a_channel() -> None:

@@ -7,9 +7,8 @@ of a region to its channels.
 """
 
 from streamgraft_operator.graph.assignment import assign
-from streamgraft_operator.graph.diff import diff
+from streamgraft_operator.graph.diff import Change, Content, changed_fields, classify, diff
 from streamgraft_operator.graph.model import (
-    Diff,
     GraphError,
     JobContext,
     PlannedPe,
@@ -21,7 +20,8 @@ from streamgraft_operator.graph.model import (
 from streamgraft_operator.graph.pipeline import plan
 
 __all__ = [
-    "Diff",
+    "Change",
+    "Content",
     "GraphError",
     "JobContext",
     "PlannedPe",
@@ -30,6 +30,8 @@ __all__ = [
     "PortLabel",
     "Topology",
     "assign",
+    "changed_fields",
+    "classify",
     "diff",
     "plan",
 ]

@@ -1,21 +1,158 @@
-"""The diff of a new topology against the PEs that exist (section 6.3, step 3).
+"""The diff of a new topology against the PEs that exist (section 6.3, step 3): what each change of
+a PE takes.
 
-The graft and the re-indexing that follow it in the paper need no code here: a PE id never depends
-on a width, so the new topology already has every untouched PE under its old id.
+PEs are compared by their `Content`, which is short enough to be kept in an annotation: so the
+decision needs nothing but the resources, at any time. The graft and the re-indexing that follow in
+the paper need no code here: a PE id never depends on a width, so the new topology already has every
+untouched PE under its old id.
 """
 
+import hashlib
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any, Self
 
-from streamgraft_operator.graph.model import Diff, Topology
+from streamgraft_common.pe_metadata import PeMetadata
+
+_LENGTH = 16
+"""Hexadecimal digits of a hash: enough to tell the few versions of one PE apart."""
+
+_PLACE = frozenset(
+    {
+        "namespace",
+        "job",
+        "pe_id",
+        "stage_name",
+        "region",
+        "channel",
+        "shard_count",
+        "checkpoint_path",
+    }
+)
+_DRIVER = frozenset({"slots", "bundle_digest"})
+_LIVE_CONF = ("spark.streamgraft.", "spark.log.level")
+"""Beginnings of the Spark settings that a running driver can change; all others are the JVM's."""
 
 
-def diff(old: Mapping[int, str], new: Topology) -> Diff:
-    """Compare existing PEs (id → content id) with a topology."""
-    wanted = {pe.pe_id: pe.content_id for pe in new.pes}
-    both = sorted(old.keys() & wanted.keys())
-    return Diff(
-        added=tuple(sorted(wanted.keys() - old.keys())),
-        removed=tuple(sorted(old.keys() - wanted.keys())),
-        changed=tuple(pe for pe in both if old[pe] != wanted[pe]),
-        identical=tuple(pe for pe in both if old[pe] == wanted[pe]),
+class Change(StrEnum):
+    """What a change of a PE takes, from nothing to a new pod."""
+
+    IDENTICAL = "identical"
+    METADATA_ONLY = "metadata only"
+    """Only what people read: the resources are written, the driver has nothing to do."""
+    IN_PLACE = "in place"
+    """The running driver plans its queries anew, at a batch boundary."""
+    RESTART = "restart"
+    """The PE needs a new pod: code, settings of the JVM or the pod, or its place in the graph."""
+    ADDED = "added"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True)
+class Content:
+    """Hashes of the parts of a PE that differ in what their change takes."""
+
+    driver: str
+    """What a pod fixes when it starts. PEs with equal ones can take over each other's warm pods."""
+    place: str
+    """Where the PE is in the graph, and so whose state it works on."""
+    plan: str
+    """What its queries are made from."""
+    notes: str
+    """What only people read."""
+
+    @classmethod
+    def of(cls, metadata: PeMetadata, settings_id: str) -> Self:
+        """Return the content of a PE; `settings_id` stands for all that its pod is made from."""
+        parts = _parts(metadata)
+        return cls(
+            driver=_hash([settings_id, parts[_Part.DRIVER]]),
+            place=_hash(parts[_Part.PLACE]),
+            plan=_hash(parts[_Part.PLAN]),
+            notes=_hash(parts[_Part.NOTES]),
+        )
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the content that `str()` wrote down; any other text equals no content."""
+        hashes = text.split(".")
+        return cls(*hashes) if len(hashes) == len(fields(cls)) else cls(text, "", "", "")
+
+    def __str__(self) -> str:
+        return f"{self.driver}.{self.place}.{self.plan}.{self.notes}"
+
+
+def classify(old: Content, new: Content) -> Change:
+    """Return what it takes to bring a PE from one content to another."""
+    if (old.driver, old.place) != (new.driver, new.place):
+        return Change.RESTART
+    if old.plan != new.plan:
+        return Change.IN_PLACE
+    return Change.IDENTICAL if old == new else Change.METADATA_ONLY
+
+
+def diff(old: Mapping[int, Content], new: Mapping[int, Content]) -> dict[int, Change]:
+    """Return what happens to every PE (by id, ascending) of either graph."""
+    result = {}
+    for pe_id in sorted(old.keys() | new.keys()):
+        if pe_id not in old:
+            result[pe_id] = Change.ADDED
+        elif pe_id not in new:
+            result[pe_id] = Change.REMOVED
+        else:
+            result[pe_id] = classify(old[pe_id], new[pe_id])
+    return result
+
+
+def changed_fields(old: PeMetadata, new: PeMetadata) -> dict[str, Change]:
+    """Return which fields of a PE's graph metadata differ, and what each alone would take."""
+    before, after = _parts(old), _parts(new)
+    classes = (
+        (_Part.NOTES, Change.METADATA_ONLY),
+        (_Part.PLAN, Change.IN_PLACE),
+        (_Part.DRIVER, Change.RESTART),
+        (_Part.PLACE, Change.RESTART),
     )
+    return {
+        field: change
+        for part, change in classes
+        for field in sorted(before[part].keys() | after[part].keys())
+        if before[part].get(field) != after[part].get(field)
+    }
+
+
+class _Part(StrEnum):
+    DRIVER = "driver"
+    PLACE = "place"
+    PLAN = "plan"
+    NOTES = "notes"
+
+
+def _parts(metadata: PeMetadata) -> dict[_Part, dict[str, Any]]:
+    """Return the metadata, dealt out. What is not named here is the queries'."""
+    document = metadata.model_dump(mode="json")
+    conf = document.pop("spark_conf")
+    live = {name: conf[name] for name in conf if name.startswith(_LIVE_CONF)}
+    ports = {side: document.pop(side) for side in ("inputs", "outputs")}
+    numbers = {side: [_note(port) for port in ports[side]] for side in ports}
+    driver = {name: document.pop(name) for name in _DRIVER}
+    place = {name: document.pop(name) for name in _PLACE}
+    return {
+        _Part.DRIVER: {**driver, "spark_conf": {n: conf[n] for n in conf if n not in live}},
+        _Part.PLACE: place,
+        _Part.PLAN: {**document, **ports, "spark_conf": live},
+        _Part.NOTES: numbers,
+    }
+
+
+def _note(port: dict[str, Any]) -> dict[str, Any]:
+    """Take out of a port what the driver makes no use of: its number, and who reads it first."""
+    names = ("port",) if port["external"] else ("port", "operator")
+    return {name: port.pop(name) for name in names}
+
+
+def _hash(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]

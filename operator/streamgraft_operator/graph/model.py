@@ -97,13 +97,3 @@ class Topology:
     port_labels: Mapping[str, PortLabel]
     """First level of name resolution: `<operator>.<input port>`, in a region
     `<operator>[<channel>].<input port>`, for every input that crosses PEs."""
-
-
-@dataclass(frozen=True)
-class Diff:
-    """PE ids by what a new topology does to them, ascending."""
-
-    added: tuple[int, ...]
-    removed: tuple[int, ...]
-    changed: tuple[int, ...]
-    identical: tuple[int, ...]

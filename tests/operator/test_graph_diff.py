@@ -1,0 +1,95 @@
+"""What a change of a PE takes."""
+
+from typing import Any
+
+import pytest
+
+from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
+from streamgraft_operator.graph import Change, Content, changed_fields, classify, diff
+
+INPUT = InputPort(
+    port=0, stream="raw", topic="raw", partitions=4, bootstrap_servers="kafka:9092", operator="sum"
+)
+OUTPUT = OutputPort(
+    port=0, stream="sum", topic="sum", partitions=4, bootstrap_servers="kafka:9092", operator="sum"
+)
+PE = PeMetadata(
+    namespace="ns",
+    job="flights",
+    pe_id=4,
+    stage_name="delays",
+    region="delays",
+    channel=2,
+    shard_count=4,
+    operators=["sum"],
+    inputs=[INPUT],
+    outputs=[OUTPUT],
+    checkpoint_path="ns/flights-u1/delays",
+    parameters={"least": "15"},
+    trigger_seconds=1.0,
+    spark_conf={"spark.sql.shuffle.partitions": "1"},
+    bundle_digest="d",
+)
+TO_ANOTHER = OUTPUT.model_copy(update={"port": 1, "topic": "sum.other", "stream": "sum"})
+
+
+@pytest.mark.parametrize(
+    ("update", "change"),
+    [
+        ({}, Change.IDENTICAL),
+        ({"inputs": [INPUT.model_copy(update={"port": 3})]}, Change.METADATA_ONLY),
+        ({"inputs": [INPUT.model_copy(update={"operator": "first"})]}, Change.METADATA_ONLY),
+        ({"outputs": [OUTPUT, TO_ANOTHER]}, Change.IN_PLACE),
+        ({"operators": ["clean", "sum"]}, Change.IN_PLACE),
+        ({"parameters": {"least": "30"}}, Change.IN_PLACE),
+        ({"trigger_seconds": 0.5}, Change.IN_PLACE),
+        (
+            {"spark_conf": {**PE.spark_conf, "spark.streamgraft.maxOffsetsPerTrigger": "9"}},
+            Change.IN_PLACE,
+        ),
+        ({"spark_conf": {**PE.spark_conf, "spark.log.level": "INFO"}}, Change.IN_PLACE),
+        ({"spark_conf": {"spark.sql.shuffle.partitions": "2"}}, Change.RESTART),
+        ({"slots": 2}, Change.RESTART),
+        ({"bundle_digest": "e"}, Change.RESTART),
+        ({"checkpoint_path": "ns/flights-u2/delays"}, Change.RESTART),
+        ({"trigger_seconds": 0.5, "slots": 2}, Change.RESTART),
+    ],
+)
+def test_class_of_a_change(update: dict[str, Any], change: Change) -> None:
+    new = PE.model_copy(update=update)
+    assert classify(Content.of(PE, "s"), Content.of(new, "s")) is change
+    fields = changed_fields(PE, new)
+    assert fields.keys() == update.keys()
+    assert (change in fields.values()) == bool(update)
+
+
+def test_other_settings_of_pods_restart() -> None:
+    assert classify(Content.of(PE, "s"), Content.of(PE, "t")) is Change.RESTART
+    assert Content.of(PE, "s").driver != Content.of(PE, "t").driver
+
+
+def test_channels_share_the_driver_but_not_the_place() -> None:
+    other = PE.model_copy(update={"pe_id": 5, "channel": 3})
+    one, two = Content.of(PE, "s"), Content.of(other, "s")
+    assert (one.driver, one.plan) == (two.driver, two.plan)
+    assert one.place != two.place
+
+
+def test_content_survives_an_annotation() -> None:
+    content = Content.of(PE, "s")
+    assert Content.parse(str(content)) == content
+
+
+@pytest.mark.parametrize("text", ["", "0123", "a.b"])
+def test_what_others_wrote_into_the_annotation_is_a_restart(text: str) -> None:
+    assert classify(Content.parse(text), Content.of(PE, "s")) is Change.RESTART
+
+
+def test_diff_names_every_pe_of_either_graph() -> None:
+    same, new = Content.of(PE, "s"), Content.of(PE.model_copy(update={"slots": 2}), "s")
+    assert diff({1: same, 2: same, 4: same}, {4: new, 2: same, 3: same}) == {
+        1: Change.REMOVED,
+        2: Change.IDENTICAL,
+        3: Change.ADDED,
+        4: Change.RESTART,
+    }
