@@ -1,8 +1,16 @@
 """The command line with a whole application: submit, watch, scale, logs, cancel."""
 
+import errno
 import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +26,7 @@ pytestmark = pytest.mark.e2e
 EXAMPLE = Path(__file__).parents[2] / "examples" / "wordcount" / "app.py"
 LINES = 30
 RESULT_SECONDS = 120
+FOLLOWER_SECONDS = 60
 
 
 @pytest.fixture
@@ -65,11 +74,67 @@ def await_counts(cluster: Cluster, wanted: dict[str, int]) -> None:
         consumer.close()
 
 
+class Follower:
+    """A command that runs in a terminal until it is told, or has reason, to end."""
+
+    def __init__(self, process: subprocess.Popen[bytes], terminal: int) -> None:
+        self._process = process
+        self._terminal = terminal
+
+    def await_text(self, text: str) -> None:
+        """Read what it shows until `text` appears."""
+        seen = ""
+        while text not in seen:
+            part = self._read()
+            assert part, f"{text} did not appear in: {seen}"
+            seen += part
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C."""
+        self._process.send_signal(signal.SIGINT)
+
+    def end(self) -> int:
+        """Return its exit code once it has ended by itself."""
+        while self._read():
+            pass
+        return self._process.wait(FOLLOWER_SECONDS)
+
+    def _read(self) -> str:
+        """Return what it shows next; nothing once it has ended or is silent for long."""
+        if not select.select([self._terminal], [], [], FOLLOWER_SECONDS)[0]:
+            return ""
+        try:
+            return os.read(self._terminal, 4096).decode(errors="replace")
+        except OSError as error:
+            if error.errno != errno.EIO:  # the terminal of a process that is gone
+                raise
+            return ""
+
+
+@contextmanager
+def following(*arguments: str) -> Iterator[Follower]:
+    """Run `streamgraft` in a terminal of its own; it is ended with the block."""
+    outer, inner = pty.openpty()
+    command = (sys.executable, "-c", "from streamgraft.cli import main; main()", *arguments)
+    environment = {**os.environ, "COLUMNS": "200"}
+    process = subprocess.Popen(
+        command, stdin=inner, stdout=inner, stderr=inner, env=environment, start_new_session=True
+    )
+    os.close(inner)
+    try:
+        yield Follower(process, outer)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(outer)
+
+
 def test_life_of_an_application(cluster: Cluster, namespace: str, source: str) -> None:
     """From the module to results and back to nothing."""
 
+    options = ["--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
+
     def run(*arguments: str) -> str:
-        options = ["--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
         result = CliRunner().invoke(app, [*options, *arguments])
         assert result.exit_code == 0, result.output
         return result.stdout
@@ -89,6 +154,14 @@ def test_life_of_an_application(cluster: Cluster, namespace: str, source: str) -
         assert any(line.startswith("wordcount Healthy ") for line in table)
         assert any(line.startswith("wordcount-counting 2 2 4 ") for line in table)
         assert run("logs", "wordcount")
+        with following(*options, "watch", "wordcount") as watch:
+            watch.await_text("wordcount-counting")
+            watch.interrupt()
+            assert watch.end() == 0
+        with following(*options, "logs", "wordcount", "--follow") as logs:
+            logs.await_text("wordcount-0-1: ")
+            run("cancel", "wordcount")
+            assert logs.end() == 0
     finally:
         run("cancel", "wordcount")
     assert "wordcount" not in run("watch", "--once")

@@ -8,10 +8,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from tests.operator.integration.conftest import running
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle
 
+from streamgraft_common import names
 from streamgraft_common.kube import KubeClient
 from streamgraft_local import Cluster
 from streamgraft_operator import assembly
@@ -143,3 +145,32 @@ async def test_broker_away_while_a_job_runs(
             await world.job(lambda status: status["message"] == "all 3 PEs are ready")
     finally:
         await asyncio.to_thread(cluster.start, "kafka")
+
+
+async def test_broker_away_while_a_job_is_deleted(
+    cluster: Cluster,
+    world: World,
+    kube: KubeClient,
+    settings: Settings,
+    player: HandPlayedPe,
+    source_topic: str,
+    kafka: AdminClient,
+) -> None:
+    """Its pods go at once, the job stays until its topics can go too."""
+    await world.upload(bundle(application(world.namespace)))
+    async with running(assembly.run(kube, settings)):
+        await world.submit()
+        await world.job_in("Healthy")
+        await asyncio.to_thread(cluster.stop, "kafka")
+        try:
+            await world.client.delete(JOBS.path(world.namespace, "job"))
+            for name in ("job-0-1", "job-1-1", "job-2-1"):
+                await world.eventually(PODS, name, lambda pod: pod is None)
+            job = await world.get(JOBS, "job")
+            assert job is not None
+            assert names.FINALIZER in job["metadata"]["finalizers"]
+        finally:
+            await asyncio.to_thread(cluster.start, "kafka")
+        await world.eventually(JOBS, "job", lambda job: job is None)
+    topics = kafka.list_topics(timeout=10).topics
+    assert not [name for name in topics if name.startswith(f"{world.namespace}.")]
