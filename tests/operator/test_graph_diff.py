@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
-from streamgraft_operator.graph import Change, Content, changed_fields, classify, diff
+from streamgraft_operator.graph import Change, Content, changed_fields, classify, content_of, diff
 
 INPUT = InputPort(
     port=0, stream="raw", topic="raw", partitions=4, bootstrap_servers="kafka:9092", operator="sum"
@@ -57,36 +57,36 @@ TO_ANOTHER = OUTPUT.model_copy(update={"port": 1, "topic": "sum.other", "stream"
 )
 def test_class_of_a_change(update: dict[str, Any], change: Change) -> None:
     new = PE.model_copy(update=update)
-    assert classify(Content.of(PE, "s"), Content.of(new, "s")) is change
+    assert classify(content_of(PE, "s"), content_of(new, "s")) is change
     fields = changed_fields(PE, new)
     assert fields.keys() == update.keys()
     assert (change in fields.values()) == bool(update)
 
 
 def test_other_settings_of_pods_restart() -> None:
-    assert classify(Content.of(PE, "s"), Content.of(PE, "t")) is Change.RESTART
-    assert Content.of(PE, "s").driver != Content.of(PE, "t").driver
+    assert classify(content_of(PE, "s"), content_of(PE, "t")) is Change.RESTART
+    assert content_of(PE, "s").driver != content_of(PE, "t").driver
 
 
 def test_channels_share_the_driver_but_not_the_place() -> None:
     other = PE.model_copy(update={"pe_id": 5, "channel": 3})
-    one, two = Content.of(PE, "s"), Content.of(other, "s")
+    one, two = content_of(PE, "s"), content_of(other, "s")
     assert (one.driver, one.plan) == (two.driver, two.plan)
     assert one.place != two.place
 
 
 def test_content_survives_an_annotation() -> None:
-    content = Content.of(PE, "s")
+    content = content_of(PE, "s")
     assert Content.parse(str(content)) == content
 
 
 @pytest.mark.parametrize("text", ["", "0123", "a.b"])
 def test_what_others_wrote_into_the_annotation_is_a_restart(text: str) -> None:
-    assert classify(Content.parse(text), Content.of(PE, "s")) is Change.RESTART
+    assert classify(Content.parse(text), content_of(PE, "s")) is Change.RESTART
 
 
 def test_diff_names_every_pe_of_either_graph() -> None:
-    same, new = Content.of(PE, "s"), Content.of(PE.model_copy(update={"slots": 2}), "s")
+    same, new = content_of(PE, "s"), content_of(PE.model_copy(update={"slots": 2}), "s")
     assert diff({1: same, 2: same, 4: same}, {4: new, 2: same, 3: same}) == {
         1: Change.REMOVED,
         2: Change.IDENTICAL,

@@ -6,8 +6,9 @@ Steps 1 to 5 of job submission (cloud native Streams, section 6.1), one module e
 of a region to its channels.
 """
 
+from streamgraft_common.content import Change, Content, classify
 from streamgraft_operator.graph.assignment import assign
-from streamgraft_operator.graph.diff import Change, Content, changed_fields, classify, diff
+from streamgraft_operator.graph.diff import changed_fields, content_of, diff
 from streamgraft_operator.graph.model import (
     GraphError,
     JobContext,
@@ -32,6 +33,7 @@ __all__ = [
     "assign",
     "changed_fields",
     "classify",
+    "content_of",
     "diff",
     "plan",
 ]
