@@ -19,7 +19,11 @@ class AdlModel(BaseModel):
     """Frozen, camelCase in JSON, unknown fields rejected."""
 
     model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True
+        alias_generator=to_camel,
+        populate_by_name=True,
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
     )
 
 
@@ -88,11 +92,17 @@ class Autoscaling(AdlModel):
     """What a region asks of the autoscaler. Times are seconds."""
 
     min_width: int = Field(default=1, ge=1)
+    """Least width."""
     max_width: int | None = None
+    """Largest width. Default: the region's."""
     metric: Literal["demand", "lag-utilization"] = "demand"
+    """The signal that decides."""
     target_utilization: float = Field(default=0.8, gt=0, le=1)
+    """Busy share of a channel that is aimed at."""
     catch_up_seconds: float = Field(default=60.0, gt=0)
+    """Time in which a backlog should be gone."""
     lag_threshold: float = Field(default=1000.0, ge=0)
+    """Records of lag below which it is no reason to grow."""
 
 
 class Region(AdlModel):

@@ -116,9 +116,9 @@ class Expander:
             job_uid=job["metadata"]["uid"],
             bundle_digest=bundle.digest,
             bootstrap_servers=spec.bootstrap_servers or self._settings.bootstrap_servers,
-            fusion=spec.fusion.type,
+            fusion="legacy" if spec.fusion.type == "legacy" else "automatic",
             trigger_seconds=pe.trigger_seconds,
-            slots=pe.slots,
+            slots=pe.slots or 1,
             spark_conf=pe.spark_conf,
             parameters=parameters(bundle, spec),
         )

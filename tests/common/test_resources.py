@@ -1,10 +1,17 @@
 """The kinds and their generated definitions."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from streamgraft_common.resources import JOB, KINDS, PARALLEL_REGION, ParallelRegionSpec
+from streamgraft_common.resources import (
+    JOB,
+    KINDS,
+    PARALLEL_REGION,
+    ParallelRegionSpec,
+    PodSettings,
+)
 from streamgraft_common.resources.base import Kind
 from streamgraft_common.resources.crds import crd, render
 
@@ -52,7 +59,58 @@ def test_manifest_and_paths() -> None:
     """A manifest is a plain dict in camelCase; paths follow the API group."""
     spec = ParallelRegionSpec(job="j", region="r", width=2, max_width=4, key=["k"])
     manifest = PARALLEL_REGION.manifest("j-r", "ns", spec, labels={"a": "b"})
-    assert manifest["spec"] == {"job": "j", "region": "r", "width": 2, "maxWidth": 4, "key": ["k"]}
+    assert manifest["spec"] == {
+        "job": "j",
+        "region": "r",
+        "width": 2,
+        "maxWidth": 4,
+        "key": ["k"],
+        "changeDeadlineSeconds": 300,
+    }
     assert manifest["metadata"] == {"name": "j-r", "namespace": "ns", "labels": {"a": "b"}}
     assert JOB.path("ns", "j") == "/apis/streamgraft.io/v1alpha1/namespaces/ns/jobs/j"
     assert JOB.path() == "/apis/streamgraft.io/v1alpha1/jobs"
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+def test_kubectl_explains_every_field(kind: Kind) -> None:
+    """Each field of spec and status, at any depth, has a description."""
+
+    def undescribed(path: str, node: dict[str, Any]) -> list[str]:
+        found = []
+        for name, child in node.get("properties", {}).items():
+            found += [] if child.get("description") else [f"{path}.{name}"]
+            found += undescribed(f"{path}.{name}", child)
+        for part in node.keys() & {"items", "additionalProperties"}:
+            found += undescribed(path, node[part])
+        return found
+
+    schema = crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert schema["description"]
+    assert undescribed("", {"properties": schema["properties"]}) == []
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+def test_kinds_follow_the_conventions(kind: Kind) -> None:
+    """Conditions with observedGeneration, a status subresource, columns with age, categories."""
+    definition = crd(kind)["spec"]
+    version = definition["versions"][0]
+    status = version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
+    assert "observedGeneration" in status
+    assert "observedGeneration" in status["conditions"]["items"]["properties"]
+    assert version["subresources"]["status"] == {}
+    assert version["additionalPrinterColumns"][-1]["name"] == "Age"
+    assert definition["names"]["categories"] == ["streamgraft", "streams"]
+
+
+def test_short_names_are_unique() -> None:
+    """Two kinds of one name could not be told apart by kubectl."""
+    names = [name for kind in KINDS for name in [kind.plural, kind.kind.lower(), *kind.short_names]]
+    assert len(names) == len(set(names))
+
+
+def test_settings_of_a_pe_win_over_its_jobs() -> None:
+    """What a PE does not say is its job's; false is said, too."""
+    job = PodSettings(heap_mb=500, delete_failed_pod=True, env={"A": "1", "B": "2"})
+    own = PodSettings(delete_failed_pod=False, env={"A": "3"})
+    assert own.over(job) == PodSettings(heap_mb=500, delete_failed_pod=False, env={"A": "3"})

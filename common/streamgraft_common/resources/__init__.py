@@ -1,6 +1,9 @@
 """The kinds of the API group: one frozen pydantic model per kind is the only truth."""
 
-from streamgraft_common.resources.job import JOB, JobSpec, JobStatus
+from streamgraft_common.resources.bundle_source import BundleSource, GitBundle
+from streamgraft_common.resources.consistent_region import CONSISTENT_REGION
+from streamgraft_common.resources.host_pool import HOST_POOL, HostPoolSpec, HostPoolStatus
+from streamgraft_common.resources.job import JOB, Fusion, JobSpec, JobStatus, Threading
 from streamgraft_common.resources.parallel_region import (
     PARALLEL_REGION,
     ParallelRegionSpec,
@@ -15,22 +18,56 @@ from streamgraft_common.resources.processing_element import (
     RuntimeStatus,
     ShardStatus,
 )
+from streamgraft_common.resources.settings import (
+    CheckpointRepository,
+    PodSettings,
+    ProcessingElementSettings,
+    TraceLevel,
+    VolumeClaim,
+)
+from streamgraft_common.resources.streams import EXPORT, IMPORT
+from streamgraft_common.resources.suite import TEST_SUITE
 
-KINDS = (JOB, PROCESSING_ELEMENT, PARALLEL_REGION)
+KINDS = (
+    JOB,
+    PROCESSING_ELEMENT,
+    PARALLEL_REGION,
+    HOST_POOL,
+    IMPORT,
+    EXPORT,
+    CONSISTENT_REGION,
+    TEST_SUITE,
+)
 
 __all__ = [
+    "CONSISTENT_REGION",
+    "EXPORT",
+    "HOST_POOL",
+    "IMPORT",
     "JOB",
     "KINDS",
     "PARALLEL_REGION",
     "PROCESSING_ELEMENT",
+    "TEST_SUITE",
+    "BundleSource",
+    "CheckpointRepository",
+    "Fusion",
+    "GitBundle",
+    "HostPoolSpec",
+    "HostPoolStatus",
     "JobSpec",
     "JobStatus",
     "ParallelRegionSpec",
     "ParallelRegionStatus",
+    "PodSettings",
+    "ProcessingElementSettings",
     "ProcessingElementSpec",
     "ProcessingElementStatus",
     "Release",
     "RuntimeStatus",
     "ShardStatus",
+    "Threading",
+    "TraceLevel",
+    "VolumeClaim",
     "WidthChange",
 ]

@@ -28,11 +28,17 @@ class Condition(Model):
     """A condition in Kubernetes' own form."""
 
     type: str
+    """What it is about."""
     status: Literal["True", "False", "Unknown"]
+    """Whether it holds."""
     reason: str
+    """Why, in one CamelCase word."""
     message: str = ""
+    """Why, for people."""
     last_transition_time: str | None = None
+    """When the status changed last (RFC 3339)."""
     observed_generation: int | None = None
+    """metadata.generation of the spec that was looked at."""
 
 
 class PrinterColumn(Model):
@@ -71,7 +77,7 @@ class Kind(Model):
     columns: list[PrinterColumn] = []
     rules: list[CelRule] = []
     scale: Scale | None = None
-    categories: list[str] = ["streamgraft"]
+    categories: list[str] = ["streamgraft", "streams"]
 
     api_version: ClassVar[str] = names.API_VERSION
 
@@ -101,4 +107,6 @@ class Resources(Model):
     """Compute resources, as in a container."""
 
     requests: dict[str, Quantity] = {}
+    """What the scheduler sets aside, by resource name."""
     limits: dict[str, Quantity] = {}
+    """What may be used at most, by resource name."""

@@ -54,6 +54,8 @@ def structural(model: type[BaseModel]) -> dict[str, Any]:
 def _kept(key: str, value: Any) -> bool:
     if key == "default":  # the model defaults, not the API server: objects stay as users wrote them
         return False
+    if key == "additionalProperties" and isinstance(value, bool):  # said by x-kubernetes-preserve-…
+        return False
     return key != "$ref" and not (key == "title" and isinstance(value, str)) and value is not False
 
 

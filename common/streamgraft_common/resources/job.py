@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from streamgraft_common.resources import bundle_source
 from streamgraft_common.resources.base import (
     CelRule,
     Condition,
@@ -12,82 +13,110 @@ from streamgraft_common.resources.base import (
     PrinterColumn,
     Resources,
 )
-
-
-class ConfigMapBundle(Model):
-    """A bundle in a ConfigMap of the job's namespace (binaryData), 1 MiB at most."""
-
-    name: str
-    key: str = "bundle.zip"
-
-
-class Bundle(Model):
-    """Where the bundle is: exactly one of `configMap` and `file`."""
-
-    config_map: ConfigMapBundle | None = None
-    file: str | None = None
-    """Path that the operator and the PEs both see (shared volume)."""
+from streamgraft_common.resources.bundle_source import BundleSource
+from streamgraft_common.resources.settings import ProcessingElementSettings, PullPolicy
 
 
 class Fusion(Model):
-    """How operators are fused into PEs.
+    """How operators are fused into PEs. Different channels of a region never share a PE."""
 
-    automatic: all operators that are connected and in the same region (or in none) share a PE.
-    legacy: every operator gets a PE of its own.
-    """
+    type: Literal["automatic", "legacy", "manual"] = "automatic"
+    """automatic: connected operators of the same region (or of none) share a PE. legacy: every
+    operator has a PE of its own. manual: as many PEs as `peCount` says."""
+    pe_count: Annotated[int, Field(ge=1)] | None = None
+    """PEs outside of regions plus PEs of one channel of each region; for type manual."""
+    channels: Literal["NoChannelInfluence", "ChannelIsolation", "ChannelExlocation"] = (
+        "NoChannelInfluence"
+    )
+    """ChannelIsolation: all operators of a channel share a PE, and `type` is for those outside of
+    regions. Otherwise `type` is for all; operators of different channels share no PE anyway."""
 
-    type: Literal["automatic", "legacy"] = "automatic"
+
+class Threading(Model):
+    """How many Spark task slots a PE gets."""
+
+    model: Literal["automatic", "dedicated", "dynamic", "manual"] = "manual"
+    """manual: `processingElement.slots`. dedicated: a slot for each input of the PE. dynamic:
+    `threadCount` slots. automatic: as dedicated, but no more than the CPU limit rounded up."""
+    thread_count: Annotated[int, Field(ge=1)] | None = None
+    """Slots of each PE; for model dynamic."""
+    elastic: bool = False
+    """For model dynamic: as many slots as the CPU limit, rounded up, but `threadCount` at most."""
+
+
+class TransportSecurity(Model):
+    """Encryption between PEs, Kafka and whoever reads a PE's control port."""
+
+    type: Literal["None", "TLS"] = "None"
+    """TLS: version 1.2 or newer."""
+    certificate_validity_days: Annotated[int, Field(ge=1)] = 30
+    """Validity of the certificates; they are renewed in time."""
 
 
 class RegionOverride(Model):
-    """The width with which a region starts; later widths are the ParallelRegion's."""
+    """What a region of this job starts with."""
 
     width: Annotated[int, Field(ge=1)] | None = None
-
-
-class ProcessingElementSettings(Model):
-    """Settings for the PEs of the job."""
-
-    trigger_seconds: Annotated[float, Field(gt=0)] | None = None
-    """Micro-batch trigger interval. None: the application's own, else 1 s."""
-    slots: Annotated[int, Field(ge=1)] = 1
-    """Spark task slots of a PE (`local[slots]`)."""
-    heap_mb: Annotated[int, Field(ge=128)] = 400
-    """Largest Java heap of the driver."""
-    spark_conf: dict[str, str] = {}
-    java_options: str = ""
-    env: dict[str, str] = {}
-    resources: Resources | None = None
+    """First width; later widths are the ParallelRegion's."""
+    change_deadline_seconds: Annotated[int, Field(ge=1)] | None = None
+    """Time in which new channels must be ready, or a width change is given up. Default: 300."""
 
 
 class JobSpec(Model):
     """The wanted application."""
 
-    bundle: Bundle
+    bundle: BundleSource
+    """The application."""
     fusion: Fusion = Fusion()
+    """How operators are fused into PEs."""
+    threading: Threading = Threading()
+    """How many task slots a PE gets."""
     regions: dict[str, RegionOverride] = {}
+    """Settings of parallel regions, by name."""
     processing_element: ProcessingElementSettings = ProcessingElementSettings()
+    """Settings of all PEs."""
+    resources: Resources | None = None
+    """Compute resources of the whole job, divided among its PEs (as many as there are at the
+    first widths); they win over `processingElement.resources`."""
     parameters: dict[str, str] = {}
     """Submission-time values; they override the application's defaults."""
     bootstrap_servers: str | None = None
-    """Kafka brokers; None: the operator's default."""
+    """Kafka brokers. Default: the operator's."""
+    transport_security: TransportSecurity = TransportSecurity()
+    """Encryption of what PEs send and serve."""
     image: str | None = None
-    """Image of the PE runtime; None: the operator's default."""
+    """Image of the PE runtime. Default: the operator's."""
+    image_pull_policy: PullPolicy | None = None
+    """When the image is pulled. Default: Kubernetes' own rule."""
+    image_pull_secret: str | None = None
+    """Secret with the credentials of the image's registry."""
     submission_timeout_seconds: Annotated[int, Field(ge=1)] = 300
+    """Time in which all resources must exist; then the submission is rolled back and repeated."""
+    warm_pool: Annotated[int, Field(ge=0)] = 0
+    """Warm pods that each region keeps ready for a width change."""
 
 
 class JobStatus(Model):
     """What became of it."""
 
     phase: Literal["Pending", "Submitting", "Submitted", "Healthy", "Failed"] = "Pending"
+    """Submitting: resources are being made. Submitted: all exist. Healthy: all PEs run."""
     generation_id: int = 0
-    """Counts the generations of the job's graph; a submission or a width change makes a new one."""
+    """Counts the generations of the job's graph: each edit that changes it makes a new one."""
     observed_generation: int = 0
+    """metadata.generation of the spec that this status is about."""
     bundle_digest: str | None = None
+    """sha256 of the bundle that runs."""
     pe_count: int = 0
+    """PEs of the job at the present widths."""
     ready_pe_count: int = 0
+    """Those of them that run."""
+    failed_submissions: int = 0
+    """Submissions in a row that were rolled back."""
     message: str = ""
+    """What is wrong first of all, or that nothing is."""
     conditions: list[Condition] = []
+    """Accepted, ReferencesFound, KafkaAvailable, SourcesAvailable, Submitted, Ready."""
 
 
 JOB = Kind(
@@ -97,10 +126,28 @@ JOB = Kind(
     spec=JobSpec,
     status=JobStatus,
     rules=[
+        *bundle_source.RULES,
         CelRule(
-            rule="has(self.bundle.configMap) != has(self.bundle.file)",
-            message="bundle needs exactly one of configMap and file",
-        )
+            rule="(has(self.fusion) && has(self.fusion.type) && self.fusion.type == 'manual')"
+            " == (has(self.fusion) && has(self.fusion.peCount))",
+            message="fusion type manual needs peCount, and no other type takes it",
+        ),
+        CelRule(
+            rule="!has(self.threading) || (has(self.threading.model) &&"
+            " self.threading.model == 'dynamic') == has(self.threading.threadCount)",
+            message="threading model dynamic needs threadCount, and no other model takes it",
+        ),
+        CelRule(
+            rule="!has(self.threading) || !has(self.threading.elastic) || !self.threading.elastic"
+            " || has(self.threading.threadCount)",
+            message="threading.elastic is for model dynamic only",
+        ),
+        CelRule(
+            rule="!has(self.processingElement) || !has(self.processingElement.slots)"
+            " || !has(self.threading) || !has(self.threading.model)"
+            " || self.threading.model == 'manual'",
+            message="processingElement.slots is for threading model manual only",
+        ),
     ],
     columns=[
         PrinterColumn(name="Phase", type="string", json_path=".status.phase"),

@@ -12,28 +12,40 @@ class ParallelRegionSpec(Model):
     """The wanted width."""
 
     job: str
+    """Job that the region belongs to."""
     region: str
+    """Its name in the application."""
     width: Annotated[int, Field(ge=1, description="Channels wanted; 1 to maxWidth.")]
     max_width: Annotated[int, Field(ge=1, le=1024, description="Key groups of the region.")]
     key: Annotated[list[Annotated[str, Field(max_length=253)]], Field(max_length=16)]
+    """Columns by which rows are spread over key groups."""
+    change_deadline_seconds: Annotated[int, Field(ge=1)] = 300
+    """Time in which new channels must be ready, or a width change is given up."""
     autoscaling: Autoscaling | None = None
+    """What the application asks of an autoscaler. Default: nothing."""
 
 
 class WidthChange(Model):
     """One width change, finished or under way. Times RFC 3339, durations seconds."""
 
     from_width: int
+    """Width that served before."""
     to_width: int
+    """Width that was wanted."""
     epoch: int
+    """Epoch of its assignment."""
     requested_at: str
+    """When the operator saw the wish."""
     serving_at: str | None = None
     """When every moved shard had committed a batch under its new owner."""
     finished_at: str | None = None
     """When the channels that are no longer needed were gone."""
     moved_shards: list[int] = []
+    """Shards that got another owner."""
     pause_seconds_max: float | None = None
     """Longest pause of a moved shard: last batch of the old owner → first batch of the new one."""
     unclean_releases: int = 0
+    """Moved shards whose last batch was cut off."""
 
 
 class ParallelRegionStatus(Model):
@@ -42,10 +54,13 @@ class ParallelRegionStatus(Model):
     width: int = 0
     """Channels that own shards."""
     selector: str = ""
+    """Label selector of one pod per channel, for autoscalers."""
     epoch: int = 0
+    """Counts assignments of shards to channels."""
     assignment: dict[str, int] = {}
     """Shard → channel, as decided for `epoch`."""
     observed_generation: int = 0
+    """metadata.generation of the spec that this status is about."""
     changes: list[WidthChange] = []
     """The last changes, newest last."""
     conditions: list[Condition] = []

@@ -8,23 +8,41 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from streamgraft_common.resources.base import Condition, Kind, Model, PrinterColumn
+from streamgraft_common.resources.base import CelRule, Condition, Kind, Model, PrinterColumn
+from streamgraft_common.resources.settings import PodSettings
 
 
 class ProcessingElementSpec(Model):
-    """The wanted PE."""
+    """The wanted PE. The operator writes all of it but `settings`."""
 
     job: str
+    """Job that the PE belongs to."""
     pe_id: Annotated[int, Field(ge=0)]
+    """Number of the PE within its job."""
     stage_name: str
+    """What the PE is in the graph: `pe-<id>`, or `<region>`, or `<region>.<stage>`."""
     region: str | None = None
+    """Parallel region that it is in."""
     channel: Annotated[int, Field(ge=0)] | None = None
+    """Channel of the region."""
     stage: Annotated[int, Field(ge=0)] = 0
     """Index within the channel."""
+    bundle_digest: str = ""
+    """sha256 of the bundle that its pod runs."""
+    restartable: bool = True
+    """Whether all of its operators may be restarted after a failure."""
+    settings: PodSettings = PodSettings()
+    """Settings of this PE only, yours to edit; they win over `inherited`."""
+    inherited: PodSettings = PodSettings()
+    """Settings that the Job has for all of its PEs; edit them there."""
     shards: list[int] = []
     """Shards that this PE may run now. Outside of a region: [0]."""
     epoch: Annotated[int, Field(ge=0)] = 0
     """Epoch of the assignment that `shards` belongs to."""
+
+    def effective(self) -> PodSettings:
+        """Return the settings that hold: the PE's own, else those of its job."""
+        return self.settings.over(self.inherited)
 
 
 class ShardStatus(Model):
@@ -35,12 +53,15 @@ class ShardStatus(Model):
     """
 
     state: Literal["Starting", "Running", "Stopping", "Failed"]
+    """What its query does."""
     epoch: int
+    """Epoch of the spec that gave it to this PE, or confirmed it."""
     started_at: str | None = None
     """When the query was started."""
     first_batch_at: str | None = None
     """When its first batch since then was committed (idle triggers count)."""
     message: str = ""
+    """Why it failed."""
 
 
 class Release(Model):
@@ -49,16 +70,20 @@ class Release(Model):
     epoch: int
     """Epoch of the spec that took the shard away."""
     released_at: str
+    """When it was let go of."""
     last_batch_at: str | None = None
     """End of the last batch, or when the stop was asked for if no batch ran then."""
     clean: bool = True
+    """Whether no batch was cut off."""
 
 
 class RuntimeStatus(Model):
     """What the pod says of itself."""
 
     pod: str = ""
+    """Name of the pod."""
     launch_count: int = 0
+    """Launch that it is of."""
     ready: bool = False
     """Warm: session up, plan compiled; it can take shards at once."""
     epoch: int = 0
@@ -66,7 +91,9 @@ class RuntimeStatus(Model):
     shards: dict[str, ShardStatus] = {}
     """Shards held, by number."""
     releases: dict[str, Release] = {}
+    """The last release of every shard that it ever held, by number."""
     message: str = ""
+    """What is wrong with the PE as a whole."""
 
 
 class ProcessingElementStatus(Model):
@@ -75,15 +102,25 @@ class ProcessingElementStatus(Model):
     launch_count: int = 0
     """How often a pod of this PE was asked for. Everything that should restart a PE raises it."""
     launch_reason: str = ""
+    """What the last launch was for."""
     failure_count: int = 0
     """Launches in a row that ended by themselves."""
     not_before: str | None = None
     """Time before which no pod is created: the back-off after failures."""
+    stopped: Literal["PodFailed", "PodCompleted", "PodDeleted"] | None = None
+    """Why there is no pod and will be none: the restart policies say so."""
     pod: str | None = None
+    """Name of the pod of this launch, once it exists."""
     phase: Literal["Pending", "Starting", "Running", "Stopped", "Failed"] = "Pending"
+    """How its pod is."""
     message: str = ""
+    """Why it does not run, or what its pod says."""
     runtime: RuntimeStatus | None = None
+    """Written by the pod."""
+    observed_generation: int = 0
+    """metadata.generation of the spec that this status is about."""
     conditions: list[Condition] = []
+    """Ready: its pod is."""
 
 
 PROCESSING_ELEMENT = Kind(
@@ -92,6 +129,12 @@ PROCESSING_ELEMENT = Kind(
     short_names=["pe"],
     spec=ProcessingElementSpec,
     status=ProcessingElementStatus,
+    rules=[
+        CelRule(
+            rule="self.job == oldSelf.job && self.peId == oldSelf.peId",
+            message="job and peId can't change: names are made of them",
+        )
+    ],
     columns=[
         PrinterColumn(name="Stage", type="string", json_path=".spec.stageName"),
         PrinterColumn(name="Channel", type="integer", json_path=".spec.channel"),

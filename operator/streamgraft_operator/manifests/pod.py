@@ -98,7 +98,7 @@ def _environment(
 ) -> list[dict[str, Any]]:
     settings = spec.processing_element
     values = {
-        **settings.env,
+        **(settings.env or {}),
         "STREAMGRAFT_NAMESPACE": owner.namespace,
         "STREAMGRAFT_JOB": owner.name,
         "STREAMGRAFT_PE": pe,
@@ -107,8 +107,8 @@ def _environment(
         "STREAMGRAFT_PE_DIR": PE_DIR,
         "STREAMGRAFT_BUNDLE": _bundle_path(spec),
         "STREAMGRAFT_CHECKPOINT_ROOT": CHECKPOINT_ROOT,
-        "STREAMGRAFT_HEAP_MB": str(settings.heap_mb),
-        "STREAMGRAFT_JAVA_OPTIONS": settings.java_options,
+        "STREAMGRAFT_HEAP_MB": str(settings.heap_mb or 400),
+        "STREAMGRAFT_JAVA_OPTIONS": settings.java_options or "",
     }
     address = {"fieldRef": {"fieldPath": "status.podIP"}}
     return [

@@ -1,0 +1,98 @@
+"""Import and Export: streams that jobs publish for each other."""
+
+from streamgraft_common.resources.base import CelRule, Condition, Kind, Model, PrinterColumn
+
+
+class ExportSpec(Model):
+    """A stream of a job that other jobs may import."""
+
+    job: str
+    """Job that exports."""
+    operator: str
+    """Its export operator."""
+    stream: str
+    """The stream that is exported."""
+    name: str | None = None
+    """Name under which it is published."""
+    properties: dict[str, str] | None = None
+    """Properties under which it is published, for subscriptions."""
+    allow_filter: bool = True
+    """Whether imports may filter rows before they are sent."""
+
+
+class ExportStatus(Model):
+    """Who imports it."""
+
+    imports: list[str] = []
+    """Names of the Imports that are connected."""
+    observed_generation: int = 0
+    """metadata.generation of the spec that this status is about."""
+    conditions: list[Condition] = []
+    """Ready."""
+
+
+class ImportSpec(Model):
+    """A stream that a job reads from other jobs, by name or by subscription."""
+
+    job: str
+    """Job that imports."""
+    operator: str
+    """Its import operator."""
+    from_job: str | None = None
+    """Job whose exports match. Default: any."""
+    name: str | None = None
+    """Name of the export that is wanted."""
+    subscription: str | None = None
+    """SQL condition on the properties of exports: all that meet it are wanted."""
+    filter: str | None = None
+    """SQL condition on rows: only those that meet it are wanted."""
+
+
+class ImportStatus(Model):
+    """What it reads."""
+
+    exports: list[str] = []
+    """Names of the Exports that are connected."""
+    observed_generation: int = 0
+    """metadata.generation of the spec that this status is about."""
+    conditions: list[Condition] = []
+    """Connected: at least one export matches."""
+
+
+EXPORT = Kind(
+    kind="Export",
+    plural="exports",
+    spec=ExportSpec,
+    status=ExportStatus,
+    rules=[
+        CelRule(
+            rule="has(self.name) != has(self.properties)",
+            message="an export needs either a name or properties",
+        )
+    ],
+    columns=[
+        PrinterColumn(name="Job", type="string", json_path=".spec.job"),
+        PrinterColumn(name="Stream", type="string", json_path=".spec.stream"),
+        PrinterColumn(name="Imports", type="string", json_path=".status.imports", priority=1),
+        PrinterColumn(name="Age", type="date", json_path=".metadata.creationTimestamp"),
+    ],
+)
+
+IMPORT = Kind(
+    kind="Import",
+    plural="imports",
+    spec=ImportSpec,
+    status=ImportStatus,
+    rules=[
+        CelRule(
+            rule="has(self.name) != has(self.subscription)",
+            message="an import needs either a name or a subscription",
+        )
+    ],
+    columns=[
+        PrinterColumn(name="Job", type="string", json_path=".spec.job"),
+        PrinterColumn(name="Wants", type="string", json_path=".spec.name"),
+        PrinterColumn(name="Exports", type="string", json_path=".status.exports", priority=1),
+        PrinterColumn(name="Age", type="date", json_path=".metadata.creationTimestamp"),
+    ],
+)
