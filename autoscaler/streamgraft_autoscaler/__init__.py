@@ -4,7 +4,8 @@ Numbers in, a result or `NotReady` out. Every result carries its inputs, so that
 explained afterwards.
 """
 
-from streamgraft_autoscaler.demand import Demand, DemandPolicy, RegionLoad, StageLoad, demand
+from streamgraft_autoscaler.capacity import Capacity, CapacityLearner, Window
+from streamgraft_autoscaler.demand import Demand, DemandPolicy, StageLoad, demand
 from streamgraft_autoscaler.lag import (
     GatedLagChange,
     RelativeLagChange,
@@ -18,17 +19,19 @@ from streamgraft_autoscaler.readiness import NotReady, Reason
 from streamgraft_autoscaler.utilization import Utilization, utilization
 
 __all__ = [
+    "Capacity",
+    "CapacityLearner",
     "Demand",
     "DemandPolicy",
     "GatedLagChange",
     "NotReady",
     "Reason",
-    "RegionLoad",
     "RelativeLagChange",
     "StageLoad",
     "TopicLag",
     "TotalLag",
     "Utilization",
+    "Window",
     "demand",
     "gated_lag_change",
     "relative_lag_change",

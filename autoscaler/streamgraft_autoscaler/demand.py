@@ -5,37 +5,28 @@ were busy all the time, so the wanted width follows from the load alone and not 
 runs. On top comes what it takes to work off the lag, and what arrives during a width change.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from streamgraft_autoscaler.capacity import WARM_UP_BUSY_SECONDS, Capacity
 from streamgraft_autoscaler.readiness import NotReady, Reason, not_finite
 
-MEASURABLE_BUSY_SHARE = 0.02
-"""Below this mean busy share of a channel, overheads outweigh the work and say nothing of it."""
+BATCHES_IN_FLIGHT = 2.0
+"""Records of the running batch and of the next one are on their way, and don't wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageLoad:
-    """What one stage of a region (the PEs at one place in every channel) has to do, and did.
+    """What one stage of a region (the PEs at one place in every channel) has to do, and can.
 
-    `input_rate`: arriving records/s; `lag`: records waiting; `processing_rate`: records/s that all
-    channels processed; `busy_channels`: busy time of all channels per second, so 1.5 means one and
-    a half channels' worth of work; `last_true_rate`: the true rate as last measured, records/s.
+    `input_rate`: arriving records/s; `lag`: records not yet committed; `batch_seconds`: mean time
+    from one batch of a shard to its next, 0 if unknown; `capacity`: None if it was never seen.
     """
 
     input_rate: float
     lag: float
-    processing_rate: float
-    busy_channels: float
-    last_true_rate: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RegionLoad:
-    """Stages by name, and the width (channels) that served them."""
-
-    stages: Mapping[str, StageLoad]
-    width: int
+    batch_seconds: float = 0.0
+    capacity: Capacity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +46,12 @@ class DemandPolicy:
 
 @dataclass(frozen=True, slots=True)
 class StageDemand:
-    """`channels` before clamping; `work`: records/s to be processed; `true_rate`: records/s of one
-    busy channel, None if the stage has no work; `measured`: it comes from this window."""
+    """`channels` before clamping; `work`: records/s to be processed, of which `backlog` (records)
+    has to be worked off."""
 
     channels: float
     work: float
-    true_rate: float | None
-    measured: bool
+    backlog: float
     load: StageLoad
 
 
@@ -76,65 +66,55 @@ class Demand:
     policy: DemandPolicy
 
 
-def true_rate(load: StageLoad, width: int) -> float | None:
-    """Return the records/s of a channel that is busy all the time; None if not measurable."""
-    if width < 1 or load.busy_channels < MEASURABLE_BUSY_SHARE * width:
-        return None
-    rate = load.processing_rate / load.busy_channels
-    return rate if rate > 0 else None
-
-
-def demand(load: RegionLoad, policy: DemandPolicy) -> Demand | NotReady:
+def demand(stages: Mapping[str, StageLoad], policy: DemandPolicy) -> Demand | NotReady:
     """Return the channels that the load needs: the largest demand of the region's stages.
 
     (input rate + lag / catch-up + input rate x pause / catch-up) / (true rate x target utilization)
     """
-    if not load.stages:
+    if not stages:
         return NotReady(Reason.NO_DATA, "no stage of the region was measured")
-    stages: dict[str, StageDemand] = {}
-    for name, stage in load.stages.items():
-        result = _stage_demand(name, stage, load.width, policy)
+    demands: dict[str, StageDemand] = {}
+    for name, stage in stages.items():
+        result = _stage_demand(name, stage, policy)
         if isinstance(result, NotReady):
             return result
-        stages[name] = result
-    largest = max(stages, key=lambda name: stages[name].channels)
-    value = min(max(stages[largest].channels, policy.min_width), policy.max_width)
-    return Demand(float(value), largest, stages, policy)
+        demands[name] = result
+    largest = max(demands, key=lambda name: demands[name].channels)
+    value = min(max(demands[largest].channels, policy.min_width), policy.max_width)
+    return Demand(float(value), largest, demands, policy)
 
 
-def _stage_demand(
-    name: str, load: StageLoad, width: int, policy: DemandPolicy
-) -> StageDemand | NotReady:
+def backlog(load: StageLoad, policy: DemandPolicy) -> float:
+    """Return the records of the lag that wait for more than the batches in flight.
+
+    Batches that take longer than the catch-up time are backlog whatever they hold.
+    """
+    in_flight = min(BATCHES_IN_FLIGHT * load.batch_seconds, policy.catch_up_seconds)
+    return max(load.lag - max(load.input_rate, 0.0) * in_flight, 0.0)
+
+
+def _stage_demand(name: str, load: StageLoad, policy: DemandPolicy) -> StageDemand | NotReady:
     trouble = not_finite(
         {
             f"input rate of {name}": load.input_rate,
             f"lag of {name}": load.lag,
-            f"processing rate of {name}": load.processing_rate,
-            f"busy time of {name}": load.busy_channels,
+            f"time between batches of {name}": load.batch_seconds,
         }
     )
     if trouble:
         return trouble
-    arriving, waiting = max(load.input_rate, 0.0), max(load.lag, 0.0)
+    waiting = backlog(load, policy)
     pause_share = policy.expected_pause_seconds / policy.catch_up_seconds
-    work = arriving * (1.0 + pause_share) + waiting / policy.catch_up_seconds
-    measured = true_rate(load, width)
-    rate = measured if measured is not None else load.last_true_rate
+    work = max(load.input_rate, 0.0) * (1.0 + pause_share) + waiting / policy.catch_up_seconds
     if work == 0:
-        return StageDemand(0.0, work, rate, measured is not None, load)
-    if rate is None or rate <= 0:
+        return StageDemand(0.0, work, waiting, load)
+    if load.capacity is None:
         message = (
-            f"{name}: busy for {load.busy_channels:.3g} of {width} channels, too little to tell"
-            " what a channel can process, and there is no earlier figure"
+            f"{name}: what a channel can process is not known yet; that takes a window with some"
+            f" load, after its PEs were busy for {WARM_UP_BUSY_SECONDS:g} s"
         )
-        return NotReady(Reason.NO_DATA, message)
-    channels = work / (rate * policy.target_utilization)
+        return NotReady(Reason.WARMING_UP, message)
+    channels = work / (load.capacity.true_rate * policy.target_utilization)
     if trouble := not_finite({f"demand of {name}": channels}):
         return trouble
-    return StageDemand(channels, work, rate, measured is not None, load)
-
-
-def true_rates(load: RegionLoad) -> Sequence[tuple[str, float]]:
-    """Return (stage, true rate) of the stages whose true rate this window shows."""
-    rates = ((name, true_rate(stage, load.width)) for name, stage in load.stages.items())
-    return [(name, rate) for name, rate in rates if rate is not None]
+    return StageDemand(channels, work, waiting, load)

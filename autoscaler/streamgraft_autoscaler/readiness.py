@@ -11,6 +11,8 @@ class Reason(StrEnum):
 
     NO_DATA = "NoData"
     """Something that the signal needs was never measured, or only partly."""
+    WARMING_UP = "WarmingUp"
+    """What a channel can process was not seen yet: the PEs are cold, or had no load so far."""
     STALE = "Stale"
     """It was measured, but too long ago."""
     NOT_A_NUMBER = "NotANumber"

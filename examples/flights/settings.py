@@ -26,6 +26,8 @@ DAYS_OF_THE_YEAR = 365
 CYCLES = 2
 """The year as two accelerated days; a part of the year is one."""
 CYCLE_SECONDS = 100.0
+SCALE_UP_STABILIZATION_SECONDS = 4
+"""How long the demand must be high before the HPA widens: two of its looks."""
 SCALE_DOWN_STABILIZATION_SECONDS = 12
 """How long the demand must be low before the HPA narrows: three hours of an accelerated day."""
 

@@ -12,6 +12,7 @@ from examples.flights.settings import (
     NAMESPACE,
     REGION,
     SCALE_DOWN_STABILIZATION_SECONDS,
+    SCALE_UP_STABILIZATION_SECONDS,
 )
 from streamgraft_common import names
 from streamgraft_common.kube import KubeClient
@@ -53,7 +54,7 @@ async def autoscale(client: KubeClient) -> None:
 
 
 def autoscaler(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return the manifest for the demo's region, narrowing sooner than a real cluster would."""
+    """Return the manifest for the demo's region, quicker to react than a real cluster's."""
     region = names.region_name(JOB, REGION)
     target = {"apiVersion": names.API_VERSION, "kind": PARALLEL_REGION.kind, "name": region}
     spec = manifest["spec"]
@@ -61,8 +62,13 @@ def autoscaler(manifest: dict[str, Any]) -> dict[str, Any]:
         {**metric, "object": {**metric["object"], "describedObject": target}}
         for metric in spec["metrics"]
     ]
-    behavior = spec.get("behavior", {})
-    down = behavior.get("scaleDown", {})
+    behavior = {
+        direction: {**spec["behavior"][direction], "stabilizationWindowSeconds": seconds}
+        for direction, seconds in (
+            ("scaleUp", SCALE_UP_STABILIZATION_SECONDS),
+            ("scaleDown", SCALE_DOWN_STABILIZATION_SECONDS),
+        )
+    }
     return {
         **manifest,
         "metadata": {"name": region, "namespace": NAMESPACE},
@@ -72,12 +78,6 @@ def autoscaler(manifest: dict[str, Any]) -> dict[str, Any]:
             "minReplicas": 1,
             "maxReplicas": MAX_WIDTH,
             "metrics": metrics,
-            "behavior": {
-                **behavior,
-                "scaleDown": {
-                    **down,
-                    "stabilizationWindowSeconds": SCALE_DOWN_STABILIZATION_SECONDS,
-                },
-            },
+            "behavior": behavior,
         },
     }

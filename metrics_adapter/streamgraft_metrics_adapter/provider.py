@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from streamgraft_autoscaler import NotReady, Reason
-from streamgraft_autoscaler.demand import true_rates
 from streamgraft_common.kube import Store
 from streamgraft_metrics_adapter import telemetry
+from streamgraft_metrics_adapter.capacities import Capacities
 from streamgraft_metrics_adapter.history import History, Sample
-from streamgraft_metrics_adapter.observations import Observations, RegionKey
+from streamgraft_metrics_adapter.observations import Observations
 from streamgraft_metrics_adapter.queries import Input
 from streamgraft_metrics_adapter.regions import Region, region_of
 from streamgraft_metrics_adapter.selectors import Selector
@@ -24,7 +24,6 @@ from streamgraft_metrics_adapter.signals import (
     SIGNALS,
     Signal,
     Situation,
-    region_load,
 )
 from streamgraft_metrics_adapter.source import PrometheusSource, SourceError
 from streamgraft_metrics_adapter.status import NotFoundError, UnavailableError
@@ -75,7 +74,7 @@ class Provider:
         self._max_age = max_age_seconds
         self._observations: Observations | None = None
         self._trouble: str | None = None
-        self._true_rates: dict[RegionKey, dict[str, float]] = {}
+        self._capacities = Capacities(window_seconds)
         self.window_seconds = window_seconds
         self.history = History()
 
@@ -176,29 +175,28 @@ class Provider:
         if not time.time() - sampled_at <= self._max_age:
             oldest = f"the oldest sample is {time.time() - sampled_at:.0f} s old"
             return NotReady(Reason.STALE, f"{oldest}, more than {self._max_age:g} s")
-        return Situation(region, observation, self._true_rates.get(region.key, {}))
+        return Situation(region, observation, self._capacities.of(region.key, time.time()))
 
     def _remember(self, regions: Iterable[Region]) -> None:
-        """Keep what outlives a refresh: true rates and the history; forget regions that left."""
+        """Keep what outlives a refresh: capacities and the history; forget regions that left."""
         telemetry.SIGNAL.clear()
-        known = {region.key: region for region in regions}
-        self._true_rates = {key: self._true_rates.get(key, {}) for key in known}
-        for key, region in known.items():
+        known = list(regions)
+        for region in known:
+            self._learn(region)
             readings = {reading.metric: reading for reading in self.read_all(region)}
             values = {metric: _value(reading) for metric, reading in readings.items()}
             for metric, value in values.items():
                 if value is not None:
                     telemetry.SIGNAL.labels(region.namespace, region.name, metric).set(value)
             self.history.add((region.namespace, region.name), self._sample(region, values))
-            self._remember_true_rates(key, region)
-        self.history.keep({(region.namespace, region.name) for region in known.values()})
+        self.history.keep({(region.namespace, region.name) for region in known})
+        self._capacities.keep({region.key for region in known})
 
-    def _remember_true_rates(self, key: RegionKey, region: Region) -> None:
-        seen = self._observations.regions.get(key) if self._observations else None
+    def _learn(self, region: Region) -> None:
+        seen = self._observations.regions.get(region.key) if self._observations else None
         situation = self._situation(region, seen.values.get(Input.SAMPLE_TIME) if seen else None)
-        load = situation if isinstance(situation, NotReady) else region_load(situation)
-        if not isinstance(load, NotReady):
-            self._true_rates[key].update(true_rates(load))
+        if not isinstance(situation, NotReady) and self._observations is not None:
+            self._capacities.learn(situation, self._observations.evaluated_at)
 
     def _sample(self, region: Region, values: Mapping[str, float | None]) -> Sample:
         observations = self._observations

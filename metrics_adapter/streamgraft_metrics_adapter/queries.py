@@ -8,6 +8,8 @@ for a counter that began anew, and add the whole log to the rate. So their slope
 
 from enum import StrEnum
 
+from streamgraft_autoscaler.capacity import WARM_UP_BUSY_SECONDS
+
 REGION = "namespace, streams_job, region"
 STAGE = f"{REGION}, stage"
 TOPIC = f"{STAGE}, topic"
@@ -34,6 +36,10 @@ class Input(StrEnum):
     """Records/s, by stage."""
     BUSY_SLOTS = "busy_slots"
     """Busy task slots on average over the window, pods that are gone included, by stage."""
+    WARM_SLOTS = "warm_slots"
+    """Those of them in PEs that were warm when the window began, by stage."""
+    BATCH_RATE = "batch_rate"
+    """Batches with data per second, by stage."""
     SLOTS = "slots"
     """Task slots of a PE, by stage."""
     IDLE_SHARE = "idle_share"
@@ -51,8 +57,13 @@ def queries(window_seconds: float, max_age_seconds: float) -> dict[Input, str]:
     committed = _of_partition("streamgraft_pe_committed_offset", age)
     lag_change = f"deriv(({lag})[{window}:{step}])"
     seen = f"max_over_time(timestamp(streamgraft_pe_lag_records{_IN_REGIONS})[{age}:{step}])"
-    busy = f"rate(streamgraft_pe_busy_seconds_total{_IN_REGIONS}[{window}])"
+    total = f"streamgraft_pe_busy_seconds_total{_IN_REGIONS}"
+    busy = f"rate({total}[{window}])"
+    warm = f"{total} - increase({total}[{window}]) > bool {WARM_UP_BUSY_SECONDS:g}"
+    batches = f"streamgraft_pe_batch_duration_seconds_count{_IN_REGIONS}"
     slots = f"streamgraft_pe_slots{_IN_REGIONS}"
+    # The histogram of a PE has no series before its first batch.
+    no_batches = f"0 * sum by ({STAGE}) ({slots})"
     owners = f"(streamgraft_pe_shards{_IN_REGIONS} > 0)"
     idle = f"1 - clamp_max({busy} / {slots}, 1) and on (namespace, pod) {owners}"
     return {
@@ -64,6 +75,8 @@ def queries(window_seconds: float, max_age_seconds: float) -> dict[Input, str]:
         Input.INPUT_RATE: f"sum by ({STAGE}) (deriv(({end})[{window}:{step}]))",
         Input.PROCESSING_RATE: f"sum by ({STAGE}) (deriv(({committed})[{window}:{step}]))",
         Input.BUSY_SLOTS: f"sum by ({STAGE}) ({busy})",
+        Input.WARM_SLOTS: f"sum by ({STAGE}) ({busy} * ({warm}))",
+        Input.BATCH_RATE: f"sum by ({STAGE}) (rate({batches}[{window}])) or {no_batches}",
         Input.SLOTS: f"avg by ({STAGE}) ({slots})",
         Input.IDLE_SHARE: f"avg by ({REGION}) ({idle})",
         Input.ELEMENTS: f"count by ({REGION}) ({idle})",

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from streamgraft_autoscaler import (
+    Capacity,
     Demand,
     GatedLagChange,
     NotReady,
     Reason,
-    RegionLoad,
     RelativeLagChange,
     StageLoad,
     TotalLag,
@@ -32,11 +32,11 @@ Signal = TotalLag | RelativeLagChange | GatedLagChange | Utilization | Demand
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A region, what was seen of it, and the true rates (records/s) last measured, by stage."""
+    """A region, what was seen of it, and what is known of its stages' capacities, by stage."""
 
     region: Region
     observation: RegionObservation
-    last_true_rates: Mapping[str, float]
+    capacities: Mapping[str, Capacity]
 
     def stages(self) -> dict[str, StageObservation] | NotReady:
         """Return the stages, or NotReady unless each has every partition's lag and rates."""
@@ -99,41 +99,23 @@ def utilization_signal(situation: Situation) -> Utilization | NotReady:
 
 def demand_signal(situation: Situation) -> Demand | NotReady:
     """Return the channels that the load needs."""
-    load = region_load(situation)
-    return load if isinstance(load, NotReady) else demand(load, situation.region.policy())
-
-
-def region_load(situation: Situation) -> RegionLoad | NotReady:
-    """Return the load of every stage in the terms of the demand equation."""
     stages = situation.stages()
     if isinstance(stages, NotReady):
         return stages
     loads: dict[str, StageLoad] = {}
     for index, stage in stages.items():
-        load = _stage_load(stage, situation.last_true_rates.get(index))
-        if isinstance(load, NotReady):
-            return load
-        loads[index] = load
-    return RegionLoad(loads, situation.region.width)
-
-
-def _stage_load(stage: StageObservation, last_true_rate: float | None) -> StageLoad | NotReady:
-    names = (Input.INPUT_RATE, Input.PROCESSING_RATE, Input.BUSY_SLOTS, Input.SLOTS)
-    values: dict[Input, float] = {}
-    for name in names:
-        value = _value(stage, name)
-        if isinstance(value, NotReady):
-            return value
-        values[name] = value
-    if values[Input.SLOTS] <= 0:
-        return NotReady(Reason.UNDEFINED, "the PEs report no task slots")
-    return StageLoad(
-        input_rate=values[Input.INPUT_RATE],
-        lag=sum(stage.lag.values()),
-        processing_rate=values[Input.PROCESSING_RATE],
-        busy_channels=values[Input.BUSY_SLOTS] / values[Input.SLOTS],
-        last_true_rate=last_true_rate,
-    )
+        rate, batches = _value(stage, Input.INPUT_RATE), _value(stage, Input.BATCH_RATE)
+        if isinstance(rate, NotReady):
+            return rate
+        if isinstance(batches, NotReady):
+            return batches
+        loads[index] = StageLoad(
+            input_rate=rate,
+            lag=sum(stage.lag.values()),
+            batch_seconds=situation.region.spec.max_width / batches if batches else 0.0,
+            capacity=situation.capacities.get(index),
+        )
+    return demand(loads, situation.region.policy())
 
 
 def _value(stage: StageObservation, name: Input) -> float | NotReady:

@@ -11,6 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+WARM_BUSY_SECONDS = 1000.0
+"""It looks as if it had run for a while: signals of cold PEs have no value."""
+
 
 class Region:
     """Offsets and busy time, moved on at every look; rates are per second and for the region."""
@@ -19,7 +22,8 @@ class Region:
         self._settings = settings
         self._lock = threading.Lock()
         self._last = time.monotonic()
-        self._end = self._committed = self._busy = 0.0
+        self._end = self._committed = 0.0
+        self._busy = WARM_BUSY_SECONDS
 
     def metrics(self) -> str:
         """Return the text that Prometheus scrapes."""

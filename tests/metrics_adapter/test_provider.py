@@ -35,11 +35,15 @@ STEADY: dict[Input, float] = {
     Input.INPUT_RATE: 110.0,
     Input.PROCESSING_RATE: 100.0,
     Input.BUSY_SLOTS: 1.0,
+    Input.WARM_SLOTS: 1.0,
+    Input.BATCH_RATE: 4.0,
     Input.SLOTS: 1.0,
     Input.IDLE_SHARE: 0.5,
     Input.ELEMENTS: 2,
 }
-"""Two channels, each busy for half of the time. The sample time is an age here."""
+"""Two channels, each busy for half of the time; a batch of each of 4 shards a second. The sample
+time is an age here."""
+BACKLOG = 600 - 2 * 110
 
 
 class CannedPrometheus:
@@ -148,7 +152,7 @@ def reason(found: Reading) -> Reason:
         ("relative_lag_change_rate", 1.1),
         ("relative_lag_change_rate_gated", -1.1),
         ("utilization", 0.5),
-        ("demand", (110 * (1 + 2 / 60) + 600 / 60) / (100 * 0.8)),
+        ("demand", (110 * (1 + 2 / 60) + BACKLOG / 60) / (100 * 0.8)),
     ],
 )
 async def test_signals(prometheus: CannedPrometheus, metric: str, value: float) -> None:
@@ -170,8 +174,10 @@ async def test_queries_do_not_grow_with_regions(prometheus: CannedPrometheus) ->
         (Input.SAMPLE_TIME, 31.0, Reason.STALE),
         (Input.SAMPLE_TIME, float("nan"), Reason.STALE),
         (Input.INPUT_RATE, float("nan"), Reason.NOT_A_NUMBER),
-        (Input.BUSY_SLOTS, float("inf"), Reason.NOT_A_NUMBER),
-        (Input.SLOTS, 0.0, Reason.UNDEFINED),
+        (Input.BATCH_RATE, float("nan"), Reason.NOT_A_NUMBER),
+        (Input.BUSY_SLOTS, float("inf"), Reason.WARMING_UP),
+        (Input.WARM_SLOTS, 0.5, Reason.WARMING_UP),
+        (Input.SLOTS, 0.0, Reason.WARMING_UP),
     ],
 )
 async def test_bad_input_is_a_reason(
@@ -219,7 +225,7 @@ async def test_last_data_serves_until_it_is_too_old(prometheus: CannedPrometheus
     assert provider.by_name("ns", "flights-enrich", "total_lag").signal().value == 600.0
 
 
-async def test_true_rate_is_remembered_while_idle(prometheus: CannedPrometheus) -> None:
+async def test_capacity_is_remembered_while_idle(prometheus: CannedPrometheus) -> None:
     provider = provider_of(prometheus, region())
     await provider.refresh()
     prometheus.values |= {Input.BUSY_SLOTS: 0.0, Input.PROCESSING_RATE: 0.0, Input.LAG: 0.0}

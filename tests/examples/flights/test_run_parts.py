@@ -71,7 +71,7 @@ def test_neighbours_are_outside_of_regions() -> None:
 
 
 def test_autoscaler_is_the_manifest_of_deploy() -> None:
-    """The demo changes the target, the limits and how soon it narrows; nothing else."""
+    """The demo changes the target, the limits and how soon it reacts; nothing else."""
     manifest = yaml.safe_load(AUTOSCALER.read_text())
     made = autoscaler(manifest)
     region = {"apiVersion": "streamgraft.io/v1alpha1", "kind": "ParallelRegion"}

@@ -1,0 +1,93 @@
+"""What one channel can process, learned from the windows that show it.
+
+The true rate of a channel (Kalavri et al., OSDI 2018) is records per busy second. Three things
+distort it in a single window, and all of them towards a rate that is too small, so a width that is
+too large:
+
+- A cold PE compiles its code while it works: its windows are not learned from.
+- Every batch has a fixed cost, which weighs most when batches are small: a rate seen at high load
+  counts, as long as there is one; it is the load that the rate is wanted for.
+- Offsets and busy time move when a batch ends, not while it runs: rates are ratios of sums over
+  several windows.
+"""
+
+from dataclasses import dataclass
+
+WARM_UP_BUSY_SECONDS = 10.0
+"""Busy time after which a PE counts as warm: a dozen batches or more; its code is compiled then."""
+WARM_SHARE = 0.9
+"""Share of a window's busy time that must come from warm PEs."""
+BANDS = (0.05, 0.25, 0.5)
+"""Lower limits of the load bands, as busy share of the width. Below the first nothing is seen."""
+MEMORY_WINDOWS = 3.0
+"""After so many windows in its band, what was seen before counts half."""
+EXPIRY_SECONDS = 86_400.0
+"""A band that was not seen for a day says nothing any more; a diurnal load shows all bands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One window of one stage: its end (Unix time) and length in seconds, records/s processed, busy
+    time of all channels and of those that were warm when it began (channels), and the width."""
+
+    ended_at: float
+    seconds: float
+    processing_rate: float
+    busy_channels: float
+    warm_channels: float
+    width: int
+
+    @property
+    def busy_share(self) -> float:
+        """Return the mean busy share of the channels."""
+        return self.busy_channels / self.width if self.width else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """`true_rate`: records/s of one channel that is busy all the time; `busy_share`: lower limit of
+    the load band that showed it; `seen_at`: when it was last seen (Unix time)."""
+
+    true_rate: float
+    busy_share: float
+    seen_at: float
+
+
+@dataclass(slots=True)
+class _Band:
+    records: float = 0.0
+    busy_seconds: float = 0.0
+    seen_at: float = 0.0
+
+    def add(self, window: Window) -> None:
+        # Windows overlap: each brings what is new in it.
+        fresh = min(window.ended_at - self.seen_at, window.seconds)
+        kept = 0.5 ** (fresh / (MEMORY_WINDOWS * window.seconds))
+        self.records = self.records * kept + window.processing_rate * fresh
+        self.busy_seconds = self.busy_seconds * kept + window.busy_channels * fresh
+        self.seen_at = window.ended_at
+
+
+class CapacityLearner:
+    """Learns the capacity of one stage from its windows, oldest first."""
+
+    def __init__(self) -> None:
+        self._bands: dict[float, _Band] = {}
+
+    def observe(self, window: Window) -> None:
+        """Learn from a window, unless it is idle, cold or already known."""
+        reached = [limit for limit in BANDS if window.busy_share >= limit]
+        warm = window.warm_channels >= WARM_SHARE * window.busy_channels
+        if not reached or not warm or window.processing_rate <= 0:
+            return
+        band = self._bands.setdefault(reached[-1], _Band())
+        if window.ended_at > band.seen_at:
+            band.add(window)
+
+    def capacity(self, now: float) -> Capacity | None:
+        """Return what is known at the Unix time `now`: the rate at the highest load seen."""
+        for limit in reversed(BANDS):
+            band = self._bands.get(limit)
+            if band and now - band.seen_at <= EXPIRY_SECONDS:
+                return Capacity(band.records / band.busy_seconds, limit, band.seen_at)
+        return None

@@ -1,0 +1,95 @@
+"""What a channel can process: learned from warm windows with load, from the highest load best."""
+
+import pytest
+
+from streamgraft_autoscaler import Capacity, CapacityLearner, Window
+from streamgraft_autoscaler.capacity import EXPIRY_SECONDS, MEMORY_WINDOWS
+
+SECONDS = 60.0
+
+
+def window(number: int, rate: float, busy: float, *, warm: float = 1.0, width: int = 1) -> Window:
+    """Return the window with this number, of a load in records/s and busy channels; `warm`: share
+    of the busy time."""
+    return Window(number * SECONDS, SECONDS, rate, busy, busy * warm, width)
+
+
+def learned(*windows: Window) -> Capacity:
+    """Return what is known after these windows, which must be something."""
+    learner = CapacityLearner()
+    for item in windows:
+        learner.observe(item)
+    capacity = learner.capacity(windows[-1].ended_at)
+    assert capacity is not None
+    return capacity
+
+
+def test_rate_is_records_per_busy_second_whatever_the_width() -> None:
+    for width in (1, 2, 4):
+        seen = learned(window(1, 150.0, 0.75 * width, width=width))
+        assert seen.true_rate == pytest.approx(200.0 / width)
+
+
+def test_cold_windows_teach_nothing() -> None:
+    """The first batches of a PE take seconds for a handful of records."""
+    learner = CapacityLearner()
+    learner.observe(window(1, 13.0, 0.8, warm=0.0))
+    assert learner.capacity(SECONDS) is None
+    learner.observe(window(2, 700.0, 0.5))
+    learner.observe(window(3, 13.0, 0.8, warm=0.5))
+    known = learner.capacity(3 * SECONDS)
+    assert known is not None
+    assert known.true_rate == pytest.approx(1400.0)
+
+
+def test_idle_windows_teach_nothing() -> None:
+    learner = CapacityLearner()
+    learner.observe(window(1, 1.0, 0.01))
+    learner.observe(window(2, 0.0, 0.5))
+    assert learner.capacity(2 * SECONDS) is None
+
+
+def test_fixed_cost_of_small_batches_does_not_hide_what_high_load_showed() -> None:
+    """0.07 busy channels of fixed cost: at low load the rate looks a third as large."""
+    day, night = window(1, 900.0, 0.97), window(2, 40.0, 0.11)
+    assert learned(night).true_rate == pytest.approx(364, rel=0.01)
+    assert learned(day, night, window(3, 40.0, 0.11)).true_rate == pytest.approx(928, rel=0.01)
+
+
+def test_batches_that_end_in_the_next_window_even_out() -> None:
+    """Offsets and busy time move at a batch's end, not always in the same window."""
+    pairs = [(150.0, 0.6), (50.0, 0.9), (100.0, 0.75)]
+    windows = [window(number, *pairs[number % 3]) for number in range(30)]
+    assert learned(*windows).true_rate == pytest.approx(133.3, rel=0.15)
+
+
+def test_a_change_of_the_load_s_cost_is_learned_within_its_memory() -> None:
+    old = [window(number, 100.0, 1.0) for number in range(100)]
+    fresh = [window(100 + number, 50.0, 1.0) for number in range(int(3 * MEMORY_WINDOWS))]
+    assert learned(*old).true_rate == pytest.approx(100.0)
+    assert learned(*old, *fresh).true_rate == pytest.approx(50.0, rel=0.15)
+
+
+def test_how_often_windows_are_looked_at_does_not_matter() -> None:
+    def seen(period: float) -> Capacity:
+        count = int(600 / period)
+        return learned(
+            *(
+                Window(i * period, SECONDS, 100.0 if i * period < 300 else 50.0, 1.0, 1.0, 1)
+                for i in range(1, count + 1)
+            )
+        )
+
+    assert seen(2.0).true_rate == pytest.approx(seen(15.0).true_rate, rel=0.05)
+
+
+def test_a_repeated_window_counts_once() -> None:
+    first, other = window(1, 100.0, 1.0), window(2, 50.0, 1.0)
+    assert learned(first, other, other, other) == learned(first, other)
+
+
+def test_what_was_seen_long_ago_is_forgotten() -> None:
+    learner = CapacityLearner()
+    learner.observe(window(1, 100.0, 1.0))
+    assert learner.capacity(SECONDS + EXPIRY_SECONDS) is not None
+    assert learner.capacity(SECONDS + EXPIRY_SECONDS + 1) is None
