@@ -74,6 +74,8 @@ class Operator(AdlModel):
     stateful: bool = False
     """True if planning found a stateful operator (aggregate, join of streams, deduplication…)."""
     output_mode: Literal["append", "update"] = "append"
+    restartable: bool = True
+    """Whether a PE with this operator may be restarted after a failure."""
     location: str = ""
     """`file:line` where the user wrote it."""
 

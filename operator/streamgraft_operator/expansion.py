@@ -41,6 +41,9 @@ class Expansion:
 
     bundle: Bundle
     topology: Topology
+    spec: JobSpec
+    """The job's spec with settings of PEs as they are in the end: the job's image settings and
+    each PE's share of the job's resources are in `processing_element`."""
 
 
 _Id = TypeVar("_Id")
@@ -89,9 +92,10 @@ class Expander:
         )
         topology = self._topologies.get(key)
         if topology is None:
-            topology = plan(bundle.adl, self._context(job, spec, bundle), wanted)
+            context = self._context(job, spec, bundle, initial)
+            topology = plan(bundle.adl, context, wanted)
             self._topologies.keep(key, topology)
-        return Expansion(bundle, topology)
+        return Expansion(bundle, topology, _resolved(spec, topology))
 
     def bundle_exists(self, namespace: str, spec: JobSpec) -> bool:
         """Return whether a pod could mount the bundle."""
@@ -108,19 +112,21 @@ class Expander:
             and (job["spec"]["bundle"].get("configMap") or {}).get("name") == name
         ]
 
-    def _context(self, job: Object, spec: JobSpec, bundle: Bundle) -> JobContext:
-        pe = spec.processing_element
+    def _context(
+        self, job: Object, spec: JobSpec, bundle: Bundle, first_widths: Mapping[str, int]
+    ) -> JobContext:
         return JobContext(
             namespace=job["metadata"]["namespace"],
             job=job["metadata"]["name"],
             job_uid=job["metadata"]["uid"],
             bundle_digest=bundle.digest,
             bootstrap_servers=spec.bootstrap_servers or self._settings.bootstrap_servers,
-            fusion="legacy" if spec.fusion.type == "legacy" else "automatic",
-            trigger_seconds=pe.trigger_seconds,
-            slots=pe.slots or 1,
-            spark_conf=pe.spark_conf,
             parameters=parameters(bundle, spec),
+            fusion=spec.fusion,
+            threading=spec.threading,
+            settings=spec.processing_element,
+            resources=spec.resources,
+            first_widths=first_widths,
         )
 
     async def _bundle(self, namespace: str, spec: JobSpec) -> Bundle:
@@ -168,6 +174,15 @@ class Expander:
             raise BundleCorrupt(f"key {data_key} of ConfigMap {name}: {error}") from error
         bundle = await asyncio.to_thread(read_bundle, content)
         return self._bundles.keep(version, bundle)
+
+
+def _resolved(spec: JobSpec, topology: Topology) -> JobSpec:
+    given = topology.settings
+    images = {
+        name: getattr(given, name) or getattr(spec, name)
+        for name in ("image", "image_pull_policy", "image_pull_secret")
+    }
+    return spec.model_copy(update={"processing_element": given.model_copy(update=images)})
 
 
 def parameters(bundle: Bundle, spec: JobSpec) -> dict[str, str]:

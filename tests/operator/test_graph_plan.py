@@ -1,8 +1,11 @@
 """From the application description to PEs, topics and port labels."""
 
+from typing import Any
+
 import pytest
 
 from streamgraft_common.adl import Adl, KafkaEndpoint, Operator, Region, SplitOutput, Stream
+from streamgraft_common.resources import Fusion
 from streamgraft_operator.graph import (
     Change,
     Content,
@@ -13,7 +16,6 @@ from streamgraft_operator.graph import (
     diff,
     plan,
 )
-from streamgraft_operator.graph.model import FusionType
 
 SOURCE = Operator(name="src", kind="kafka-source", outputs=["raw"], kafka=KafkaEndpoint(topic="in"))
 
@@ -57,9 +59,11 @@ def application(*operators: Operator, regions: tuple[str, ...] = ()) -> Adl:
 
 
 def planned(
-    adl: Adl, fusion: FusionType = "automatic", widths: dict[str, int] | None = None
+    adl: Adl, fusion: str = "automatic", widths: dict[str, int] | None = None, **job: Any
 ) -> Topology:
-    context = JobContext("ns", "job", "uid", "digest", "b:1", fusion, None, 1, {}, {})
+    """Return the plan of a job with this fusion type, these widths and further settings."""
+    kind = Fusion.model_validate({"type": fusion})
+    context = JobContext("ns", "job", "uid", "digest", "b:1", **{"fusion": kind, **job})
     return plan(adl, context, widths or {})
 
 
@@ -108,7 +112,7 @@ def test_a_region_and_its_neighbours() -> None:
 
 
 @pytest.mark.parametrize("fusion", ["automatic", "legacy"])
-def test_a_width_change_only_adds_or_removes(fusion: FusionType) -> None:
+def test_a_width_change_only_adds_or_removes(fusion: str) -> None:
     narrow, wide = planned(REGION, fusion, {"r": 1}), planned(REGION, fusion, {"r": 4})
     old, new = contents(narrow), contents(wide)
     there = diff(old, new)

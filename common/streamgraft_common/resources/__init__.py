@@ -1,5 +1,6 @@
 """The kinds of the API group: one frozen pydantic model per kind is the only truth."""
 
+from streamgraft_common.resources.base import Resources
 from streamgraft_common.resources.bundle_source import BundleSource, GitBundle
 from streamgraft_common.resources.consistent_region import CONSISTENT_REGION
 from streamgraft_common.resources.host_pool import HOST_POOL, HostPoolSpec, HostPoolStatus
@@ -64,6 +65,7 @@ __all__ = [
     "ProcessingElementSpec",
     "ProcessingElementStatus",
     "Release",
+    "Resources",
     "RuntimeStatus",
     "ShardStatus",
     "Threading",

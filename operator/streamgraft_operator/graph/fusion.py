@@ -9,16 +9,21 @@ channel inside. Groups grow along streams, in topological order, as long as
 - no stateful operator of a group is planned twice: Spark plans each path from it to an output, and
   two copies would have two states and twice the cost;
 - a `sink` function (foreachBatch) is the only output of its PE, as it commits the PE's batch.
+
+A Kafka endpoint always shares the PE of the operator that it is an endpoint of.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from streamgraft_common.adl import Operator
+from streamgraft_common.resources import Fusion
 from streamgraft_operator.graph.logical import LogicalModel
-from streamgraft_operator.graph.model import FusionType
+from streamgraft_operator.graph.model import GraphError
 
 Group = frozenset[str]
+Edge = tuple[Operator, Operator]
+"""A producer and a consumer of a stream."""
 
 
 @dataclass(frozen=True)
@@ -29,22 +34,41 @@ class Stage:
     region: str | None
 
 
-def fuse(model: LogicalModel, fusion: FusionType) -> tuple[Stage, ...]:
-    """Return the stages in topological order."""
+def fuse(model: LogicalModel, fusion: Fusion) -> tuple[Stage, ...]:
+    """Return the stages in topological order. Raises GraphError for an impossible count."""
     groups = _Groups(model)
-    edges = list(_edges(model))
+    edges = sorted(_edges(model), key=lambda edge: edge[1].kind == "sink")
     for producer, consumer in edges:
-        wanted = fusion == "automatic" or _is_endpoint(model, producer, consumer)
-        if wanted and consumer.kind != "sink":
+        isolated = fusion.channels == "ChannelIsolation" and consumer.region is not None
+        wanted = fusion.type == "automatic" or isolated
+        if wanted or _is_endpoint(model, producer, consumer):
             groups.join(producer.name, consumer.name)
-    for producer, consumer in edges:
-        wanted = fusion == "automatic" or _is_endpoint(model, producer, consumer)
-        if wanted and consumer.kind == "sink":
-            groups.join(producer.name, consumer.name)
+    if fusion.pe_count is not None:
+        _reduce(groups, edges, fusion.pe_count)
     return groups.stages()
 
 
-def _edges(model: LogicalModel) -> Iterator[tuple[Operator, Operator]]:
+def _reduce(groups: "_Groups", edges: list[Edge], count: int) -> None:
+    """Join groups, always the two that make the smallest one, until there are `count`."""
+    if count > groups.count:
+        raise GraphError(
+            f"fusion.peCount is {count}, but the application can't be spread over more than"
+            f" {groups.count} PEs: choose that or less"
+        )
+    while groups.count > count:
+        joinable = [edge for edge in edges if groups.joined(edge[0].name, edge[1].name)]
+        if not joinable:
+            raise GraphError(
+                f"fusion.peCount is {count}, but the application needs at least {groups.count}"
+                " PEs (regions, sinks and stateful operators keep others apart): choose that or"
+                " more"
+            )
+        sizes = [len(groups.union(edge[0].name, edge[1].name)) for edge in joinable]
+        producer, consumer = joinable[sizes.index(min(sizes))]
+        groups.join(producer.name, consumer.name)
+
+
+def _edges(model: LogicalModel) -> Iterator[Edge]:
     for consumer in model.operators.values():
         for producer in model.upstream(consumer.name):
             yield model.operators[producer], consumer
@@ -65,14 +89,30 @@ class _Groups:
         self._model = model
         self._of: dict[str, Group] = {name: frozenset([name]) for name in model.operators}
 
+    @property
+    def count(self) -> int:
+        """Number of groups."""
+        return len(set(self._of.values()))
+
+    def union(self, first: str, second: str) -> Group:
+        """Return the operators of the groups of two."""
+        return self._of[first] | self._of[second]
+
     def join(self, first: str, second: str) -> None:
         """Make one group of two, unless a rule forbids it."""
-        merged = self._of[first] | self._of[second]
+        if joined := self.joined(first, second):
+            self._of = joined
+
+    def joined(self, first: str, second: str) -> dict[str, Group] | None:
+        """Return the partition with two groups made one; None if they are, or a rule forbids it."""
+        merged = self.union(first, second)
         regions = {self._model.operators[name].region for name in merged}
-        if len(regions) == 1 and self._lone_sink(merged) and not self._repeats_state(merged):
-            joined = {**self._of, **dict.fromkeys(merged, merged)}
-            if len(self._sorted(joined)) == len(set(joined.values())):
-                self._of = joined
+        if self._of[first] == self._of[second] or len(regions) > 1:
+            return None
+        if not self._lone_sink(merged) or self._repeats_state(merged):
+            return None
+        joined = {**self._of, **dict.fromkeys(merged, merged)}
+        return joined if len(self._sorted(joined)) == len(set(joined.values())) else None
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the groups as stages."""

@@ -6,12 +6,15 @@ import json
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
 from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.resources import CheckpointRepository
 from streamgraft_operator.graph.model import JobContext, PlannedPe, PortLabel
 from streamgraft_operator.graph.ports import Ports
+from streamgraft_operator.graph.slots import task_slots
 from streamgraft_operator.graph.topology import Block
 from streamgraft_operator.graph.transforms import Replica
 
 DEFAULT_TRIGGER_SECONDS = 1.0
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 def planned_pe(
@@ -20,6 +23,9 @@ def planned_pe(
     """Return the PE of one replica of a stage."""
     stage, channel = replica.stage, replica.channel
     pe_id = block.pe_id(stage, channel)
+    settings = context.settings
+    operators = [ports.model.operators[name] for name in stage.operators]
+    inputs = ports.inputs(stage)
     metadata = PeMetadata(
         namespace=context.namespace,
         job=context.job,
@@ -29,17 +35,21 @@ def planned_pe(
         channel=channel,
         shard_count=block.region.max_width if block.region else 1,
         operators=list(stage.operators),
-        inputs=ports.inputs(stage),
+        inputs=inputs,
         outputs=ports.outputs(stage),
         checkpoint_path=(
             f"{context.namespace}/{context.job}-{context.job_uid}/{block.stage_name(stage)}"
         ),
         parameters={**adl.parameters, **context.parameters},
         trigger_seconds=(
-            context.trigger_seconds or adl.pe.trigger_seconds or DEFAULT_TRIGGER_SECONDS
+            settings.trigger_seconds or adl.pe.trigger_seconds or DEFAULT_TRIGGER_SECONDS
         ),
-        slots=context.slots,
-        spark_conf={**adl.pe.spark_conf, **context.spark_conf},
+        slots=task_slots(context.threading, settings, operators, len(inputs)),
+        spark_conf={
+            **_state_store(settings.checkpoint_repository),
+            **adl.pe.spark_conf,
+            **settings.spark_conf,
+        },
         bundle_digest=context.bundle_digest,
     )
     return PlannedPe(
@@ -51,7 +61,14 @@ def planned_pe(
         stage=block.index(stage) if block.region else 0,
         metadata=metadata,
         content_id=content_id(metadata),
+        restartable=all(operator.restartable for operator in operators),
     )
+
+
+def _state_store(repository: CheckpointRepository | None) -> dict[str, str]:
+    if repository is None or repository.state_store == "Memory":
+        return {}
+    return {"spark.sql.streaming.stateStore.providerClass": ROCKSDB}
 
 
 def content_id(metadata: PeMetadata) -> str:

@@ -1,13 +1,11 @@
 """What the graph pipeline takes and gives: plain values, no behaviour of Kubernetes in them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
 
 from streamgraft_common.adl import Region
 from streamgraft_common.pe_metadata import PeMetadata
-
-FusionType = Literal["automatic", "legacy"]
+from streamgraft_common.resources import Fusion, ProcessingElementSettings, Resources, Threading
 
 
 class GraphError(Exception):
@@ -23,11 +21,15 @@ class JobContext:
     job_uid: str
     bundle_digest: str
     bootstrap_servers: str
-    fusion: FusionType
-    trigger_seconds: float | None
-    slots: int
-    spark_conf: Mapping[str, str]
-    parameters: Mapping[str, str]
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    fusion: Fusion = field(default_factory=Fusion)
+    threading: Threading = field(default_factory=Threading)
+    settings: ProcessingElementSettings = field(default_factory=ProcessingElementSettings)
+    resources: Resources | None = None
+    """Resources of the whole job; they are divided among its PEs."""
+    first_widths: Mapping[str, int] = field(default_factory=dict)
+    """Widths with which regions begin, where they are not the application's: PEs are counted at
+    these widths, so that a later one changes no share."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class PlannedPe:
     metadata: PeMetadata
     content_id: str
     """sha256 (hex) of the metadata's canonical JSON."""
+    restartable: bool = True
+    """Whether all of its operators may be restarted after a failure."""
 
 
 @dataclass(frozen=True)
@@ -97,3 +101,5 @@ class Topology:
     port_labels: Mapping[str, PortLabel]
     """First level of name resolution: `<operator>.<input port>`, in a region
     `<operator>[<channel>].<input port>`, for every input that crosses PEs."""
+    settings: ProcessingElementSettings = field(default_factory=ProcessingElementSettings)
+    """Settings of all PEs, with each one's share of the job's resources."""

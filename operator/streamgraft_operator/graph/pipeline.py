@@ -1,9 +1,11 @@
 """The pipeline as a whole."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
+from streamgraft_common.resources import ProcessingElementSettings
 from streamgraft_operator.graph.fusion import fuse
 from streamgraft_operator.graph.logical import logical_model
 from streamgraft_operator.graph.metadata import planned_pe, port_labels
@@ -15,7 +17,8 @@ from streamgraft_operator.graph.model import (
     Topology,
 )
 from streamgraft_operator.graph.ports import Ports
-from streamgraft_operator.graph.topology import blocks
+from streamgraft_operator.graph.quantities import divided
+from streamgraft_operator.graph.topology import Block, blocks
 from streamgraft_operator.graph.transforms import expand, without_dead_operators
 
 
@@ -28,6 +31,7 @@ def plan(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Topology:
     model = without_dead_operators(logical_model(adl))
     stages = fuse(model, context.fusion)
     numbered = blocks(stages, model.regions)
+    context = replace(context, settings=_settings(adl, context, numbered))
     ports = Ports(model, context)
     pes = tuple(
         planned_pe(adl, context, ports, block, replica)
@@ -52,7 +56,22 @@ def plan(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Topology:
         ),
         topics=ports.topics(stages),
         port_labels=labels,
+        settings=context.settings,
     )
+
+
+def _settings(
+    adl: Adl, context: JobContext, numbered: tuple[Block, ...]
+) -> ProcessingElementSettings:
+    """Return the settings of all PEs; the job's resources, divided, win over the PEs' own."""
+    if context.resources is None:
+        return context.settings
+    widths = _widths(adl, context.first_widths)
+    count = sum(
+        len(block.stages) * (widths[block.region.name] if block.region else 1) for block in numbered
+    )
+    share = divided(context.resources, count)
+    return context.settings.model_copy(update={"resources": share})
 
 
 def _widths(adl: Adl, widths: Mapping[str, int]) -> dict[str, int]:
