@@ -76,6 +76,8 @@ class Operator(AdlModel):
     output_mode: Literal["append", "update"] = "append"
     restartable: bool = True
     """Whether a PE with this operator may be restarted after a failure."""
+    fusion_group: int = 0
+    """Operators of different groups never share a PE: Spark could not run them in one plan."""
     location: str = ""
     """`file:line` where the user wrote it."""
 

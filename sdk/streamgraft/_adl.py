@@ -42,6 +42,7 @@ def _operator(node: OperatorNode, plan: Plan, folder: Path) -> adl.Operator:
         function=node.name if node.function else None,
         stateful=node.name in plan.stateful,
         output_mode=node.output_mode,
+        fusion_group=plan.groups[node.name],
         location=node.location.relative_to(folder),
     )
 

@@ -14,6 +14,7 @@ from streamgraft import _errors as errors
 from streamgraft._application import Application
 from streamgraft._checks import check, notices
 from streamgraft._compiled import Compiled, Finding
+from streamgraft._graph import Notice
 from streamgraft._location import Location, innermost
 from streamgraft_common.adl import Adl
 from streamgraft_common.spark_jvm import JvmFailed
@@ -23,10 +24,10 @@ def compile_application(file: Path) -> Compiled:
     """Import, check and plan the application of a module's file. Raises ApplicationError."""
     variable, application = _load(file)
     errors.raise_all(check(application.graph))
-    adl = _planned(application, file, variable)
+    adl, found = _planned(application, file, variable)
     return Compiled(
         adl=adl,
-        notices=[str(notice) for notice in notices(application.graph)],
+        notices=[str(notice) for notice in [*notices(application.graph), *found]],
         modules=_loaded_files(file.parent),
     )
 
@@ -62,7 +63,7 @@ def _load(file: Path) -> tuple[str, Application]:
     return next(iter(found.values()))
 
 
-def _planned(application: Application, file: Path, variable: str) -> Adl:
+def _planned(application: Application, file: Path, variable: str) -> tuple[Adl, list[Notice]]:
     # Only here does Spark come in: a graph that is wrong is told without waiting for a JVM.
     from streamgraft._adl import describe
     from streamgraft._planning import plan
@@ -71,7 +72,7 @@ def _planned(application: Application, file: Path, variable: str) -> Adl:
     with planning_session(application.spark_conf) as spark:
         planned = plan(application.graph, spark, file.parent)
         errors.raise_all(planned.errors)
-        return describe(application, planned, file, variable)
+        return describe(application, planned, file, variable), planned.notices
 
 
 def _loaded_files(folder: Path) -> list[str]:

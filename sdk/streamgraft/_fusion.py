@@ -1,43 +1,105 @@
-"""Which operators may come to share a processing element, and whether their output modes agree.
+"""Which operators Spark can run in one plan: the fusion groups of the application description.
 
-The operator decides at submission what it fuses. It never fuses across the border of a region, so
-operators that are connected within one region (or outside of all) are what has to fit together.
+The operator of the cluster decides what it fuses, but neither runs user code nor Spark. So the
+build finds out: each operator joins the group of the operators that it reads from, as long as Spark
+takes all of the group as one query. Whatever is fused then is a part of a group, and so also runs.
 """
 
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, field
+from functools import reduce
 
-from streamgraft._errors import ApplicationError, PlanningFailed
-from streamgraft._graph import Graph, OperatorNode
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
+from streamgraft import _plan_checks as plan_checks
+from streamgraft._errors import ApplicationError
+from streamgraft._graph import SOURCES, Graph, OperatorNode
+from streamgraft._schemas import empty_stream
 
-def groups(graph: Graph) -> list[list[OperatorNode]]:
-    """Return the operators by connection within a region, each group in the order of the code."""
-    producers = graph.producers()
-    group_of = {operator.name: [operator] for operator in graph.operators}
-    for operator in graph.operators:
-        for stream in operator.inputs:
-            producer = producers[stream]
-            first, second = group_of[producer.name], group_of[operator.name]
-            if producer.region == operator.region and first is not second:
-                first.extend(second)
-                group_of.update((member.name, first) for member in second)
-    order = [operator.name for operator in graph.operators]
-    distinct = {id(group): group for group in group_of.values()}
-    return [sorted(group, key=lambda item: order.index(item.name)) for group in distinct.values()]
+Call = Callable[[OperatorNode, list[DataFrame]], DataFrame]
+"""Calls an operator's function. Raises ApplicationError."""
 
 
-def mode_errors(graph: Graph, append_only: Set[str]) -> Iterator[ApplicationError]:
-    """Yield operators that need output mode append beside one that needs update.
+@dataclass
+class _Group:
+    """Operators that can run in one plan, and their streams as that plan has them."""
 
-    A processing element is one Spark query, so it has one output mode.
-    """
-    for group in groups(graph):
-        updating = [operator.name for operator in group if operator.output_mode == "update"]
-        for operator in group:
-            if updating and operator.name in append_only:
-                yield PlanningFailed(
-                    operator.location,
-                    f"{operator.name!r} needs output mode append, but may share a processing"
-                    f" element with {', '.join(updating)} in output mode update",
-                    "put one of them into a parallel region of its own",
-                )
+    members: list[OperatorNode] = field(default_factory=list)
+    frames: dict[str, DataFrame] = field(default_factory=dict)
+    leaves: dict[str, DataFrame] = field(default_factory=dict)
+    """Streams that no function of the group reads; the parts of a split count as the whole."""
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """Finds the fusion groups of a graph that has been planned."""
+
+    spark: SparkSession
+    graph: Graph
+    schemas: Mapping[str, StructType]
+    append_only: Set[str]
+    """Operators whose results would differ in output mode update."""
+    call: Call
+
+    def groups(self) -> dict[str, int]:
+        """Return the number of each operator's group."""
+        producers, group_of = self.graph.producers(), dict[str, _Group]()
+        for operator in self.graph.upstream_first():
+            sources = [producers[stream] for stream in operator.inputs]
+            near = [group_of[item.name] for item in sources if item.region == operator.region]
+            group = self._joined(operator, list({id(item): item for item in near}.values()))
+            group_of.update((member.name, group) for member in group.members)
+        numbers = {id(group): 0 for group in group_of.values()}
+        numbers = {key: number for number, key in enumerate(numbers)}
+        return {name: numbers[id(group)] for name, group in group_of.items()}
+
+    def _joined(self, operator: OperatorNode, near: list[_Group]) -> _Group:
+        """Return the first group that takes the operator: all near it, one of them, a new one."""
+        candidates = [_merged(near), *near] if len(near) > 1 else near
+        for candidate in candidates:
+            group = self._extended(candidate, operator)
+            if group and self._runs(group):
+                return group
+        return self._extended(_Group(), operator) or _Group([operator])
+
+    def _extended(self, group: _Group, operator: OperatorNode) -> _Group | None:
+        frames = [
+            group.frames.get(stream, empty_stream(self.spark, self.schemas[stream]))
+            for stream in operator.inputs
+        ]
+        new, leaves = dict(group.frames), dict(group.leaves)
+        if operator.kind in SOURCES:
+            name = operator.outputs[0]
+            new[name] = leaves[name] = empty_stream(self.spark, self.schemas[name])
+        elif operator.kind == "split":
+            leaves[operator.inputs[0]] = frames[0]
+            new |= {part.stream: frames[0].where(part.condition) for part in operator.split}
+        elif operator.kind == "function":
+            try:
+                result = self.call(operator, frames)
+            except ApplicationError:  # it wants streams as they come from Kafka
+                return None
+            for stream in operator.inputs:
+                leaves.pop(stream, None)
+            new[operator.name] = leaves[operator.name] = result
+        return _Group([*group.members, operator], new, leaves)
+
+    def _runs(self, group: _Group) -> bool:
+        """Return whether Spark takes the group as one query, with the results of each operator."""
+        updates = any(member.output_mode == "update" for member in group.members)
+        if updates and any(member.name in self.append_only for member in group.members):
+            return False
+        leaves = [frame.select(F.lit(0).alias("leaf")) for frame in group.leaves.values()]
+        whole = reduce(DataFrame.unionAll, leaves)
+        return not plan_checks.unsupported(self.spark, whole, "update" if updates else "append")
+
+
+def _merged(groups: list[_Group]) -> _Group:
+    whole = _Group()
+    for group in groups:
+        whole.members += group.members
+        whole.frames |= group.frames
+        whole.leaves |= group.leaves
+    return whole

@@ -4,7 +4,7 @@ No query is ever started. Spark's analyzer finds the schemas and which operators
 own UnsupportedOperationChecker says what a streaming query could not do.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,8 +15,8 @@ from pyspark.sql.types import StructType
 
 from streamgraft import _plan_checks as plan_checks
 from streamgraft._errors import ApplicationError, PlanningFailed, SchemaMismatch
-from streamgraft._fusion import mode_errors
-from streamgraft._graph import Graph, OperatorNode, OutputMode
+from streamgraft._fusion import Fusion
+from streamgraft._graph import Graph, Notice, OperatorNode, OutputMode
 from streamgraft._location import innermost
 from streamgraft._schemas import KAFKA_COLUMNS, empty_stream, nullable, parse, reason
 
@@ -31,7 +31,10 @@ class Plan:
     """Operators that keep state."""
     append_only: set[str] = field(default_factory=set)
     """Operators whose results would differ in output mode update."""
+    groups: dict[str, int] = field(default_factory=dict)
+    """Fusion group of each operator: those of different groups can't share a Spark plan."""
     errors: list[ApplicationError] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
 
 
 def plan(graph: Graph, spark: SparkSession, folder: Path) -> Plan:
@@ -49,17 +52,18 @@ class _Planner:
         self._folder = folder
 
     def run(self) -> None:
-        order = self._graph.upstream_first()
-        for operator in order:
+        for operator in self._graph.upstream_first():
             if all(stream in self.plan.schemas for stream in operator.inputs):
                 try:
                     self._plan_operator(operator)
                 except ApplicationError as error:
                     self.plan.errors.append(error)
         self.plan.errors += plan_checks.key_errors(self._graph, self.plan.schemas)
-        self.plan.errors += mode_errors(self._graph, self.plan.append_only)
         if not self.plan.errors:
-            self._check_fused(order)
+            found = self.plan
+            fusion = Fusion(self._spark, self._graph, found.schemas, found.append_only, self._call)
+            found.groups = fusion.groups()
+            found.notices = list(_update_notices(self._graph, found.stateful))
 
     def _plan_operator(self, operator: OperatorNode) -> None:
         frames = [empty_stream(self._spark, self.plan.schemas[name]) for name in operator.inputs]
@@ -139,54 +143,20 @@ class _Planner:
                 remedy,
             )
 
-    def _check_fused(self, order: list[OperatorNode]) -> None:
-        """Check operators together: those of one region (or of none) share one Spark plan."""
-        fused: dict[str, _Fused] = {}
-        producers = self._graph.producers()
-        for operator in order:
-            if operator.kind not in ("function", "split"):
-                continue
-            inputs = [
-                fused[stream]
-                if stream in fused and producers[stream].region == operator.region
-                else _Fused(empty_stream(self._spark, self.plan.schemas[stream]))
-                for stream in operator.inputs
-            ]
-            try:
-                fused.update(self._fuse(operator, inputs))
-            except ApplicationError as error:
-                self.plan.errors.append(error)
-                return
 
-    def _fuse(
-        self, operator: OperatorNode, inputs: list["_Fused"]
-    ) -> Iterator[tuple[str, "_Fused"]]:
-        frames = [item.frame for item in inputs]
-        stateful = [name for item in inputs for name in item.stateful]
-        updates = operator.output_mode == "update" or any(item.updates for item in inputs)
-        if operator.kind == "split":
-            for output in operator.split:
-                frame = self._filter(operator, frames[0], output.condition)
-                yield output.stream, _Fused(frame, stateful, updates)
-            return
-        result = self._call(operator, frames)
-        problem = plan_checks.unsupported(self._spark, result, "update" if updates else "append")
-        if problem:
-            raise PlanningFailed(
+def _update_notices(graph: Graph, stateful: Set[str]) -> Iterator[Notice]:
+    """Yield the operators that keep state over a stream in which rows replace earlier ones."""
+    producers, updating = graph.producers(), dict[str, str]()
+    for operator in graph.upstream_first():
+        sources = [producers[stream].name for stream in operator.inputs]
+        origins = [updating[name] for name in sources if name in updating]
+        if origins and operator.name in stateful:
+            yield Notice(
                 operator.location,
-                f"Spark can't run {operator.name!r} together with {', '.join(stateful)},"
-                f" with which it shares a processing element: {problem}",
-                "put one of them into a parallel region of its own",
+                f"{operator.name!r} keeps state over rows that {origins[0]!r} updates: it sees each"
+                " update as a row of its own, and how many there are depends on the batches",
             )
-        if operator.name in self.plan.stateful:
-            stateful = [*stateful, operator.name]
-        yield operator.name, _Fused(result, stateful, updates)
-
-
-@dataclass(frozen=True)
-class _Fused:
-    """A stream as the plan of its processing element has it."""
-
-    frame: DataFrame
-    stateful: list[str] = field(default_factory=list)
-    updates: bool = False
+        if operator.output_mode == "update" and operator.name in stateful:
+            updating[operator.name] = operator.name
+        elif origins:
+            updating[operator.name] = origins[0]

@@ -164,18 +164,53 @@ def test_a_stateful_operator_is_planned_once() -> None:
     assert fused(planned(adl)) == [["src", "count"], ["left", "one"], ["right", "two"]]
 
 
-def test_stateless_branches_share_a_pe() -> None:
-    split = Operator(
+def split(stream: str) -> Operator:
+    conditions = {"good": "ok", "bad": "not ok"}
+    return Operator(
         name="split",
         kind="split",
-        inputs=["raw"],
-        outputs=["good", "bad"],
-        split=[
-            SplitOutput(stream="good", condition="ok"),
-            SplitOutput(stream="bad", condition="not ok"),
-        ],
+        inputs=[stream],
+        outputs=list(conditions),
+        split=[SplitOutput(stream=name, condition=text) for name, text in conditions.items()],
     )
-    adl = application(SOURCE, split, kafka_sink("one", "good"), kafka_sink("two", "bad", "other"))
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_parts_of_a_stateful_stream_are_written_in_one_pass(behind: bool) -> None:
+    """Only a function behind the split would need the stateful operator a second time."""
+    count = function("count", "raw", stateful=True)
+    good = [function("work", "good")] if behind else []
+    adl = application(
+        SOURCE,
+        count,
+        split("count-rows"),
+        *good,
+        kafka_sink("one", "work-rows" if behind else "good"),
+        kafka_sink("two", "bad", "other"),
+        kafka_sink("three", "count-rows", "third"),
+    )
+    whole = ["src", "count", "split", "one", "two", "three"]
+    apart = [["src", "count", "split", "two", "three"], ["work", "one"]]
+    assert fused(planned(adl)) == (apart if behind else [whole])
+
+
+def test_operators_that_spark_cannot_run_together_get_pes_of_their_own() -> None:
+    """The build says so by their fusion groups."""
+    again = function("again", "count-rows", stateful=True)
+    out = kafka_sink("out", "again-rows")
+    adl = application(
+        SOURCE,
+        function("count", "raw", stateful=True),
+        again.model_copy(update={"fusion_group": 1}),
+        out.model_copy(update={"fusion_group": 1}),
+    )
+    assert fused(planned(adl)) == [["src", "count"], ["again", "out"]]
+
+
+def test_stateless_branches_share_a_pe() -> None:
+    adl = application(
+        SOURCE, split("raw"), kafka_sink("one", "good"), kafka_sink("two", "bad", "other")
+    )
     (pe,) = planned(adl).pes
     assert [(p.port, p.topic, p.external) for p in pe.metadata.outputs] == [
         (0, "out", True),

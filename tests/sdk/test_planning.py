@@ -1,7 +1,7 @@
 """Planning on empty streams: schemas, state, output modes, and errors that point at the line."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -221,63 +221,87 @@ def test_sorted_stream_is_not_possible(spark: SparkSession) -> None:
     assert "update" not in error.remedy
 
 
-def test_two_aggregates_in_one_processing_element(spark: SparkSession) -> None:
-    """What is possible alone may be impossible together; a region between them helps."""
-
-    def built(separate: bool) -> sg.Application:
-        app, flights = application()
-
-        @app.operator(inputs=flights, output_mode="update")
-        def counts(rows: DataFrame) -> DataFrame:
-            return rows.groupBy("carrier").count()
-
-        def sizes(rows: DataFrame) -> DataFrame:
-            return rows.groupBy("count").agg(F.count("*").alias("carriers"))
-
-        declare = app.operator(inputs=counts, output_mode="update")
-        if separate:
-            with app.parallel("sizes", key="count", max_width=2):
-                declare(sizes)
-        else:
-            declare(sizes)
-        return app
-
-    error = only_error(built(separate=False), spark, sg.PlanningFailed)
-    assert "can't run 'sizes' together with counts" in error.problem
-    assert planned(built(separate=True), spark).errors == []
+def counted(column: str, *, by: str) -> Callable[[DataFrame], DataFrame]:
+    """Return an operator's function that counts rows per value of a column."""
+    return named(by, lambda rows: rows.groupBy(column).agg(F.count("*").alias(by)))
 
 
-@pytest.mark.parametrize(("separate", "kept"), [(False, "windowed"), (True, ""), (False, "unique")])
-def test_output_modes_of_one_processing_element(
-    spark: SparkSession, separate: bool, kept: str
-) -> None:
-    """An aggregate that gives final rows would give updates beside one in update mode."""
+def unique(rows: DataFrame) -> DataFrame:
+    """Keep state that looks the same in both output modes."""
+    return rows.dropDuplicates(["carrier"])
+
+
+def windowed(rows: DataFrame) -> DataFrame:
+    """Give each count once, when its window is over."""
+    late = rows.withWatermark("time", "1 hour")
+    return late.groupBy(F.window("time", "1 hour")).count()
+
+
+def named(
+    name: str, function: Callable[[DataFrame], DataFrame]
+) -> Callable[[DataFrame], DataFrame]:
+    """Return the function under a name, which will be its operator's."""
+
+    def renamed(rows: DataFrame) -> DataFrame:
+        return function(rows)
+
+    renamed.__name__ = name
+    return renamed
+
+
+def test_what_spark_can_run_together_is_one_group(spark: SparkSession) -> None:
+    """A chain with one aggregate, whose rows go two ways."""
     app, flights = application()
+    known = app.operator(inputs=flights)(unique)
+    counts = app.operator(inputs=known, output_mode="update")(counted("carrier", by="counts"))
+    app.split("size", input=counts, outputs={"many": "`counts` > 9"})
+    app.kafka_sink("out", input="many", topic="many")
+    app.kafka_sink("all", input=counts, topic="all")
+    found = planned(app, spark)
+    assert (found.errors, found.notices) == ([], [])
+    assert set(found.groups) == {"flights", "unique", "counts", "size", "out", "all"}
+    assert len(set(found.groups.values())) == 1
 
-    @app.operator(inputs=flights, output_mode="update")
-    def counts(rows: DataFrame) -> DataFrame:
-        return rows.groupBy("carrier").count()
 
-    def windowed(rows: DataFrame) -> DataFrame:
-        late = rows.withWatermark("time", "1 hour")
-        return late.groupBy(F.window("time", "1 hour")).count()
+def test_two_aggregates_in_a_row_are_two_groups(spark: SparkSession) -> None:
+    """Spark can't run them as one query; and the second one counts updates, which is told."""
+    app, flights = application()
+    counts = app.operator(inputs=flights, output_mode="update")(counted("carrier", by="counts"))
+    large = app.operator(inputs=counts)(named("large", lambda rows: rows.where("counts > 9")))
+    app.operator(inputs=large, output_mode="update")(counted("counts", by="sizes"))
+    app.kafka_sink("out", input="sizes", topic="sizes")
+    found = planned(app, spark)
+    assert found.errors == []
+    assert found.groups["flights"] == found.groups["counts"] == found.groups["large"]
+    assert found.groups["sizes"] == found.groups["out"] != found.groups["counts"]
+    (notice,) = found.notices
+    assert "'sizes' keeps state over rows that 'counts' updates" in notice.text
 
-    def unique(rows: DataFrame) -> DataFrame:
-        return rows.dropDuplicates(["carrier"])
 
-    if separate:
-        with app.parallel("windows", key="carrier", max_width=2):
-            app.operator(inputs=flights)(windowed)
-    else:
-        app.operator(inputs=flights)(windowed if kept == "windowed" else unique)
-
-    errors = planned(app, spark).errors
-    if kept == "windowed":
-        assert [error.problem.split(",")[0] for error in errors] == [
-            "'windowed' needs output mode append"
-        ]
-    else:
-        assert errors == []
+@pytest.mark.parametrize(
+    ("first", "second", "together"),
+    [
+        (counted("carrier", by="a"), counted("delay", by="b"), True),
+        (counted("carrier", by="a"), windowed, False),
+        (counted("carrier", by="a"), unique, True),
+        (windowed, unique, True),
+    ],
+)
+def test_two_stateful_operators_side_by_side(
+    spark: SparkSession, first: Any, second: Any, together: bool
+) -> None:
+    """One query has one output mode: an aggregate that needs the other one is split off."""
+    app, flights = application()
+    for function in (first, second):
+        if function in (windowed, unique):
+            app.operator(inputs=flights)(function)
+        else:
+            app.operator(inputs=flights, output_mode="update")(function)
+    found = planned(app, spark)
+    assert found.errors == []
+    names = [function.__name__ for function in (first, second)]
+    assert (found.groups[names[0]] == found.groups[names[1]]) == together
+    assert found.groups["flights"] == found.groups[names[0]]
 
 
 def test_key_of_a_region_has_to_be_in_the_stream(spark: SparkSession) -> None:

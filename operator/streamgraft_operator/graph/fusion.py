@@ -3,7 +3,8 @@
 Works on the graph before expansion, so a group is one *stage*: a PE outside of regions, one PE per
 channel inside. Groups grow along streams, in topological order, as long as
 
-- all operators of a group are in the same region, or all in none;
+- all operators of a group are in the same region, or all in none, and in the same fusion group of
+  the application description (what Spark can run in one plan);
 - the groups stay acyclic (a path that leaves a group and comes back would make the PE wait for
   itself);
 - no stateful operator of a group is planned twice: Spark plans each path from it to an output, and
@@ -106,8 +107,9 @@ class _Groups:
     def joined(self, first: str, second: str) -> dict[str, Group] | None:
         """Return the partition with two groups made one; None if they are, or a rule forbids it."""
         merged = self.union(first, second)
-        regions = {self._model.operators[name].region for name in merged}
-        if self._of[first] == self._of[second] or len(regions) > 1:
+        operators = [self._model.operators[name] for name in merged]
+        places = {(operator.region, operator.fusion_group) for operator in operators}
+        if self._of[first] == self._of[second] or len(places) > 1:
             return None
         if not self._lone_sink(merged) or self._repeats_state(merged):
             return None
@@ -157,20 +159,32 @@ class _Groups:
     def _repeats_state(self, group: Group) -> bool:
         """Return whether several paths lead from a stateful operator to the group's outputs.
 
-        A stream that is written counts as one path, however many topics it goes to.
+        A stream that is written counts as one path, however many topics it, or parts of it behind
+        a split, go to: they take one pass over its rows.
         """
         paths: dict[str, int] = {}
         for name in reversed(list(self._model.operators)):
-            if name not in group:
-                continue
             operator = self._model.operators[name]
+            if name not in group or operator.kind == "split":
+                continue
             paths[name] = int(operator.kind == "sink")
             for stream in operator.outputs:
-                paths[name] += self._leaves(group, stream)
-                for reader in self._model.consumers[stream]:
-                    if reader in group:
-                        times = self._model.operators[reader].inputs.count(stream)
-                        paths[name] += times * paths[reader]
+                parts = list(self._parts(group, stream))
+                paths[name] += any(self._leaves(group, part) for part in parts)
+                paths[name] += sum(
+                    self._model.operators[reader].inputs.count(part) * paths[reader]
+                    for part in parts
+                    for reader in self._model.consumers[part]
+                    if reader in paths
+                )
             if operator.stateful and paths[name] > 1:
                 return True
         return False
+
+    def _parts(self, group: Group, stream: str) -> Iterator[str]:
+        """Yield a stream, and the streams that splits of the group make of it."""
+        yield stream
+        for reader in self._model.consumers[stream]:
+            if reader in group and self._model.operators[reader].kind == "split":
+                for part in self._model.operators[reader].outputs:
+                    yield from self._parts(group, part)
