@@ -23,6 +23,8 @@ ANNOTATION_CONTENT = f"{GROUP}/content-id"
 ANNOTATION_BUNDLE = f"{GROUP}/bundle-digest"
 """sha256 of the bundle that a Job was submitted with: a new bundle is a change of the Job, so that
 watchers hear of it."""
+ANNOTATION_SOURCE = f"{GROUP}/bundle-source"
+"""Hash of the address that a bundle was fetched from."""
 FINALIZER = f"{GROUP}/cleanup"
 
 CONTROL_PORT_BASE = 10000
@@ -67,6 +69,11 @@ def job_config_map(job: str) -> str:
 def bundle_config_map(job: str) -> str:
     """Return the name of the ConfigMap to which `streamgraft submit` uploads a bundle."""
     return f"{job}-bundle"
+
+
+def fetched_config_map(job: str) -> str:
+    """Return the name of the ConfigMap into which the operator fetches a job's bundle."""
+    return f"{job}-fetched"
 
 
 def topic(namespace: str, job: str, stream: str, region: str | None = None) -> str:

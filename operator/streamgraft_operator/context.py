@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.client import Object
+from streamgraft_operator.bundles import Bundles
 from streamgraft_operator.caches import Caches
 from streamgraft_operator.coordinators import Coordinators
 from streamgraft_operator.expansion import Expander, job_of
@@ -22,6 +23,7 @@ class Context:
     settings: Settings
     caches: Caches
     write: Coordinators
+    bundles: Bundles
     expander: Expander
     grafter: Grafter
     kafka: Kafka
@@ -32,12 +34,14 @@ class Context:
         """Return the parts for a cluster."""
         caches = Caches(client, settings.namespaces)
         write = Coordinators(client, caches)
+        bundles = Bundles(client, caches, write)
         return cls(
             client=client,
             settings=settings,
             caches=caches,
             write=write,
-            expander=Expander(client, caches, settings),
+            bundles=bundles,
+            expander=Expander(bundles, settings),
             grafter=Grafter(caches, write, settings),
             kafka=Kafka(),
             recorder=Recorder(client),

@@ -1,38 +1,25 @@
-"""From a Job to its topology: fetch the bundle, check the parameters, plan.
+"""From a Job to its topology: read the bundle, check the parameters, plan.
 
 Nothing is kept but caches: the topology of a job is computed whenever it is needed.
 """
 
-import asyncio
-import base64
-import binascii
 import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeVar
 
 from streamgraft_common import names
-from streamgraft_common.bundle import Bundle, BundleCorrupt, BundleError, read_bundle
-from streamgraft_common.kube import KubeClient, NotFound
+from streamgraft_common.bundle import Bundle
 from streamgraft_common.kube.client import Object
-from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.kube.store import key_of
 from streamgraft_common.resources import JobSpec
+from streamgraft_operator.bundles import Bundles
 from streamgraft_operator.caches import Caches
-from streamgraft_operator.conductors.job import BUNDLE_MISSING
 from streamgraft_operator.graph import GraphError, JobContext, Topology, plan
-from streamgraft_operator.kinds import CONFIG_MAPS
 from streamgraft_operator.settings import Settings
 
 CACHED = 64
 _JOB_NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
-
-
-class BundleMissing(BundleError):
-    """There is no such ConfigMap, key or file (yet)."""
-
-    reason = BUNDLE_MISSING
 
 
 @dataclass(frozen=True)
@@ -46,30 +33,13 @@ class Expansion:
     each PE's share of the job's resources are in `processing_element`."""
 
 
-_Id = TypeVar("_Id")
-_Value = TypeVar("_Value")
-
-
-class _Recent(OrderedDict[_Id, _Value]):
-    """The values used last."""
-
-    def keep(self, key: _Id, value: _Value) -> _Value:
-        self[key] = value
-        self.move_to_end(key)
-        if len(self) > CACHED:
-            self.popitem(last=False)
-        return value
-
-
 class Expander:
     """Expands jobs."""
 
-    def __init__(self, client: KubeClient, caches: Caches, settings: Settings) -> None:
-        self._client = client
-        self._caches = caches
+    def __init__(self, bundles: Bundles, settings: Settings) -> None:
+        self._bundles = bundles
         self._settings = settings
-        self._bundles: _Recent[tuple[str, ...], Bundle] = _Recent()
-        self._topologies: _Recent[tuple[object, ...], Topology] = _Recent()
+        self._topologies: OrderedDict[tuple[object, ...], Topology] = OrderedDict()
 
     async def expand(self, job: Object, widths: Mapping[str, int]) -> Expansion:
         """Return the plan of a job; `widths` by region name, absent ones as the job begins.
@@ -80,7 +50,7 @@ class Expander:
         """
         spec = JobSpec.model_validate(job["spec"])
         _check_name(job["metadata"]["name"])
-        bundle = await self._bundle(job["metadata"]["namespace"], spec)
+        bundle = await self._bundles.read(*key_of(job), spec.bundle)
         initial = {name: region.width for name, region in spec.regions.items() if region.width}
         known = {region.name for region in bundle.adl.regions}
         wanted = initial | {name: width for name, width in widths.items() if name in known}
@@ -94,23 +64,10 @@ class Expander:
         if topology is None:
             context = self._context(job, spec, bundle, initial)
             topology = plan(bundle.adl, context, wanted)
-            self._topologies.keep(key, topology)
+            self._topologies[key] = topology
+            if len(self._topologies) > CACHED:
+                self._topologies.popitem(last=False)
         return Expansion(bundle, topology, _resolved(spec, topology))
-
-    def bundle_exists(self, namespace: str, spec: JobSpec) -> bool:
-        """Return whether a pod could mount the bundle."""
-        source = spec.bundle.config_map
-        return not source or self._caches.config_maps.get((namespace, source.name)) is not None
-
-    def users_of(self, config_map: Key) -> list[Key]:
-        """Return the jobs whose bundle is in this ConfigMap."""
-        namespace, name = config_map
-        return [
-            key_of(job)
-            for job in self._caches.jobs.items()
-            if job["metadata"]["namespace"] == namespace
-            and (job["spec"]["bundle"].get("configMap") or {}).get("name") == name
-        ]
 
     def _context(
         self, job: Object, spec: JobSpec, bundle: Bundle, first_widths: Mapping[str, int]
@@ -128,52 +85,6 @@ class Expander:
             resources=spec.resources,
             first_widths=first_widths,
         )
-
-    async def _bundle(self, namespace: str, spec: JobSpec) -> Bundle:
-        if source := spec.bundle.config_map:
-            return await self._from_config_map(namespace, source.name, source.key)
-        return await asyncio.to_thread(self._from_file, Path(spec.bundle.file or ""))
-
-    def _from_file(self, path: Path) -> Bundle:
-        try:
-            state = path.stat()
-            version = (str(path), str(state.st_mtime_ns), str(state.st_size))
-            return self._bundles.get(version) or self._bundles.keep(
-                version, read_bundle(path.read_bytes())
-            )
-        except OSError as error:
-            raise BundleMissing(
-                f"the bundle can't be read: {error.strerror or error} ({path}); operator and PEs"
-                " need the same path on a shared volume"
-            ) from error
-
-    async def _from_config_map(self, namespace: str, name: str, data_key: str) -> Bundle:
-        missing = BundleMissing(
-            f"there is no ConfigMap {name} in namespace {namespace}: upload the bundle"
-            " (`streamgraft submit` does), the job goes on by itself then"
-        )
-        known = self._caches.config_maps.get((namespace, name))
-        if known is None:
-            raise missing
-        version = (known["metadata"]["uid"], known["metadata"]["resourceVersion"], data_key)
-        if bundle := self._bundles.get(version):
-            return bundle
-        try:
-            item = await self._client.get(CONFIG_MAPS.path(namespace, name))
-        except NotFound as error:
-            raise missing from error
-        data = item.get("binaryData", {}).get(data_key)
-        if data is None:
-            have = ", ".join(sorted({*item.get("binaryData", {}), *item.get("data", {})})) or "none"
-            raise BundleMissing(
-                f"ConfigMap {name} has no key {data_key} in binaryData (it has: {have})"
-            )
-        try:
-            content = base64.b64decode(data, validate=True)
-        except binascii.Error as error:
-            raise BundleCorrupt(f"key {data_key} of ConfigMap {name}: {error}") from error
-        bundle = await asyncio.to_thread(read_bundle, content)
-        return self._bundles.keep(version, bundle)
 
 
 def _resolved(spec: JobSpec, topology: Topology) -> JobSpec:

@@ -53,6 +53,8 @@ class Grafter:
     ) -> None:
         """Make the PEs exist as planned. `start` says how a new PE begins.
 
+        `spec` is that of the expansion that `pes` are from.
+
         A PE whose place in the graph changed is deleted; it comes anew when that is done.
         """
         limit = asyncio.Semaphore(PARALLEL_WRITES)
@@ -88,10 +90,12 @@ class Grafter:
         if self._caches.services.get(key) is None:
             await self._write.services.create(manifests.service(owner, pe))
         if existing is None:
-            manifest = manifests.processing_element(owner, pe, content_id, *start)
+            manifest = manifests.processing_element(owner, spec, pe, content_id, *start)
             await self._write.processing_elements.create(manifest)
-        elif content_of(existing) != content_id:
-            await self._write.processing_elements.regenerate(key, content_id, owner.generation_id)
+        else:
+            await self._write.processing_elements.regenerate(
+                key, content_id, owner.generation_id, manifests.from_job(spec, pe)
+            )
 
     async def _config_map(self, manifest: Object) -> None:
         await replace_config_map(self._caches, self._write, manifest)

@@ -47,12 +47,14 @@ def planned(content_id: str = "c1", **place: Any) -> PlannedPe:
     )
 
 
-def pod(spec: dict[str, Any], **place: Any) -> dict[str, Any]:
-    """Return the pod of launch 7 of the PE."""
-    item = manifests.processing_element(OWNER, planned(**place), "content", [1, 0], 5)
+def pod(spec: dict[str, Any], own: dict[str, Any] | None = None, **place: Any) -> dict[str, Any]:
+    """Return the pod of launch 7 of the PE; `own`: settings of this PE only."""
+    job = JobSpec.model_validate(spec)
+    item = manifests.processing_element(OWNER, job, planned(**place), "content", [1, 0], 5)
+    item["spec"]["settings"] = own or {}
     item["metadata"]["uid"] = "pe-uid"
     item["status"] = {"launchCount": 7}
-    return manifests.pod(item, OWNER, JobSpec.model_validate(spec), SETTINGS)
+    return manifests.pod(item, OWNER, job, SETTINGS)
 
 
 def environment(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -95,6 +97,7 @@ def test_container_gets_the_environment_of_the_contract() -> None:
         "STREAMGRAFT_PE_DIR": "/etc/streamgraft/pe",
         "STREAMGRAFT_BUNDLE": "/etc/streamgraft/bundle/bundle.zip",
         "STREAMGRAFT_CHECKPOINT_ROOT": "/var/lib/streamgraft/checkpoints",
+        "STREAMGRAFT_DATA_PATH": "/var/lib/streamgraft/data",
         "STREAMGRAFT_HEAP_MB": "400",
         "STREAMGRAFT_JAVA_OPTIONS": "",
     }
@@ -107,6 +110,7 @@ def test_mounts_have_volumes() -> None:
         "pe": {"configMap": {"name": "flights-4"}},
         "bundle": {"configMap": {"name": "flights-bundle"}},
         "checkpoints": SETTINGS.checkpoint_volume,
+        "data": {"emptyDir": {}},
     }
     mounts = {mount["name"] for mount in spec["containers"][0]["volumeMounts"]}
     assert mounts == volumes.keys()
@@ -115,7 +119,8 @@ def test_mounts_have_volumes() -> None:
 def test_bundle_in_a_file_needs_no_volume() -> None:
     manifest = pod({"bundle": {"file": "/var/lib/streamgraft/checkpoints/b.zip"}})
     assert environment(manifest)["STREAMGRAFT_BUNDLE"] == "/var/lib/streamgraft/checkpoints/b.zip"
-    assert {volume["name"] for volume in manifest["spec"]["volumes"]} == {"pe", "checkpoints"}
+    volumes = {volume["name"] for volume in manifest["spec"]["volumes"]}
+    assert volumes == {"pe", "checkpoints", "data"}
 
 
 def test_settings_of_the_job_reach_the_pod() -> None:
@@ -125,7 +130,7 @@ def test_settings_of_the_job_reach_the_pod() -> None:
         "env": {"TZ": "UTC", "STREAMGRAFT_JOB": "forged"},
         "resources": {"requests": {"cpu": "2"}},
     }
-    manifest = pod({**IN_CONFIG_MAP, "image": "mine:2", "processingElement": settings})
+    manifest = pod({**IN_CONFIG_MAP, "processingElement": {**settings, "image": "mine:2"}})
     container = manifest["spec"]["containers"][0]
     assert container["image"] == "mine:2"
     assert container["resources"]["requests"] == {"cpu": "2"}
@@ -151,10 +156,17 @@ def test_pod_is_restarted_by_nobody_else_and_probed() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"image": "other"},
+        {"processingElement": {"image": "other"}},
         {"processingElement": {"heapMb": 500}},
         {"processingElement": {"env": {"A": "b"}}},
         {"processingElement": {"resources": {"limits": {"cpu": "1"}}}},
+        {"processingElement": {"probeIntervalSeconds": 5}},
+        {"processingElement": {"podTemplate": {"spec": {"hostNetwork": True}}}},
+        {
+            "processingElement": {
+                "checkpointRepository": {"fileSystem": {"volumeClaim": {"name": "c"}}}
+            }
+        },
         {"bundle": {"configMap": {"name": "other"}}},
     ],
 )
@@ -168,7 +180,10 @@ def test_content_id_covers_what_needs_a_restart(change: dict[str, Any]) -> None:
 
 def test_content_id_changes_with_the_graph_and_nothing_else() -> None:
     spec = JobSpec.model_validate(IN_CONFIG_MAP)
-    later = JobSpec.model_validate({**IN_CONFIG_MAP, "submissionTimeoutSeconds": 5})
+    live = {"appTraceLevel": "DEBUG", "restartFailedPod": False}
+    later = JobSpec.model_validate(
+        {**IN_CONFIG_MAP, "submissionTimeoutSeconds": 5, "processingElement": live}
+    )
     first = manifests.pe_content_id(planned("c1"), spec, SETTINGS)
     assert first == manifests.pe_content_id(planned("c1"), later, SETTINGS)
     assert first != manifests.pe_content_id(planned("c2"), spec, SETTINGS)

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from streamgraft_common import names
 from streamgraft_common.resources.base import CelRule, Model
 
 
@@ -46,6 +47,17 @@ class BundleSource(Model):
     secret: str | None = None
     """For url and git: Secret with the key `token` (sent as a bearer token, to git as a password),
     or with `username` and `password`."""
+
+    @property
+    def fetched(self) -> bool:
+        """Whether the operator fetches it into a ConfigMap of the job."""
+        return self.url is not None or self.git is not None
+
+    def mounted(self, job: str) -> ConfigMapBundle | None:
+        """Return the ConfigMap in which the job's pods find it, unless it is a file they see."""
+        if self.fetched:
+            return ConfigMapBundle(name=names.fetched_config_map(job))
+        return self.config_map
 
 
 RULES = [

@@ -77,6 +77,9 @@ class JobController:
         if (job := await self._context.write.jobs.hold(key)) is None:
             return None
         try:
+            source = JobSpec.model_validate(job["spec"]).bundle
+            generation = job["metadata"]["generation"]
+            await self._context.bundles.refresh(owner_of(job), source, generation)
             expansion = await self._context.expander.expand(job, self._widths(key))
             self._regions.check(key, expansion.topology)
         except BundleError as error:
@@ -86,8 +89,7 @@ class JobController:
         return await self._submit(job, expansion)
 
     async def _submit(self, job: Object, expansion: Expansion) -> Outcome:
-        key, topology = key_of(job), expansion.topology
-        spec = JobSpec.model_validate(job["spec"])
+        key, topology, spec = key_of(job), expansion.topology, expansion.spec
         content_id = self._content_id(spec, topology)
         job = await self._begin(job, expansion, content_id)
         problem = await self._topics(job, topology)
@@ -216,4 +218,4 @@ class JobController:
         return {item["spec"]["region"]: item["spec"]["width"] for item in regions}
 
     def _bundle_users(self, config_map: Object) -> Iterable[Key]:
-        return self._context.expander.users_of(key_of(config_map))
+        return self._context.bundles.users_of(key_of(config_map))

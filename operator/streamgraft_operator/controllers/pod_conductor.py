@@ -70,13 +70,13 @@ class PodConductor:
             launch_count=status.launch_count,
             content_id=content_of(item) or "",
             config_content_id=content_of(self._caches.config_maps.get((namespace, name))),
-            bundle_exists=self._context.expander.bundle_exists(namespace, spec),
+            bundle_exists=self._context.bundles.exists(*key_of(job), spec.bundle),
             not_before=not_before(status),
         )
 
     def _config_map_keys(self, item: Object) -> Iterable[Key]:
         if keys := tuple(pe_key(item)):
             return keys
-        users = self._context.expander.users_of(key_of(item))
+        users = self._context.bundles.users_of(key_of(item))
         owned = (self._caches.processing_elements_by_job.get(user) for user in users)
         return [key_of(pe) for pes in owned for pe in pes]

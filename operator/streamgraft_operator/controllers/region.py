@@ -13,7 +13,6 @@ from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import (
-    JobSpec,
     ParallelRegionStatus,
     ProcessingElementSpec,
     ProcessingElementStatus,
@@ -86,8 +85,7 @@ class RegionController:
         planned = next((item for item in topology.regions if item.region.name == name), None)
         if planned is None:
             return None
-        spec = JobSpec.model_validate(job["spec"])
-        settings_id = manifests.settings_id(spec, self._context.settings)
+        settings_id = manifests.settings_id(expansion.spec, self._context.settings)
         wanted = manifests.region_content_id(topology, planned, settings_id)
         return planned if content_of(region) == wanted else None
 
@@ -184,9 +182,8 @@ class RegionController:
         def start(pe: PlannedPe) -> Start:
             return updates.get(pe.name, ((), 0))
 
-        spec = JobSpec.model_validate(job["spec"])
         wanted = [pe for pe in expansion.topology.pes if pe.region == region]
-        await self._context.grafter.graft(owner_of(job), spec, wanted, start)
+        await self._context.grafter.graft(owner_of(job), expansion.spec, wanted, start)
         keep = {pe.name for pe in wanted}
         surplus = [pe for pe in self._pes(job, planned) if pe["metadata"]["name"] not in keep]
         await self._context.grafter.prune(surplus)

@@ -20,6 +20,21 @@ is run again whenever someone else wrote in between."""
 ATTEMPTS = 10
 
 
+def replacing(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON merge patch that makes `old` equal to `new`; empty if it is already."""
+    patch: dict[str, Any] = {
+        name: None for name in old if name not in new and old[name] is not None
+    }
+    for name, value in new.items():
+        before = old.get(name)
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            if nested := replacing(before, value):
+                patch[name] = nested
+        elif before != value:
+            patch[name] = value
+    return patch
+
+
 class Coordinator:
     """Applies commands to objects of one kind: per object in order, each on the newest version.
 

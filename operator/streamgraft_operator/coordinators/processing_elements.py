@@ -1,14 +1,15 @@
 """The single writer of ProcessingElements (all but `status.runtime`, which is the pod's)."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_common.resources import ProcessingElementStatus
 from streamgraft_operator.conductors.launches import Relaunch, raised
-from streamgraft_operator.coordinators.coordinator import Coordinator, Patch
+from streamgraft_operator.coordinators.coordinator import Coordinator, Patch, replacing
 
 _OURS = ("launchCount", "launchReason", "failureCount", "notBefore", "pod", "phase", "message")
 
@@ -59,18 +60,25 @@ class ProcessingElementCoordinator(Coordinator):
 
         await self.update(key, command)
 
-    async def regenerate(self, key: Key, content_id: str, generation: int) -> None:
-        """Note new content: the pod of older content is then replaced."""
+    async def regenerate(
+        self, key: Key, content_id: str, generation: int, from_job: Mapping[str, Any]
+    ) -> None:
+        """Note new content, and what follows the job: the pod of older content is then replaced.
+
+        `from_job`: fields of the spec that the job decides.
+        """
 
         def command(item: Object) -> Patch | None:
-            if item["metadata"].get("annotations", {}).get(names.ANNOTATION_CONTENT) == content_id:
-                return None
-            return {
-                "metadata": {
+            patch: dict[str, Any] = {}
+            if item["metadata"].get("annotations", {}).get(names.ANNOTATION_CONTENT) != content_id:
+                patch["metadata"] = {
                     "annotations": {names.ANNOTATION_CONTENT: content_id},
                     "labels": {names.LABEL_GENERATION: str(generation)},
                 }
-            }
+            have = {name: item["spec"].get(name) for name in from_job}
+            if spec := replacing(have, from_job):
+                patch["spec"] = spec
+            return patch or None
 
         await self.update(key, command)
 

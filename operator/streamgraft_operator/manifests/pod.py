@@ -3,27 +3,34 @@
 from typing import Any
 
 from streamgraft_common import names
-from streamgraft_common.resources import JobSpec
+from streamgraft_common.resources import JobSpec, PodSettings, ProcessingElementSpec
 from streamgraft_operator.graph import PlannedPe
+from streamgraft_operator.manifests import pod_settings
 from streamgraft_operator.manifests.metadata import Owner, digest
+from streamgraft_operator.manifests.pod_settings import DEFAULT_RESOURCES, Mount
+from streamgraft_operator.manifests.template import merged
 from streamgraft_operator.settings import Settings
 
 PE_DIR = "/etc/streamgraft/pe"
 BUNDLE_DIR = "/etc/streamgraft/bundle"
-CHECKPOINT_ROOT = "/var/lib/streamgraft/checkpoints"
 ANNOTATION_PE_UID = f"{names.GROUP}/pe-uid"
-DEFAULT_RESOURCES = {"requests": {"cpu": "100m", "memory": "512Mi"}}
+ANNOTATION_SETTINGS = f"{names.GROUP}/settings-id"
+"""Hash of what the PE's own settings put into the pod; absent if they put nothing."""
 
 
 def settings_id(spec: JobSpec, settings: Settings) -> str:
-    """Return the hash of all that job and operator settings put into a pod."""
+    """Return the hash of all that job and operator settings put into a pod.
+
+    `spec` is that of an expansion.
+    """
     pe = spec.processing_element
+    repository = pe.checkpoint_repository
     return digest(
         [
-            spec.image or settings.image,
-            spec.bundle.to_wire(),
-            {"heap": pe.heap_mb, "java": pe.java_options, "env": pe.env},
-            pe.resources.to_wire() if pe.resources else None,
+            settings.image,
+            spec.bundle.file or spec.bundle.model_dump(include={"config_map"}),
+            pod_settings.settings_content(pe.for_pods()),
+            repository.model_dump(include={"file_system"}) if repository else None,
             dict(settings.checkpoint_volume),
         ]
     )
@@ -37,79 +44,80 @@ def pe_content_id(pe: PlannedPe, spec: JobSpec, settings: Settings) -> str:
 def pod(item: dict[str, Any], owner: Owner, spec: JobSpec, settings: Settings) -> dict[str, Any]:
     """Return the pod of the current launch of the ProcessingElement `item`."""
     metadata = item["metadata"]
+    pe = ProcessingElementSpec.model_validate(item["spec"])
     launch = item["status"]["launchCount"]
-    name = names.pod_name(owner.name, item["spec"]["peId"], launch)
-    labels = {**metadata["labels"], names.LABEL_LAUNCH: str(launch)}
+    name = names.pod_name(owner.name, pe.pe_id, launch)
+    annotations = {
+        names.ANNOTATION_CONTENT: metadata["annotations"][names.ANNOTATION_CONTENT],
+        ANNOTATION_PE_UID: metadata["uid"],
+    }
+    if own := pod_settings.own_settings_id(pe.settings):
+        annotations[ANNOTATION_SETTINGS] = own
+    ours = {
+        "metadata": {
+            "labels": {**metadata["labels"], names.LABEL_LAUNCH: str(launch)},
+            "annotations": annotations,
+        },
+        "spec": _spec(metadata["name"], name, launch, owner, spec, settings, pe.effective()),
+    }
+    template = merged(pe.effective().pod_template or {}, ours)
+    identity = {
+        "name": name,
+        "namespace": owner.namespace,
+        "ownerReferences": [owner.reference()],
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": owner.namespace,
-            "labels": labels,
-            "annotations": {
-                names.ANNOTATION_CONTENT: metadata["annotations"][names.ANNOTATION_CONTENT],
-                ANNOTATION_PE_UID: metadata["uid"],
-            },
-            "ownerReferences": [owner.reference()],
-        },
-        "spec": {
-            "restartPolicy": "Never",
-            "serviceAccountName": names.SERVICE_ACCOUNT_PE,
-            "enableServiceLinks": False,
-            "terminationGracePeriodSeconds": 30,
-            "containers": [_container(metadata["name"], name, launch, owner, spec, settings)],
-            "volumes": _volumes(metadata["name"], spec, settings),
-        },
+        "metadata": {**template["metadata"], **identity},
+        "spec": template["spec"],
     }
 
 
-def _container(
-    pe: str, pod_name: str, launch: int, owner: Owner, spec: JobSpec, settings: Settings
+def _spec(
+    pe: str,
+    pod_name: str,
+    launch: int,
+    owner: Owner,
+    spec: JobSpec,
+    settings: Settings,
+    effective: PodSettings,
 ) -> dict[str, Any]:
-    resources = spec.processing_element.resources
-    mounts = [
-        {"name": "pe", "mountPath": PE_DIR, "readOnly": True},
-        {"name": "checkpoints", "mountPath": CHECKPOINT_ROOT},
-    ]
-    if spec.bundle.config_map:
-        mounts.append({"name": "bundle", "mountPath": BUNDLE_DIR, "readOnly": True})
-    return {
-        "name": "pe",
-        "image": spec.image or settings.image,
-        "command": ["python", "-m", "streamgraft_pe_runtime"],
-        "env": _environment(pe, pod_name, launch, owner, spec),
-        "ports": [{"name": "control", "containerPort": names.control_port()}],
-        "resources": resources.to_wire() if resources else DEFAULT_RESOURCES,
-        "volumeMounts": mounts,
-        "readinessProbe": _probe("/readyz", periodSeconds=1, failureThreshold=3),
-        "livenessProbe": _probe(
-            "/healthz", initialDelaySeconds=60, periodSeconds=10, failureThreshold=6
-        ),
-    }
-
-
-def _probe(path: str, **timing: int) -> dict[str, Any]:
-    return {"httpGet": {"path": path, "port": "control"}, "timeoutSeconds": 5, **timing}
-
-
-def _environment(
-    pe: str, pod_name: str, launch: int, owner: Owner, spec: JobSpec
-) -> list[dict[str, Any]]:
-    settings = spec.processing_element
+    mounts = _mounts(pe, owner, spec, settings, effective)
     values = {
-        **(settings.env or {}),
+        **(effective.env or {}),
         "STREAMGRAFT_NAMESPACE": owner.namespace,
         "STREAMGRAFT_JOB": owner.name,
         "STREAMGRAFT_PE": pe,
         "STREAMGRAFT_POD": pod_name,
         "STREAMGRAFT_LAUNCH": str(launch),
-        "STREAMGRAFT_PE_DIR": PE_DIR,
-        "STREAMGRAFT_BUNDLE": _bundle_path(spec),
-        "STREAMGRAFT_CHECKPOINT_ROOT": CHECKPOINT_ROOT,
-        "STREAMGRAFT_HEAP_MB": str(settings.heap_mb or 400),
-        "STREAMGRAFT_JAVA_OPTIONS": settings.java_options or "",
+        "STREAMGRAFT_BUNDLE": _bundle_path(owner, spec),
+        **{mount.variable: mount.path for mount in mounts if mount.variable},
+        **pod_settings.environment(effective, pod_name),
     }
+    container = {
+        "name": "pe",
+        **pod_settings.image(effective, settings.image),
+        "command": ["python", "-m", "streamgraft_pe_runtime"],
+        "env": _environment(values),
+        "ports": [{"name": "control", "containerPort": names.control_port()}],
+        "resources": effective.resources.to_wire() if effective.resources else DEFAULT_RESOURCES,
+        "volumeMounts": [mount.volume_mount() for mount in mounts],
+        **pod_settings.probes(effective),
+        **pod_settings.security_context(effective),
+    }
+    return {
+        "restartPolicy": "Never",
+        "serviceAccountName": names.SERVICE_ACCOUNT_PE,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 30,
+        **pod_settings.image_pull_secrets(effective),
+        "containers": [container],
+        "volumes": [mount.volume() for mount in mounts],
+    }
+
+
+def _environment(values: dict[str, str]) -> list[dict[str, Any]]:
     address = {"fieldRef": {"fieldPath": "status.podIP"}}
     return [
         *({"name": name, "value": value} for name, value in values.items()),
@@ -117,17 +125,24 @@ def _environment(
     ]
 
 
-def _bundle_path(spec: JobSpec) -> str:
-    if spec.bundle.config_map:
-        return f"{BUNDLE_DIR}/{spec.bundle.config_map.key}"
-    return spec.bundle.file or ""
-
-
-def _volumes(pe: str, spec: JobSpec, settings: Settings) -> list[dict[str, Any]]:
-    volumes: list[dict[str, Any]] = [
-        {"name": "pe", "configMap": {"name": pe}},
-        {"name": "checkpoints", **settings.checkpoint_volume},
+def _mounts(
+    pe: str, owner: Owner, spec: JobSpec, settings: Settings, effective: PodSettings
+) -> list[Mount]:
+    metadata = Mount(
+        "pe", PE_DIR, {"configMap": {"name": pe}}, "STREAMGRAFT_PE_DIR", read_only=True
+    )
+    repository = spec.processing_element.checkpoint_repository
+    mounts = [
+        metadata,
+        *pod_settings.mounts(effective, repository, dict(settings.checkpoint_volume)),
     ]
-    if spec.bundle.config_map:
-        volumes.append({"name": "bundle", "configMap": {"name": spec.bundle.config_map.name}})
-    return volumes
+    if bundle := spec.bundle.mounted(owner.name):
+        mounts.append(
+            Mount("bundle", BUNDLE_DIR, {"configMap": {"name": bundle.name}}, read_only=True)
+        )
+    return mounts
+
+
+def _bundle_path(owner: Owner, spec: JobSpec) -> str:
+    bundle = spec.bundle.mounted(owner.name)
+    return f"{BUNDLE_DIR}/{bundle.key}" if bundle else spec.bundle.file or ""

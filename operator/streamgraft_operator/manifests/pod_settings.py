@@ -1,0 +1,172 @@
+"""What the settings of a PE put into its pod: volumes, environment, JVM options, privileges."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from streamgraft_common.resources import CheckpointRepository, PodSettings, VolumeClaim
+from streamgraft_operator.manifests.metadata import digest
+
+DATA_PATH = "/var/lib/streamgraft/data"
+CHECKPOINT_ROOT = "/var/lib/streamgraft/checkpoints"
+APP_PROPERTIES = "/etc/streamgraft/properties/app"
+RESTRICTED_PROPERTIES = "/etc/streamgraft/properties/restricted"
+PROFILES = "profiles"
+DEFAULT_RESOURCES = {"requests": {"cpu": "100m", "memory": "512Mi"}}
+DEFAULT_HEAP_MB = 400
+
+_LIVE = {
+    "app_trace_level",
+    "runtime_trace_level",
+    "restart_failed_pod",
+    "restart_completed_pod",
+    "restart_deleted_pod",
+    "delete_failed_pod",
+}
+"""Settings that take effect without a new pod."""
+
+
+def settings_content(settings: PodSettings) -> dict[str, Any]:
+    """Return the part of the settings that a pod is made from: another one takes a new pod."""
+    return settings.model_dump(exclude=_LIVE, exclude_none=True, mode="json")
+
+
+def own_settings_id(settings: PodSettings) -> str:
+    """Return the hash of what a PE's own settings put into its pod; empty if they put nothing."""
+    content = settings_content(settings)
+    return digest(content)[:16] if content else ""
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One volume, where it is mounted, and the variable that tells the runtime."""
+
+    name: str
+    path: str
+    source: dict[str, Any]
+    variable: str = ""
+    sub_path: str | None = None
+    read_only: bool = False
+
+    def volume(self) -> dict[str, Any]:
+        """Return the pod's volume."""
+        return {"name": self.name, **self.source}
+
+    def volume_mount(self) -> dict[str, Any]:
+        """Return the container's mount."""
+        mount: dict[str, Any] = {"name": self.name, "mountPath": self.path}
+        if self.sub_path:
+            mount["subPath"] = self.sub_path
+        return mount | ({"readOnly": True} if self.read_only else {})
+
+
+def mounts(
+    settings: PodSettings, repository: CheckpointRepository | None, checkpoints: dict[str, Any]
+) -> list[Mount]:
+    """Return the volumes of a PE. `checkpoints` is the operator's own volume for them."""
+    return [
+        _checkpoints(repository, checkpoints),
+        _data(settings),
+        *_properties("app-properties", APP_PROPERTIES, settings.app_properties_secret),
+        *_properties(
+            "restricted-properties", RESTRICTED_PROPERTIES, settings.restricted_properties_secret
+        ),
+    ]
+
+
+def _checkpoints(repository: CheckpointRepository | None, default: dict[str, Any]) -> Mount:
+    variable = "STREAMGRAFT_CHECKPOINT_ROOT"
+    if repository is None or repository.file_system is None:
+        return Mount("checkpoints", CHECKPOINT_ROOT, default, variable)
+    files = repository.file_system
+    claim = files.volume_claim
+    return Mount("checkpoints", files.path, _claimed(claim), variable, claim.sub_path)
+
+
+def _data(settings: PodSettings) -> Mount:
+    claim = settings.data_volume_claim
+    source = _claimed(claim) if claim else {"emptyDir": {}}
+    path = settings.data_path or DATA_PATH
+    return Mount("data", path, source, "STREAMGRAFT_DATA_PATH", claim.sub_path if claim else None)
+
+
+def _claimed(claim: VolumeClaim) -> dict[str, Any]:
+    return {"persistentVolumeClaim": {"claimName": claim.name}}
+
+
+def _properties(name: str, path: str, secret: str | None) -> list[Mount]:
+    if secret is None:
+        return []
+    variable = "STREAMGRAFT_" + name.upper().replace("-", "_")
+    return [Mount(name, path, {"secret": {"secretName": secret}}, variable, read_only=True)]
+
+
+def environment(settings: PodSettings, pod_name: str) -> dict[str, str]:
+    """Return the variables that settings are passed in."""
+    values = {
+        "STREAMGRAFT_HEAP_MB": str(settings.heap_mb or DEFAULT_HEAP_MB),
+        "STREAMGRAFT_JAVA_OPTIONS": java_options(settings, pod_name),
+    }
+    if _debug(settings):
+        values["PYTHONFAULTHANDLER"] = "1"
+    if settings.run_with_profilers:
+        values["STREAMGRAFT_PROFILES"] = _profiles(settings)
+    return values
+
+
+def java_options(settings: PodSettings, pod_name: str) -> str:
+    """Return the options of the driver's JVM; the user's come last and win."""
+    options = []
+    if _debug(settings):
+        data = settings.data_path or DATA_PATH
+        options += ["-ea", "-XX:+HeapDumpOnOutOfMemoryError", f"-XX:HeapDumpPath={data}"]
+    if settings.run_with_profilers:
+        recording = f"{_profiles(settings)}/{pod_name}.jfr"
+        options.append(f"-XX:StartFlightRecording=filename={recording},dumponexit=true")
+    return " ".join(filter(None, [*options, settings.java_options]))
+
+
+def security_context(settings: PodSettings) -> dict[str, Any]:
+    """Return the container's fields about privileges."""
+    if not (settings.allow_ptrace or settings.run_with_profilers):
+        return {}
+    return {"securityContext": {"capabilities": {"add": ["SYS_PTRACE"]}}}
+
+
+def image(settings: PodSettings, default: str) -> dict[str, Any]:
+    """Return the container's fields about its image."""
+    fields: dict[str, Any] = {"image": settings.image or default}
+    if settings.image_pull_policy:
+        fields["imagePullPolicy"] = settings.image_pull_policy
+    return fields
+
+
+def image_pull_secrets(settings: PodSettings) -> dict[str, Any]:
+    """Return the pod's fields about the image's registry."""
+    secret = settings.image_pull_secret
+    return {"imagePullSecrets": [{"name": secret}]} if secret else {}
+
+
+def probes(settings: PodSettings) -> dict[str, Any]:
+    """Return the container's probes."""
+    delay = settings.initial_probe_delay_seconds
+    return {
+        "readinessProbe": _probe("/readyz", periodSeconds=1, failureThreshold=3),
+        "livenessProbe": _probe(
+            "/healthz",
+            initialDelaySeconds=60 if delay is None else delay,
+            periodSeconds=settings.probe_interval_seconds or 10,
+            failureThreshold=settings.probe_failure_threshold or 6,
+        ),
+    }
+
+
+def _probe(path: str, **timing: int) -> dict[str, Any]:
+    return {"httpGet": {"path": path, "port": "control"}, "timeoutSeconds": 5, **timing}
+
+
+def _debug(settings: PodSettings) -> bool:
+    return settings.build_type == "debug" or bool(settings.run_with_profilers)
+
+
+def _profiles(settings: PodSettings) -> str:
+    return f"{settings.data_path or DATA_PATH}/{PROFILES}"

@@ -1,0 +1,99 @@
+"""The definitions on the real API server: what it refuses, explains and lists."""
+
+from typing import Any
+
+import pytest
+
+from streamgraft_common.kube import ApiError, KubeClient
+from streamgraft_common.resources import (
+    CONSISTENT_REGION,
+    EXPORT,
+    HOST_POOL,
+    IMPORT,
+    JOB,
+    KINDS,
+    PARALLEL_REGION,
+    PROCESSING_ELEMENT,
+    TEST_SUITE,
+)
+from streamgraft_common.resources.base import Kind
+
+pytestmark = pytest.mark.integration
+
+BUNDLE = {"configMap": {"name": "b"}}
+GOOD: dict[str, dict[str, Any]] = {
+    "Job": {"bundle": BUNDLE},
+    "ProcessingElement": {"job": "j", "peId": 0, "stageName": "pe-0"},
+    "ParallelRegion": {"job": "j", "region": "r", "width": 1, "maxWidth": 4, "key": ["k"]},
+    "HostPool": {"tags": ["gpu"], "nodeSelector": {"zone": "a"}},
+    "Import": {"job": "j", "operator": "o", "name": "n"},
+    "Export": {"job": "j", "operator": "o", "stream": "s", "properties": {"p": "v"}},
+    "ConsistentRegion": {"job": "j", "region": "r", "periodSeconds": 5},
+    "TestSuite": {"image": "i", "include": ["*"]},
+}
+REFUSED: list[tuple[Kind, dict[str, Any], str]] = [
+    (JOB, {"bundle": {}}, "exactly one of"),
+    (JOB, {"bundle": {**BUNDLE, "file": "/b"}}, "exactly one of"),
+    (JOB, {"bundle": {**BUNDLE, "secret": "s"}}, "for url and git only"),
+    (JOB, {"fusion": {"type": "manual"}}, "needs peCount"),
+    (JOB, {"fusion": {"peCount": 2}}, "needs peCount"),
+    (JOB, {"threading": {"model": "dynamic"}}, "needs threadCount"),
+    (JOB, {"threading": {"threadCount": 2}}, "needs threadCount"),
+    (JOB, {"threading": {"elastic": True}}, "dynamic only"),
+    (
+        JOB,
+        {"threading": {"model": "dedicated"}, "processingElement": {"slots": 2}},
+        "manual only",
+    ),
+    (JOB, {"transportSecurity": {"type": "SSLv3"}}, "Unsupported value"),
+    (JOB, {"resources": {"requests": {"cpu": "many"}}}, "should match"),
+    (PARALLEL_REGION, {"width": 5}, "must not exceed maxWidth"),
+    (HOST_POOL, {"hosts": ["a"]}, "either hosts"),
+    (IMPORT, {"subscription": "a = 1"}, "either a name"),
+    (EXPORT, {"name": "n"}, "either a name"),
+    (CONSISTENT_REGION, {"trigger": "operatorDriven"}, "needs periodSeconds"),
+    (TEST_SUITE, {"tests": ["t"]}, "either tests"),
+]
+
+
+async def create(kube: KubeClient, kind: Kind, spec: dict[str, Any]) -> None:
+    """Let the API server check an object without storing it."""
+    manifest = kind.manifest("thing", "default", spec)
+    await kube.create(kind.path("default"), manifest, dryRun="All")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+async def test_sound_objects_are_accepted(kube: KubeClient, kind: Kind) -> None:
+    await create(kube, kind, GOOD[kind.kind])
+
+
+async def test_mistakes_are_refused_with_the_rules_message(kube: KubeClient) -> None:
+    for kind, change, message in REFUSED:
+        with pytest.raises(ApiError) as refusal:
+            await create(kube, kind, {**GOOD[kind.kind], **change})
+        assert message in refusal.value.message, (kind.kind, change)
+
+
+async def test_identity_of_a_pe_cannot_change(kube: KubeClient) -> None:
+    path = PROCESSING_ELEMENT.path("default")
+    manifest = PROCESSING_ELEMENT.manifest("fixed-0", "default", GOOD["ProcessingElement"])
+    await kube.create(path, manifest)
+    try:
+        with pytest.raises(ApiError, match="job and peId can't change"):
+            await kube.patch(f"{path}/fixed-0", {"spec": {"peId": 1}})
+    finally:
+        await kube.delete(f"{path}/fixed-0")
+
+
+async def test_kubectl_can_explain_and_find_the_kinds(kube: KubeClient) -> None:
+    """The published OpenAPI has the descriptions, discovery the short names and categories."""
+    document = await kube.get("/openapi/v3/apis/streamgraft.io/v1alpha1")
+    schemas = document["components"]["schemas"]
+    job = schemas["io.streamgraft.v1alpha1.Job"]["properties"]["spec"]["properties"]
+    assert job["warmPool"]["description"].startswith("Warm pods")
+    assert "label `tag" in str(schemas["io.streamgraft.v1alpha1.HostPool"])
+    listed = (await kube.get("/apis/streamgraft.io/v1alpha1"))["resources"]
+    kinds = {item["name"]: item for item in listed if "/" not in item["name"]}
+    assert kinds.keys() == {kind.plural for kind in KINDS}
+    assert all(item["categories"] == ["streamgraft", "streams"] for item in kinds.values())
+    assert kinds["processingelements"]["shortNames"] == ["pe"]

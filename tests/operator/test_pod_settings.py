@@ -1,0 +1,169 @@
+"""What each setting of a PE does to its pod."""
+
+from typing import Any
+
+import pytest
+from tests.operator.test_manifests import IN_CONFIG_MAP, environment, pod
+
+from streamgraft_operator.manifests.template import merged
+
+
+def container(own: dict[str, Any]) -> dict[str, Any]:
+    """Return the container of a PE with these settings of its own."""
+    result: dict[str, Any] = pod(IN_CONFIG_MAP, own)["spec"]["containers"][0]
+    return result
+
+
+def mounted(manifest: dict[str, Any], volume: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a volume and its mount, without their names."""
+    spec = manifest["spec"]
+    source = next(dict(item) for item in spec["volumes"] if item.pop("name") == volume)
+    mounts = spec["containers"][0]["volumeMounts"]
+    return source, next(dict(item) for item in mounts if item.pop("name") == volume)
+
+
+def test_settings_of_the_pe_win_over_those_of_the_job() -> None:
+    job = {**IN_CONFIG_MAP, "processingElement": {"heapMb": 500, "image": "job:1"}}
+    manifest = pod(job, {"heapMb": 700})
+    assert environment(manifest)["STREAMGRAFT_HEAP_MB"] == "700"
+    assert manifest["spec"]["containers"][0]["image"] == "job:1"
+
+
+def test_image_settings() -> None:
+    own = {"image": "mine:2", "imagePullPolicy": "Always", "imagePullSecret": "registry"}
+    manifest = pod(IN_CONFIG_MAP, own)
+    assert manifest["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+    assert manifest["spec"]["containers"][0]["image"] == "mine:2"
+    assert manifest["spec"]["containers"][0]["imagePullPolicy"] == "Always"
+    assert "imagePullPolicy" not in container({})
+
+
+def test_probes() -> None:
+    own = {"initialProbeDelaySeconds": 0, "probeIntervalSeconds": 5, "probeFailureThreshold": 2}
+    probe = container(own)["livenessProbe"]
+    assert probe["initialDelaySeconds"] == 0
+    assert probe["periodSeconds"] == 5
+    assert probe["failureThreshold"] == 2
+
+
+def test_data_volume() -> None:
+    claim = {"name": "files", "subPath": "a/b"}
+    manifest = pod(IN_CONFIG_MAP, {"dataPath": "/data", "dataVolumeClaim": claim})
+    assert environment(manifest)["STREAMGRAFT_DATA_PATH"] == "/data"
+    assert mounted(manifest, "data") == (
+        {"persistentVolumeClaim": {"claimName": "files"}},
+        {"mountPath": "/data", "subPath": "a/b"},
+    )
+
+
+def test_checkpoint_volume_of_the_job() -> None:
+    files = {"path": "/cp", "volumeClaim": {"name": "checkpoints-of-job", "subPath": "x"}}
+    repository = {"checkpointRepository": {"fileSystem": files}}
+    manifest = pod({**IN_CONFIG_MAP, "processingElement": repository})
+    assert environment(manifest)["STREAMGRAFT_CHECKPOINT_ROOT"] == "/cp"
+    assert mounted(manifest, "checkpoints") == (
+        {"persistentVolumeClaim": {"claimName": "checkpoints-of-job"}},
+        {"mountPath": "/cp", "subPath": "x"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "volume", "variable"),
+    [
+        ("appPropertiesSecret", "app-properties", "STREAMGRAFT_APP_PROPERTIES"),
+        (
+            "restrictedPropertiesSecret",
+            "restricted-properties",
+            "STREAMGRAFT_RESTRICTED_PROPERTIES",
+        ),
+    ],
+)
+def test_secrets_are_mounted(setting: str, volume: str, variable: str) -> None:
+    manifest = pod(IN_CONFIG_MAP, {setting: "s"})
+    path = environment(manifest)[variable]
+    assert mounted(manifest, volume) == (
+        {"secret": {"secretName": "s"}},
+        {"mountPath": path, "readOnly": True},
+    )
+
+
+def test_debug_build() -> None:
+    manifest = pod(IN_CONFIG_MAP, {"buildType": "debug", "javaOptions": "-Xint"})
+    variables = environment(manifest)
+    assert variables["PYTHONFAULTHANDLER"] == "1"
+    assert variables["STREAMGRAFT_JAVA_OPTIONS"] == (
+        "-ea -XX:+HeapDumpOnOutOfMemoryError -XX:HeapDumpPath=/var/lib/streamgraft/data -Xint"
+    )
+    assert "securityContext" not in container({"buildType": "debug"})
+    assert "PYTHONFAULTHANDLER" not in environment(pod(IN_CONFIG_MAP, {"buildType": "release"}))
+
+
+PTRACE = {"capabilities": {"add": ["SYS_PTRACE"]}}
+
+
+def test_ptrace_is_a_capability() -> None:
+    assert container({"allowPtrace": True})["securityContext"] == PTRACE
+    assert "securityContext" not in container({"allowPtrace": False})
+
+
+def test_profilers_imply_debug_and_ptrace() -> None:
+    manifest = pod(IN_CONFIG_MAP, {"runWithProfilers": True, "dataPath": "/d"})
+    variables = environment(manifest)
+    assert variables["STREAMGRAFT_PROFILES"] == "/d/profiles"
+    assert "filename=/d/profiles/flights-4-7.jfr" in variables["STREAMGRAFT_JAVA_OPTIONS"]
+    assert "-ea" in variables["STREAMGRAFT_JAVA_OPTIONS"]
+    assert manifest["spec"]["containers"][0]["securityContext"] == PTRACE
+
+
+def test_own_settings_mark_the_pod_unless_they_are_live() -> None:
+    def mark(own: dict[str, Any]) -> str | None:
+        annotations = pod(IN_CONFIG_MAP, own)["metadata"]["annotations"]
+        value: str | None = annotations.get("streamgraft.io/settings-id")
+        return value
+
+    assert mark({}) is None
+    assert mark({"appTraceLevel": "DEBUG", "deleteFailedPod": False}) is None
+    assert mark({"heapMb": 700}) not in (None, mark({"heapMb": 800}))
+
+
+def test_pod_template_is_what_the_pod_is_written_into() -> None:
+    template = {
+        "metadata": {"labels": {"team": "a", "streamgraft.io/pe": "forged"}, "name": "forged"},
+        "spec": {
+            "nodeSelector": {"disk": "ssd"},
+            "tolerations": [{"operator": "Exists"}],
+            "restartPolicy": "Always",
+            "containers": [
+                {
+                    "name": "pe",
+                    "lifecycle": {"preStop": {"sleep": {"seconds": 1}}},
+                    "env": [{"name": "A", "value": "b"}, {"name": "STREAMGRAFT_PE", "value": "x"}],
+                    "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
+                },
+                {"name": "sidecar", "image": "proxy"},
+            ],
+            "volumes": [{"name": "scratch", "emptyDir": {}}],
+        },
+    }
+    manifest = pod(IN_CONFIG_MAP, {"podTemplate": template})
+    spec = manifest["spec"]
+    assert manifest["metadata"]["name"] == "flights-4-7"
+    assert manifest["metadata"]["labels"]["team"] == "a"
+    assert manifest["metadata"]["labels"]["streamgraft.io/pe"] == "flights-4"
+    assert spec["nodeSelector"] == {"disk": "ssd"}
+    assert spec["tolerations"] == [{"operator": "Exists"}]
+    assert spec["restartPolicy"] == "Never"
+    assert [item["name"] for item in spec["containers"]] == ["pe", "sidecar"]
+    own = spec["containers"][0]
+    assert own["lifecycle"] == {"preStop": {"sleep": {"seconds": 1}}}
+    assert own["image"] == "streamgraft/pe:1"
+    variables = environment(manifest)
+    assert (variables["A"], variables["STREAMGRAFT_PE"]) == ("b", "flights-4")
+    assert {"name": "scratch", "mountPath": "/scratch"} in own["volumeMounts"]
+    assert len(own["volumeMounts"]) == len(spec["volumes"]) == 5
+
+
+def test_merging_keeps_everything_and_ours_wins() -> None:
+    template = {"a": 1, "both": {"x": 1, "y": 1}, "plain": [1]}
+    ours = {"both": {"y": 2}, "plain": [2], "b": 3}
+    assert merged(template, ours) == {"a": 1, "b": 3, "both": {"x": 1, "y": 2}, "plain": [1, 2]}
