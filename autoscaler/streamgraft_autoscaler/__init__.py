@@ -5,7 +5,13 @@ explained afterwards.
 """
 
 from streamgraft_autoscaler.capacity import Capacity, CapacityLearner, Window
-from streamgraft_autoscaler.demand import Demand, DemandPolicy, StageLoad, demand
+from streamgraft_autoscaler.demand import (
+    Demand,
+    DemandPolicy,
+    StageLoad,
+    Surroundings,
+    demand,
+)
 from streamgraft_autoscaler.lag import (
     GatedLagChange,
     RelativeLagChange,
@@ -28,6 +34,7 @@ __all__ = [
     "Reason",
     "RelativeLagChange",
     "StageLoad",
+    "Surroundings",
     "TopicLag",
     "TotalLag",
     "Utilization",

@@ -11,6 +11,7 @@ too large:
   several windows.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 WARM_UP_BUSY_SECONDS = 10.0
@@ -21,6 +22,10 @@ BANDS = (0.05, 0.25, 0.5)
 """Lower limits of the load bands, as busy share of the width. Below the first nothing is seen."""
 MEMORY_WINDOWS = 3.0
 """After so many windows in its band, what was seen before counts half."""
+LEAST_RATE = 0.5
+"""A channel is never expected to lose more than half of its rate to other widths."""
+INEFFECTIVE_SHARE = 0.1
+"""Growing is ineffective if it brings less than this share of what it should."""
 EXPIRY_SECONDS = 86_400.0
 """A band that was not seen for a day says nothing any more; a diurnal load shows all bands."""
 
@@ -45,19 +50,58 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """`true_rate`: records/s of one channel that is busy all the time; `busy_share`: lower limit of
-    the load band that showed it; `seen_at`: when it was last seen (Unix time)."""
+    """What is known of a stage.
+
+    `true_rate`: records/s of one channel that is busy all the time, at `width` channels;
+    `busy_share`: lower limit of the load band that showed it; `seen_at`: when (Unix time);
+    `by_width`: true rates at all widths seen in that band.
+    """
 
     true_rate: float
+    width: int
     busy_share: float
     seen_at: float
+    by_width: Mapping[int, float]
+
+    @property
+    def loss_per_channel(self) -> float:
+        """Return the share of the true rate that each further channel costs all of them, 0 or more:
+        least squares over the widths seen. Channels share disks, brokers and services."""
+        others = {width: rate for width, rate in self.by_width.items() if width != self.width}
+        steps = sum((width - self.width) ** 2 for width in others)
+        if not steps:
+            return 0.0
+        lost = (
+            (self.width - width) * (rate / self.true_rate - 1.0) for width, rate in others.items()
+        )
+        return max(0.0, sum(lost) / steps)
+
+    def rate_at(self, width: int) -> float:
+        """Return the true rate to be expected at another width, at least LEAST_RATE of this one."""
+        change = 1.0 - self.loss_per_channel * (width - self.width)
+        return self.true_rate * max(change, LEAST_RATE)
+
+    def ineffective(self) -> bool:
+        """Return whether growing to the present width brought next to nothing: something else
+        than the channels is the bottleneck."""
+        narrower = [width for width in self.by_width if width < self.width]
+        if not narrower:
+            return False
+        width = max(narrower)
+        expected = self.width / width - 1.0
+        actual = self.width * self.true_rate / (width * self.by_width[width]) - 1.0
+        return actual < INEFFECTIVE_SHARE * expected
 
 
 @dataclass(slots=True)
-class _Band:
+class _Seen:
     records: float = 0.0
     busy_seconds: float = 0.0
     seen_at: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        return self.records / self.busy_seconds
 
     def add(self, window: Window) -> None:
         # Windows overlap: each brings what is new in it.
@@ -72,7 +116,7 @@ class CapacityLearner:
     """Learns the capacity of one stage from its windows, oldest first."""
 
     def __init__(self) -> None:
-        self._bands: dict[float, _Band] = {}
+        self._bands: dict[float, dict[int, _Seen]] = {limit: {} for limit in BANDS}
 
     def observe(self, window: Window) -> None:
         """Learn from a window, unless it is idle, cold or already known."""
@@ -80,14 +124,20 @@ class CapacityLearner:
         warm = window.warm_channels >= WARM_SHARE * window.busy_channels
         if not reached or not warm or window.processing_rate <= 0:
             return
-        band = self._bands.setdefault(reached[-1], _Band())
-        if window.ended_at > band.seen_at:
-            band.add(window)
+        seen = self._bands[reached[-1]].setdefault(window.width, _Seen())
+        if window.ended_at > seen.seen_at:
+            seen.add(window)
 
     def capacity(self, now: float) -> Capacity | None:
-        """Return what is known at the Unix time `now`: the rate at the highest load seen."""
+        """Return what is known at the Unix time `now`: the rates at the highest load seen."""
         for limit in reversed(BANDS):
-            band = self._bands.get(limit)
-            if band and now - band.seen_at <= EXPIRY_SECONDS:
-                return Capacity(band.records / band.busy_seconds, limit, band.seen_at)
+            fresh = {
+                width: seen
+                for width, seen in self._bands[limit].items()
+                if now - seen.seen_at <= EXPIRY_SECONDS
+            }
+            if fresh:
+                width = max(fresh, key=lambda width: fresh[width].seen_at)
+                rates = {width: seen.rate for width, seen in fresh.items()}
+                return Capacity(rates[width], width, limit, fresh[width].seen_at, rates)
         return None

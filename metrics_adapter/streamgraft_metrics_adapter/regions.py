@@ -1,17 +1,12 @@
 """What the adapter knows of a region from its ParallelRegion resource."""
 
-import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streamgraft_autoscaler import DemandPolicy
 from streamgraft_common.adl import Autoscaling
 from streamgraft_common.resources import ParallelRegionSpec, ParallelRegionStatus
 from streamgraft_metrics_adapter.observations import RegionKey
-
-PAUSE_SECONDS = 2.0
-"""Expected pause of a width change as long as none was measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +41,6 @@ class Region:
     def autoscaling(self) -> Autoscaling:
         """Return the region's own settings, or the defaults."""
         return self.spec.autoscaling or Autoscaling()
-
-    def policy(self) -> DemandPolicy:
-        """Return the demand policy, with the pause that width changes of this region cost."""
-        settings = self.autoscaling
-        measured = [
-            change.pause_seconds_max
-            for change in self.status.changes
-            if change.pause_seconds_max is not None
-        ]
-        limit = min(settings.max_width or self.spec.max_width, self.spec.max_width)
-        return DemandPolicy(
-            min_width=min(settings.min_width, limit),
-            max_width=limit,
-            target_utilization=settings.target_utilization,
-            catch_up_seconds=settings.catch_up_seconds,
-            expected_pause_seconds=statistics.median(measured) if measured else PAUSE_SECONDS,
-        )
 
 
 def region_of(item: Mapping[str, Any]) -> Region:

@@ -11,6 +11,7 @@ from streamgraft_autoscaler import (
     Reason,
     RelativeLagChange,
     StageLoad,
+    Surroundings,
     TotalLag,
     Utilization,
     demand,
@@ -20,6 +21,7 @@ from streamgraft_autoscaler import (
     utilization,
 )
 from streamgraft_metrics_adapter.observations import RegionObservation, StageObservation
+from streamgraft_metrics_adapter.policies import policy_of
 from streamgraft_metrics_adapter.queries import Input
 from streamgraft_metrics_adapter.regions import Region
 
@@ -115,7 +117,7 @@ def demand_signal(situation: Situation) -> Demand | NotReady:
             batch_seconds=situation.region.spec.max_width / batches if batches else 0.0,
             capacity=situation.capacities.get(index),
         )
-    return demand(loads, situation.region.policy())
+    return demand(loads, policy_of(situation.region), Surroundings(situation.region.width))
 
 
 def _value(stage: StageObservation, name: Input) -> float | NotReady:

@@ -93,3 +93,18 @@ def test_what_was_seen_long_ago_is_forgotten() -> None:
     learner.observe(window(1, 100.0, 1.0))
     assert learner.capacity(SECONDS + EXPIRY_SECONDS) is not None
     assert learner.capacity(SECONDS + EXPIRY_SECONDS + 1) is None
+
+
+def test_each_width_has_its_own_rate() -> None:
+    seen = learned(window(1, 100.0, 1.0), window(2, 180.0, 2.0, width=2))
+    assert seen.width == 2
+    assert seen.true_rate == pytest.approx(90.0)
+    assert seen.rate_at(3) == pytest.approx(80.0)
+    assert seen.rate_at(1) == pytest.approx(100.0)
+    assert seen.rate_at(100) == pytest.approx(45.0)
+    assert not seen.ineffective()
+
+
+def test_growing_that_brings_nothing_is_seen() -> None:
+    assert learned(window(1, 100.0, 1.0), window(2, 104.0, 2.0, width=2)).ineffective()
+    assert not learned(window(1, 104.0, 2.0, width=2), window(2, 100.0, 1.0)).ineffective()

@@ -1,10 +1,10 @@
-"""Demand: fixed points, limits and monotony, over all numbers."""
+"""Demand: fixed points, limits and monotony, and what else than the load decides."""
 
 import dataclasses
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgraft_autoscaler import (
@@ -14,72 +14,169 @@ from streamgraft_autoscaler import (
     NotReady,
     Reason,
     StageLoad,
+    Surroundings,
     demand,
 )
+from streamgraft_autoscaler.pause import ExpectedPause
+from streamgraft_autoscaler.propagation import Neighbourhood
+
+# A busy machine is slow, not wrong.
+settings.register_profile("untimed", deadline=None, max_examples=50)
+settings.load_profile("untimed")
 
 records = st.floats(min_value=0, max_value=1e12)
 rates = st.floats(min_value=1e-3, max_value=1e9)
+widths = st.integers(1, 16)
 POLICY = DemandPolicy(
     min_width=1,
-    max_width=8,
+    max_width=16,
+    shards=16,
     target_utilization=0.8,
     catch_up_seconds=60.0,
-    expected_pause_seconds=0.0,
+    pause=ExpectedPause(0.0, 0.0, 0.0, 0),
 )
-STEADY = StageLoad(input_rate=100.0, lag=0.0, capacity=Capacity(100.0, 0.5, 0.0))
 
 
-def demanded(stage: StageLoad, policy: DemandPolicy = POLICY) -> Demand:
+def capacity(rate: float = 100.0, width: int = 1, **by_width: float) -> Capacity:
+    """Return the capacity of `rate` records/s per busy channel, seen at high load."""
+    others = {int(name.removeprefix("at_")): value for name, value in by_width.items()}
+    return Capacity(rate, width, 0.5, 0.0, {width: rate, **others})
+
+
+STEADY = StageLoad(input_rate=300.0, lag=0.0, capacity=capacity())
+
+
+def demanded(
+    stage: StageLoad, width: int = 1, policy: DemandPolicy = POLICY, **surroundings: float | None
+) -> Demand:
     """Return the demand of a region with one stage, which must be ready."""
-    result = demand({"0": stage}, policy)
+    around = dataclasses.replace(Surroundings(width), **surroundings)  # type: ignore[arg-type]
+    result = demand({"0": stage}, policy, around)
     assert isinstance(result, Demand)
     return result
 
 
 def reason(stage: StageLoad) -> Reason:
     """Return why the demand of a region with one stage has no value."""
-    result = demand({"0": stage}, POLICY)
+    result = demand({"0": stage}, POLICY, Surroundings(1))
     assert isinstance(result, NotReady)
     return result.reason
 
 
-def test_steady_load() -> None:
-    """100/s at 100/s per busy channel and 80 % wanted: one and a quarter channels."""
-    assert demanded(STEADY).value == pytest.approx(1.25)
+def loaded(input_rate: float, **values: float) -> StageLoad:
+    """Return a load at 100 records/s per busy channel."""
+    return dataclasses.replace(STEADY, input_rate=input_rate, **values)  # type: ignore[arg-type]
+
+
+def test_steady_load_is_divided_by_what_a_channel_may_do() -> None:
+    result = demanded(STEADY)
+    assert result.stages["0"].channels == pytest.approx(300 / 80)
+    assert result.value == 4
 
 
 def test_lag_and_pause_are_added() -> None:
     """600 waiting over 60 s are 10/s more; a pause of 6 s in 60 s is a tenth more."""
-    policy = dataclasses.replace(POLICY, expected_pause_seconds=6.0)
-    load = dataclasses.replace(STEADY, lag=600.0)
-    assert demanded(load, policy).value == pytest.approx((100 + 10 + 10) / 80)
+    policy = dataclasses.replace(POLICY, pause=ExpectedPause(6.0, 6.0, 0.0, 1))
+    result = demanded(loaded(100.0, lag=600.0), policy=policy)
+    assert result.stages["0"].work == pytest.approx(100 + 10 + 10)
 
 
 def test_records_of_two_batches_do_not_wait() -> None:
-    load = dataclasses.replace(STEADY, lag=500.0, batch_seconds=2.5)
-    assert demanded(load).value == pytest.approx(1.25)
-    more = dataclasses.replace(load, lag=560.0)
-    assert demanded(more).value == pytest.approx(101 / 80)
+    assert demanded(loaded(100.0, lag=500.0, batch_seconds=2.5)).stages["0"].backlog == 0
+    late = demanded(loaded(100.0, lag=560.0, batch_seconds=2.5)).stages["0"]
+    assert late.backlog == pytest.approx(60)
 
 
 def test_long_batches_hide_no_backlog_beyond_the_catch_up_time() -> None:
-    load = dataclasses.replace(STEADY, lag=12_000.0, batch_seconds=1e6)
-    assert demanded(load).stages["0"].backlog == pytest.approx(6_000)
+    found = demanded(loaded(100.0, lag=12_000.0, batch_seconds=1e6)).stages["0"]
+    assert found.backlog == pytest.approx(6_000)
 
 
-@given(rates, records, rates, st.floats(min_value=0, max_value=1e4))
+@given(rates, records, rates, st.floats(min_value=0, max_value=1e4), widths)
 def test_value_stays_within_its_limits(
-    arriving: float, lag: float, true_rate: float, batch_seconds: float
+    arriving: float, lag: float, true_rate: float, batch_seconds: float, width: int
 ) -> None:
-    load = StageLoad(arriving, lag, batch_seconds, Capacity(true_rate, 0.5, 0.0))
-    assert POLICY.min_width <= demanded(load).value <= POLICY.max_width
+    policy = dataclasses.replace(POLICY, min_width=2, max_width=7)
+    load = StageLoad(arriving, lag, batch_seconds, 0.0, capacity(true_rate))
+    assert 2 <= demanded(load, width, policy).value <= 7
 
 
-@given(rates, records, records)
-def test_more_lag_never_asks_for_less(arriving: float, one: float, other: float) -> None:
+@given(rates, records, records, widths)
+def test_more_lag_never_asks_for_less(
+    arriving: float, one: float, other: float, width: int
+) -> None:
     low, high = sorted((one, other))
-    loads = [dataclasses.replace(STEADY, input_rate=arriving, lag=lag) for lag in (low, high)]
-    assert demanded(loads[0]).value <= demanded(loads[1]).value
+    values = [demanded(loaded(arriving, lag=lag), width).value for lag in (low, high)]
+    assert values[0] <= values[1]
+
+
+@given(st.floats(1.0, 1500.0), widths)
+def test_one_step_is_enough(arriving: float, width: int) -> None:
+    """At the width that is asked for, nothing else is asked for: no second step, no oscillation."""
+    first = demanded(loaded(arriving), width).value
+    assert demanded(loaded(arriving), int(first)).value == first
+
+
+@given(st.floats(1.0, 1200.0), widths)
+def test_the_fullest_channel_is_within_the_target_and_its_tolerance(
+    arriving: float, width: int
+) -> None:
+    value = int(demanded(loaded(arriving), width).value)
+    assert arriving * math.ceil(16 / value) / 16 / 100 <= 0.8 * 1.1 + 1e-9
+
+
+def test_a_width_that_divides_no_better_is_not_chosen() -> None:
+    """Of 16 shards, 5 to 7 channels leave one with as many as 4 or 6 do."""
+    values = {demanded(loaded(rate)).value for rate in range(10, 1280, 10)}
+    assert values == {1, 2, 3, 4, 6, 8, 16}
+
+
+def test_the_present_width_is_kept_within_the_tolerance() -> None:
+    up = demanded(loaded(85.0), width=1)
+    assert up.value == 1
+    assert "within the tolerance" in up.held[0]
+    assert demanded(loaded(89.0), width=1).value == 2
+    assert demanded(loaded(75.0), width=2).value == 2
+    assert demanded(loaded(71.0), width=2).value == 1
+
+
+def test_a_shard_can_not_be_divided() -> None:
+    result = demanded(loaded(400.0, largest_shard=0.5))
+    assert result.value == 2
+    assert "can't be divided" in result.held[0]
+
+
+def test_channels_that_slow_each_other_down_are_allowed_for() -> None:
+    """Two channels did 100/s each, four do 90/s: eight are expected to do 70/s each."""
+    slower = capacity(90.0, 4, at_2=100.0)
+    assert slower.rate_at(8) == pytest.approx(90 * (1 - 4 * (100 / 90 - 1) / 2))
+    needs = loaded(500.0, capacity=slower)  # type: ignore[arg-type]
+    assert demanded(loaded(500.0, capacity=capacity(90.0, 4)), 4).value == 8  # type: ignore[arg-type]
+    assert demanded(needs, 4).value == 16
+
+
+def test_growing_that_brought_nothing_is_not_repeated() -> None:
+    """Two channels did 100/s each, four do 51/s each: a service behind them is full."""
+    full = capacity(51.0, 4, at_2=100.0)
+    result = demanded(loaded(500.0, capacity=full), 4)  # type: ignore[arg-type]
+    assert result.value == 4
+    assert "next to nothing" in result.held[-1]
+
+
+def test_a_forecast_raises_the_load_only() -> None:
+    assert demanded(loaded(100.0), forecast_rate=300.0).value == 4
+    assert demanded(loaded(300.0), forecast_rate=100.0).value == 4
+
+
+def test_neighbours_raise_and_cap_the_work() -> None:
+    grown = demand({"0": loaded(100.0)}, POLICY, Surroundings(1, None, Neighbourhood(3.0)))
+    assert isinstance(grown, Demand)
+    assert grown.value == 4
+    capped = Surroundings(1, None, Neighbourhood(1.0, 0.25, "below"))
+    result = demand({"0": loaded(300.0)}, POLICY, capped)
+    assert isinstance(result, Demand)
+    assert result.value == 1
+    assert "region below" in result.held[0]
 
 
 def test_unknown_capacity_is_a_reason() -> None:
@@ -91,23 +188,22 @@ def test_no_load_needs_the_least_width_and_no_capacity() -> None:
 
 
 def test_the_slowest_stage_decides() -> None:
-    slow = dataclasses.replace(STEADY, capacity=Capacity(50.0, 0.5, 0.0))
-    result = demand({"0": STEADY, "1": slow}, POLICY)
+    slow = dataclasses.replace(STEADY, capacity=capacity(50.0))
+    result = demand({"0": STEADY, "1": slow}, POLICY, Surroundings(1))
     assert isinstance(result, Demand)
-    assert result.stage == "1"
-    assert result.value == pytest.approx(2.5)
+    assert (result.stage, result.value) == ("1", 8)
 
 
 def test_no_stage_is_not_ready() -> None:
-    assert isinstance(demand({}, POLICY), NotReady)
+    assert isinstance(demand({}, POLICY, Surroundings(1)), NotReady)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_not_ready(bad: float) -> None:
-    capacity = STEADY.capacity
     loads = [
-        StageLoad(bad, 0.0, 0.0, capacity),
-        StageLoad(1.0, bad, 0.0, capacity),
-        StageLoad(1.0, 0.0, bad, capacity),
+        StageLoad(bad, 0.0, 0.0, 0.0, capacity()),
+        StageLoad(1.0, bad, 0.0, 0.0, capacity()),
+        StageLoad(1.0, 0.0, bad, 0.0, capacity()),
+        StageLoad(1.0, 0.0, 0.0, bad, capacity()),
     ]
     assert [reason(load) for load in loads] == [Reason.NOT_A_NUMBER] * len(loads)

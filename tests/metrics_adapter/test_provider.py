@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 
-from streamgraft_autoscaler import NotReady, Reason
+from streamgraft_autoscaler import Demand, NotReady, Reason
 from streamgraft_common.kube import KubeClient, Store
 from streamgraft_common.kube.config import KubeConfig
 from streamgraft_common.resources import PARALLEL_REGION
@@ -43,7 +43,6 @@ STEADY: dict[Input, float] = {
 }
 """Two channels, each busy for half of the time; a batch of each of 4 shards a second. The sample
 time is an age here."""
-BACKLOG = 600 - 2 * 110
 
 
 class CannedPrometheus:
@@ -152,12 +151,19 @@ def reason(found: Reading) -> Reason:
         ("relative_lag_change_rate", 1.1),
         ("relative_lag_change_rate_gated", -1.1),
         ("utilization", 0.5),
-        ("demand", (110 * (1 + 2 / 60) + BACKLOG / 60) / (100 * 0.8)),
+        ("demand", 2.0),
     ],
 )
 async def test_signals(prometheus: CannedPrometheus, metric: str, value: float) -> None:
     found = await reading(prometheus, metric)
     assert found.signal().value == pytest.approx(value)
+
+
+async def test_demand_counts_what_waits_beyond_two_batches(prometheus: CannedPrometheus) -> None:
+    found = (await reading(prometheus, "demand")).signal()
+    assert isinstance(found, Demand)
+    work = 110 * (1 + 2 / 60) + (600 - 2 * 110) / 60
+    assert found.stages["0"].work == pytest.approx(work)
 
 
 async def test_queries_do_not_grow_with_regions(prometheus: CannedPrometheus) -> None:
@@ -231,7 +237,8 @@ async def test_capacity_is_remembered_while_idle(prometheus: CannedPrometheus) -
     prometheus.values |= {Input.BUSY_SLOTS: 0.0, Input.PROCESSING_RATE: 0.0, Input.LAG: 0.0}
     await provider.refresh()
     found = provider.by_name("ns", "flights-enrich", "demand").signal()
-    assert found.value == pytest.approx(110 * (1 + 2 / 60) / 80)
+    assert isinstance(found, Demand)
+    assert found.stages["0"].channels == pytest.approx(110 * (1 + 2 / 60) / 80)
 
 
 async def test_unknown_names_are_not_found(prometheus: CannedPrometheus) -> None:

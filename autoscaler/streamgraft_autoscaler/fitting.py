@@ -1,0 +1,73 @@
+"""The narrowest width whose fullest channel can do its work.
+
+Work comes in shards: with 16 shards, 5 channels are no better than 4, since one of them still holds
+4 shards; and what one shard gets can't be divided at all.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+TOLERANCE = 0.1
+"""As the HPA's: a width is kept while its fullest channel is within so much of the target, and left
+for a narrower one only where that is as far below."""
+
+
+@cache
+def _divisions(shards: int) -> tuple[int, ...]:
+    """Return the widths whose fullest channel has fewer shards than at all narrower widths."""
+    widths = range(1, shards + 1)
+    return tuple(w for w in widths if w == 1 or -(-shards // w) < -(-shards // (w - 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Shards:
+    """`count`: shards of the region; `largest`: share of the work that the fullest one gets."""
+
+    count: int
+    largest: float
+
+    def fullest_channel(self, width: int) -> float:
+        """Return the share of the work of the fullest of `width` channels."""
+        return max(math.ceil(self.count / width) / self.count, self.largest)
+
+    def useful_widths(self, limit: int) -> list[int]:
+        """Return the widths up to `limit` that are better than all narrower ones."""
+        useful: list[int] = []
+        for width in _divisions(self.count):
+            better = not useful or self.fullest_channel(width) < self.fullest_channel(useful[-1])
+            if width <= limit and better:
+                useful.append(width)
+        return useful
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """`width`: channels; `kept`: it is the present width, though another one fits better by less
+    than the tolerance; `enough`: it can do the work at the target utilization."""
+
+    width: int
+    kept: bool
+    enough: bool
+
+
+def fit(
+    load: Callable[[int], float], shards: Shards, present: int, limit: int, target: float
+) -> Fit:
+    """Return the width to have, from 1 to `limit`.
+
+    `load`: busy share of the fullest channel at a width (1 is all of its time); `present`: the
+    width that serves; `target`: wanted busy share.
+    """
+    useful = shards.useful_widths(limit)
+    best = next((width for width in useful if load(width) <= target), None)
+    if best is None:
+        return Fit(useful[-1], False, False)
+    if best > present and load(present) <= target * (1 + TOLERANCE):
+        return Fit(present, True, True)
+    if best < present <= limit:
+        roomy = max(target * (1 - TOLERANCE), load(present))
+        width = next((w for w in useful if w < present and load(w) <= roomy), present)
+        return Fit(width, width != best, True)
+    return Fit(best, False, True)

@@ -1,0 +1,88 @@
+"""What the regions of a job mean for each other, along the graph.
+
+A region that is widened soon sends more to those below it: they are sized for that now, not after
+their own lag has grown. A region that can't be widened any more can't use more from above: what is
+sent faster would only wait elsewhere.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RegionFlow:
+    """One region: `work`: records/s that it should process; `processing_rate`: that it does;
+    `limit`: that it can at its largest width; `upstream`: the regions that feed it."""
+
+    work: float
+    processing_rate: float
+    limit: float
+    upstream: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """`growth`: factor of the input rate once the regions above do their work, 1 or more;
+    `usable`: share of its work that the regions below can take, at most 1; `bottleneck`: which of
+    them limits it, if any."""
+
+    growth: float = 1.0
+    usable: float = 1.0
+    bottleneck: str | None = None
+
+
+ALONE = Neighbourhood()
+"""What a region without neighbours, or with ones that don't matter, is told."""
+
+
+def neighbourhoods(regions: Mapping[str, RegionFlow]) -> dict[str, Neighbourhood]:
+    """Return what the others mean for each region. Unknown names in `upstream` are left out, and a
+    loop through topics outside of the job is followed once."""
+    order = _topological(regions)
+    growth: dict[str, float] = {}
+    for name in order:
+        growth[name] = _growth(name, regions, growth)
+    found: dict[str, Neighbourhood] = {}
+    for name in reversed(order):
+        usable, bottleneck = 1.0, None
+        for below in (other for other in order if name in regions[other].upstream):
+            flow = regions[below]
+            wanted = flow.work * growth[below]
+            own = min(1.0, flow.limit / wanted) if wanted > 0 else 1.0
+            further = found.get(below, ALONE)
+            share = own * further.usable
+            if share < usable:
+                usable, bottleneck = share, below if own < 1 else further.bottleneck
+        found[name] = Neighbourhood(growth[name], usable, bottleneck)
+    return found
+
+
+def _growth(name: str, regions: Mapping[str, RegionFlow], known: Mapping[str, float]) -> float:
+    """Return by how much the input of a region grows.
+
+    Never less than 1: what arrives is measured, and a region above that is idle or slow for other
+    reasons must not shrink a region that is busy.
+    """
+    above = [(up, regions[up]) for up in regions[name].upstream if up in known]
+    now = sum(flow.processing_rate for _, flow in above)
+    if now <= 0:
+        return 1.0
+    then = sum(min(flow.work * known[up], flow.limit) for up, flow in above)
+    return max(1.0, then / now)
+
+
+def _topological(regions: Mapping[str, RegionFlow]) -> list[str]:
+    order: list[str] = []
+    visiting: set[str] = set()
+
+    def visit(name: str) -> None:
+        if name in visiting or name not in regions:
+            return
+        visiting.add(name)
+        for up in regions[name].upstream:
+            visit(up)
+        order.append(name)
+
+    for name in regions:
+        visit(name)
+    return order
