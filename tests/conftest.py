@@ -8,9 +8,24 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from streamgraft_common.kube import KubeClient, NotFound, load_config
-from streamgraft_local import Cluster, ClusterSpec
+from streamgraft_local import Cluster, ClusterSpec, toolchain
+from streamgraft_local.progress import silent
 
 NAMESPACE_GONE_SECONDS = 90
+
+
+@pytest.fixture(scope="session", autouse=True)
+def driver_tools(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests on real parts find Java and the connector's jars, also where none is installed."""
+    marks = {mark.name for item in request.session.items for mark in item.iter_markers()}
+    with pytest.MonkeyPatch.context() as patch:
+        if marks & {"integration", "e2e"}:
+            tools = toolchain.prepare(silent)
+            patch.setenv("STREAMGRAFT_JAVA", str(tools.java))
+            patch.setenv("STREAMGRAFT_JARS", str(tools.connector_jars))
+            if tools.cds_archive:
+                patch.setenv("STREAMGRAFT_CDS_ARCHIVE", str(tools.cds_archive))
+        yield
 
 
 @pytest.fixture(scope="session")
