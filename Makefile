@@ -51,8 +51,9 @@ unit: $(VENV)/.dev ## Unit tests and simulation
 integration: $(VENV)/.dev ## Integration and end-to-end tests on real parts
 	@$(BIN)/python -m pytest -q -m 'integration or e2e'
 
-generate: $(VENV)/.run ## Write generated files again (custom resource definitions, dashboards)
+generate: $(VENV)/.run ## Write generated files again (custom resource definitions, roles, dashboards)
 	@$(BIN)/python -m streamgraft_common.resources.crds deploy/crds
+	@$(BIN)/python -m streamgraft_common.access deploy/manifests
 	@$(BIN)/python -m dashboards.generate
 
 bench-%: $(VENV)/.run ## bench-NAME: one benchmark; writes bench/results/NAME.json

@@ -21,6 +21,7 @@ _PLURALS = {
     "ClusterRoleBinding": "clusterrolebindings",
     "CustomResourceDefinition": "customresourcedefinitions",
     "Namespace": "namespaces",
+    "Role": "roles",
     "RoleBinding": "rolebindings",
     "Service": "services",
 }
@@ -78,6 +79,8 @@ def apply_custom_metrics(kubeconfig: Path, port: int, authority: bytes) -> None:
 async def _apply_base(kubeconfig: Path) -> None:
     roles = documents(DEPLOY / "manifests/roles.yaml")
     users = documents(DEPLOY / "manifests/local-users.yaml")
+    namespaces = [item for item in roles if item["kind"] == "Namespace"]
+    await _apply(kubeconfig, namespaces, "")
     await _apply(kubeconfig, [*definitions(), *roles, *users], "Established")
 
 

@@ -5,12 +5,16 @@ import asyncio
 import json
 import logging
 import signal
+import socket
 import sys
+import uuid
+from functools import partial
 from pathlib import Path
 
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.kube.config import ConfigError
-from streamgraft_operator import assembly
+from streamgraft_operator import assembly, metrics, replica
+from streamgraft_operator.leadership import Elector, FencedClient, Term
 from streamgraft_operator.settings import Settings
 
 
@@ -29,6 +33,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--checkpoint-root", type=Path, help="where the operator sees that volume")
     add("--image", required=True, help="image of the PE runtime")
     add("--namespace", nargs="*", action="extend", default=[], help="namespaces; default: all")
+    add("--lease", default="streamgraft-operator", help="the lease that replicas compete for")
+    add("--lease-namespace", help="default: the operator's own namespace")
+    add("--lease-seconds", type=int, default=15, help="how long a dead leader is waited for")
     add("--metrics-port", type=int, required=True)
     add("--metrics-address", default="127.0.0.1")
     add("--log-level", default="INFO")
@@ -42,17 +49,25 @@ async def _run(arguments: argparse.Namespace) -> None:
         image=arguments.image,
         checkpoint_root=arguments.checkpoint_root,
         namespaces=tuple(arguments.namespace),
-        metrics_address=arguments.metrics_address,
-        metrics_port=arguments.metrics_port,
     )
-    async with KubeClient(load_config(arguments.kubeconfig)) as client:
-        task = asyncio.ensure_future(assembly.run(client, settings))
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-        try:
-            await task
-        except asyncio.CancelledError:
-            logging.getLogger(__name__).info("stopped")
+    config = load_config(arguments.kubeconfig)
+    lease = arguments.lease_namespace or config.namespace, arguments.lease
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    async with (
+        KubeClient(config) as plain,
+        metrics.served(arguments.metrics_address, arguments.metrics_port),
+    ):
+        elector = Elector(plain, lease, _identity(), Term(arguments.lease_seconds))
+        async with FencedClient(config, elector.leading) as client:
+            await replica.run(elector, partial(assembly.run, client, settings), stopping)
+    logging.getLogger(__name__).info("stopped")
+
+
+def _identity() -> str:
+    """Return a name that no other replica has, nor this one after a restart."""
+    return f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
 
 
 def main() -> None:

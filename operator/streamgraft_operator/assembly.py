@@ -28,21 +28,23 @@ CONTROLLERS = (
 )
 
 
-async def run(client: KubeClient, settings: Settings) -> None:
-    """Operate until cancelled."""
+async def run(client: KubeClient, settings: Settings, stopping: asyncio.Event) -> None:
+    """Operate until `stopping`, and finish what is in hand then; cancelled, break off at once."""
     context = Context.of(client, settings)
     loops = [ControlLoop(controller(context)) for controller in CONTROLLERS]
     regions = RegionCollector(context.caches.regions)
     metrics.REGISTRY.register(regions)
-    server = await metrics.serve(settings.metrics_address, settings.metrics_port)
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(context.caches.run())
-            group.create_task(context.recorder.run())
+            caches = group.create_task(context.caches.run())
+            recorder = group.create_task(context.recorder.run())
             await context.caches.synced()
             log.info("caches are filled, %d controllers start", len(loops))
-            for loop in loops:
-                group.create_task(loop.run())
+            async with asyncio.TaskGroup() as running:
+                for loop in loops:
+                    running.create_task(loop.run(stopping))
+            await context.recorder.flush()
+            recorder.cancel()
+            caches.cancel()
     finally:
         metrics.REGISTRY.unregister(regions)
-        await server.cleanup()

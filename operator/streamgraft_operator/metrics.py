@@ -1,7 +1,10 @@
 """What the operator tells Prometheus about itself and its health endpoint."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from aiohttp import web
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 REGISTRY = CollectorRegistry()
@@ -38,6 +41,13 @@ WIDTH_CHANGES = Counter(
 )
 
 
+LEADING = Gauge(
+    "streamgraft_operator_leading",
+    "1 while this replica holds the lease and writes, else 0.",
+    registry=REGISTRY,
+)
+
+
 async def _metrics(_: web.Request) -> web.Response:
     headers = {"Content-Type": CONTENT_TYPE_LATEST}
     return web.Response(body=generate_latest(REGISTRY), headers=headers)
@@ -47,11 +57,15 @@ async def _healthz(_: web.Request) -> web.Response:
     return web.Response(text="ok")
 
 
-async def serve(address: str, port: int) -> web.AppRunner:
-    """Start to serve `/metrics` and `/healthz`; the caller cleans the runner up."""
+@asynccontextmanager
+async def served(address: str, port: int) -> AsyncIterator[None]:
+    """Serve `/metrics` and `/healthz`."""
     app = web.Application()
     app.add_routes([web.get("/metrics", _metrics), web.get("/healthz", _healthz)])
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, address, port).start()
-    return runner
+    try:
+        await web.TCPSite(runner, address, port).start()
+        yield
+    finally:
+        await runner.cleanup()

@@ -43,6 +43,12 @@ class Recorder:
                 await self._post(about, event)
             except (ApiError, Unreachable) as error:
                 log.warning("can't post the event %s: %s", event, error)
+            finally:
+                self._waiting.task_done()
+
+    async def flush(self) -> None:
+        """Wait until all events that were recorded so far are posted; `run` must be running."""
+        await self._waiting.join()
 
     async def _post(self, about: Object, event: Event) -> None:
         metadata = about["metadata"]

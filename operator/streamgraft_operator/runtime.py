@@ -14,7 +14,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_operator import metrics
 from streamgraft_operator.caches import Collection
-from streamgraft_operator.work_queue import WorkQueue
+from streamgraft_operator.work_queue import Closed, WorkQueue
 
 log = logging.getLogger(__name__)
 
@@ -78,13 +78,16 @@ class ControlLoop:
         for watch in controller.watches:
             watch.collection.listen(self._listener(watch))
 
-    async def run(self) -> None:
-        """Reconcile until cancelled."""
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Reconcile until `stopping`, and finish what is in hand then."""
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._resync())
+                resync = group.create_task(self._resync())
                 for _ in range(WORKERS):
                     group.create_task(self._work())
+                await stopping.wait()
+                resync.cancel()
+                self._queue.close()
         finally:
             self._queue.close()
 
@@ -106,7 +109,10 @@ class ControlLoop:
 
     async def _work(self) -> None:
         while True:
-            key = await self._queue.take()
+            try:
+                key = await self._queue.take()
+            except Closed:
+                return
             try:
                 self._settle(key, await self._timed(key))
             except Exception as error:  # whatever it is, the key must be tried again

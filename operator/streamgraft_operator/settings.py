@@ -18,5 +18,3 @@ class Settings:
     """Where the operator itself sees that volume, to remove checkpoints of deleted jobs."""
     namespaces: tuple[str, ...] = ()
     """Namespaces to watch; none: all."""
-    metrics_address: str = "127.0.0.1"
-    metrics_port: int = 0

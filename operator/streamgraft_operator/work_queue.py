@@ -16,6 +16,10 @@ def retry_delay(failures: int) -> float:
     return delay * random.uniform(0.8, 1.0)
 
 
+class Closed(Exception):
+    """The queue hands out nothing any more."""
+
+
 class WorkQueue:
     """Keys that wait to be reconciled.
 
@@ -31,6 +35,7 @@ class WorkQueue:
         self._failures: dict[Key, int] = {}
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
+        self._closed = False
 
     def add(self, key: Key) -> None:
         """Hand `key` out as soon as a worker is free."""
@@ -62,11 +67,13 @@ class WorkQueue:
         self._failures.pop(key, None)
 
     async def take(self) -> Key:
-        """Wait for a key; the caller owes `done`."""
-        while not self._ready:
+        """Wait for a key; the caller owes `done`. Raises Closed."""
+        while not self._ready and not self._closed:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
             await waiter
+        if self._closed:
+            raise Closed
         key = self._ready.popleft()
         self._queued.discard(key)
         self._active.add(key)
@@ -80,10 +87,13 @@ class WorkQueue:
             self.add(key)
 
     def close(self) -> None:
-        """Cancel all timers."""
+        """Hand out nothing any more, whatever waits; what was handed out may still be done."""
+        self._closed = True
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        while self._waiters:
+            self._wake_one()
 
     def _due(self, key: Key) -> None:
         self._timers.pop(key, None)

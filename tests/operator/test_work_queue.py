@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from streamgraft_operator.work_queue import WorkQueue, retry_delay
+from streamgraft_operator.work_queue import Closed, WorkQueue, retry_delay
 
 A, B = ("ns", "a"), ("ns", "b")
 
@@ -68,3 +68,18 @@ async def test_retry_comes_back_by_itself() -> None:
 )
 def test_delay_doubles_up_to_a_limit(failures: int, least: float, most: float) -> None:
     assert least <= retry_delay(failures) <= most
+
+
+async def test_closed_queue_hands_out_nothing_but_takes_back() -> None:
+    queue = WorkQueue()
+    queue.add(A)
+    key = await queue.take()
+    waiting = asyncio.ensure_future(queue.take())
+    await asyncio.sleep(0)
+    queue.close()
+    with pytest.raises(Closed):
+        await waiting
+    queue.add(B)
+    queue.done(key)
+    with pytest.raises(Closed):
+        await queue.take()

@@ -3,6 +3,7 @@
 import json
 import sys
 
+from streamgraft_common.access import SYSTEM_NAMESPACE
 from streamgraft_local import probes
 from streamgraft_local.components.kafka import bootstrap_servers
 from streamgraft_local.components.model import Component, Setting
@@ -46,6 +47,7 @@ def operator(setting: Setting) -> Component:
             *("--checkpoint-volume", json.dumps(volume)),
             *("--checkpoint-root", str(checkpoints)),
             *("--image", setting.spec.image),
+            *("--lease-namespace", SYSTEM_NAMESPACE),
             *("--metrics-port", str(setting.ports["operator"])),
         ),
         probes.http(f"{setting.url('operator')}/metrics"),

@@ -5,7 +5,7 @@ import contextlib
 import time
 import uuid
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World
 
-from streamgraft_common.kube import KubeClient
+from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_local import Cluster
 from streamgraft_operator import assembly
 from streamgraft_operator.kinds import JOBS, PODS
@@ -72,9 +72,16 @@ def settings(cluster: Cluster, world: World, tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-async def operator(kube: KubeClient, settings: Settings) -> AsyncIterator[None]:
+async def rights(cluster: Cluster) -> AsyncIterator[KubeClient]:
+    """A client with the operator's own rights."""
+    async with KubeClient(load_config(cluster.home.kubeconfig("operator"))) as client:
+        yield client
+
+
+@pytest.fixture
+async def operator(rights: KubeClient, settings: Settings) -> AsyncIterator[None]:
     """A running operator."""
-    async with running(assembly.run(kube, settings)):
+    async with operating(rights, settings):
         yield
 
 
@@ -97,6 +104,13 @@ async def _heartbeat(kube: KubeClient, node: str) -> None:
         ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": now}
         await kube.patch(f"/api/v1/nodes/{node}/status", {"status": {"conditions": [ready]}})
         await asyncio.sleep(5)
+
+
+def operating(
+    client: KubeClient, settings: Settings
+) -> AbstractAsyncContextManager[asyncio.Task[None]]:
+    """Run an operator in the background that needs no lease; it breaks off at the end."""
+    return running(assembly.run(client, settings, asyncio.Event()))
 
 
 @asynccontextmanager

@@ -2,52 +2,29 @@
 
 import asyncio
 import signal
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from tests.operator.integration.conftest import running
+from tests.operator.integration.conftest import operating
 from tests.operator.integration.hand_played import HandPlayedPe
+from tests.operator.integration.processes import operator_process
 from tests.operator.integration.world import World, application, bundle
 
 from streamgraft_common import names
 from streamgraft_common.kube import KubeClient
 from streamgraft_local import Cluster
-from streamgraft_operator import assembly
 from streamgraft_operator.kinds import CONFIG_MAPS, JOBS, PODS, PROCESSING_ELEMENTS, ResourcePath
 from streamgraft_operator.settings import Settings
 
 pytestmark = pytest.mark.integration
 
 
-@asynccontextmanager
-async def operator_process(
-    cluster: Cluster, world: World, folder: Path
-) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run the operator as a process of its own, with its own rights."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "streamgraft_operator", "--kubeconfig", str(cluster.home.kubeconfig("operator"))),
-        *("--bootstrap-servers", cluster.bootstrap_servers, "--image", "streamgraft"),
-        *("--checkpoint-volume", f'{{"hostPath": {{"path": "{folder}"}}}}'),
-        *("--namespace", world.namespace, "--metrics-port", "0"),
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-
-
 @pytest.mark.parametrize("until", [JOBS, PROCESSING_ELEMENTS, PODS])
 async def test_killed_while_submitting(
     cluster: Cluster,
     world: World,
-    kube: KubeClient,
+    rights: KubeClient,
     settings: Settings,
     player: HandPlayedPe,
     source_topic: str,
@@ -62,7 +39,7 @@ async def test_killed_while_submitting(
         await world.eventually(until, first, lambda item: item and item.get("status"))
         process.kill()
         await process.wait()
-    async with running(assembly.run(kube, settings)):
+    async with operating(rights, settings):
         job = await world.job_in("Healthy")
         assert job["status"]["generationId"] == 1
         assert sorted(await world.names(PODS)) == ["job-0-1", "job-1-1", "job-2-1"]
@@ -71,7 +48,7 @@ async def test_killed_while_submitting(
 async def test_sigterm_stops_cleanly_and_the_next_operator_goes_on(
     cluster: Cluster,
     world: World,
-    kube: KubeClient,
+    rights: KubeClient,
     settings: Settings,
     player: HandPlayedPe,
     source_topic: str,
@@ -88,7 +65,7 @@ async def test_sigterm_stops_cleanly_and_the_next_operator_goes_on(
     await world.client.delete(PODS.path(world.namespace, "job-1-1"))
     await world.client.delete(CONFIG_MAPS.path(world.namespace, "job-0"))
     await world.scale("job-r", 2)
-    async with running(assembly.run(kube, settings)):
+    async with operating(rights, settings):
         await world.serving("job-r", 2)
         await world.job_in("Healthy")
         after = await world.uids()
@@ -100,7 +77,7 @@ async def test_sigterm_stops_cleanly_and_the_next_operator_goes_on(
 
 async def test_two_operators_agree(
     world: World,
-    kube: KubeClient,
+    rights: KubeClient,
     settings: Settings,
     player: HandPlayedPe,
     source_topic: str,
@@ -110,7 +87,7 @@ async def test_two_operators_agree(
     """Two at a time are in each other's way but break nothing (the player checks owners)."""
     await world.upload(bundle(application(world.namespace)))
     second = operator_process(cluster, world, tmp_path)
-    async with running(assembly.run(kube, settings)), second:
+    async with operating(rights, settings), second:
         await world.submit()
         await world.job_in("Healthy")
         for width in (3, 1, 4, 2):
@@ -124,19 +101,19 @@ async def test_two_operators_agree(
 async def test_broker_away_while_a_job_runs(
     cluster: Cluster,
     world: World,
-    kube: KubeClient,
+    rights: KubeClient,
     settings: Settings,
     player: HandPlayedPe,
     source_topic: str,
 ) -> None:
     """The job says so and goes on; its pods are still looked after; it heals by itself."""
     await world.upload(bundle(application(world.namespace)))
-    async with running(assembly.run(kube, settings)):
+    async with operating(rights, settings):
         await world.submit()
         await world.job_in("Healthy")
     await asyncio.to_thread(cluster.stop, "kafka")
     try:
-        async with running(assembly.run(kube, settings)):
+        async with operating(rights, settings):
             away = await world.job(lambda status: "does not answer" in status["message"])
             assert away["status"]["phase"] == "Healthy"
             await world.client.delete(PODS.path(world.namespace, "job-0-1"))
@@ -150,7 +127,7 @@ async def test_broker_away_while_a_job_runs(
 async def test_broker_away_while_a_job_is_deleted(
     cluster: Cluster,
     world: World,
-    kube: KubeClient,
+    rights: KubeClient,
     settings: Settings,
     player: HandPlayedPe,
     source_topic: str,
@@ -158,7 +135,7 @@ async def test_broker_away_while_a_job_is_deleted(
 ) -> None:
     """Its pods go at once, the job stays until its topics can go too."""
     await world.upload(bundle(application(world.namespace)))
-    async with running(assembly.run(kube, settings)):
+    async with operating(rights, settings):
         await world.submit()
         await world.job_in("Healthy")
         await asyncio.to_thread(cluster.stop, "kafka")

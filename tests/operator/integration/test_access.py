@@ -1,0 +1,158 @@
+"""The operator's roles: it needs all of them and nothing else, and gets nothing else."""
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from tests.operator.integration.conftest import running
+from tests.operator.integration.hand_played import HandPlayedPe
+from tests.operator.integration.world import World, application, bundle, condition
+
+from streamgraft_common.access import LEASES, OPERATOR, Rule, namespaced_roles
+from streamgraft_common.kube import ApiError, KubeClient, KubeConfig, load_config
+from streamgraft_local import Cluster
+from streamgraft_operator import assembly, replica
+from streamgraft_operator.kinds import JOBS, PODS, PROCESSING_ELEMENTS, REGIONS, SERVICES
+from streamgraft_operator.kinds import LEASES as LEASE_PATH
+from streamgraft_operator.leadership import Elector, Term
+from streamgraft_operator.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+ACCOUNT = "tenant-operator"
+Use = tuple[str, str, str]
+"""API group, resource with subresource, verb."""
+
+
+class RecordingClient(KubeClient):
+    """A client that notes what it calls."""
+
+    def __init__(self, config: KubeConfig) -> None:
+        super().__init__(config)
+        self.used: set[Use] = set()
+
+    def _open(
+        self, method: str, path: str, body: Any, query: Mapping[str, str] | None, *rest: Any
+    ) -> Any:
+        self.used.add(use_of(method, path, query or {}))
+        return super()._open(method, path, body, query, *rest)
+
+
+def use_of(method: str, path: str, query: Mapping[str, str]) -> Use:
+    """Return what the API server authorizes for a request in a namespace."""
+    parts = urlsplit(path).path.strip("/").split("/")
+    group = parts[1] if parts[0] == "apis" else ""
+    rest = parts[3 if parts[0] == "apis" else 2 :]
+    resource, *name = rest[2:] if rest[0] == "namespaces" else rest
+    if len(name) == 2:
+        resource = f"{resource}/{name[1]}"
+    verbs = {
+        "GET": "get" if name else "watch" if "watch" in query else "list",
+        "POST": "create",
+        "PUT": "update",
+        "PATCH": "patch",
+        "DELETE": "delete" if name else "deletecollection",
+    }
+    return group, resource, verbs[method]
+
+
+def uses_of(rules: tuple[Rule, ...]) -> set[Use]:
+    """Return everything that rules allow."""
+    return {
+        (rule.group, resource, verb)
+        for rule in rules
+        for resource in rule.resources
+        for verb in rule.verbs
+    }
+
+
+@pytest.fixture
+async def tenant(cluster: Cluster, kube: KubeClient, world: World) -> KubeConfig:
+    """An account that has the role of an operator for one namespace, and no other."""
+    namespace = world.namespace
+    place = f"/namespaces/{namespace}"
+    rbac = f"/apis/rbac.authorization.k8s.io/v1{place}"
+    account = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}
+    (role,) = namespaced_roles()
+    reference = {"kind": "Role", "name": role["metadata"]["name"]}
+    binding = {"metadata": {"name": ACCOUNT}, "roleRef": reference, "subjects": [account]}
+    accounts = f"/api/v1{place}/serviceaccounts"
+    await kube.create(accounts, {"metadata": {"name": ACCOUNT}})
+    await kube.create(f"{rbac}/roles", role)
+    await kube.create(f"{rbac}/rolebindings", binding)
+    request: dict[str, Any] = {"spec": {"expirationSeconds": 3600}}
+    token = await kube.create(f"{accounts}/{ACCOUNT}/token", request)
+    admin = load_config(cluster.kubeconfig)
+    return KubeConfig(admin.server, namespace, admin.ca_data, token=token["status"]["token"])
+
+
+async def test_operator_for_one_namespace_uses_all_its_rights(
+    tenant: KubeConfig, world: World, player: HandPlayedPe, source_topic: str, settings: Settings
+) -> None:
+    """From a job that can't start yet to one that is gone, by two replicas one after the other."""
+    lease = world.namespace, "streamgraft-operator"
+    adl = application(world.namespace)
+    async with RecordingClient(tenant) as client:
+
+        async def operate(stopping: asyncio.Event) -> None:
+            elector = Elector(client, lease, "me", Term(3))
+            await replica.run(elector, partial(assembly.run, client, settings), stopping)
+
+        await world.submit()
+        stopping = asyncio.Event()
+        async with running(operate(stopping)) as first:
+            job = await world.job_in("Pending")
+            assert condition(job, "Accepted")["reason"] == "BundleMissing"
+            stopping.set()
+            await first
+        async with running(operate(asyncio.Event())):
+            await world.upload(bundle(adl))
+            await world.job_in("Healthy")
+            await world.scale("job-r", 2)
+            await world.serving("job-r", 2)
+            await world.scale("job-r", 1)
+            await world.eventually(SERVICES, "job-3", lambda item: item is None)
+            straight = [
+                {**operator, "region": None, **({"inputs": ["raw"]} if "kafka" in operator else {})}
+                for operator in adl["operators"]
+                if operator["name"] != "work"
+            ]
+            straight[0].pop("inputs")
+            await world.upload(bundle({**adl, "operators": straight, "regions": []}))
+            await world.eventually(REGIONS, "job-r", lambda item: item is None)
+            await world.client.delete(JOBS.path(world.namespace, "job"))
+            await world.eventually(JOBS, "job", lambda job: job is None)
+
+    allowed = uses_of((*OPERATOR, *LEASES))
+    # Not calls of their own: to give a role, and to read again what is listed anyway.
+    implied = {use for use in allowed if use[2] in ("bind", "get")}
+    assert client.used <= allowed
+    assert allowed - implied <= client.used
+
+
+async def test_everything_else_is_refused(tenant: KubeConfig, world: World) -> None:
+    """The role's own namespace is all it sees, and there only what it works with."""
+    place = f"/api/v1/namespaces/{world.namespace}"
+    binding = {
+        "metadata": {"name": "more"},
+        "roleRef": {"kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": world.namespace}],
+    }
+    bindings = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{world.namespace}/rolebindings"
+    pod = {"metadata": {"name": "stray"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    async with KubeClient(tenant) as client:
+        for call in (
+            client.get(f"{place}/secrets"),
+            client.get(JOBS.path()),
+            client.get(PROCESSING_ELEMENTS.path("default")),
+            client.get(LEASE_PATH.path("streamgraft-system")),
+            client.create(PODS.path("default"), pod),
+            client.delete(JOBS.path(world.namespace, "job")),
+            client.create(bindings, binding),
+        ):
+            with pytest.raises(ApiError, match="is forbidden") as refused:
+                await call
+            assert refused.value.code == 403

@@ -1,0 +1,80 @@
+"""Two replicas: one writes, the other waits; whatever happens to the first, no pod restarts."""
+
+import asyncio
+import signal
+from asyncio.subprocess import Process
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+from tests.operator.integration.hand_played import HandPlayedPe
+from tests.operator.integration.processes import operator_process
+from tests.operator.integration.world import World, application, bundle
+
+from streamgraft_common.access import SYSTEM_NAMESPACE
+from streamgraft_local import Cluster
+from streamgraft_operator.kinds import LEASES
+
+pytestmark = pytest.mark.integration
+
+
+class Replica:
+    """A replica and its log."""
+
+    def __init__(self, process: Process, log: Path) -> None:
+        self.process = process
+        self._log = log
+
+    def leads(self) -> bool:
+        """Return whether the last it said of the lease is that it has it."""
+        told = [line.rpartition(": ")[2] for line in self._log.read_text().splitlines()]
+        return [text for text in told if text in ("leading", "waiting for the lease")][-1:] == [
+            "leading"
+        ]
+
+    async def leading(self) -> None:
+        """Wait until it leads."""
+        async with asyncio.timeout(60):
+            while not self.leads():
+                await asyncio.sleep(0.02)
+
+
+async def test_leader_frozen_ended_and_killed(
+    cluster: Cluster, world: World, player: HandPlayedPe, source_topic: str, tmp_path: Path
+) -> None:
+    await world.upload(bundle(application(world.namespace)))
+    async with AsyncExitStack() as stack:
+
+        async def replica(name: str) -> Replica:
+            running = operator_process(cluster, world, tmp_path, name)
+            return Replica(await stack.enter_async_context(running), tmp_path / f"{name}.log")
+
+        first = await replica("first")
+        await first.leading()
+        second = await replica("second")
+        await world.submit()
+        await world.job_in("Healthy")
+        before = await world.uids()
+        assert not second.leads()
+
+        first.process.send_signal(signal.SIGSTOP)
+        await second.leading()
+        await world.scale("job-r", 2)
+        await world.serving("job-r", 2)
+        first.process.send_signal(signal.SIGCONT)
+
+        second.process.send_signal(signal.SIGTERM)
+        assert await second.process.wait() == 0
+        await first.leading()
+        lease = await world.client.get(LEASES.path(SYSTEM_NAMESPACE, world.namespace))
+        assert lease["spec"]["leaseTransitions"] == 2
+        await world.scale("job-r", 3)
+        await world.serving("job-r", 3)
+
+        third = await replica("third")
+        first.process.kill()
+        await third.leading()
+        await world.scale("job-r", 1)
+        await world.serving("job-r", 1)
+        await world.job_in("Healthy")
+        assert await world.uids() == before
