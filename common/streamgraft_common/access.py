@@ -1,0 +1,150 @@
+"""What each component may do in the API: one table, from which all roles are generated.
+
+`python -m streamgraft_common.access DIR` writes them. The integration tests run under these roles,
+so a call that is missing here fails there; and a test compares them with what the operator calls.
+Who a component is (an account, or a user with a certificate) is bound elsewhere.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from streamgraft_common import names
+
+SYSTEM_NAMESPACE = "streamgraft-system"
+"""Where our own Deployments, accounts and leases are."""
+
+_RBAC = "rbac.authorization.k8s.io"
+_READ = ("get", "list", "watch")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Verbs on resources of one API group; with `only`, on objects of these names."""
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    only: tuple[str, ...] = ()
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return the rule as a role has it."""
+        rule: dict[str, Any] = {
+            "apiGroups": [self.group],
+            "resources": list(self.resources),
+            "verbs": list(self.verbs),
+        }
+        return rule | ({"resourceNames": list(self.only)} if self.only else {})
+
+
+OPERATOR = (
+    # Users create and delete jobs; the operator adds its finalizer.
+    Rule(names.GROUP, ("jobs",), (*_READ, "patch")),
+    Rule(
+        names.GROUP,
+        ("processingelements", "parallelregions"),
+        (*_READ, "create", "patch", "delete", "deletecollection"),
+    ),
+    Rule(
+        names.GROUP,
+        ("jobs/status", "processingelements/status", "parallelregions/status"),
+        ("patch",),
+    ),
+    Rule("", ("configmaps",), (*_READ, "create", "patch", "delete", "deletecollection")),
+    Rule("", ("pods", "services"), (*_READ, "create", "delete", "deletecollection")),
+    # Credentials for bundles, and whether what a job names exists; none is listed.
+    Rule("", ("secrets", "persistentvolumeclaims"), ("get",)),
+    Rule("", ("events",), ("create", "get", "patch")),
+    # It gives the account of a job's pods the role streamgraft-pe, and no other role.
+    Rule("", ("serviceaccounts",), ("create",)),
+    Rule(_RBAC, ("rolebindings",), ("create",)),
+    Rule(_RBAC, ("clusterroles",), ("bind",), only=(names.SERVICE_ACCOUNT_PE,)),
+)
+
+LEASES = (Rule("coordination.k8s.io", ("leases",), (*_READ, "create", "update")),)
+"""For the operator's replicas, in the namespace where they run."""
+
+PE = (
+    Rule(names.GROUP, ("processingelements",), ("list", "watch")),
+    Rule(names.GROUP, ("processingelements/status",), ("patch",)),
+)
+
+METRICS_ADAPTER = (
+    Rule(names.GROUP, ("parallelregions",), ("list", "watch")),
+    # A width that is set through its REST interface.
+    Rule(names.GROUP, ("parallelregions/scale",), ("get", "patch")),
+)
+
+PROMETHEUS = (Rule("", ("pods",), ("list", "watch")),)
+METRICS_READER = (Rule("custom.metrics.k8s.io", ("*",), ("get", "list")),)
+
+
+def role(kind: str, name: str, rules: tuple[Rule, ...], namespace: str = "") -> dict[str, Any]:
+    """Return a Role or ClusterRole."""
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": kind,
+        "metadata": {"name": name} | ({"namespace": namespace} if namespace else {}),
+        "rules": [rule.to_wire() for rule in rules],
+    }
+
+
+def cluster_roles() -> list[dict[str, Any]]:
+    """Return the roles of an operator for all namespaces, and those that every cluster needs."""
+    prometheus = role("ClusterRole", "streamgraft-prometheus", PROMETHEUS)
+    # The adapter's own metrics.
+    prometheus["rules"].append({"nonResourceURLs": ["/metrics"], "verbs": ["get"]})
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}},
+        role("ClusterRole", "streamgraft-operator", OPERATOR),
+        role("Role", "streamgraft-operator-lease", LEASES, SYSTEM_NAMESPACE),
+        role("ClusterRole", names.SERVICE_ACCOUNT_PE, PE),
+        role("ClusterRole", "streamgraft-metrics-adapter", METRICS_ADAPTER),
+        prometheus,
+        role("ClusterRole", "streamgraft-metrics-reader", METRICS_READER),
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "streamgraft-metrics-reader"},
+            "roleRef": {
+                "apiGroup": _RBAC,
+                "kind": "ClusterRole",
+                "name": "streamgraft-metrics-reader",
+            },
+            "subjects": [
+                {
+                    "kind": "ServiceAccount",
+                    "name": "horizontal-pod-autoscaler",
+                    "namespace": "kube-system",
+                }
+            ],
+        },
+    ]
+
+
+def namespaced_roles() -> list[dict[str, Any]]:
+    """Return the role of an operator for one namespace, in which it also runs."""
+    return [role("Role", "streamgraft-operator", (*OPERATOR, *LEASES))]
+
+
+MANIFESTS = {"roles.yaml": cluster_roles, "namespaced-role.yaml": namespaced_roles}
+
+
+def render(file: str) -> str:
+    """Return the YAML of a manifest."""
+    header = "# Generated from streamgraft_common.access by `make generate`; do not edit.\n"
+    documents = MANIFESTS[file]()
+    return header + yaml.safe_dump_all(documents, sort_keys=False, width=100)
+
+
+def main() -> None:
+    """Write the manifests into the folder named on the command line."""
+    for file in MANIFESTS:
+        (Path(sys.argv[1]) / file).write_text(render(file))
+
+
+if __name__ == "__main__":
+    main()
