@@ -52,6 +52,11 @@ class Context:
         job = job_of(self.caches, item)
         return job if job and "deletionTimestamp" not in job["metadata"] else None
 
+    def leaving_job_of(self, item: Object) -> Object | None:
+        """Return the job of an object if it is being deleted."""
+        job = job_of(self.caches, item)
+        return job if job and "deletionTimestamp" in job["metadata"] else None
+
 
 def owner_of(job: Object) -> Owner:
     """Return the owner of what belongs to a job, at its present generation."""

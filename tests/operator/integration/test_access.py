@@ -15,7 +15,7 @@ from streamgraft_common.access import LEASES, OPERATOR, Rule, namespaced_roles
 from streamgraft_common.kube import ApiError, KubeClient, KubeConfig, load_config
 from streamgraft_local import Cluster
 from streamgraft_operator import assembly, replica
-from streamgraft_operator.kinds import JOBS, PODS, PROCESSING_ELEMENTS, REGIONS, SERVICES
+from streamgraft_operator.kinds import EVENTS, JOBS, PODS, PROCESSING_ELEMENTS, REGIONS, SERVICES
 from streamgraft_operator.kinds import LEASES as LEASE_PATH
 from streamgraft_operator.leadership import Elector, Term
 from streamgraft_operator.settings import Settings
@@ -109,20 +109,20 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             stopping.set()
             await first
         async with running(operate(asyncio.Event())):
+            await _told_twice(world, "BundleMissing")
             await world.upload(bundle(adl))
             await world.job_in("Healthy")
             await world.scale("job-r", 2)
             await world.serving("job-r", 2)
             await world.scale("job-r", 1)
             await world.eventually(SERVICES, "job-3", lambda item: item is None)
-            straight = [
-                {**operator, "region": None, **({"inputs": ["raw"]} if "kafka" in operator else {})}
-                for operator in adl["operators"]
-                if operator["name"] != "work"
-            ]
-            straight[0].pop("inputs")
-            await world.upload(bundle({**adl, "operators": straight, "regions": []}))
+            await world.upload(bundle({**adl, "parameters": {"speed": "2"}}))
+            await world.pe("job-2", lambda item: item["status"]["launchCount"] == 2)
+            await world.upload(bundle(_without_region(adl)))
             await world.eventually(REGIONS, "job-r", lambda item: item is None)
+            await world.upload(bundle(adl))
+            await world.pe("job-2", lambda item: item["status"]["phase"] == "Running")
+            await world.job_in("Healthy")
             await world.client.delete(JOBS.path(world.namespace, "job"))
             await world.eventually(JOBS, "job", lambda job: job is None)
 
@@ -131,6 +131,21 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
     implied = {use for use in allowed if use[2] in ("bind", "get")}
     assert client.used <= allowed
     assert allowed - implied <= client.used
+
+
+def _without_region(adl: dict[str, Any]) -> dict[str, Any]:
+    read, _, write = adl["operators"]
+    return {**adl, "operators": [read, {**write, "inputs": ["raw"]}], "regions": []}
+
+
+async def _told_twice(world: World, reason: str) -> None:
+    """Wait until an event was counted a second time."""
+    async with asyncio.timeout(60):
+        while True:
+            listing = await world.client.get(EVENTS.path(world.namespace))
+            if any(item["reason"] == reason and item["count"] == 2 for item in listing["items"]):
+                return
+            await asyncio.sleep(0.05)
 
 
 async def test_everything_else_is_refused(tenant: KubeConfig, world: World) -> None:
