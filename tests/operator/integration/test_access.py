@@ -13,6 +13,7 @@ from tests.operator.integration.world import World, application, bundle, conditi
 
 from streamgraft_common.access import LEASES, OPERATOR, Rule, namespaced_roles
 from streamgraft_common.kube import ApiError, KubeClient, KubeConfig, load_config
+from streamgraft_common.kube.client import Object
 from streamgraft_local import Cluster
 from streamgraft_operator import assembly, replica
 from streamgraft_operator.kinds import EVENTS, JOBS, PODS, PROCESSING_ELEMENTS, REGIONS, SERVICES
@@ -121,7 +122,7 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             await world.upload(bundle(_without_region(adl)))
             await world.eventually(REGIONS, "job-r", lambda item: item is None)
             await world.upload(bundle(adl))
-            await world.pe("job-2", lambda item: item["status"]["phase"] == "Running")
+            await world.pe("job-2", lambda item: _phase(item) == "Running")
             await world.job_in("Healthy")
             await world.client.delete(JOBS.path(world.namespace, "job"))
             await world.eventually(JOBS, "job", lambda job: job is None)
@@ -131,6 +132,11 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
     implied = {use for use in allowed if use[2] in ("bind", "get")}
     assert client.used <= allowed
     assert allowed - implied <= client.used
+
+
+def _phase(item: Object) -> str | None:
+    phase: str | None = item.get("status", {}).get("phase")
+    return phase
 
 
 def _without_region(adl: dict[str, Any]) -> dict[str, Any]:
