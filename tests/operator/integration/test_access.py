@@ -128,7 +128,7 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             await world.eventually(JOBS, "job", lambda job: job is None)
 
     allowed = uses_of((*OPERATOR, *LEASES))
-    # Not calls of their own: to give a role, and to read again what is listed anyway.
+    # No calls of their own, or only in conflicts and for what a job names: bind, get.
     implied = {use for use in allowed if use[2] in ("bind", "get")}
     assert client.used <= allowed
     assert allowed - implied <= client.used
