@@ -98,6 +98,24 @@ def pe_failed(pod: str, launch: int, why: str, delay_seconds: float) -> Event:
     )
 
 
+_POLICIES = {
+    "PodFailed": "restartFailedPod, or restartable of one of its operators,",
+    "PodCompleted": "restartCompletedPod",
+    "PodDeleted": "restartDeletedPod",
+}
+
+
+def pe_stopped(reason: str, why: str) -> Event:
+    """Tell that a PE is not launched again, and how to change that."""
+    ended = f"{reason} ({why})" if why else reason
+    return Event(
+        "Warning",
+        "NotRestarted",
+        f"{ended}, and {_POLICIES[reason]} is false: set it to true, or delete this"
+        " ProcessingElement, to launch it again",
+    )
+
+
 def pe_waiting(what: str) -> Event:
     """Tell what the pod of a PE waits for before it is created."""
     return Event("Normal", "WaitingToLaunch", f"waiting for {what}")

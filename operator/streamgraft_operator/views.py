@@ -6,7 +6,7 @@ from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator.conductors.pod import PodView
-from streamgraft_operator.manifests.pod import ANNOTATION_PE_UID
+from streamgraft_operator.manifests.pod import ANNOTATION_PE_UID, ANNOTATION_SETTINGS
 from streamgraft_operator.timestamps import from_rfc3339
 
 
@@ -52,6 +52,7 @@ def pod_view(pod: Object) -> PodView:
         scheduled=bool(pod["spec"].get("nodeName")),
         deleting="deletionTimestamp" in metadata,
         content_id=annotations.get(names.ANNOTATION_CONTENT, ""),
+        settings_id=annotations.get(ANNOTATION_SETTINGS, ""),
     )
 
 

@@ -18,6 +18,7 @@ from streamgraft_common.resources.processing_element import (
     Release,
     RuntimeStatus,
     ShardStatus,
+    Stopped,
 )
 from streamgraft_common.resources.settings import (
     CheckpointRepository,
@@ -68,6 +69,7 @@ __all__ = [
     "Resources",
     "RuntimeStatus",
     "ShardStatus",
+    "Stopped",
     "Threading",
     "TraceLevel",
     "VolumeClaim",

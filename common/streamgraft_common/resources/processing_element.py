@@ -96,6 +96,15 @@ class RuntimeStatus(Model):
     """What is wrong with the PE as a whole."""
 
 
+class Stopped(Model):
+    """Why a PE is not launched again."""
+
+    reason: Literal["PodFailed", "PodCompleted", "PodDeleted"]
+    """How the last launch ended."""
+    version: str = ""
+    """Content and settings of the PE then: others launch it again."""
+
+
 class ProcessingElementStatus(Model):
     """The PE that runs."""
 
@@ -107,8 +116,8 @@ class ProcessingElementStatus(Model):
     """Launches in a row that ended by themselves."""
     not_before: str | None = None
     """Time before which no pod is created: the back-off after failures."""
-    stopped: Literal["PodFailed", "PodCompleted", "PodDeleted"] | None = None
-    """Why there is no pod and will be none: the restart policies say so."""
+    stopped: Stopped | None = None
+    """Set if the last launch is over and the restart policies allow no other."""
     pod: str | None = None
     """Name of the pod of this launch, once it exists."""
     phase: Literal["Pending", "Starting", "Running", "Stopped", "Failed"] = "Pending"

@@ -3,7 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamgraft_common.resources import ProcessingElementStatus
+from streamgraft_common.resources import (
+    ProcessingElementSpec,
+    ProcessingElementStatus,
+    Stopped,
+)
 from streamgraft_operator.conductors.pod import PodView
 from streamgraft_operator.timestamps import from_rfc3339, to_rfc3339
 
@@ -20,6 +24,57 @@ class Relaunch:
     reason: str
     failed: bool = False
     """Whether the pod ended by itself, so that the next launch has to wait."""
+    deleting: bool = False
+    """Whether the pod is being deleted, however it ended."""
+
+
+@dataclass(frozen=True)
+class RestartPolicy:
+    """After which ends of its pod a PE is launched again."""
+
+    failed: bool = True
+    completed: bool = True
+    deleted: bool = True
+
+    @classmethod
+    def of(cls, spec: ProcessingElementSpec) -> "RestartPolicy":
+        """Return the policy that a PE's settings amount to."""
+        settings = spec.effective()
+        failed = settings.restart_failed_pod
+        return cls(
+            failed=spec.restartable if failed is None else failed,
+            completed=settings.restart_completed_pod is not False,
+            deleted=settings.restart_deleted_pod is not False,
+        )
+
+    def allows(self, cause: Relaunch) -> bool:
+        """Return whether a launch follows.
+
+        `deleted` decides for every pod that is being deleted where the other two say no: how it
+        ended says little then.
+        """
+        if cause.deleting and self.deleted:
+            return True
+        match cause.reason:
+            case "PodFailed":
+                return self.failed
+            case "PodCompleted":
+                return self.completed
+            case "PodDeleted":
+                return self.deleted
+            case _:
+                return True
+
+
+def resumed(stopped: Stopped, policy: RestartPolicy, version: str) -> Relaunch | None:
+    """Return why a stopped PE is launched again, or None if it stays as it is.
+
+    `version`: content and settings of the PE now.
+    """
+    if stopped.version != version:
+        return Relaunch("GraphChanged")
+    cause = Relaunch(stopped.reason)
+    return cause if policy.allows(cause) else None
 
 
 def relaunch(
@@ -28,10 +83,12 @@ def relaunch(
     content_id: str,
     pods: Sequence[PodView],
     pe_uid: str,
+    settings_id: str = "",
 ) -> Relaunch | None:
     """Return why the current launch is over, or None if it is not.
 
-    `expected_pod` is the name of the current launch's pod, `content_id` the PE's.
+    `expected_pod` is the name of the current launch's pod; `content_id` and `settings_id` (of its
+    own settings) are the PE's.
     """
     if status.launch_count < 1:
         return Relaunch("Created")
@@ -42,13 +99,15 @@ def relaunch(
     if current is None:
         return Relaunch("PodDeleted") if status.pod == expected_pod else None
     if current.phase == "Failed":
-        return Relaunch("PodFailed", failed=True)
+        return Relaunch("PodFailed", failed=True, deleting=current.deleting)
     if current.phase == "Succeeded":
-        return Relaunch("PodCompleted", failed=True)
+        return Relaunch("PodCompleted", failed=True, deleting=current.deleting)
     if current.deleting:
         return Relaunch("PodDeleted")
     if current.content_id != content_id:
         return Relaunch("GraphChanged")
+    if current.settings_id != settings_id:
+        return Relaunch("SettingsChanged")
     return None
 
 
@@ -68,6 +127,7 @@ def raised(
             "launch_reason": cause.reason,
             "failure_count": failures,
             "not_before": not_before,
+            "stopped": None,
             "pod": None,
             "phase": "Pending",
             "message": "its pod does not exist yet",

@@ -7,6 +7,9 @@ created only after all older ones have ended.
 from dataclasses import dataclass
 from typing import Literal
 
+KEPT_FAILED_PODS = 3
+"""A crash loop must not fill the namespace."""
+
 PodPhase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
 
 
@@ -23,6 +26,8 @@ class PodView:
     deleting: bool
     content_id: str = ""
     """Content id that the PE had when the pod was made."""
+    settings_id: str = ""
+    """Hash of the PE's own settings then."""
 
     @property
     def alive(self) -> bool:
@@ -41,6 +46,10 @@ class PeLaunch:
     """Content id of its ConfigMap; None: there is none."""
     bundle_exists: bool
     not_before: float = 0.0
+    stopped: bool = False
+    """Whether the restart policies allow no further launch."""
+    keep_failed: bool = False
+    """Whether failed pods stay, for someone to look at."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +71,12 @@ def step(pe: PeLaunch | None, pods: tuple[PodView, ...], now: float) -> PodDecis
     if pe is None:
         return PodDecision(delete=tuple(pod.name for pod in pods if not pod.deleting))
     current = [pod for pod in pods if pod.pe_uid == pe.uid and pod.launch == pe.launch_count]
-    others = [pod for pod in pods if pod not in current]
+    kept = _kept(pe, pods)
+    others = [pod for pod in pods if pod not in current and pod not in kept]
     delete = tuple(pod.name for pod in others if not pod.deleting)
+    if pe.stopped:
+        failed = (pod.name for pod in current if pod.phase == "Failed" and not pod.deleting)
+        return PodDecision(delete if pe.keep_failed else (*delete, *failed))
     if current or pe.launch_count < 1:
         return PodDecision(delete)
     if others:
@@ -77,3 +90,15 @@ def step(pe: PeLaunch | None, pods: tuple[PodView, ...], now: float) -> PodDecis
         seconds = pe.not_before - now
         return PodDecision(delete, waiting_for="the back-off after failures", again_in=seconds)
     return PodDecision(delete, create=True)
+
+
+def _kept(pe: PeLaunch, pods: tuple[PodView, ...]) -> list[PodView]:
+    """Return the failed pods of earlier launches that stay."""
+    if not pe.keep_failed:
+        return []
+    failed = [
+        pod
+        for pod in pods
+        if pod.phase == "Failed" and pod.pe_uid == pe.uid and pod.launch < pe.launch_count
+    ]
+    return sorted(failed, key=lambda pod: pod.launch)[-KEPT_FAILED_PODS:]

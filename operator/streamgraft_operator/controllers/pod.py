@@ -9,11 +9,18 @@ from collections.abc import Sequence
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
-from streamgraft_common.resources import ProcessingElementStatus
+from streamgraft_common.resources import ProcessingElementSpec, ProcessingElementStatus, Stopped
 from streamgraft_operator import events
-from streamgraft_operator.conductors.launches import Relaunch, not_before, relaunch
+from streamgraft_operator.conductors.launches import (
+    Relaunch,
+    RestartPolicy,
+    not_before,
+    relaunch,
+    resumed,
+)
 from streamgraft_operator.context import Context
 from streamgraft_operator.grafting import content_of
+from streamgraft_operator.manifests.pod_settings import own_settings_id
 from streamgraft_operator.runtime import Outcome, Watch
 from streamgraft_operator.views import own_key, pe_key, pod_view, ran_seconds, why_not_running
 
@@ -42,25 +49,42 @@ class PodController:
             return None
         if self._context.living_job_of(item) is None:
             return None
+        spec = ProcessingElementSpec.model_validate(item["spec"])
         status = ProcessingElementStatus.model_validate(item.get("status") or {})
         if status.launch_count == 0:
             return None  # the PE controller's
+        policy, own = RestartPolicy.of(spec), own_settings_id(spec.settings)
+        version = f"{content_of(item)}/{own}"
+        if status.stopped:
+            if cause := resumed(status.stopped, policy, version):
+                await self._launch(key, status.launch_count, cause, None)
+            return None
         pods = self._caches.pods_by_pe.get(key)
-        expected = names.pod_name(item["spec"]["job"], item["spec"]["peId"], status.launch_count)
-        cause = relaunch(
-            status,
-            expected,
-            content_of(item) or "",
-            [pod_view(pod) for pod in pods],
-            item["metadata"]["uid"],
-        )
+        expected = names.pod_name(spec.job, spec.pe_id, status.launch_count)
+        views = [pod_view(pod) for pod in pods]
+        uid = item["metadata"]["uid"]
+        cause = relaunch(status, expected, content_of(item) or "", views, uid, own)
         if cause is None:
             return None
         pod = next((pod for pod in pods if pod["metadata"]["name"] == expected), None)
         if pod is None and await self._context.write.pods.exists((key[0], expected)):
             return None  # the cache was behind; its news leads here again
-        await self._launch(key, status.launch_count, cause, pod)
+        if policy.allows(cause):
+            await self._launch(key, status.launch_count, cause, pod)
+        else:
+            await self._stop(key, status.launch_count, cause, version, pod)
         return None
+
+    async def _stop(
+        self, key: Key, count: int, cause: Relaunch, version: str, pod: Object | None
+    ) -> None:
+        stopped = Stopped.model_validate({"reason": cause.reason, "version": version})
+        event = events.pe_stopped(cause.reason, why_not_running(pod) if pod else "")
+        written = await self._context.write.processing_elements.stop(
+            key, count, stopped, event.message
+        )
+        if written:
+            self._context.recorder.record(written, event)
 
     async def _launch(self, key: Key, count: int, cause: Relaunch, pod: Object | None) -> None:
         now = time.time()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from streamgraft_common.kube import ApiError
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import JobSpec, ProcessingElementStatus
+from streamgraft_common.resources import JobSpec, ProcessingElementSpec, ProcessingElementStatus
 from streamgraft_operator import events, manifests
 from streamgraft_operator.conductors.launches import not_before
 from streamgraft_operator.conductors.pod import PeLaunch, PodDecision, step
@@ -67,6 +67,7 @@ class PodConductor:
         status = ProcessingElementStatus.model_validate(item.get("status") or {})
         namespace, name = key_of(item)
         spec = JobSpec.model_validate(job["spec"])
+        settings = ProcessingElementSpec.model_validate(item["spec"]).effective()
         return PeLaunch(
             uid=item["metadata"]["uid"],
             launch_count=status.launch_count,
@@ -74,6 +75,8 @@ class PodConductor:
             config_content_id=content_of(self._caches.config_maps.get((namespace, name))),
             bundle_exists=self._context.bundles.exists(*key_of(job), spec.bundle),
             not_before=not_before(status),
+            stopped=status.stopped is not None,
+            keep_failed=settings.delete_failed_pod is False,
         )
 
     def _config_map_keys(self, item: Object) -> Iterable[Key]:

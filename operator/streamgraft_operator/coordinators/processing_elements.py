@@ -7,11 +7,23 @@ from typing import Any
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
-from streamgraft_common.resources import ProcessingElementStatus
+from streamgraft_common.resources import ProcessingElementStatus, Stopped
+from streamgraft_operator.conditions import State, merged
 from streamgraft_operator.conductors.launches import Relaunch, raised
 from streamgraft_operator.coordinators.coordinator import Coordinator, Patch, replacing
 
-_OURS = ("launchCount", "launchReason", "failureCount", "notBefore", "pod", "phase", "message")
+_OURS = (
+    "launchCount",
+    "launchReason",
+    "failureCount",
+    "notBefore",
+    "stopped",
+    "pod",
+    "phase",
+    "message",
+    "observedGeneration",
+    "conditions",
+)
 
 
 class ProcessingElementCoordinator(Coordinator):
@@ -28,7 +40,8 @@ class ProcessingElementCoordinator(Coordinator):
             nonlocal done
             old = ProcessingElementStatus.model_validate(item.get("status") or {})
             done = old.launch_count == seen_count and "deletionTimestamp" not in item["metadata"]
-            return _patch(old, raised(old, cause, ran_seconds, time.time())) if done else None
+            new = raised(old, cause, ran_seconds, time.time())
+            return _patch(item, old, new) if done else None
 
         return await self.update(key, command, status=True) is not None and done
 
@@ -39,12 +52,29 @@ class ProcessingElementCoordinator(Coordinator):
 
         def command(item: Object) -> Patch | None:
             old = ProcessingElementStatus.model_validate(item.get("status") or {})
-            if old.launch_count != launch_count:
+            if old.launch_count != launch_count or old.stopped:
                 return None
             update = {"phase": phase, "message": message, "pod": pod or old.pod}
-            return _patch(old, old.model_copy(update=update))
+            return _patch(item, old, old.model_copy(update=update))
 
         await self.update(key, command, status=True)
+
+    async def stop(
+        self, key: Key, seen_count: int, stopped: Stopped, message: str
+    ) -> Object | None:
+        """Note that the launch `seen_count` is over and none follows; None: it is another now."""
+        done = False
+
+        def command(item: Object) -> Patch | None:
+            nonlocal done
+            old = ProcessingElementStatus.model_validate(item.get("status") or {})
+            done = old.launch_count == seen_count and not old.stopped
+            phase = "Failed" if stopped.reason == "PodFailed" else "Stopped"
+            update = {"stopped": stopped, "phase": phase, "message": message}
+            return _patch(item, old, old.model_copy(update=update)) if done else None
+
+        written = await self.update(key, command, status=True)
+        return written if done else None
 
     async def assign(self, key: Key, shards: Iterable[int], epoch: int) -> None:
         """Set the shards that the PE may run, as of an epoch; an older epoch never wins."""
@@ -83,7 +113,19 @@ class ProcessingElementCoordinator(Coordinator):
         await self.update(key, command)
 
 
-def _patch(old: ProcessingElementStatus, new: ProcessingElementStatus) -> Patch | None:
+def _patch(
+    item: Object, old: ProcessingElementStatus, new: ProcessingElementStatus
+) -> Patch | None:
+    """Return the patch from one status to another; the condition Ready follows from the phase.
+
+    What merely confirms the status for a newer spec is not written.
+    """
+    if new == old:
+        return None
+    generation = item["metadata"].get("generation", 0)
+    ready = State("Ready", "True" if new.phase == "Running" else "False", new.phase, new.message)
+    conditions = merged(old.conditions, [ready], time.time(), generation)
+    new = new.model_copy(update={"conditions": conditions, "observed_generation": generation})
     before, after = old.to_wire(), new.to_wire()
     changed = {key: after.get(key) for key in _OURS if before.get(key) != after.get(key)}
-    return {"status": changed} if changed else None
+    return {"status": changed}
