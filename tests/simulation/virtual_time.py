@@ -1,0 +1,199 @@
+"""An event loop whose time passes only when nothing is left to do: no sleeping, no threads.
+
+Time stands still while callbacks run, then jumps to the next timer. Callbacks run first in, first
+out, as in asyncio's own loop, so that only what really is a matter of chance is left to chance:
+latencies. Everything that one simulated process starts carries its `Process`, by which it can be
+killed at any step, in the middle of whatever it awaits.
+"""
+
+import asyncio
+import contextvars
+import heapq
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+EPOCH = 1_700_000_000.0
+"""Unix time at which every simulation begins."""
+
+
+class Process:
+    """What can be killed: the callbacks that were started in it. `steps` counts them down."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.alive = True
+        self.steps_left: int | None = None
+        """Callbacks until it is killed; None: it is not."""
+
+
+_PROCESS: contextvars.ContextVar[Process] = contextvars.ContextVar("process")
+
+
+class SimulatedTask(asyncio.Task[Any]):
+    """A task whose hash is its number, so that sets of tasks have the same order in each run."""
+
+    def __init__(self, number: int, *arguments: Any, **named: Any) -> None:
+        self._number = number
+        super().__init__(*arguments, **named)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class VirtualLoop:
+    """The part of an event loop that code without sockets, signals and subprocesses uses."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._loop: Any = self  # asyncio's types want all of an event loop
+        self._chance = chance
+        self._now = 0.0
+        self._ready: deque[asyncio.Handle] = deque()
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._count = 0
+        self._tasks: list[SimulatedTask] = []
+        self._frozen: list[asyncio.Handle] = []
+        """Callbacks of killed processes: asyncio wants every task to end some day."""
+        self._closing = False
+        self.errors: list[str] = []
+        """What nobody caught."""
+
+    # Running.
+
+    def run(self, until: float) -> None:
+        """Run everything that is due up to a time."""
+        asyncio._set_running_loop(self._loop)
+        try:
+            while True:
+                while self._ready:
+                    self._run_one(self._ready.popleft())
+                if not self._timers or self._timers[0][0] > until:
+                    break
+                self._now, _, timer = heapq.heappop(self._timers)
+                if not timer.cancelled():
+                    self._ready.append(timer)
+            self._now = max(self._now, until)
+        finally:
+            asyncio._set_running_loop(None)
+
+    def _run_one(self, handle: asyncio.Handle) -> None:
+        if handle.cancelled():
+            return
+        process = handle._context.get(_PROCESS)  # type: ignore[attr-defined]
+        if process is not None and not self._closing:
+            if not process.alive:
+                self._frozen.append(handle)
+                return
+            if process.steps_left is not None:
+                process.steps_left -= 1
+                process.alive = process.steps_left > 0
+        handle._run()
+
+    def start(self, process: Process, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Start the main task of a process."""
+        context = contextvars.copy_context()
+        context.run(_PROCESS.set, process)
+        return self.create_task(work, name=process.name, context=context)
+
+    def close(self) -> None:
+        """Cancel everything, also what was killed, until it has ended."""
+        self._closing = True
+        self._timers.clear()
+        self._ready.extend(self._frozen)
+        while tasks := [task for task in self._tasks if not task.done()]:
+            for task in tasks:
+                task.cancel()
+            self.run(self._now)
+        self._tasks.clear()
+
+    # What asyncio asks of a loop.
+
+    def time(self) -> float:
+        return self._now
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return True
+
+    def is_closed(self) -> bool:
+        return False
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self._loop)
+
+    def create_task(self, coro: Any, **named: Any) -> asyncio.Task[Any]:
+        self._count += 1
+        task = SimulatedTask(self._count, coro, loop=self._loop, **named)
+        self._tasks.append(task)
+        if len(self._tasks) > 1000:
+            self._tasks = [task for task in self._tasks if not task.done()]
+        return task
+
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self._loop, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_later(
+        self, delay: float, callback: Any, *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def call_at(
+        self, when: float, callback: Any, *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        self._count += 1
+        timer = asyncio.TimerHandle(when, callback, args, self._loop, context)
+        heapq.heappush(self._timers, (when, self._count, timer))
+        return timer
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Nothing to do: cancelled timers are left out when they are due."""
+
+    def run_in_executor(
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        """Call the function a little later, as if a thread had done it."""
+        future = self.create_future()
+
+        def work() -> None:
+            try:
+                result = func(*args)
+            except Exception as error:
+                if not future.done():
+                    future.set_exception(error)
+            else:
+                if not future.done():
+                    future.set_result(result)
+
+        self.call_later(self._chance.random() * 0.01, work)
+        return future
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        self.errors.append(f"{context.get('message')}: {context.get('exception')!r}")
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        self.call_exception_handler(context)
+
+
+@contextmanager
+def virtual_clocks(loop: VirtualLoop) -> Iterator[None]:
+    """Let `time.time`, `time.monotonic` and `time.perf_counter` tell the loop's time."""
+    virtual = {
+        "time": lambda: EPOCH + loop.time(),
+        "monotonic": loop.time,
+        "perf_counter": loop.time,
+    }
+    real = {name: getattr(time, name) for name in virtual}
+    for name, clock in virtual.items():
+        setattr(time, name, clock)
+    try:
+        yield
+    finally:
+        for name, clock in real.items():
+            setattr(time, name, clock)
