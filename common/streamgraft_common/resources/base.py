@@ -1,6 +1,6 @@
 """The base of all resource models, and the parts that kinds share."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -18,6 +18,14 @@ class Model(BaseModel):
         frozen=True,
         use_attribute_docstrings=True,
     )
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """Return the model itself, since it never changes.
+
+        pydantic copies defaults for every instance, which would take most of the time of reading
+        a resource.
+        """
+        return self
 
     def to_wire(self) -> dict[str, Any]:
         """Return the JSON form, without fields that are None."""
