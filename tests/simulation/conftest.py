@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -61,9 +62,14 @@ async def fake_api() -> AsyncIterator[Api]:
 
 
 @pytest.fixture
-def real_api(kube: KubeClient, namespace: str) -> Api:
+async def real_api(kube: KubeClient) -> AsyncIterator[Api]:
     """The API server and the controller manager of the embedded environment."""
-    return Api(kube, namespace)
+    api = Api(kube, f"contract-{uuid.uuid4().hex[:8]}")
+    path = f"/api/v1/namespaces/{api.namespace}"
+    await kube.create("/api/v1/namespaces", {"metadata": {"name": api.namespace}})
+    await api.until(f"{path}/serviceaccounts/default", lambda item: item is not None)
+    yield api
+    await kube.delete(path)
 
 
 @pytest.fixture(params=["fake_api", pytest.param("real_api", marks=pytest.mark.integration)])

@@ -94,7 +94,7 @@ class VirtualLoop:
 
     def start(self, process: Process, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Start the main task of a process."""
-        context = contextvars.copy_context()
+        context = contextvars.Context()
         context.run(_PROCESS.set, process)
         return self.create_task(work, name=process.name, context=context)
 
@@ -108,6 +108,10 @@ class VirtualLoop:
                 task.cancel()
             self.run(self._now)
         self._tasks.clear()
+
+    def later(self, seconds: float, callback: Callable[..., Any], *arguments: Any) -> None:
+        """Call back outside of any process, whoever asks for it."""
+        self.call_later(seconds, callback, *arguments, context=contextvars.Context())
 
     # What asyncio asks of a loop.
 

@@ -1,0 +1,88 @@
+"""The small applications that simulated users submit: source, a region of 2 to 4 shards, sink."""
+
+import base64
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from tests.operator.integration.world import application, bundle
+
+from streamgraft_common.bundle import read_bundle
+from streamgraft_common.kube.client import Object
+from streamgraft_operator.kinds import CONFIG_MAPS, JOBS
+
+NAMESPACE = "test"
+SOURCE_TOPIC = f"{NAMESPACE}-in"
+SINK_TOPIC = f"{NAMESPACE}-out"
+OUTSIDE_PES = 2
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A job as its user wants it at the moment."""
+
+    job: str
+    stages: int
+    """Operators in the region; more than one makes as many PEs of a channel."""
+    max_width: int
+    width: int
+    version: int = 1
+    """Version of the code; each makes another bundle."""
+    speed: int = 1
+    """A submission-time parameter."""
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Further fields of the Job's spec."""
+
+    @property
+    def content(self) -> bytes:
+        """The bundle."""
+        return _bundle(self.stages, self.max_width, self.version)
+
+    @property
+    def digest(self) -> str:
+        """The sha256 of the bundle."""
+        return read_bundle(self.content).digest
+
+    def bundle_map(self) -> Object:
+        """Return the ConfigMap that carries the bundle."""
+        return {
+            "apiVersion": CONFIG_MAPS.api_version,
+            "kind": CONFIG_MAPS.kind,
+            "metadata": {"name": f"{self.job}-bundle", "namespace": NAMESPACE},
+            "binaryData": {"bundle.zip": base64.b64encode(self.content).decode()},
+        }
+
+    def manifest(self) -> Object:
+        """Return the Job."""
+        spec: Object = {
+            "bundle": {"configMap": {"name": f"{self.job}-bundle"}},
+            "parameters": {"speed": str(self.speed)},
+            "regions": {"r": {"width": self.width}},
+            **self.extra,
+        }
+        if self.stages > 1:
+            spec["fusion"] = {"type": "legacy"}
+        return {
+            "apiVersion": JOBS.api_version,
+            "kind": JOBS.kind,
+            "metadata": {"name": self.job, "namespace": NAMESPACE},
+            "spec": spec,
+        }
+
+    def pe_ids(self, width: int) -> set[int]:
+        """Return the ids of all PEs at a width (docs/contracts.md)."""
+        return set(range(OUTSIDE_PES + width * self.stages))
+
+
+@cache
+def _bundle(stages: int, max_width: int, version: int) -> bytes:
+    adl = application(NAMESPACE, module=f"tiny{version}")
+    read, work, write = adl["operators"]
+    raw, done = adl["streams"]
+    middle = {**done, "name": "middle", "producer": "first"}
+    first = {**work, "name": "first", "outputs": ["middle"]}
+    if stages > 1:
+        adl["operators"] = [read, first, {**work, "inputs": ["middle"]}, write]
+        adl["streams"] = [raw, middle, done]
+    adl["regions"] = [{"name": "r", "key": ["key"], "width": 1, "maxWidth": max_width}]
+    return bundle(adl)

@@ -1,0 +1,112 @@
+"""Brokers in memory, and an admin client for them in the place of confluent-kafka's.
+
+The operator's own `kafka.Kafka` runs on it: which topics it creates, widens and deletes is real.
+"""
+
+import random
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import NewPartitions, NewTopic
+
+import streamgraft_operator.kafka
+
+
+@dataclass
+class FakeBrokers:
+    """Topics with their partition counts, and consumer groups.
+
+    `unreliable`: share of calls that fail, half of them after they had their effect.
+    """
+
+    chance: random.Random
+    topics: dict[str, int] = field(default_factory=dict)
+    groups: set[str] = field(default_factory=set)
+    unreliable: float = 0.0
+
+    def admin(self, _: dict[str, Any]) -> "FakeAdminClient":
+        """Return an admin client, whatever its configuration."""
+        return FakeAdminClient(self)
+
+
+class FakeAdminClient:
+    """What `streamgraft_operator.kafka` uses of an AdminClient."""
+
+    def __init__(self, brokers: FakeBrokers) -> None:
+        self._brokers = brokers
+
+    def list_topics(self, timeout: float) -> Any:
+        self._may_fail()
+        topics = {
+            name: SimpleNamespace(partitions=range(count))
+            for name, count in self._brokers.topics.items()
+        }
+        return SimpleNamespace(topics=topics)
+
+    def list_consumer_groups(self, request_timeout: float) -> Future[Any]:
+        valid = [SimpleNamespace(group_id=name) for name in sorted(self._brokers.groups)]
+        return self._settled(SimpleNamespace(valid=valid))
+
+    def create_topics(self, topics: list[NewTopic], **_: Any) -> dict[str, Future[Any]]:
+        return {topic.topic: self._create(topic) for topic in topics}
+
+    def create_partitions(self, wanted: list[NewPartitions], **_: Any) -> dict[str, Future[Any]]:
+        for item in wanted:
+            self._brokers.topics[item.topic] = item.new_total_count
+        return {item.topic: self._settled() for item in wanted}
+
+    def delete_topics(self, names: list[str], **_: Any) -> dict[str, Future[Any]]:
+        return {name: self._delete(name) for name in names}
+
+    def delete_consumer_groups(self, names: list[str], **_: Any) -> dict[str, Future[Any]]:
+        self._brokers.groups -= set(names)
+        return {name: self._settled() for name in names}
+
+    def _create(self, topic: NewTopic) -> Future[Any]:
+        if topic.topic in self._brokers.topics:
+            return _failed(KafkaError.TOPIC_ALREADY_EXISTS)
+        self._brokers.topics[topic.topic] = topic.num_partitions
+        return self._settled()
+
+    def _delete(self, name: str) -> Future[Any]:
+        if self._brokers.topics.pop(name, None) is None:
+            return _failed(KafkaError.UNKNOWN_TOPIC_OR_PART)
+        return self._settled()
+
+    def _settled(self, result: Any = None) -> Future[Any]:
+        if self._fails():
+            return _failed(KafkaError.REQUEST_TIMED_OUT)
+        future: Future[Any] = Future()
+        future.set_result(result)
+        return future
+
+    def _may_fail(self) -> None:
+        if self._fails():
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+    def _fails(self) -> bool:
+        share = self._brokers.unreliable
+        return share > 0 and self._brokers.chance.random() < share
+
+
+def _failed(code: int) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_exception(KafkaException(KafkaError(code)))
+    return future
+
+
+@contextmanager
+def fake_kafka(brokers: FakeBrokers) -> Iterator[None]:
+    """Let the operator find these brokers behind every address."""
+    module: Any = streamgraft_operator.kafka
+    real = module.AdminClient
+    module.AdminClient = brokers.admin
+    try:
+        yield
+    finally:
+        module.AdminClient = real

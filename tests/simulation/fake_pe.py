@@ -1,0 +1,195 @@
+"""The process in a PE's pod, without Spark: it follows the hand-over rule of docs/contracts.md.
+
+It starts a shard when it sees it in its spec, stops it at a batch boundary when it is gone from
+there, and only then takes it out of `status.runtime`. What it really does is told to `Truth` the
+moment it does it; what it says arrives later, or never.
+"""
+
+import asyncio
+import random
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tests.simulation.fake_kube_client import FakeKubeClient
+from tests.simulation.virtual_time import EPOCH
+
+from streamgraft_common import names
+from streamgraft_common.kube import ApiError, NotFound, Store, Unreachable
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import (
+    PROCESSING_ELEMENT,
+    ProcessingElementSpec,
+    Release,
+    RuntimeStatus,
+)
+from streamgraft_common.resources.processing_element import ShardStatus
+from streamgraft_operator.timestamps import to_rfc3339
+from streamgraft_pe_runtime.runtime_status import applied, merge_patch
+
+
+class Truth(Protocol):
+    """Hears what a process does with a shard."""
+
+    def writes(self, pe: "FakePe", shard: int, epoch: int) -> None:
+        """It begins to write for a shard, by a spec of this epoch."""
+
+    def rests(self, pe: "FakePe", shard: int) -> None:
+        """It will not write for the shard any more."""
+
+
+@dataclass(frozen=True)
+class Tempo:
+    """How long things take, in seconds at most."""
+
+    warm_up: float
+    start: float
+    stop: float
+
+
+class FakePe:
+    """One process. `content` is the PE's ConfigMap as it was mounted."""
+
+    def __init__(
+        self,
+        client: FakeKubeClient,
+        pod: Object,
+        content: Object,
+        tempo: Tempo,
+        truth: Truth,
+        chance: random.Random,
+    ) -> None:
+        metadata = pod["metadata"]
+        self.pod = pod
+        self.content = content
+        self.name: str = metadata["labels"][names.LABEL_PE]
+        self.job: str = metadata["labels"][names.LABEL_JOB]
+        self.warm = False
+        self.shards: dict[int, ShardStatus] = {}
+        self.wanted: ProcessingElementSpec | None = None
+        self._client = client
+        self._tempo = tempo
+        self._truth = truth
+        self._chance = chance
+        self._releases: dict[str, Release] = {}
+        self._epoch = 0
+        self._known: dict[str, Any] = {}
+        self._stopping = False
+        self._dirty = asyncio.Event()
+        self._looked = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._store = Store(
+            client,
+            PROCESSING_ELEMENT.path(metadata["namespace"]),
+            fieldSelector=f"metadata.name={self.name}",
+        )
+
+    async def run(self) -> None:
+        """Warm up, then do what the spec says, until cancelled."""
+        self._store.listen(lambda _, __, item: self._seen(item))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._store.run())
+            group.create_task(self._report())
+            await asyncio.sleep(self._some(self._tempo.warm_up))
+            await self._store.synced.wait()
+            self.warm = True
+            self._reconcile()
+
+    async def stop(self) -> None:
+        """Release everything, as at SIGTERM, and say so."""
+        self._stopping = True
+        self._wake()
+        await asyncio.gather(*self._tasks)
+        await self._write()
+
+    def _some(self, longest: float) -> float:
+        return self._chance.random() * longest
+
+    def _now(self) -> str:
+        return to_rfc3339(EPOCH + asyncio.get_running_loop().time())
+
+    def _wake(self) -> None:
+        looked, self._looked = self._looked, asyncio.Event()
+        looked.set()
+        self._dirty.set()
+
+    def _seen(self, item: Object | None) -> None:
+        if item is None:
+            return  # deleted: it goes on until SIGTERM
+        self.wanted = ProcessingElementSpec.model_validate(item["spec"])
+        runtime = item.get("status", {}).get("runtime") or {}
+        if not self._known:
+            self._releases = RuntimeStatus.model_validate(runtime).releases
+        self._known = runtime or self._known
+        self._reconcile()
+
+    def _reconcile(self) -> None:
+        if not self.warm or self.wanted is None or self._stopping:
+            return
+        for shard in self.wanted.shards:
+            if shard not in self.shards:
+                self.shards[shard] = ShardStatus(state="Starting", epoch=self.wanted.epoch)
+                task = asyncio.ensure_future(self._run_shard(shard, self.wanted.epoch))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            elif self.shards[shard].state != "Stopping":
+                self._say(shard, epoch=self.wanted.epoch)
+        self._settle()
+        self._wake()
+
+    def _settle(self) -> None:
+        serving = {shard for shard, said in self.shards.items() if said.first_batch_at}
+        if self.wanted and serving == set(self.wanted.shards) == self.shards.keys():
+            self._epoch = self.wanted.epoch
+
+    async def _run_shard(self, shard: int, epoch: int) -> None:
+        self._truth.writes(self, shard, epoch)
+        await asyncio.sleep(self._some(self._tempo.start))
+        now = self._now()
+        self._say(shard, state="Running", started_at=now, first_batch_at=now)
+        self._settle()
+        self._wake()
+        while not self._stopping and self.wanted and shard in self.wanted.shards:
+            await self._looked.wait()
+        self._say(shard, state="Stopping")
+        self._wake()
+        await asyncio.sleep(self._some(self._tempo.stop))
+        self._truth.rests(self, shard)
+        epoch = max(self.shards.pop(shard).epoch, self.wanted.epoch if self.wanted else 0)
+        now = self._now()
+        self._releases[str(shard)] = Release(epoch=epoch, released_at=now, last_batch_at=now)
+        self._reconcile()
+        self._wake()
+
+    def _say(self, shard: int, **what: object) -> None:
+        self.shards[shard] = self.shards[shard].model_copy(update=what)
+
+    async def _report(self) -> None:
+        await self._store.synced.wait()
+        while True:
+            await self._dirty.wait()
+            self._dirty.clear()
+            if not await self._write():
+                self._dirty.set()
+                await asyncio.sleep(0.5)
+
+    async def _write(self) -> bool:
+        metadata = self.pod["metadata"]
+        path = PROCESSING_ELEMENT.path(metadata["namespace"], self.name) + "/status"
+        status = RuntimeStatus(
+            pod=metadata["name"],
+            launch_count=int(metadata["labels"][names.LABEL_LAUNCH]),
+            ready=self.warm and self.wanted is not None and not self._stopping,
+            epoch=self._epoch,
+            shards={str(shard): status for shard, status in self.shards.items()},
+            releases=self._releases,
+        )
+        patch = merge_patch(self._known, status)
+        try:
+            answer = await self._client.patch(path, patch)
+        except NotFound:
+            return True  # deleted: nobody reads it any more
+        except (ApiError, Unreachable):
+            self._known = applied(self._known, patch)
+            return False
+        self._known = answer["status"].get("runtime") or {}
+        return True

@@ -1,0 +1,151 @@
+"""What must hold after every step, whatever happens. `rest` has what must hold in the end.
+
+All of it is told from the API server's own state and from what processes really do, never from
+what the operator believes.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from tests.simulation.fake_api_server import FakeApiServer
+from tests.simulation.fake_nodes import launch_of
+from tests.simulation.fake_pe import FakePe
+from tests.simulation.fake_resources import FakeResource, place_of
+from tests.simulation.fake_storage import Change
+
+from streamgraft_common import names
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key
+from streamgraft_operator.kinds import PODS, PROCESSING_ELEMENTS, REGIONS
+from streamgraft_operator.manifests.pod import ANNOTATION_PE_UID
+
+Stage = tuple[str, str]
+"""uid of the job, name of the stage."""
+
+
+class Broken(AssertionError):
+    """An invariant does not hold."""
+
+
+class Invariants:
+    """Watches every write and every shard. Broken ones are kept in `broken`."""
+
+    def __init__(self, server: FakeApiServer) -> None:
+        self._server = server
+        self.broken: list[str] = []
+        self._writers: dict[tuple[Stage, int], FakePe] = {}
+        self._owners: dict[tuple[Stage, int, str, int], str] = {}
+        self._launches: dict[str, int] = {}
+        self._contents: dict[str, set[str]] = defaultdict(set)
+        self._pods: dict[tuple[str, int], str] = {}
+        self._running: dict[str, str] = {}
+        server.storage.observers.append(self._written)
+
+    # Truth: what processes do.
+
+    def writes(self, pe: FakePe, shard: int, epoch: int) -> None:
+        """One writer at a time, and one owner per epoch."""
+        stage, metadata = _stage_of(pe), pe.pod["metadata"]
+        if (other := self._writers.get((stage, shard))) and other is not pe:
+            name = other.pod["metadata"]["name"]
+            self._break(f"{metadata['name']} and {name} both write for shard {shard} of {stage[1]}")
+        self._writers[stage, shard] = pe
+        region = self._region_uid(pe)
+        owner = self._owners.setdefault((stage, shard, region, epoch), pe.name)
+        if owner != pe.name:
+            self._break(f"{owner} and {pe.name} both own shard {shard} in epoch {epoch}")
+
+    def rests(self, pe: FakePe, shard: int) -> None:
+        """The shard is free again."""
+        if self._writers.get((_stage_of(pe), shard)) is pe:
+            del self._writers[_stage_of(pe), shard]
+
+    def _region_uid(self, pe: FakePe) -> str:
+        region = pe.pod["metadata"]["labels"].get(names.LABEL_REGION, "")
+        key = pe.pod["metadata"]["namespace"], names.region_name(pe.job, region)
+        item = self._items(REGIONS.path(*key)).get(key)
+        return str(item["metadata"]["uid"]) if item else ""
+
+    # The API server's state.
+
+    def _written(self, resource: FakeResource, change: Change) -> None:
+        if resource.plural == PODS.plural:
+            self._pod(change)
+        elif resource.plural == PROCESSING_ELEMENTS.plural and change.new is not None:
+            self._pe(change.old, change.new)
+
+    def _pod(self, change: Change) -> None:
+        pod = change.last
+        labels = pod["metadata"].get("labels", {})
+        if names.LABEL_PE not in labels or change.old is not None:
+            return
+        name, launch = pod["metadata"]["name"], launch_of(pod)
+        uid = pod["metadata"]["annotations"][ANNOTATION_PE_UID]
+        if launch > self._launches.get(uid, 0):
+            self._break(f"pod {name} has no cause: launch {launch} was never asked for")
+        first = self._pods.setdefault((uid, launch), pod["metadata"]["uid"])
+        if first != pod["metadata"]["uid"]:
+            self._break(f"pod {name} is the second one of launch {launch}")
+        for key, other in self._items(PODS.path()).items():
+            if (
+                key[1] != name
+                and other["metadata"].get("labels", {}).get(names.LABEL_PE)
+                == (labels[names.LABEL_PE])
+            ):
+                self._break(f"pod {name} is created while {key[1]} is there")
+
+    def _pe(self, old: Object | None, new: Object) -> None:
+        uid, name = new["metadata"]["uid"], new["metadata"]["name"]
+        self._contents[uid].add(_content(new))
+        count = (new.get("status") or {}).get("launchCount", 0)
+        before = self._launches.get(uid, 0)
+        self._launches[uid] = max(before, count)
+        if old is not None and count < before:
+            self._break(f"PE {name} goes back from launch {before} to {count}")
+        if count > before > 0:
+            self._launch_has_a_cause(new, before, count)
+        if old is None or old["spec"] != new["spec"]:
+            self._shards_are_disjoint(new)
+
+    def _launch_has_a_cause(self, pe: Object, before: int, count: int) -> None:
+        uid = pe["metadata"]["uid"]
+        if count > before + 1:
+            self._break(f"PE {pe['metadata']['name']} leaps from launch {before} to {count}")
+        for pod in self._items(PODS.path()).values():
+            metadata = pod["metadata"]
+            if metadata["uid"] != self._pods.get((uid, before)):
+                continue
+            ended = pod["status"].get("phase") in ("Failed", "Succeeded")
+            outdated = self._contents[uid] != {_content(pod)}
+            if not (ended or outdated or "deletionTimestamp" in metadata):
+                self._break(f"launch {count} has no cause: pod {metadata['name']} is well")
+
+    def _shards_are_disjoint(self, pe: Object) -> None:
+        spec = pe["spec"]
+        for other in self._items(PROCESSING_ELEMENTS.path()).values():
+            place = other["spec"]["job"], other["spec"]["stageName"]
+            if place != (spec["job"], spec["stageName"]) or other is pe:
+                continue
+            if other["metadata"]["name"] == pe["metadata"]["name"]:
+                continue
+            if both := set(other["spec"]["shards"]) & set(spec["shards"]):
+                pair = pe["metadata"]["name"], other["metadata"]["name"]
+                self._break(f"shards {both} are in the specs of {pair[0]} and {pair[1]}")
+
+    def _items(self, path: str) -> Mapping[Key, Object]:
+        return self._server.storage.items(place_of(path).resource)
+
+    def _break(self, what: str) -> None:
+        self.broken.append(what)
+
+
+def _content(item: Object) -> str:
+    annotations: dict[str, Any] = item["metadata"].get("annotations", {})
+    return str(annotations.get(names.ANNOTATION_CONTENT, ""))
+
+
+def _stage_of(pe: FakePe) -> Stage:
+    document = json.loads(pe.content["data"][names.PE_METADATA_KEY])
+    return pe.pod["metadata"]["ownerReferences"][0]["uid"], document["stageName"]

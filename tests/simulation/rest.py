@@ -1,0 +1,119 @@
+"""What must hold once faults have stopped: the declared state, told without the operator's code."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from tests.simulation.applications import NAMESPACE, SINK_TOPIC, SOURCE_TOPIC, Submission
+from tests.simulation.fake_nodes import launch_of
+from tests.simulation.world import World
+
+from streamgraft_common import names
+from streamgraft_common.kube.client import Object
+from streamgraft_operator.kinds import (
+    CONFIG_MAPS,
+    JOBS,
+    PODS,
+    PROCESSING_ELEMENTS,
+    REGIONS,
+    SERVICES,
+)
+
+KINDS = (JOBS, PROCESSING_ELEMENTS, REGIONS, PODS, CONFIG_MAPS, SERVICES)
+
+
+def missing(world: World) -> Iterator[str]:
+    """Tell everything that is not as it was declared."""
+    for submission in world.jobs.values():
+        yield from _job(world, submission)
+    yield from _leftovers(world)
+
+
+def _job(world: World, wanted: Submission) -> Iterator[str]:
+    job = world.get(JOBS, wanted.job)
+    region = world.get(REGIONS, names.region_name(wanted.job, "r"))
+    if job is None or region is None:
+        yield f"job {wanted.job} or its region does not exist"
+        return
+    status = job.get("status") or {}
+    if status.get("phase") != "Healthy":
+        yield f"job {wanted.job} is {status.get('phase')}: {status.get('message')}"
+    if status.get("observedGeneration") != job["metadata"]["generation"]:
+        yield f"job {wanted.job} has another generation than the one observed"
+    width = region["spec"]["width"]
+    yield from _region(region)
+    expected = {names.pe_name(wanted.job, pe_id) for pe_id in wanted.pe_ids(width)}
+    for kind, extra in (
+        (PROCESSING_ELEMENTS, set()),
+        (SERVICES, set()),
+        (CONFIG_MAPS, {names.job_config_map(wanted.job)}),
+    ):
+        if (have := _named(world, kind, wanted.job)) != expected | extra:
+            yield f"{kind.plural} are {sorted(have)}, not {sorted(expected | extra)}"
+            return
+    for name in sorted(expected):
+        yield from _pe(world, wanted, region, name)
+
+
+def _region(region: Object) -> Iterator[str]:
+    name, spec, status = region["metadata"]["name"], region["spec"], region.get("status") or {}
+    conditions = {item["type"]: item["status"] for item in status.get("conditions", [])}
+    if conditions != {"Ready": "True", "Resizing": "False"}:
+        yield f"region {name} has conditions {conditions}"
+    if status.get("width") != spec["width"]:
+        yield f"region {name} serves at width {status.get('width')}, not {spec['width']}"
+    owned = list((status.get("assignment") or {}).values())
+    loads = [owned.count(channel) for channel in range(spec["width"])]
+    if len(owned) != spec["maxWidth"] or max(loads) - min(loads) > 1 or sum(loads) != len(owned):
+        yield f"region {name} assigns {status.get('assignment')}"
+
+
+def _pe(world: World, wanted: Submission, region: Object, name: str) -> Iterator[str]:
+    pe = world.get(PROCESSING_ELEMENTS, name)
+    assert pe is not None
+    pods = [pod for pod in world.objects(PODS) if pod["metadata"]["labels"][names.LABEL_PE] == name]
+    if len(pods) != 1 or launch_of(pods[0]) != pe["status"]["launchCount"]:
+        yield f"PE {name} at launch {pe['status']['launchCount']} has pods {_names(pods)}"
+        return
+    container = world.nodes.containers.get(pods[0]["metadata"]["uid"])
+    if container is None or not container.process.alive:
+        yield f"pod {pods[0]['metadata']['name']} does not run"
+        return
+    metadata = json.loads(container.pe.content["data"][names.PE_METADATA_KEY])
+    have = metadata["bundleDigest"], metadata["parameters"]["speed"]
+    if have != (wanted.digest, str(wanted.speed)):
+        yield f"PE {name} runs outdated content"
+    shards = _shards(pe, region)
+    if set(container.pe.shards) != shards or set(pe["spec"]["shards"]) != shards:
+        yield f"PE {name} runs shards {sorted(container.pe.shards)}, not {sorted(shards)}"
+
+
+def _shards(pe: Object, region: Object) -> set[int]:
+    if (channel := pe["spec"].get("channel")) is None:
+        return {0}
+    assignment: dict[str, Any] = region["status"].get("assignment", {})
+    return {int(shard) for shard, owner in assignment.items() if owner == channel}
+
+
+def _leftovers(world: World) -> Iterator[str]:
+    for kind in KINDS:
+        for item in world.objects(kind):
+            job = item["metadata"].get("labels", {}).get(names.LABEL_JOB)
+            if job is not None and job not in world.jobs:
+                yield f"{kind.kind} {item['metadata']['name']} of a deleted job is left"
+    kept = tuple(names.topic_prefix(NAMESPACE, job) for job in world.jobs)
+    for topic in world.brokers.topics:
+        if topic not in (SOURCE_TOPIC, SINK_TOPIC) and not topic.startswith(kept):
+            yield f"topic {topic} of a deleted job is left"
+
+
+def _named(world: World, kind: Any, job: str) -> set[str]:
+    return {
+        item["metadata"]["name"]
+        for item in world.objects(kind)
+        if item["metadata"].get("labels", {}).get(names.LABEL_JOB) == job
+    }
+
+
+def _names(items: list[Object]) -> list[str]:
+    return [item["metadata"]["name"] for item in items]

@@ -1,0 +1,179 @@
+"""Everything that one seed makes: cluster, brokers, operators, and what time does to them."""
+
+import logging
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tests.simulation.applications import NAMESPACE, SOURCE_TOPIC, Submission
+from tests.simulation.fake_api_server import FOREGROUND, FakeApiServer
+from tests.simulation.fake_garbage_collector import FakeGarbageCollector
+from tests.simulation.fake_kafka import FakeBrokers, fake_kafka
+from tests.simulation.fake_kube_client import FakeKubeClient, FakeNetwork
+from tests.simulation.fake_nodes import FakeNodes
+from tests.simulation.fake_resources import FakeResource, place_of
+from tests.simulation.fake_storage import Change
+from tests.simulation.invariants import Broken, Invariants
+from tests.simulation.virtual_time import EPOCH, Process, VirtualLoop, virtual_clocks
+
+from streamgraft_common.kube import NotFound
+from streamgraft_common.kube.client import Object
+from streamgraft_operator import assembly
+from streamgraft_operator.kinds import ResourcePath
+from streamgraft_operator.settings import Settings
+
+SETTINGS = Settings(
+    bootstrap_servers="fake:9092",
+    checkpoint_volume={"emptyDir": {}},
+    image="fake",
+    namespaces=(NAMESPACE,),
+)
+RESTART_SECONDS = 5.0
+
+
+class World:
+    """A cluster with an operator in it. `note` takes the lines of the trace."""
+
+    def __init__(self, seed: int, note: Callable[[str], None] | None = None) -> None:
+        self.chance = random.Random(seed)
+        self.loop = VirtualLoop(self.chance)
+        self.server = FakeApiServer(lambda: EPOCH + self.loop.time(), self.chance)
+        self.brokers = FakeBrokers(self.chance, topics={SOURCE_TOPIC: 2})
+        self.invariants = Invariants(self.server)
+        self.networks: list[FakeNetwork] = []
+        self.weather = FakeNetwork(self.chance, latency=0.02, watch_delay=0.1)
+        """What new connections are like."""
+        self.nodes = FakeNodes(self.loop, self.server, self._network, self.invariants, self.chance)
+        self.operator: Process | None = None
+        self.jobs: dict[str, Submission] = {}
+        """Jobs that should exist."""
+        self._collector = FakeGarbageCollector(self.server)
+        self._note = note
+        self.server.storage.observers.append(self._collect)
+        if note is not None:
+            self.server.storage.observers.append(self._tell)
+
+    @contextmanager
+    def surroundings(self) -> Iterator[None]:
+        """Give the operator this world's clocks, brokers and chance."""
+        random.seed(self.chance.getrandbits(64))
+        errors = _Errors(self.invariants)
+        log = logging.getLogger("streamgraft_operator")
+        log.addHandler(errors)
+        log.propagate = False
+        try:
+            with virtual_clocks(self.loop), fake_kafka(self.brokers):
+                yield
+                self.loop.close()
+        finally:
+            log.propagate = True
+            log.removeHandler(errors)
+
+    def run(self, seconds: float) -> None:
+        """Let time pass. Raises Broken if an invariant does not hold."""
+        self.loop.run(self.loop.time() + seconds)
+        broken = [*self.invariants.broken, *self.loop.errors]
+        if broken:
+            raise Broken(f"after {self.loop.time():.3f} s: " + "; ".join(broken[:3]))
+
+    def note(self, what: str) -> None:
+        """Add a line to the trace."""
+        if self._note is not None:
+            self._note(f"{self.loop.time():10.3f} {what}")
+
+    # Operators.
+
+    def start_operator(self) -> None:
+        """Start an operator in a process of its own."""
+        self.note("an operator starts")
+        self.operator = Process("operator")
+        client = FakeKubeClient(self.server, self._network())
+        main = self.loop.start(self.operator, assembly.run(client, SETTINGS))
+        main.add_done_callback(lambda task: self._ended(task.get_name()))
+
+    def crash_operator(self, steps: int) -> None:
+        """Kill the operator after so many more of its steps, and start another one later."""
+        self.note(f"the operator crashes after {steps} more steps")
+        assert self.operator is not None
+        self.operator.steps_left = steps
+        self.loop.later(self.chance.random() * RESTART_SECONDS, self._restart, self.operator)
+
+    def _restart(self, old: Process) -> None:
+        old.alive = False
+        self.start_operator()
+
+    def _ended(self, name: str) -> None:
+        self.invariants.broken.append(f"{name} ended by itself")
+
+    # Objects.
+
+    def objects(self, kind: ResourcePath) -> list[Object]:
+        """Return all objects of a kind, by name."""
+        items = self.server.storage.items(place_of(kind.path()).resource)
+        return [item for _, item in sorted(items.items())]
+
+    def get(self, kind: ResourcePath, name: str) -> Object | None:
+        """Return an object, or None."""
+        try:
+            return self.server.get(place_of(kind.path(NAMESPACE, name)))
+        except NotFound:
+            return None
+
+    def request(
+        self, method: str, kind: ResourcePath, name: str, body: Object | None = None
+    ) -> None:
+        """Do what a user does; what is missing is no error."""
+        try:
+            self.server.request(method, kind.path(NAMESPACE, name), body, {}, "merge-patch")
+        except NotFound:
+            return
+
+    def _network(self) -> FakeNetwork:
+        weather = self.weather
+        network = FakeNetwork(
+            self.chance,
+            latency=weather.latency,
+            watch_delay=weather.watch_delay,
+            slow=weather.slow,
+            lost=weather.lost,
+            refused=weather.refused,
+            dropped=weather.dropped,
+            repeated=weather.repeated,
+        )
+        self.networks.append(network)
+        return network
+
+    def _collect(self, resource: FakeResource, change: Change) -> None:
+        metadata = change.last["metadata"]
+        new = change.old is None and metadata.get("ownerReferences")
+        if change.new is None or new or FOREGROUND in metadata.get("finalizers", ()):
+            self.loop.later(self.chance.random() * 2.0, self._collector.sweep)
+
+    def _tell(self, resource: FakeResource, change: Change) -> None:
+        if resource.plural == "events":
+            return
+        verb = "create" if change.old is None else "delete" if change.new is None else "update"
+        before, after = change.old or {}, change.new or {}
+        what = ", ".join(_differences(before, after)) if verb == "update" else ""
+        self.note(f"{verb} {resource.kind} {change.key[1]} {what}"[:400])
+
+
+class _Errors(logging.Handler):
+    """Unexpected errors of the operator break an invariant; expected ones are only warnings."""
+
+    def __init__(self, invariants: Invariants) -> None:
+        super().__init__()
+        self._invariants = invariants
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info:
+            self._invariants.broken.append(record.getMessage())
+
+
+def _differences(before: object, after: object, path: str = "") -> Iterator[str]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in sorted({*before, *after}):
+            if key not in ("resourceVersion", "managedFields"):
+                yield from _differences(before.get(key), after.get(key), f"{path}.{key}")
+    elif before != after:
+        yield f"{path.removeprefix('.')}={after}"
