@@ -146,7 +146,7 @@ class FakeNodes:
 
     def _kill(self, uid: str) -> Container:
         container = self.containers.pop(uid)
-        container.process.alive = False
+        container.process.kill()
         for shard in list(container.pe.shards):
             self._truth.rests(container.pe, shard)
         return container

@@ -40,7 +40,6 @@ class Invariants:
         self._launches: dict[str, int] = {}
         self._contents: dict[str, set[str]] = defaultdict(set)
         self._pods: dict[tuple[str, int], str] = {}
-        self._running: dict[str, str] = {}
         server.storage.observers.append(self._written)
 
     # Truth: what processes do.

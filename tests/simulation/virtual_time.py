@@ -21,13 +21,20 @@ EPOCH = 1_700_000_000.0
 
 
 class Process:
-    """What can be killed: the callbacks that were started in it. `steps` counts them down."""
+    """What can be killed or frozen: all callbacks that were started in it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.alive = True
+        self.killed = False
         self.steps_left: int | None = None
-        """Callbacks until it is killed; None: it is not."""
+        """Callbacks until it stops; None: it does not."""
+        self.waiting: list[asyncio.Handle] = []
+        """Callbacks that would have run since it stopped."""
+
+    def kill(self) -> None:
+        """Stop it for ever."""
+        self.alive, self.killed = False, True
 
 
 _PROCESS: contextvars.ContextVar[Process] = contextvars.ContextVar("process")
@@ -55,8 +62,7 @@ class VirtualLoop:
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._count = 0
         self._tasks: list[SimulatedTask] = []
-        self._frozen: list[asyncio.Handle] = []
-        """Callbacks of killed processes: asyncio wants every task to end some day."""
+        self._processes: list[Process] = []
         self._closing = False
         self.errors: list[str] = []
         """What nobody caught."""
@@ -85,24 +91,36 @@ class VirtualLoop:
         process = handle._context.get(_PROCESS)  # type: ignore[attr-defined]
         if process is not None and not self._closing:
             if not process.alive:
-                self._frozen.append(handle)
+                process.waiting.append(handle)
                 return
             if process.steps_left is not None:
                 process.steps_left -= 1
-                process.alive = process.steps_left > 0
+                process.alive = process.steps_left >= 0
+                if not process.alive:
+                    process.waiting.append(handle)
+                    return
         handle._run()
 
     def start(self, process: Process, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Start the main task of a process."""
         context = contextvars.Context()
         context.run(_PROCESS.set, process)
+        self._processes.append(process)
         return self.create_task(work, name=process.name, context=context)
+
+    def thaw(self, process: Process) -> None:
+        """Let a process go on where it stopped, unless it was killed."""
+        if not process.killed:
+            process.alive, process.steps_left = True, None
+            self._ready.extend(process.waiting)
+            process.waiting.clear()
 
     def close(self) -> None:
         """Cancel everything, also what was killed, until it has ended."""
         self._closing = True
         self._timers.clear()
-        self._ready.extend(self._frozen)
+        for process in self._processes:  # asyncio wants every task to end some day
+            self._ready.extend(process.waiting)
         while tasks := [task for task in self._tasks if not task.done()]:
             for task in tasks:
                 task.cancel()

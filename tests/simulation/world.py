@@ -9,26 +9,17 @@ from tests.simulation.applications import NAMESPACE, SOURCE_TOPIC, Submission
 from tests.simulation.fake_api_server import FOREGROUND, FakeApiServer
 from tests.simulation.fake_garbage_collector import FakeGarbageCollector
 from tests.simulation.fake_kafka import FakeBrokers, fake_kafka
-from tests.simulation.fake_kube_client import FakeKubeClient, FakeNetwork
+from tests.simulation.fake_kube_client import FakeNetwork
 from tests.simulation.fake_nodes import FakeNodes
+from tests.simulation.fake_replicas import FakeReplicas
 from tests.simulation.fake_resources import FakeResource, place_of
 from tests.simulation.fake_storage import Change
 from tests.simulation.invariants import Broken, Invariants
-from tests.simulation.virtual_time import EPOCH, Process, VirtualLoop, virtual_clocks
+from tests.simulation.virtual_time import EPOCH, VirtualLoop, virtual_clocks
 
 from streamgraft_common.kube import NotFound
 from streamgraft_common.kube.client import Object
-from streamgraft_operator import assembly
 from streamgraft_operator.kinds import ResourcePath
-from streamgraft_operator.settings import Settings
-
-SETTINGS = Settings(
-    bootstrap_servers="fake:9092",
-    checkpoint_volume={"emptyDir": {}},
-    image="fake",
-    namespaces=(NAMESPACE,),
-)
-RESTART_SECONDS = 5.0
 
 
 class World:
@@ -44,7 +35,9 @@ class World:
         self.weather = FakeNetwork(self.chance, latency=0.02, watch_delay=0.1)
         """What new connections are like."""
         self.nodes = FakeNodes(self.loop, self.server, self._network, self.invariants, self.chance)
-        self.operator: Process | None = None
+        self.operators = FakeReplicas(
+            self.loop, self.server, self._network, self.chance, self.invariants.broken.append
+        )
         self.jobs: dict[str, Submission] = {}
         """Jobs that should exist."""
         self._collector = FakeGarbageCollector(self.server)
@@ -80,30 +73,6 @@ class World:
         """Add a line to the trace."""
         if self._note is not None:
             self._note(f"{self.loop.time():10.3f} {what}")
-
-    # Operators.
-
-    def start_operator(self) -> None:
-        """Start an operator in a process of its own."""
-        self.note("an operator starts")
-        self.operator = Process("operator")
-        client = FakeKubeClient(self.server, self._network())
-        main = self.loop.start(self.operator, assembly.run(client, SETTINGS))
-        main.add_done_callback(lambda task: self._ended(task.get_name()))
-
-    def crash_operator(self, steps: int) -> None:
-        """Kill the operator after so many more of its steps, and start another one later."""
-        self.note(f"the operator crashes after {steps} more steps")
-        assert self.operator is not None
-        self.operator.steps_left = steps
-        self.loop.later(self.chance.random() * RESTART_SECONDS, self._restart, self.operator)
-
-    def _restart(self, old: Process) -> None:
-        old.alive = False
-        self.start_operator()
-
-    def _ended(self, name: str) -> None:
-        self.invariants.broken.append(f"{name} ended by itself")
 
     # Objects.
 
@@ -150,7 +119,7 @@ class World:
             self.loop.later(self.chance.random() * 2.0, self._collector.sweep)
 
     def _tell(self, resource: FakeResource, change: Change) -> None:
-        if resource.plural == "events":
+        if resource.plural in ("events", "leases"):
             return
         verb = "create" if change.old is None else "delete" if change.new is None else "update"
         before, after = change.old or {}, change.new or {}
