@@ -73,13 +73,23 @@ PE = (
 )
 
 METRICS_ADAPTER = (
-    Rule(names.GROUP, ("parallelregions",), ("list", "watch")),
+    # It answers label selectors from memory. Whoever configures metrics of other kinds of objects
+    # gives it list and watch of them.
+    Rule(
+        names.GROUP,
+        ("jobs", "processingelements", "parallelregions"),
+        ("list", "watch"),
+    ),
+    Rule("", ("pods",), ("list", "watch")),
     # A width that is set through its REST interface.
     Rule(names.GROUP, ("parallelregions/scale",), ("get", "patch")),
 )
 
 PROMETHEUS = (Rule("", ("pods",), ("list", "watch")),)
-METRICS_READER = (Rule("custom.metrics.k8s.io", ("*",), ("get", "list")),)
+METRICS_READER = (
+    Rule("custom.metrics.k8s.io", ("*",), ("get", "list")),
+    Rule("external.metrics.k8s.io", ("*",), ("get", "list")),
+)
 
 
 def role(kind: str, name: str, rules: tuple[Rule, ...], namespace: str = "") -> dict[str, Any]:

@@ -16,35 +16,53 @@ from streamgraft_metrics_adapter.app import application
 from streamgraft_metrics_adapter.authentication import Authenticator
 from streamgraft_metrics_adapter.authorities import AuthoritiesWatch
 from streamgraft_metrics_adapter.authorization import Authorizer
+from streamgraft_metrics_adapter.catalog import Catalog
+from streamgraft_metrics_adapter.configuration import ConfigurationError
+from streamgraft_metrics_adapter.configuration_file import ConfigurationFile
+from streamgraft_metrics_adapter.object_labels import ObjectLabels
 from streamgraft_metrics_adapter.provider import Provider
+from streamgraft_metrics_adapter.regions import RegionCache
+from streamgraft_metrics_adapter.rules import RuleMetrics
 from streamgraft_metrics_adapter.settings import Settings, parse
-from streamgraft_metrics_adapter.source import PrometheusSource
+from streamgraft_metrics_adapter.source import PrometheusSource, Refresher
 from streamgraft_metrics_adapter.tls import PeerCertificateProtocol, ServerContext
 
 log = logging.getLogger(__name__)
 
-_CERTIFICATE_SECONDS = 30.0
+_SWITCH_SECONDS = 0.0005
+"""How long a thread that computes signals may keep requests waiting; Python's default is 5 ms."""
+_FILES_SECONDS = 10.0
 
 
 async def serve(settings: Settings) -> None:
     """Serve until a signal ends it, or until something that must not end does."""
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    configuration = ConfigurationFile(settings.metrics_config)
     async with KubeClient(load_config(settings.kubeconfig)) as client:
         tls = ServerContext(settings.tls_cert, settings.tls_key)
         watch = AuthoritiesWatch(client, tls)
         regions = Store(client, PARALLEL_REGION.path())
         provider = Provider(
-            regions,
-            PrometheusSource(
-                settings.prometheus_url, settings.window_seconds, settings.max_age_seconds
-            ),
-            refresh_seconds=settings.refresh_seconds,
+            RegionCache(regions),
             window_seconds=settings.window_seconds,
             max_age_seconds=settings.max_age_seconds,
         )
-        app = application(provider, client, Authenticator(client, watch), Authorizer(client))
-        server = uvicorn.Server(_configuration(settings, app, tls.context))
+        rules, labels = RuleMetrics(configuration.rules), ObjectLabels(client)
+        refresher = Refresher(
+            PrometheusSource(settings.prometheus_url), [provider, rules], settings.refresh_seconds
+        )
+        catalog = Catalog(provider, rules, labels)
+        access = Authenticator(client, watch), Authorizer(client)
+        server = uvicorn.Server(
+            _configuration(settings, application(provider, catalog, client, *access), tls.context)
+        )
         await _until_first_ends(
-            server.serve(), watch.store.run(), regions.run(), provider.run(), _reloading(tls)
+            server.serve(),
+            watch.store.run(),
+            regions.run(),
+            labels.run(rules.described),
+            refresher.run(),
+            _looking_at_files(tls, configuration, rules),
         )
 
 
@@ -68,14 +86,18 @@ def _configuration(settings: Settings, app: Any, context: ssl.SSLContext) -> uvi
     )
 
 
-async def _reloading(tls: ServerContext) -> None:
+async def _looking_at_files(
+    tls: ServerContext, configuration: ConfigurationFile, rules: RuleMetrics
+) -> None:
     while True:
-        await asyncio.sleep(_CERTIFICATE_SECONDS)
+        await asyncio.sleep(_FILES_SECONDS)
         try:
             tls.reload_certificate()
         except (OSError, ssl.SSLError) as error:
             # The two files are replaced one after the other; the next look finds both.
             log.warning("serving certificate not loaded: %s", error)
+        if configuration.reload():
+            rules.replace(configuration.rules)
 
 
 async def _until_first_ends(*coroutines: Coroutine[Any, Any, None]) -> None:
@@ -95,7 +117,7 @@ def main() -> None:
     )
     try:
         asyncio.run(serve(parse()))
-    except ConfigError as error:
+    except (ConfigError, ConfigurationError) as error:
         sys.exit(str(error))
 
 

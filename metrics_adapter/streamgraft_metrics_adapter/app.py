@@ -7,20 +7,33 @@ from starlette.exceptions import HTTPException
 
 from streamgraft_common import VERSION
 from streamgraft_common.kube import ApiError, KubeClient
+from streamgraft_metrics_adapter import region_telemetry
 from streamgraft_metrics_adapter.authentication import Authenticator
 from streamgraft_metrics_adapter.authorization import Authorizer
+from streamgraft_metrics_adapter.catalog import Catalog
 from streamgraft_metrics_adapter.guard import Guard
 from streamgraft_metrics_adapter.provider import Provider
-from streamgraft_metrics_adapter.routes import custom_metrics, health, regions
+from streamgraft_metrics_adapter.routes import health, metrics_api, regions
 from streamgraft_metrics_adapter.status import StatusError, status
 
 _REASONS = {404: "NotFound", 405: "MethodNotAllowed"}
 
 
 def application(
-    provider: Provider, client: KubeClient, authenticator: Authenticator, authorizer: Authorizer
+    provider: Provider,
+    catalog: Catalog,
+    client: KubeClient,
+    authenticator: Authenticator,
+    authorizer: Authorizer,
 ) -> FastAPI:
-    """Return the application; its OpenAPI document is at /api/v1/openapi.json."""
+    """Return the application as it is served."""
+    app = routed(provider, catalog, client)
+    app.add_middleware(Guard, authenticator=authenticator, authorizer=authorizer)
+    return app
+
+
+def routed(provider: Provider, catalog: Catalog, client: KubeClient) -> FastAPI:
+    """Return the routes without the guard; the OpenAPI document is at /api/v1/openapi.json."""
     app = FastAPI(
         title="Streamgraft metrics adapter",
         version=VERSION,
@@ -28,14 +41,13 @@ def application(
         docs_url=None,
         redoc_url=None,
     )
-    app.include_router(custom_metrics.routes(provider))
+    app.router.routes.extend(metrics_api.routes(catalog))
     app.include_router(regions.routes(provider, client))
-    app.include_router(health.routes(provider))
+    app.include_router(health.routes(provider, region_telemetry.registry(provider)))
     app.add_exception_handler(StatusError, _status_error)
     app.add_exception_handler(ApiError, _api_error)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)
-    app.add_middleware(Guard, authenticator=authenticator, authorizer=authorizer)
     return app
 
 

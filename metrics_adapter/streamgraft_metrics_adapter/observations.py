@@ -1,17 +1,14 @@
 """What one refresh saw, per region, as plain numbers in memory."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from streamgraft_autoscaler import TopicLag
-from streamgraft_metrics_adapter.queries import Input
+from streamgraft_metrics_adapter.queries import INPUT_LABEL, Input
+from streamgraft_metrics_adapter.source import Rows
 
 RegionKey = tuple[str, str, str]
 """(namespace, job, region), as in the labels of the PEs' metrics."""
-
-Answers = Mapping[Input, Iterable[Mapping[str, Any]]]
-"""Result vectors of Prometheus, by input: {"metric": labels, "value": [time, text]}."""
 
 
 @dataclass(slots=True)
@@ -50,15 +47,19 @@ class Observations:
     regions: Mapping[RegionKey, RegionObservation]
 
 
-def collect(evaluated_at: float, answers: Answers) -> Observations:
-    """Sort the answers of one refresh by region and stage."""
-    regions: dict[RegionKey, RegionObservation] = {}
-    for name, rows in answers.items():
+class Gathering:
+    """Sorts the rows of one refresh by region and stage, answer by answer."""
+
+    def __init__(self) -> None:
+        self.regions: dict[RegionKey, RegionObservation] = {}
+
+    def add(self, rows: Rows) -> None:
+        """Take in the answer to one query."""
         for row in rows:
             labels, value = row["metric"], float(row["value"][1])
             key = (labels["namespace"], labels["streams_job"], labels["region"])
-            _store(regions.setdefault(key, RegionObservation()), name, labels, value)
-    return Observations(evaluated_at, regions)
+            region = self.regions.setdefault(key, RegionObservation())
+            _store(region, Input(labels[INPUT_LABEL]), labels, value)
 
 
 def _store(region: RegionObservation, name: Input, labels: Mapping[str, str], value: float) -> None:

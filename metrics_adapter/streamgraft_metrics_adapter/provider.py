@@ -1,23 +1,21 @@
-"""The seam behind all routes: regions and their signals, answered from memory.
+"""Regions and their signals, computed at every refresh and answered from memory.
 
-Three methods serve the custom metrics API (`by_name`, `by_selector`, `names`), and the REST routes
-use the same ones.
+The metrics API asks for single signals, the REST routes for all of a region's.
 """
 
-import asyncio
 import logging
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from streamgraft_autoscaler import NotReady, Reason
-from streamgraft_common.kube import Store
+from streamgraft_common.kube.store import Key
 from streamgraft_metrics_adapter import telemetry
 from streamgraft_metrics_adapter.capacities import Capacities
 from streamgraft_metrics_adapter.history import History, Sample
-from streamgraft_metrics_adapter.observations import Observations
-from streamgraft_metrics_adapter.queries import Input
-from streamgraft_metrics_adapter.regions import Region, region_of
+from streamgraft_metrics_adapter.observations import Gathering, RegionKey, RegionObservation
+from streamgraft_metrics_adapter.queries import Input, queries
+from streamgraft_metrics_adapter.regions import Region, RegionCache
 from streamgraft_metrics_adapter.selectors import Selector
 from streamgraft_metrics_adapter.signals import (
     FIRST_STAGE,
@@ -25,7 +23,7 @@ from streamgraft_metrics_adapter.signals import (
     Signal,
     Situation,
 )
-from streamgraft_metrics_adapter.source import PrometheusSource, SourceError
+from streamgraft_metrics_adapter.source import Answers, SourceError
 from streamgraft_metrics_adapter.status import NotFoundError, UnavailableError
 
 log = logging.getLogger(__name__)
@@ -40,11 +38,6 @@ class Reading:
     result: Signal | NotReady
     sampled_at: float | None
 
-    @property
-    def age(self) -> float | None:
-        """Return the seconds since its oldest sample, if known."""
-        return None if self.sampled_at is None else time.time() - self.sampled_at
-
     def signal(self) -> Signal:
         """Return the result. Raises UnavailableError if it has no value."""
         if isinstance(self.result, NotReady):
@@ -56,32 +49,39 @@ class Reading:
         return self.result
 
 
+@dataclass(frozen=True, slots=True)
+class _Refresh:
+    """What one refresh brought: results by region and metric, and the oldest sample's time."""
+
+    evaluated_at: float
+    results: Mapping[Key, Mapping[str, Signal | NotReady]]
+    sampled_at: Mapping[Key, float]
+
+
 class Provider:
-    """Signals of all regions; durations in seconds. `run` keeps them fresh."""
+    """Signals of all regions; durations in seconds. A refresher keeps them fresh by `take`."""
 
     def __init__(
-        self,
-        regions: Store,
-        source: PrometheusSource,
-        *,
-        refresh_seconds: float,
-        window_seconds: float,
-        max_age_seconds: float,
+        self, regions: RegionCache, *, window_seconds: float, max_age_seconds: float
     ) -> None:
         self._regions = regions
-        self._source = source
-        self._refresh_seconds = refresh_seconds
+        self._queries = queries(window_seconds, max_age_seconds)
         self._max_age = max_age_seconds
-        self._observations: Observations | None = None
+        self._last: _Refresh | None = None
         self._trouble: str | None = None
         self._capacities = Capacities(window_seconds)
         self.window_seconds = window_seconds
-        self.history = History()
+        self.history = History(SIGNALS)
 
     @property
     def ready(self) -> bool:
         """Return whether both the regions and a first refresh are there."""
-        return self._regions.synced.is_set() and self._observations is not None
+        return self._regions.synced and self._last is not None
+
+    @property
+    def evaluated_at(self) -> float | None:
+        """Return the Unix time of the last refresh that succeeded."""
+        return self._last.evaluated_at if self._last else None
 
     def names(self) -> list[str]:
         """Return the metrics that every region has."""
@@ -90,23 +90,15 @@ class Provider:
     def region(self, namespace: str, name: str) -> Region:
         """Return a region. Raises NotFoundError, or UnavailableError before the first list."""
         self._need_regions()
-        item = self._regions.get((namespace, name))
-        if item is None:
+        region = self._regions.get(namespace, name)
+        if region is None:
             raise NotFoundError(f'parallelregions.streamgraft.io "{namespace}/{name}" not found')
-        return region_of(item)
+        return region
 
     def regions(self, namespace: str, selector: Selector) -> list[Region]:
         """Return the regions of a namespace that match, by name."""
         self._need_regions()
-        found = (region_of(item) for item in self._regions.items())
-        return sorted(
-            (
-                region
-                for region in found
-                if region.namespace == namespace and selector.matches(region.labels)
-            ),
-            key=lambda region: region.name,
-        )
+        return [item for item in self._regions.of(namespace) if selector.matches(item.labels)]
 
     def by_name(self, namespace: str, name: str, metric: str) -> Reading:
         """Return one signal. Raises NotFoundError for an unknown region or metric."""
@@ -118,98 +110,129 @@ class Provider:
         _need_metric(metric)
         return [self.read(region, metric) for region in self.regions(namespace, selector)]
 
+    def everything(self) -> list[Reading]:
+        """Return every signal of every region. May be called in any thread."""
+        return [reading for region in self._regions.all() for reading in self.read_all(region)]
+
     def read_all(self, region: Region) -> list[Reading]:
         """Return every signal of a region."""
         return [self.read(region, metric) for metric in SIGNALS]
 
     def read(self, region: Region, metric: str) -> Reading:
         """Return a signal of a region, from memory."""
-        seen = self._observations.regions.get(region.key) if self._observations else None
-        sampled_at = seen.values.get(Input.SAMPLE_TIME) if seen else None
-        situation = self._situation(region, sampled_at)
-        if isinstance(situation, NotReady):
-            return Reading(region, metric, situation, sampled_at)
-        return Reading(region, metric, SIGNALS[metric](situation), sampled_at)
+        key = region.namespace, region.name
+        sampled_at = self._last.sampled_at.get(key) if self._last else None
+        result = self._trouble_of(region, sampled_at) or self._result(key, metric)
+        return Reading(region, metric, result, sampled_at)
 
-    async def run(self) -> None:
-        """Refresh for ever. A refresh that fails leaves the last one, until it is too old."""
-        while True:
-            started = time.monotonic()
-            await self.refresh()
-            await asyncio.sleep(max(0.0, self._refresh_seconds - (time.monotonic() - started)))
+    def queries(self) -> Mapping[str, str]:
+        """Return the PromQL of all signals, by name."""
+        return self._queries
 
-    async def refresh(self) -> None:
-        """Read all inputs once."""
-        try:
-            self._observations = await self._source.read()
-        except SourceError as error:
-            if self._trouble is None:
-                log.warning("Prometheus: %s", error)
-            self._trouble = str(error)
-            return
+    def take(self, evaluated_at: float, answers: Answers) -> None:
+        """Compute all signals anew; a refresh that fails leaves the last ones, until too old."""
+        gathering = Gathering()
+        for _, rows in answers:
+            if isinstance(rows, SourceError):
+                self._fail(str(rows))
+                return
+            gathering.add(rows)
         if self._trouble is not None:
             log.info("Prometheus answers again")
+        regions = self._regions.all()
+        self._last = self._compute(evaluated_at, regions, gathering.regions)
         self._trouble = None
-        telemetry.REFRESH_TIME.set(self._observations.evaluated_at)
-        if self._regions.synced.is_set():
-            self._remember([region_of(item) for item in self._regions.items()])
+        telemetry.REFRESH_TIME.set(evaluated_at)
+        if self._regions.synced:
+            self._remember(evaluated_at, regions, gathering.regions)
+
+    def _fail(self, trouble: str) -> None:
+        if self._trouble is None:
+            log.warning("Prometheus: %s", trouble)
+        self._trouble = trouble
 
     def _need_regions(self) -> None:
-        if not self._regions.synced.is_set():
+        if not self._regions.synced:
             raise UnavailableError("the regions are not listed yet: the adapter is starting")
 
-    def _situation(self, region: Region, sampled_at: float | None) -> Situation | NotReady:
-        if self._observations is None:
+    def _trouble_of(self, region: Region, sampled_at: float | None) -> NotReady | None:
+        """Return why no signal of the region may be served now, whatever was computed."""
+        if self._last is None:
             if self._trouble:
                 return NotReady(Reason.SOURCE_UNAVAILABLE, self._trouble)
             return NotReady(Reason.NO_DATA, "nothing was read yet: the adapter is starting")
-        if region.resizing is not None:
-            return NotReady(Reason.RESIZING, f"the width is changing: {region.resizing}")
-        age = time.time() - self._observations.evaluated_at
+        age = time.time() - self._last.evaluated_at
         if self._trouble and age > self._max_age:
             return NotReady(Reason.SOURCE_UNAVAILABLE, f"for {age:.0f} s: {self._trouble}")
-        observation = self._observations.regions.get(region.key)
-        if observation is None or sampled_at is None:
-            return NotReady(Reason.NO_DATA, "no PE of the region reports its lag")
+        return self._doubt(region, sampled_at)
+
+    def _doubt(self, region: Region, sampled_at: float | None) -> NotReady | None:
+        """Return why the samples say nothing of the region as it is now."""
+        if region.resizing is not None:
+            return NotReady(Reason.RESIZING, f"the width is changing: {region.resizing}")
         # Clocks of scrapes and of this machine are those of two programs: NaN must not pass either.
-        if not time.time() - sampled_at <= self._max_age:
+        if sampled_at is not None and not time.time() - sampled_at <= self._max_age:
             oldest = f"the oldest sample is {time.time() - sampled_at:.0f} s old"
             return NotReady(Reason.STALE, f"{oldest}, more than {self._max_age:g} s")
-        return Situation(region, observation, self._capacities.of(region.key, time.time()))
+        return None
 
-    def _remember(self, regions: Iterable[Region]) -> None:
-        """Keep what outlives a refresh: capacities and the history; forget regions that left."""
-        telemetry.SIGNAL.clear()
-        known = list(regions)
-        for region in known:
-            self._learn(region)
-            readings = {reading.metric: reading for reading in self.read_all(region)}
-            values = {metric: _value(reading) for metric, reading in readings.items()}
-            for metric, value in values.items():
-                if value is not None:
-                    telemetry.SIGNAL.labels(region.namespace, region.name, metric).set(value)
-            self.history.add((region.namespace, region.name), self._sample(region, values))
-        self.history.keep({(region.namespace, region.name) for region in known})
-        self._capacities.keep({region.key for region in known})
+    def _result(self, key: Key, metric: str) -> Signal | NotReady:
+        results = self._last.results.get(key) if self._last else None
+        if results is None:
+            return NotReady(Reason.NO_DATA, "no PE of the region reports its lag")
+        return results[metric]
 
-    def _learn(self, region: Region) -> None:
-        seen = self._observations.regions.get(region.key) if self._observations else None
-        situation = self._situation(region, seen.values.get(Input.SAMPLE_TIME) if seen else None)
-        if not isinstance(situation, NotReady) and self._observations is not None:
-            self._capacities.learn(situation, self._observations.evaluated_at)
+    def _compute(
+        self,
+        evaluated_at: float,
+        regions: list[Region],
+        observations: Mapping[RegionKey, RegionObservation],
+    ) -> _Refresh:
+        results: dict[Key, Mapping[str, Signal | NotReady]] = {}
+        sampled_at: dict[Key, float] = {}
+        for region in regions:
+            seen = observations.get(region.key)
+            if seen is None or Input.SAMPLE_TIME not in seen.values:
+                continue
+            key, sampled_at[key] = (region.namespace, region.name), seen.values[Input.SAMPLE_TIME]
+            situation = self._situation(region, seen, evaluated_at)
+            results[key] = {name: compute(situation) for name, compute in SIGNALS.items()}
+        return _Refresh(evaluated_at, results, sampled_at)
 
-    def _sample(self, region: Region, values: Mapping[str, float | None]) -> Sample:
-        observations = self._observations
-        seen = observations.regions.get(region.key) if observations else None
-        first = seen.stages.get(FIRST_STAGE) if seen else None
-        return Sample(
-            time=observations.evaluated_at if observations else time.time(),
-            width=region.status.width,
-            wanted_width=region.spec.width,
-            input_rate=first.values.get(Input.INPUT_RATE) if first else None,
-            processing_rate=first.values.get(Input.PROCESSING_RATE) if first else None,
-            signals=values,
-        )
+    def _situation(self, region: Region, seen: RegionObservation, evaluated_at: float) -> Situation:
+        before = Situation(region, seen, {})
+        if self._doubt(region, seen.values[Input.SAMPLE_TIME]) is None:
+            self._capacities.learn(before, evaluated_at)
+        return replace(before, capacities=self._capacities.of(region.key, evaluated_at))
+
+    def _remember(
+        self,
+        evaluated_at: float,
+        regions: list[Region],
+        observations: Mapping[RegionKey, RegionObservation],
+    ) -> None:
+        """Keep the history; forget regions that left."""
+        for region in regions:
+            sample = _sample(
+                evaluated_at, region, self.read_all(region), observations.get(region.key)
+            )
+            self.history.add((region.namespace, region.name), sample)
+        self.history.keep({(region.namespace, region.name) for region in regions})
+        self._capacities.keep({region.key for region in regions})
+
+
+def _sample(
+    evaluated_at: float, region: Region, readings: list[Reading], seen: RegionObservation | None
+) -> Sample:
+    first = seen.stages.get(FIRST_STAGE) if seen else None
+    return Sample(
+        time=evaluated_at,
+        width=region.status.width,
+        wanted_width=region.spec.width,
+        input_rate=first.values.get(Input.INPUT_RATE) if first else None,
+        processing_rate=first.values.get(Input.PROCESSING_RATE) if first else None,
+        signals={reading.metric: _value(reading) for reading in readings},
+    )
 
 
 def _value(reading: Reading) -> float | None:

@@ -1,4 +1,4 @@
-"""The PromQL of every input of a signal: one query each, for all regions at once.
+"""The PromQL of the signals: each query brings several inputs, for all regions at once.
 
 A partition's series changes with its owner, so everything about a partition is taken by its
 labels and never by the pod: the value of an owner that is scraped now, else the last one known.
@@ -6,6 +6,7 @@ Offsets are gauges: after a crash a position steps back to the checkpoint, which
 for a counter that began anew, and add the whole log to the rate. So their slope is taken.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 from streamgraft_autoscaler.capacity import WARM_UP_BUSY_SECONDS
@@ -48,8 +49,32 @@ class Input(StrEnum):
     """PEs in that mean, by region."""
 
 
-def queries(window_seconds: float, max_age_seconds: float) -> dict[Input, str]:
-    """Return the query of each input; durations in seconds."""
+QUERIES: Mapping[str, tuple[Input, ...]] = {
+    "lag": (Input.LAG, Input.PARTITIONS, Input.SAMPLE_TIME),
+    "lag_change": (Input.LAG_CHANGE, Input.HISTORIES),
+    "rates": (Input.INPUT_RATE, Input.PROCESSING_RATE),
+    "busy": (Input.BUSY_SLOTS, Input.WARM_SLOTS, Input.BATCH_RATE, Input.SLOTS),
+    "utilization": (Input.IDLE_SHARE, Input.ELEMENTS),
+}
+"""The inputs that each query brings."""
+
+INPUT_LABEL = "input"
+"""Tells the rows of a query's inputs apart."""
+
+
+def queries(window_seconds: float, max_age_seconds: float) -> dict[str, str]:
+    """Return the queries by name; durations in seconds."""
+    inputs = _inputs(window_seconds, max_age_seconds)
+    return {
+        name: " or ".join(
+            f'label_replace({inputs[part]}, "{INPUT_LABEL}", "{part.value}", "", "")'
+            for part in parts
+        )
+        for name, parts in QUERIES.items()
+    }
+
+
+def _inputs(window_seconds: float, max_age_seconds: float) -> dict[Input, str]:
     window, age = _duration(window_seconds), _duration(max_age_seconds)
     step = _duration(max(0.5, window_seconds / 20))
     lag = _of_partition("streamgraft_pe_lag_records", age)

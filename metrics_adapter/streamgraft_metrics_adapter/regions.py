@@ -1,12 +1,20 @@
 """What the adapter knows of a region from its ParallelRegion resource."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
 from streamgraft_common.adl import Autoscaling
+from streamgraft_common.kube import Store
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import ParallelRegionSpec, ParallelRegionStatus
 from streamgraft_metrics_adapter.observations import RegionKey
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,46 @@ class Region:
     def autoscaling(self) -> Autoscaling:
         """Return the region's own settings, or the defaults."""
         return self.spec.autoscaling or Autoscaling()
+
+
+class RegionCache:
+    """All regions, read once per change of their resources."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._regions: dict[str, dict[str, Region]] = {}
+        store.listen(self._changed)
+        for item in store.items():
+            self._changed(key_of(item), None, item)
+
+    @property
+    def synced(self) -> bool:
+        """Return whether the regions were listed."""
+        return self._store.synced.is_set()
+
+    def get(self, namespace: str, name: str) -> Region | None:
+        """Return a region, or None."""
+        return self._regions.get(namespace, {}).get(name)
+
+    def of(self, namespace: str) -> list[Region]:
+        """Return the regions of a namespace, by name."""
+        return sorted(self._regions.get(namespace, {}).values(), key=lambda region: region.name)
+
+    def all(self) -> list[Region]:
+        """Return all regions. May be called in any thread."""
+        return [region for found in list(self._regions.values()) for region in list(found.values())]
+
+    def _changed(self, key: Key, old: Object | None, new: Object | None) -> None:
+        namespace, name = key
+        found = self._regions.setdefault(namespace, {})
+        found.pop(name, None)
+        if new is not None:
+            try:
+                found[name] = region_of(new)
+            except ValidationError as error:
+                log.error("region %s/%s is not understood: %s", namespace, name, error)
+        if not found:
+            del self._regions[namespace]
 
 
 def region_of(item: Mapping[str, Any]) -> Region:

@@ -1,8 +1,10 @@
 """Label selectors, in the string form of list calls: `a=b,c!=d,e in (f,g),h notin (i),j,!k`."""
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from streamgraft_metrics_adapter.status import BadRequestError
 
@@ -11,6 +13,7 @@ _VALUE = r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
 _EQUALITY = re.compile(rf"({_KEY})\s*(==|=|!=)\s*({_VALUE})")
 _SET = re.compile(rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)")
 _EXISTENCE = re.compile(rf"(!?)\s*({_KEY})")
+_LENGTH_MAX = 4096
 _COMMA = re.compile(r",(?![^(]*\))")
 
 
@@ -39,8 +42,11 @@ class Selector:
         return all(requirement.matches(labels) for requirement in self.requirements)
 
 
+@functools.lru_cache(maxsize=1024)
 def parse(text: str) -> Selector:
     """Return the selector. Raises BadRequestError if it is none."""
+    if len(text) > _LENGTH_MAX:
+        raise BadRequestError(f"the label selector is longer than {_LENGTH_MAX} characters")
     return Selector(tuple(_requirements(text))) if text.strip() else Selector()
 
 
@@ -55,3 +61,19 @@ def _requirements(text: str) -> Iterator[Requirement]:
             yield Requirement(match[2], None, match[1] == "!")
         else:
             raise BadRequestError(f"unable to parse the label selector {text!r} at {part!r}")
+
+
+def label_selector(text: str) -> dict[str, Any] | None:
+    """Return a selector as a LabelSelector object; None if everything matches."""
+    requirements = parse(text).requirements
+    if not requirements:
+        return None
+    return {"matchExpressions": [_expression(requirement) for requirement in requirements]}
+
+
+def _expression(requirement: Requirement) -> dict[str, Any]:
+    if requirement.values is None:
+        operator = "DoesNotExist" if requirement.negated else "Exists"
+        return {"key": requirement.key, "operator": operator}
+    operator = "NotIn" if requirement.negated else "In"
+    return {"key": requirement.key, "operator": operator, "values": sorted(requirement.values)}

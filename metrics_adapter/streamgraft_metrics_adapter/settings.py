@@ -22,6 +22,7 @@ class Settings:
     tls_key: Path
     refresh_seconds: float
     window_seconds: float
+    metrics_config: Path | None
 
     @property
     def max_age_seconds(self) -> float:
@@ -46,6 +47,9 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     parser.add_argument("--tls-key", type=Path, required=True)
     parser.add_argument("--refresh-seconds", type=_positive, default=2.0)
     parser.add_argument("--window-seconds", type=_positive, default=60.0)
+    parser.add_argument(
+        "--metrics-config", type=Path, help="further metrics (docs/metrics.md), read on change"
+    )
     return Settings(**vars(parser.parse_args(arguments)))
 
 

@@ -1,8 +1,10 @@
-"""Reads Prometheus: a handful of queries per refresh, whatever the number of regions."""
+"""Reads Prometheus: as many queries per refresh, however many objects and HPAs there are."""
 
 import asyncio
+import logging
 import time
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
@@ -10,43 +12,90 @@ from requests import RequestException
 from urllib3.util import Retry
 
 from streamgraft_metrics_adapter import telemetry
-from streamgraft_metrics_adapter.observations import Observations, collect
-from streamgraft_metrics_adapter.queries import Input, queries
 
-_TIMEOUT_SECONDS = 5
+log = logging.getLogger(__name__)
+
+Rows = Sequence[Mapping[str, Any]]
+"""A result vector of Prometheus: {"metric": labels, "value": [time, text]}."""
+
+_TIMEOUT_SECONDS = 10
 
 
 class SourceError(Exception):
-    """Prometheus gave no usable answer; the message says which query and why."""
+    """Prometheus gave no usable answer; the message says to which query and why."""
+
+
+Answers = Iterator[tuple[str, Rows | SourceError]]
+"""Name of a query, and its answer. Each is read when it is asked for, so that only one of them is
+in memory at a time."""
+
+
+class Consumer(Protocol):
+    """Who needs queries, and makes of their answers what the API serves."""
+
+    def queries(self) -> Mapping[str, str]:
+        """Return PromQL by name."""
+
+    def take(self, evaluated_at: float, answers: Answers) -> None:
+        """Take in one refresh, all of it evaluated at the same Unix time. Runs in a thread."""
 
 
 class PrometheusSource:
-    """All inputs of all signals from one Prometheus server; durations in seconds."""
+    """One Prometheus server."""
 
-    def __init__(self, url: str, window_seconds: float, max_age_seconds: float) -> None:
-        self._queries = queries(window_seconds, max_age_seconds)
+    def __init__(self, url: str) -> None:
         # The next refresh is the retry; a retry in here would only delay it.
         self._client = PrometheusConnect(
             url=url.rstrip("/"), retry=Retry(total=0), timeout=_TIMEOUT_SECONDS
         )
 
-    async def read(self) -> Observations:
-        """Evaluate all queries at the same time. Raises SourceError."""
-        return await asyncio.to_thread(self._read)
+    def read(self, queries: Mapping[str, str], evaluated_at: float) -> Answers:
+        """Evaluate the queries, one after the other."""
+        for name, promql in queries.items():
+            telemetry.QUERIES.labels(name).inc()
+            try:
+                yield name, self.query(promql, evaluated_at)
+            except SourceError as error:
+                telemetry.QUERY_ERRORS.labels(name).inc()
+                yield name, SourceError(f"query of {name}: {error}")
 
-    def _read(self) -> Observations:
-        now = time.time()
-        with telemetry.REFRESH_SECONDS.time():
-            return collect(now, {name: self._query(name, now) for name in self._queries})
-
-    def _query(self, name: Input, now: float) -> list[dict[str, Any]]:
-        telemetry.QUERIES.labels(name.value).inc()
-        parameters = {"time": f"{now:.3f}", "timeout": f"{_TIMEOUT_SECONDS}s"}
+    def query(self, promql: str, evaluated_at: float) -> Rows:
+        """Return the result vector of one query. Raises SourceError."""
+        parameters = {"time": f"{evaluated_at:.3f}", "timeout": f"{_TIMEOUT_SECONDS}s"}
         try:
-            rows: list[dict[str, Any]] = self._client.custom_query(
-                self._queries[name], params=parameters
-            )
+            rows: Rows = self._client.custom_query(promql, params=parameters)
         except (RequestException, PrometheusApiClientException, ValueError, KeyError) as error:
-            telemetry.QUERY_ERRORS.labels(name.value).inc()
-            raise SourceError(f"query of {name.value}: {error}") from error
+            raise SourceError(str(error)) from error
         return rows
+
+
+class Refresher:
+    """Evaluates all queries again and again, at times that are the same in every replica."""
+
+    def __init__(self, source: PrometheusSource, consumers: Iterable[Consumer], seconds: float):
+        self._source = source
+        self._consumers = tuple(consumers)
+        self._seconds = seconds
+        # A scrape's samples carry the time at which it began, so they come in a little later.
+        self._settling = min(1.0, seconds / 4)
+
+    async def run(self) -> None:
+        """Refresh for ever."""
+        while True:
+            evaluated_at = self.evaluation_time(time.time())
+            await self.refresh(evaluated_at)
+            due = evaluated_at + self._seconds + self._settling
+            await asyncio.sleep(max(0.0, due - time.time()))
+
+    def evaluation_time(self, now: float) -> float:
+        """Return the latest whole multiple of the interval that all samples are in for."""
+        return (now - self._settling) // self._seconds * self._seconds
+
+    async def refresh(self, evaluated_at: float) -> None:
+        """Refresh once."""
+        with telemetry.REFRESH_SECONDS.time():
+            for consumer in self._consumers:
+                await asyncio.to_thread(self._refresh, consumer, evaluated_at)
+
+    def _refresh(self, consumer: Consumer, evaluated_at: float) -> None:
+        consumer.take(evaluated_at, self._source.read(consumer.queries(), evaluated_at))

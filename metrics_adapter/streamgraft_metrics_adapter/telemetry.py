@@ -17,20 +17,19 @@ REFRESH_TIME = Gauge(
     "streamgraft_adapter_last_refresh_timestamp_seconds", "Time of the last refresh that succeeded"
 )
 QUERIES = Counter(
-    "streamgraft_adapter_prometheus_queries_total", "Queries sent to Prometheus", ["input"]
+    "streamgraft_adapter_prometheus_queries_total", "Queries sent to Prometheus", ["query"]
 )
 QUERY_ERRORS = Counter(
-    "streamgraft_adapter_prometheus_query_errors_total", "Queries without an answer", ["input"]
+    "streamgraft_adapter_prometheus_query_errors_total", "Queries without an answer", ["query"]
 )
 SIGNAL_ERRORS = Counter(
     "streamgraft_adapter_unavailable_signals_total",
     "Signals asked for that had no value",
     ["metric", "reason"],
 )
-SIGNAL = Gauge(
-    "streamgraft_region_signal",
-    "Signals as served, by region, at the last refresh; absent while a signal has no value",
-    ["namespace", "name", "metric"],
+CONFIGURATION_VALID = Gauge(
+    "streamgraft_adapter_configuration_valid",
+    "1 if the configuration of metrics on disk is the one that is served",
 )
 FRESHNESS_SECONDS = Histogram(
     "metrics_apiserver_metric_freshness_seconds",

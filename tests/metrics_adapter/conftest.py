@@ -13,7 +13,8 @@ from streamgraft_common import names
 from streamgraft_common.kube import ApiError, KubeClient
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_local import Cluster
-from streamgraft_metrics_adapter.custom_metrics import GROUP, RESOURCE
+from streamgraft_metrics_adapter.custom_metrics import GROUP
+from streamgraft_metrics_adapter.objects import REGIONS
 
 Object = dict[str, Any]
 EXPORTER = Path(__file__).with_name("hollow_pe_exporter.py")
@@ -60,7 +61,7 @@ class PlayedRegion:
     async def metric(self, metric: str, version: str = "v1beta2", name: str = NAME) -> Object:
         """Read a metric through the aggregator."""
         place = f"/apis/{GROUP}/{version}/namespaces/{self.namespace}"
-        return await self.kube.get(f"{place}/{RESOURCE}/{name}/{metric}")
+        return await self.kube.get(f"{place}/{REGIONS.qualified}/{name}/{metric}")
 
     async def value(self, metric: str) -> str | None:
         """Return a metric's value as served; None while it or the region is not there."""

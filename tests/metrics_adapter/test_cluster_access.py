@@ -142,8 +142,12 @@ async def test_rest(caller: Caller, region: Any, until: Any) -> None:
     answer = caller.get(path, certificate=admin).json()
     assert answer["width"] == 1
     assert answer["signals"]["demand"]["inputs"]["policy"]["max_width"] == 4
-    history = caller.get(f"{path}/history", certificate=admin).json()["items"]
-    assert history[-1]["signals"]["demand"] == pytest.approx(1.0)
+
+    async def remembered() -> bool:
+        history = caller.get(f"{path}/history", certificate=admin).json()["items"]
+        return bool(history) and history[-1]["signals"]["demand"] == pytest.approx(1.0)
+
+    await until(remembered, 30)
     scale = f"{path}/scale"
     assert caller.put(scale, admin, {"width": 3}).json() == {"width": 3, "serving": 1}
     assert (await region.kube.get(region.path))["spec"]["width"] == 3

@@ -78,6 +78,41 @@ async def test_list_by_selector(region: Any, until: Any) -> None:
     assert [item["describedObject"]["name"] for item in everything["items"]] == ["flights-enrich"]
 
 
+async def test_other_objects_and_external_metrics(
+    region: Any, until: Any, kube: KubeClient
+) -> None:
+    """PEs, pods, jobs and the namespace: rules of the adapter's own configuration."""
+    custom = f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/{region.namespace}"
+    external = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{region.namespace}"
+    region.load(arriving=100, processed=50, busy=0.5)
+
+    async def items(path: str, **query: str) -> list[dict[str, Any]]:
+        try:
+            found: list[dict[str, Any]] = (await kube.get(path, **query))["items"]
+        except ApiError as error:
+            if error.code not in (404, 503):
+                raise
+            return []
+        return found
+
+    async def served() -> bool:
+        paths = (
+            "processingelements.streamgraft.io/0/utilization",
+            "pods/flights-0-1/utilization",
+            "jobs.streamgraft.io/flights/total_lag",
+            "metrics/total_lag",
+        )
+        return all([len(await items(f"{custom}/{path}")) == 1 for path in paths])
+
+    await until(served, SECONDS)
+    label = "streamgraft.io/region"
+    (pod,) = await items(f"{custom}/pods/*/utilization", labelSelector=f"{label}=enrich")
+    assert pod["describedObject"]["name"] == "flights-0-1"
+    assert await items(f"{custom}/pods/*/utilization", labelSelector=f"{label}=else") == []
+    (value,) = await items(f"{external}/streamgraft_total_lag", labelSelector="region=enrich")
+    assert value["metricLabels"]["streams_job"] == "flights"
+
+
 @pytest.mark.parametrize("manifest", ["demand.yaml", "paper-policy.yaml"])
 async def test_manifests_are_valid(kube: KubeClient, namespace: str, manifest: str) -> None:
     """The API server takes the manifests as they are, defaults and all."""

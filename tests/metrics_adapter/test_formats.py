@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgraft_metrics_adapter import selectors
-from streamgraft_metrics_adapter.custom_metrics import quantity
 from streamgraft_metrics_adapter.request_info import attributes
 from streamgraft_metrics_adapter.status import BadRequestError
+from streamgraft_metrics_adapter.wire import quantity
 
 settings.register_profile("untimed", deadline=None, max_examples=50)
 settings.load_profile("untimed")

@@ -18,11 +18,11 @@ from streamgraft_common.kube import KubeClient, Store
 from streamgraft_common.kube.config import KubeConfig
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_metrics_adapter import selectors
-from streamgraft_metrics_adapter.custom_metrics import metric_value_list
 from streamgraft_metrics_adapter.provider import Provider, Reading
-from streamgraft_metrics_adapter.queries import Input, queries
+from streamgraft_metrics_adapter.queries import INPUT_LABEL, QUERIES, Input, queries
+from streamgraft_metrics_adapter.regions import RegionCache
 from streamgraft_metrics_adapter.signals import SIGNALS
-from streamgraft_metrics_adapter.source import PrometheusSource
+from streamgraft_metrics_adapter.source import PrometheusSource, Refresher
 from streamgraft_metrics_adapter.status import NotFoundError, UnavailableError
 
 WINDOW, MAX_AGE = 60.0, 30.0
@@ -74,16 +74,18 @@ class CannedPrometheus:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self._thread.start()
 
-    def data(self, name: Input) -> dict[str, Any]:
+    def data(self, query: str) -> dict[str, Any]:
         """Return the answer to one query."""
-        if name not in self.values:
-            return {"resultType": "vector", "result": []}
+        rows = [self._row(part) for part in QUERIES[query] if part in self.values]
+        return {"resultType": "vector", "result": rows}
+
+    def _row(self, name: Input) -> dict[str, Any]:
         value = self.values[name]
         if name is Input.SAMPLE_TIME:
             value = time.time() - value
         labels = {"namespace": "ns", "streams_job": "flights", "region": "enrich"}
-        row = {"metric": {**labels, "stage": "0", "topic": "t"}, "value": [0, str(value)]}
-        return {"resultType": "vector", "result": [row]}
+        stage = {"stage": "0", "topic": "t", INPUT_LABEL: name.value}
+        return {"metric": labels | stage, "value": [0, str(value)]}
 
     def close(self) -> None:
         """Stop serving."""
@@ -118,21 +120,22 @@ class FixedStore(Store):
         self.synced.set()
 
 
-def provider_of(prometheus: CannedPrometheus, *items: dict[str, Any]) -> Provider:
+def provider_of(*items: dict[str, Any]) -> Provider:
     """Return a provider of these regions."""
-    return Provider(
-        FixedStore(*items),
-        PrometheusSource(prometheus.url, WINDOW, MAX_AGE),
-        refresh_seconds=2.0,
-        window_seconds=WINDOW,
-        max_age_seconds=MAX_AGE,
-    )
+    regions = RegionCache(FixedStore(*items))
+    return Provider(regions, window_seconds=WINDOW, max_age_seconds=MAX_AGE)
+
+
+async def refresh(provider: Provider, prometheus: CannedPrometheus) -> None:
+    """Refresh once, as of now."""
+    refresher = Refresher(PrometheusSource(prometheus.url), [provider], 2.0)
+    await refresher.refresh(time.time())
 
 
 async def reading(prometheus: CannedPrometheus, metric: str, **state: str) -> Reading:
     """Return a signal after one refresh."""
-    provider = provider_of(prometheus, region(**state))
-    await provider.refresh()
+    provider = provider_of(region(**state))
+    await refresh(provider, prometheus)
     return provider.by_name("ns", "flights-enrich", metric)
 
 
@@ -167,9 +170,9 @@ async def test_demand_counts_what_waits_beyond_two_batches(prometheus: CannedPro
 
 
 async def test_queries_do_not_grow_with_regions(prometheus: CannedPrometheus) -> None:
-    provider = provider_of(prometheus, *(region(name=f"r{number}") for number in range(50)))
-    await provider.refresh()
-    assert prometheus.queries == len(Input)
+    provider = provider_of(*(region(name=f"r{number}") for number in range(50)))
+    await refresh(provider, prometheus)
+    assert prometheus.queries == len(QUERIES) == 5
 
 
 @pytest.mark.parametrize(
@@ -216,33 +219,33 @@ async def test_broken_prometheus_is_a_reason(prometheus: CannedPrometheus) -> No
 
 
 async def test_nothing_before_the_first_refresh(prometheus: CannedPrometheus) -> None:
-    provider = provider_of(prometheus, region())
+    provider = provider_of(region())
     assert not provider.ready
     assert reason(provider.by_name("ns", "flights-enrich", "demand")) is Reason.NO_DATA
-    await provider.refresh()
+    await refresh(provider, prometheus)
     assert provider.ready
 
 
 async def test_last_data_serves_until_it_is_too_old(prometheus: CannedPrometheus) -> None:
-    provider = provider_of(prometheus, region())
-    await provider.refresh()
+    provider = provider_of(region())
+    await refresh(provider, prometheus)
     prometheus.broken = True
-    await provider.refresh()
+    await refresh(provider, prometheus)
     assert provider.by_name("ns", "flights-enrich", "total_lag").signal().value == 600.0
 
 
 async def test_capacity_is_remembered_while_idle(prometheus: CannedPrometheus) -> None:
-    provider = provider_of(prometheus, region())
-    await provider.refresh()
+    provider = provider_of(region())
+    await refresh(provider, prometheus)
     prometheus.values |= {Input.BUSY_SLOTS: 0.0, Input.PROCESSING_RATE: 0.0, Input.LAG: 0.0}
-    await provider.refresh()
+    await refresh(provider, prometheus)
     found = provider.by_name("ns", "flights-enrich", "demand").signal()
     assert isinstance(found, Demand)
     assert found.stages["0"].channels == pytest.approx(110 * (1 + 2 / 60) / 80)
 
 
 async def test_unknown_names_are_not_found(prometheus: CannedPrometheus) -> None:
-    provider = provider_of(prometheus, region())
+    provider = provider_of(region())
     for place in (("ns", "nobody", "demand"), ("ns", "flights-enrich", "beauty")):
         with pytest.raises(NotFoundError, match="not found"):
             provider.by_name(*place)
@@ -250,18 +253,18 @@ async def test_unknown_names_are_not_found(prometheus: CannedPrometheus) -> None
 
 async def test_a_list_is_whole_or_an_error(prometheus: CannedPrometheus) -> None:
     """A region without a value must not look as if it were not there."""
-    provider = provider_of(prometheus, region(), region(name="other", resizing="True"))
-    await provider.refresh()
+    provider = provider_of(region(), region(name="other", resizing="True"))
+    await refresh(provider, prometheus)
     found = provider.by_selector("ns", selectors.parse("a=1"), "total_lag")
     assert [item.region.name for item in found] == ["flights-enrich", "other"]
     with pytest.raises(UnavailableError, match="Resizing"):
-        metric_value_list("v1beta2", found, WINDOW)
+        found[1].signal()
     assert provider.by_selector("ns", selectors.parse("a=2"), "total_lag") == []
 
 
 async def test_history_tells_width_and_signals(prometheus: CannedPrometheus) -> None:
-    provider = provider_of(prometheus, region())
-    await provider.refresh()
+    provider = provider_of(region())
+    await refresh(provider, prometheus)
     (sample,) = provider.history.of(("ns", "flights-enrich"), 0.0)
     wire = sample.to_wire()
     assert (wire["width"], wire["inputRate"], wire["signals"]["total_lag"]) == (2, 110.0, 600.0)

@@ -1,18 +1,17 @@
 """Health, self metrics, and the OpenAPI documents that the aggregator asks every server for."""
 
+import asyncio
 from typing import Any
 
 from fastapi import APIRouter, Response
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from streamgraft_common import VERSION
+from streamgraft_metrics_adapter import openapi
 from streamgraft_metrics_adapter.provider import Provider
-from streamgraft_metrics_adapter.status import UnavailableError
-
-_INFO = {"title": "Streamgraft metrics adapter", "version": VERSION}
+from streamgraft_metrics_adapter.status import NotFoundError, UnavailableError
 
 
-def routes(provider: Provider) -> APIRouter:
+def routes(provider: Provider, registry: CollectorRegistry) -> APIRouter:
     """Return the routes that say how the adapter itself is."""
     router = APIRouter(include_in_schema=False)
 
@@ -31,15 +30,22 @@ def routes(provider: Provider) -> APIRouter:
 
     @router.get("/metrics")
     async def metrics() -> Response:
-        return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+        # Thousands of regions take a while.
+        text = await asyncio.to_thread(generate_latest, registry)
+        return Response(text, media_type=CONTENT_TYPE_LATEST)
 
     @router.get("/openapi/v2")
     async def openapi_v2() -> dict[str, Any]:
-        # The aggregator merges it into the cluster's own; metrics have no schema to add.
-        return {"swagger": "2.0", "info": _INFO, "paths": {}, "definitions": {}}
+        return openapi.v2()
 
     @router.get("/openapi/v3")
     async def openapi_v3() -> dict[str, Any]:
-        return {"paths": {}}
+        return openapi.v3_index()
+
+    @router.get("/openapi/v3/apis/{group}/{version}")
+    async def openapi_v3_of(group: str, version: str) -> dict[str, Any]:
+        if (name := f"{group}/{version}") not in openapi.GROUP_VERSIONS:
+            raise NotFoundError(f"{name} is not served here")
+        return openapi.v3(name)
 
     return router

@@ -10,10 +10,10 @@ from streamgraft_autoscaler import NotReady
 from streamgraft_common.kube import KubeClient, Unreachable
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_metrics_adapter import selectors
-from streamgraft_metrics_adapter.custom_metrics import timestamp
 from streamgraft_metrics_adapter.provider import Provider, Reading
 from streamgraft_metrics_adapter.regions import Region
 from streamgraft_metrics_adapter.status import UnavailableError
+from streamgraft_metrics_adapter.wire import timestamp
 
 _NAMESPACE = "/api/v1/namespaces/{namespace}/regions"
 _REGION = _NAMESPACE + "/{name}"

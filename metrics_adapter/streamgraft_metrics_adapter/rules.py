@@ -1,0 +1,188 @@
+"""Metrics of the configuration: the rows of each rule's last query, in memory."""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from streamgraft_metrics_adapter import telemetry
+from streamgraft_metrics_adapter.configuration import PART, VALUE, Aggregation, MetricRule
+from streamgraft_metrics_adapter.objects import NAMESPACES, Resource
+from streamgraft_metrics_adapter.selectors import Selector
+from streamgraft_metrics_adapter.source import Answers, Rows, SourceError
+from streamgraft_metrics_adapter.status import NotFoundError, UnavailableError
+
+log = logging.getLogger(__name__)
+
+_AGGREGATIONS: Mapping[Aggregation, Callable[[Sequence[float]], float]] = {
+    "sum": math.fsum,
+    "avg": fmean,
+    "min": min,
+    "max": max,
+}
+
+Place = tuple[str, ...]
+"""Values of the labels of a rule's mapping: (namespace, name), (name,), (namespace,) or ()."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One value and the labels that the mapping does not use."""
+
+    labels: Mapping[str, str]
+    value: float
+
+
+@dataclass(slots=True)
+class Table:
+    """The answer to a rule's query."""
+
+    rows: dict[Place, list[Row]] = field(default_factory=dict)
+    times: dict[Place, float] = field(default_factory=dict)
+    """Unix time of the oldest sample; none if what is there is not all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A value with the time of its oldest sample (Unix) and its labels."""
+
+    value: float
+    sampled_at: float
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+class RuleMetric:
+    """One rule and what its last query brought."""
+
+    def __init__(self, rule: MetricRule) -> None:
+        self.rule = rule
+        self.query_name = f"{rule.object.resource if rule.object else 'external'}/{rule.name}"
+        self._table: Table | None = None
+        self._trouble: str | None = None
+
+    def take(self, answer: Rows | SourceError) -> None:
+        """Take in an answer; a failed query leaves the last one, until it is too old."""
+        if isinstance(answer, SourceError):
+            if self._trouble is None:
+                log.warning("metric %s: %s", self.query_name, answer)
+            self._trouble = str(answer)
+            return
+        self._table = table_of(self.rule, answer)
+        self._trouble = None
+
+    def places(self) -> Iterable[Place]:
+        """Return what has values now."""
+        return self._table.rows if self._table else ()
+
+    def measured(self, place: Place, labels: Selector) -> Measured:
+        """Return the value of an object, of the rows whose labels match.
+
+        Raises NotFoundError, or UnavailableError if it has no value that may be served.
+        """
+        rows = [row for row in self._rows(place) if labels.matches(row.labels)]
+        if not rows:
+            raise NotFoundError(f"{self._of(place)} has no series that match")
+        value = _AGGREGATIONS[self.rule.aggregation]([row.value for row in rows])
+        return Measured(self._finite(value, place), self._time(place))
+
+    def all_measured(self, place: Place, labels: Selector) -> list[Measured]:
+        """Return every row whose labels match (possibly none). Raises UnavailableError."""
+        rows = [row for row in self._rows(place) if labels.matches(row.labels)]
+        return [
+            Measured(self._finite(row.value, place), self._time(place), row.labels) for row in rows
+        ]
+
+    def _rows(self, place: Place) -> list[Row]:
+        if self._table is None:
+            unread = "NoData: it was not read yet"
+            raise self._unavailable(place, self._source_trouble() or unread)
+        return self._table.rows.get(place, [])
+
+    def _time(self, place: Place) -> float:
+        assert self._table is not None
+        sampled_at = self._table.times.get(place)
+        if sampled_at is None:
+            missing = "NoData: something that was measured within five minutes is missing"
+            raise self._unavailable(place, missing)
+        age = time.time() - sampled_at
+        # Whatever compares to NaN is false, so NaN must not pass either.
+        if not age <= self.rule.max_age:
+            stale = (
+                f"Stale: the oldest sample is {age:.0f} s old, more than {self.rule.max_age:g} s"
+            )
+            raise self._unavailable(place, self._source_trouble() or stale)
+        return sampled_at
+
+    def _source_trouble(self) -> str | None:
+        return f"PrometheusUnavailable: {self._trouble}" if self._trouble else None
+
+    def _finite(self, value: float, place: Place) -> float:
+        if not math.isfinite(value):
+            raise self._unavailable(place, f"NotANumber: the query's value is {value}")
+        return value
+
+    def _unavailable(self, place: Place, trouble: str) -> UnavailableError:
+        telemetry.SIGNAL_ERRORS.labels(self.query_name, trouble.partition(":")[0]).inc()
+        return UnavailableError(f"{self._of(place)} has no value: {trouble}")
+
+    def _of(self, place: Place) -> str:
+        return f"{self.rule.name} of {'/'.join(place) or 'everything'}"
+
+
+class RuleMetrics:
+    """All metrics of the configuration; a refresher keeps them fresh by `take`."""
+
+    def __init__(self, rules: Iterable[MetricRule]) -> None:
+        self.objects: dict[tuple[Resource, str], RuleMetric] = {}
+        self.externals: dict[str, RuleMetric] = {}
+        self.replace(rules)
+
+    def replace(self, rules: Iterable[MetricRule]) -> None:
+        """Serve these rules from now on; those that did not change keep their values."""
+        known = {metric.rule: metric for metric in self._all()}
+        metrics = [known.get(rule) or RuleMetric(rule) for rule in rules]
+        self.externals = {item.rule.name: item for item in metrics if item.rule.external}
+        self.objects = {
+            (item.rule.object.described(), item.rule.name): item
+            for item in metrics
+            if item.rule.object
+        }
+
+    def described(self) -> set[Resource]:
+        """Return the kinds of objects that label selectors may choose from."""
+        # Nobody can ask for several namespaces at once.
+        return {resource for resource, _ in self.objects if resource != NAMESPACES}
+
+    def queries(self) -> Mapping[str, str]:
+        """Return the PromQL of all metrics, by name."""
+        return {metric.query_name: metric.rule.promql() for metric in self._all()}
+
+    def take(self, evaluated_at: float, answers: Answers) -> None:
+        """Take in one refresh."""
+        by_name = {metric.query_name: metric for metric in self._all()}
+        for name, answer in answers:
+            if name in by_name:
+                by_name[name].take(answer)
+
+    def _all(self) -> list[RuleMetric]:
+        return [*self.objects.values(), *self.externals.values()]
+
+
+def table_of(rule: MetricRule, rows: Rows) -> Table:
+    """Return the rows by what they describe; rows that don't name it describe nothing."""
+    table = Table()
+    wanted = rule.mapping.labels()
+    for row in rows:
+        labels = dict(row["metric"])
+        part = labels.pop(PART)
+        place = tuple(labels.pop(name, "") for name in wanted)
+        if not all(place):
+            continue
+        value = float(row["value"][1])
+        if part == VALUE:
+            table.rows.setdefault(place, []).append(Row(labels, value))
+        else:
+            table.times[place] = value
+    return table
