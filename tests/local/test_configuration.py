@@ -150,7 +150,11 @@ def test_adapter_is_verified_by_the_api_server() -> None:
     items = resources.documents(DEPLOY / "manifests" / "local-custom-metrics.yaml")
     filled = resources.with_adapter(items, 21009, b"PEM")
     services = [item["spec"] for item in filled if item["kind"] == "APIService"]
-    assert [spec["version"] for spec in services] == ["v1beta1", "v1beta2"]
+    assert [(spec["group"].partition(".")[0], spec["version"]) for spec in services] == [
+        ("custom", "v1beta1"),
+        ("custom", "v1beta2"),
+        ("external", "v1beta1"),
+    ]
     assert {spec["service"]["port"] for spec in services} == {21009}
     assert {spec["caBundle"] for spec in services} == {"UEVN"}
     assert not any("insecureSkipTLSVerify" in spec for spec in services)
