@@ -12,6 +12,7 @@ from streamgraft_operator.grafting import Grafter
 from streamgraft_operator.kafka import Kafka
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.recorder import Recorder
+from streamgraft_operator.references import References
 from streamgraft_operator.settings import Settings
 
 
@@ -25,6 +26,7 @@ class Context:
     write: Coordinators
     bundles: Bundles
     expander: Expander
+    references: References
     grafter: Grafter
     kafka: Kafka
     recorder: Recorder
@@ -42,6 +44,7 @@ class Context:
             write=write,
             bundles=bundles,
             expander=Expander(bundles, settings),
+            references=References(client),
             grafter=Grafter(caches, write, settings),
             kafka=Kafka(),
             recorder=Recorder(client),

@@ -1,5 +1,6 @@
 """All texts that users see as Kubernetes Events: one function each, so that they stay alike."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -64,6 +65,11 @@ def generation_began(generation_id: int, pes: int) -> Event:
     return Event("Normal", "Submitting", f"generation {generation_id} of the graph, {pes} PEs")
 
 
+def submission_rolled_back(why: str) -> Event:
+    """Tell that a submission is given up and will be repeated from a clean slate."""
+    return Event("Warning", "SubmissionRolledBack", f"{why}; all of it is deleted and made anew")
+
+
 def kafka_unavailable(message: str) -> Event:
     """Tell that topics can't be created at the moment."""
     return Event("Warning", "KafkaUnavailable", message)
@@ -81,6 +87,16 @@ def sources_missing(topics: list[str]) -> Event:
         "Warning",
         "SourceTopicMissing",
         f"waiting for the source topic {names}: create it, the job goes on by itself then",
+    )
+
+
+def references_missing(names: Iterable[object]) -> Event:
+    """Tell what the job's settings name that does not exist."""
+    listed = ", ".join(map(str, names))
+    return Event(
+        "Warning",
+        "ReferenceMissing",
+        f"waiting for {listed}: create it, the job goes on by itself then",
     )
 
 

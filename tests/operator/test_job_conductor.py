@@ -7,6 +7,8 @@ from streamgraft_operator.conductors.job import (
     ACCEPTED,
     BUNDLE_MISSING,
     KAFKA_AVAILABLE,
+    ROLLING_BACK,
+    SUBMITTED,
     JobView,
     message,
     phase,
@@ -55,7 +57,12 @@ def test_submission_that_takes_too_long_failed() -> None:
     view = JobView(1, ("Service j-0",), {}, waiting_seconds=301.0)
     now, text = amounts_to(ACCEPT, view=view)
     assert now == "Failed"
-    assert text.startswith("not submitted within 300 s, still trying: Service j-0")
+    assert text.startswith("not submitted within 300 s: Service j-0")
+
+
+def test_submission_that_is_rolled_back_failed() -> None:
+    rolling = State(SUBMITTED, "Unknown", ROLLING_BACK, "made anew")
+    assert amounts_to(ACCEPT, rolling) == ("Failed", "made anew")
 
 
 @pytest.mark.parametrize(("reason", "expected"), [(BUNDLE_MISSING, "Pending"), ("X", "Failed")])

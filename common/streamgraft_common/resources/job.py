@@ -91,7 +91,7 @@ class JobSpec(Model):
     image_pull_secret: str | None = None
     """Secret with the credentials of the image's registry."""
     submission_timeout_seconds: Annotated[int, Field(ge=1)] = 300
-    """Time in which all resources must exist; then the submission is rolled back and repeated."""
+    """Time in which all resources must exist, or a first submission is rolled back and repeated."""
     warm_pool: Annotated[int, Field(ge=0)] = 0
     """Warm pods that each region keeps ready for a width change."""
 
@@ -105,6 +105,8 @@ class JobStatus(Model):
     """Counts the generations of the job's graph: each edit that changes it makes a new one."""
     observed_generation: int = 0
     """metadata.generation of the spec that this status is about."""
+    submitted_generation: int = 0
+    """metadata.generation of the last spec for which all resources existed; 0: none yet."""
     bundle_digest: str | None = None
     """sha256 of the bundle that runs."""
     pe_count: int = 0

@@ -11,11 +11,13 @@ from streamgraft_common.resources.base import Condition
 from streamgraft_operator.conditions import State, find, is_true
 
 ACCEPTED = "Accepted"
+REFERENCES_FOUND = "ReferencesFound"
 KAFKA_AVAILABLE = "KafkaAvailable"
 SOURCES_AVAILABLE = "SourcesAvailable"
 SUBMITTED = "Submitted"
 READY = "Ready"
 TIMED_OUT = "SubmissionTimedOut"
+ROLLING_BACK = "RollingBack"
 BUNDLE_MISSING = "BundleMissing"
 
 Phase = Literal["Pending", "Submitting", "Submitted", "Healthy", "Failed"]
@@ -45,6 +47,11 @@ class JobDecision:
     pe_count: int
     ready_pe_count: int
 
+    @property
+    def submitted(self) -> bool:
+        """Whether all resources of the job exist, or did for this spec."""
+        return any(state.type == SUBMITTED and state.status == "True" for state in self.states)
+
 
 def step(view: JobView) -> JobDecision:
     """Return the state of a job."""
@@ -61,7 +68,7 @@ def _submitted(view: JobView) -> State:
         return State(SUBMITTED, "True", "ResourcesExist", "all resources of the job exist")
     names = _listed(view.missing)
     if view.waiting_seconds > view.timeout_seconds:
-        message = f"not submitted within {view.timeout_seconds:g} s, still trying: {names} missing"
+        message = f"not submitted within {view.timeout_seconds:g} s: {names} missing"
         return State(SUBMITTED, "False", TIMED_OUT, message)
     return State(SUBMITTED, "False", "ResourcesMissing", f"waiting for {names}")
 
@@ -89,7 +96,7 @@ def phase(conditions: Sequence[Condition]) -> Phase:
     if is_true(conditions, SUBMITTED):
         return "Healthy" if is_true(conditions, READY) else "Submitted"
     accepted, submitted = find(conditions, ACCEPTED), find(conditions, SUBMITTED)
-    if submitted and submitted.reason == TIMED_OUT:
+    if submitted and submitted.reason in (TIMED_OUT, ROLLING_BACK):
         return "Failed"
     if accepted and accepted.status == "False":
         return "Pending" if accepted.reason == BUNDLE_MISSING else "Failed"
@@ -98,7 +105,7 @@ def phase(conditions: Sequence[Condition]) -> Phase:
 
 def message(conditions: Sequence[Condition]) -> str:
     """Return the first thing that is wrong, else that all is well."""
-    for kind in (ACCEPTED, KAFKA_AVAILABLE, SOURCES_AVAILABLE, SUBMITTED, READY):
+    for kind in (ACCEPTED, REFERENCES_FOUND, KAFKA_AVAILABLE, SOURCES_AVAILABLE, SUBMITTED, READY):
         condition = find(conditions, kind)
         if condition and condition.status != "True":
             return condition.message

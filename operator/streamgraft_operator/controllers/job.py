@@ -18,6 +18,7 @@ from streamgraft_operator.conditions import State, is_true
 from streamgraft_operator.conductors.job import (
     ACCEPTED,
     KAFKA_AVAILABLE,
+    REFERENCES_FOUND,
     SOURCES_AVAILABLE,
     SUBMITTED,
 )
@@ -30,6 +31,8 @@ from streamgraft_operator.kafka import KafkaUnavailable, TopicUnusable
 from streamgraft_operator.kinds import ROLE_BINDINGS, SERVICE_ACCOUNTS
 from streamgraft_operator.manifests.metadata import digest
 from streamgraft_operator.planting import RegionPlanter
+from streamgraft_operator.references import references
+from streamgraft_operator.rollback import LOOK_AGAIN_SECONDS, Rollback
 from streamgraft_operator.runtime import Again, Outcome, Watch, wish_changed
 from streamgraft_operator.views import job_key, own_key
 
@@ -49,6 +52,7 @@ class JobController:
         self._context = context
         self._caches = context.caches
         self._cleaner = Cleaner(context)
+        self._rollback = Rollback(context)
         self._regions = RegionPlanter(context)
         self._topics_seen: dict[str, tuple[str, float]] = {}
         self._granted: set[str] = set()
@@ -59,6 +63,7 @@ class JobController:
         caches = self._caches
         return (
             Watch(caches.jobs, own_key, wish_changed),
+            Watch(caches.jobs, own_key, submission_changed),
             Watch(caches.processing_elements, job_key, wish_changed),
             Watch(caches.regions, job_key, wish_changed),
             Watch(caches.services, job_key, wish_changed),
@@ -86,6 +91,8 @@ class JobController:
             return await self._reject(job, error.reason, str(error))
         except GraphError as error:
             return await self._reject(job, "GraphInvalid", str(error))
+        if await self._rollback.carry_on(job):
+            return LOOK_AGAIN_SECONDS
         return await self._submit(job, expansion)
 
     async def _submit(self, job: Object, expansion: Expansion) -> Outcome:
@@ -108,7 +115,8 @@ class JobController:
             self._context.write,
             manifests.job_config_map(owner, topology.port_labels, content_id),
         )
-        return TOPICS_RETRY_SECONDS if problem else None
+        missing = await self._references(job, spec)
+        return TOPICS_RETRY_SECONDS if problem or missing else None
 
     async def _begin(self, job: Object, expansion: Expansion, content_id: str) -> Object:
         """Give new content a generation id, stored before anything is made with it."""
@@ -143,6 +151,20 @@ class JobController:
         if label is not None and status.generation_id > int(label):
             return status.generation_id, False
         return status.generation_id + 1, True
+
+    async def _references(self, job: Object, spec: JobSpec) -> bool:
+        """Report whether something that the job names is missing: its pods wait for it."""
+        pe = spec.processing_element
+        wanted = references(pe, pe.checkpoint_repository)
+        missing = await self._context.references.missing(key_of(job)[0], wanted)
+        state = State(REFERENCES_FOUND, "True", "AllExist", "all that the job names exists")
+        if missing:
+            event = events.references_missing(missing)
+            self._context.recorder.record(job, event)
+            state = State(REFERENCES_FOUND, "False", event.reason, event.message)
+        generation = job["metadata"]["generation"]
+        await self._context.write.jobs.report(key_of(job), [state], generation)
+        return bool(missing)
 
     async def _topics(self, job: Object, topology: Topology) -> bool:
         """Create and check topics; return whether something is wrong (the status says what)."""
@@ -219,3 +241,13 @@ class JobController:
 
     def _bundle_users(self, config_map: Object) -> Iterable[Key]:
         return self._context.bundles.users_of(key_of(config_map))
+
+
+def submission_changed(old: Object | None, new: Object | None) -> bool:
+    """Return whether the reason of the job's condition Submitted changed."""
+
+    def reason(job: Object | None) -> str | None:
+        conditions = ((job or {}).get("status") or {}).get("conditions", [])
+        return next((item["reason"] for item in conditions if item["type"] == SUBMITTED), None)
+
+    return reason(old) != reason(new)

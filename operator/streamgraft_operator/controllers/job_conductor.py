@@ -9,7 +9,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobSpec, JobStatus
 from streamgraft_operator.conditions import find
-from streamgraft_operator.conductors.job import ACCEPTED, SUBMITTED, JobView, step
+from streamgraft_operator.conductors.job import ACCEPTED, ROLLING_BACK, SUBMITTED, JobView, step
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError, Topology
 from streamgraft_operator.runtime import Outcome, Watch, wish_changed
@@ -47,6 +47,9 @@ class JobConductor:
         accepted = find(status.conditions, ACCEPTED)
         if accepted is None or accepted.status != "True":
             return None
+        submitted = find(status.conditions, SUBMITTED)
+        if submitted and submitted.reason == ROLLING_BACK:
+            return None  # the job controller's
         regions = self._caches.regions_by_job.get(key)
         widths = {item["spec"]["region"]: item["spec"]["width"] for item in regions}
         try:
@@ -55,10 +58,14 @@ class JobConductor:
             return None  # the job controller tells
         view = self._view(job, expansion.topology, status)
         decision = step(view)
+        generation = job["metadata"]["generation"]
         await self._context.write.jobs.report(
             key,
             decision.states,
-            job["metadata"]["generation"],
+            generation,
+            submitted_generation=(
+                generation if decision.submitted else status.submitted_generation
+            ),
             pe_count=decision.pe_count,
             ready_pe_count=decision.ready_pe_count,
         )

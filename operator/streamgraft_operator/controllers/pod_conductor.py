@@ -12,6 +12,7 @@ from streamgraft_operator.conductors.launches import not_before
 from streamgraft_operator.conductors.pod import PeLaunch, PodDecision, step
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.grafting import content_of
+from streamgraft_operator.references import LOOK_AGAIN_SECONDS, Reference, references
 from streamgraft_operator.runtime import Outcome, Watch
 from streamgraft_operator.views import own_key, pe_key, pod_view
 
@@ -46,12 +47,16 @@ class PodConductor:
         for name in decision.delete:
             await self._context.write.pods.delete(pods[name])
         if item and job:
-            await self._carry_out(item, job, decision)
+            return await self._carry_out(item, job, decision)
         return decision.again_in
 
-    async def _carry_out(self, item: Object, job: Object, decision: PodDecision) -> None:
+    async def _carry_out(self, item: Object, job: Object, decision: PodDecision) -> Outcome:
         if decision.create:
             spec = JobSpec.model_validate(job["spec"])
+            if missing := await self._missing(item, spec):
+                waiting_for = ", ".join(map(str, missing))
+                self._context.recorder.record(item, events.pe_waiting(waiting_for))
+                return LOOK_AGAIN_SECONDS
             pod = manifests.pod(item, owner_of(job), spec, self._context.settings)
             try:
                 await self._context.write.pods.create(pod)
@@ -60,6 +65,12 @@ class PodConductor:
                 raise
         elif decision.waiting_for:
             self._context.recorder.record(item, events.pe_waiting(decision.waiting_for))
+        return decision.again_in
+
+    async def _missing(self, item: Object, spec: JobSpec) -> tuple[Reference, ...]:
+        settings = ProcessingElementSpec.model_validate(item["spec"]).effective()
+        wanted = references(settings, spec.processing_element.checkpoint_repository)
+        return await self._context.references.missing(key_of(item)[0], wanted)
 
     def _launch(self, item: Object | None, job: Object | None) -> PeLaunch | None:
         if item is None or job is None or "deletionTimestamp" in item["metadata"]:

@@ -103,9 +103,13 @@ class Coordinator:
             if error.code != 409:  # the precondition: another object has the name by now
                 raise
 
-    async def delete_all(self, namespace: str, label_selector: str) -> None:
+    async def delete_all(
+        self, namespace: str, label_selector: str, *, propagation: str = "Background"
+    ) -> None:
         """Delete everything in a namespace that matches, by one call."""
-        await self._client.delete(self._resource.path(namespace), labelSelector=label_selector)
+        await self._client.delete(
+            self._resource.path(namespace), propagation=propagation, labelSelector=label_selector
+        )
         self._count("deletecollection")
 
     async def exists(self, key: Key) -> bool:
