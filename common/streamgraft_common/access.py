@@ -41,6 +41,7 @@ class Rule:
 
 
 OPERATOR = (
+    Rule(names.GROUP, ("hostpools",), _READ),
     # Users create and delete jobs; the operator adds its finalizer.
     Rule(names.GROUP, ("jobs",), (*_READ, "patch")),
     Rule(
@@ -50,7 +51,12 @@ OPERATOR = (
     ),
     Rule(
         names.GROUP,
-        ("jobs/status", "processingelements/status", "parallelregions/status"),
+        (
+            "jobs/status",
+            "processingelements/status",
+            "parallelregions/status",
+            "hostpools/status",
+        ),
         ("patch",),
     ),
     Rule("", ("configmaps",), (*_READ, "create", "patch", "delete", "deletecollection")),
@@ -66,6 +72,9 @@ OPERATOR = (
 
 LEASES = (Rule("coordination.k8s.io", ("leases",), (*_READ, "create", "update")),)
 """For the operator's replicas, in the namespace where they run."""
+
+NODES = (Rule("", ("nodes",), ("list", "watch")),)
+"""For the operator, to find the nodes of host pools; nodes have no namespace."""
 
 PE = (
     Rule(names.GROUP, ("processingelements",), ("list", "watch")),
@@ -110,6 +119,7 @@ def cluster_roles() -> list[dict[str, Any]]:
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}},
         role("ClusterRole", "streamgraft-operator", OPERATOR),
+        role("ClusterRole", "streamgraft-operator-nodes", NODES),
         role("Role", "streamgraft-operator-lease", LEASES, SYSTEM_NAMESPACE),
         role("ClusterRole", names.SERVICE_ACCOUNT_PE, PE),
         role("ClusterRole", "streamgraft-metrics-adapter", METRICS_ADAPTER),

@@ -4,9 +4,9 @@ JSON in the bundle's `adl.json`. Written by `streamgraft build`, read by the ope
 runs user code) and by the PE runtime. Stream schemas are Spark's JSON form of a StructType.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 FORMAT = 1
@@ -54,6 +54,34 @@ class SplitOutput(AdlModel):
     condition: str
 
 
+Token = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", max_length=63)]
+
+
+class Placement(AdlModel):
+    """On which nodes an operator's PE runs (cloud native Streams, section 6.2).
+
+    Tokens are the job's own: PEs that name the same one are placed with, or apart from, each other.
+    Inside a region they hold for all channels, so an `exlocate` token spreads the channels.
+    """
+
+    host: Annotated[str, Field(min_length=1, max_length=253)] | None = None
+    """Name of the node."""
+    host_pool: Annotated[str, Field(min_length=1, max_length=63)] | None = None
+    """Name of the HostPool, in the job's namespace, that the node belongs to."""
+    colocate: list[Token] = []
+    """Runs on one node with all PEs that have one of these tokens."""
+    exlocate: list[Token] = []
+    """Runs on another node than each PE that has one of these tokens."""
+    isolate: bool = False
+    """Runs on a node that no other PE of the job runs on."""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if self.host and self.host_pool:
+            raise ValueError("a placement has a host or a host_pool, not both")
+        return self
+
+
 class Operator(AdlModel):
     """One operator of the graph.
 
@@ -78,6 +106,8 @@ class Operator(AdlModel):
     """Whether a PE with this operator may be restarted after a failure."""
     fusion_group: int = 0
     """Operators of different groups never share a PE: Spark could not run them in one plan."""
+    placement: Placement = Placement()
+    """On which nodes it runs; operators whose placements exclude each other share no PE."""
     location: str = ""
     """`file:line` where the user wrote it."""
 
@@ -117,6 +147,8 @@ class Region(AdlModel):
     width: int = Field(default=1, ge=1)
     max_width: int = Field(ge=1, le=1024)
     autoscaling: Autoscaling | None = None
+    placement: Placement = Placement()
+    """Of the PEs of all channels, as far as their operators ask for no other host or pool."""
     location: str = ""
 
 

@@ -10,7 +10,9 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, Listener, key_of
 from streamgraft_operator.kinds import (
     CONFIG_MAPS,
+    HOST_POOLS,
     JOBS,
+    NODES,
     PODS,
     PROCESSING_ELEMENTS,
     REGIONS,
@@ -120,6 +122,8 @@ class Caches:
         self.jobs = Collection(client, JOBS, namespaces)
         self.processing_elements = Collection(client, PROCESSING_ELEMENTS, namespaces)
         self.regions = Collection(client, REGIONS, namespaces)
+        self.host_pools = Collection(client, HOST_POOLS, namespaces)
+        self.nodes = Collection(client, NODES, (), metadata_only=True)
         self.pods = Collection(client, PODS, namespaces, labelSelector=names.LABEL_PE)
         # All ConfigMaps, since a bundle's may be anyone's; of ours the content id says enough.
         self.config_maps = Collection(client, CONFIG_MAPS, namespaces, metadata_only=True)
@@ -139,6 +143,8 @@ class Caches:
             self.jobs,
             self.processing_elements,
             self.regions,
+            self.host_pools,
+            self.nodes,
             self.pods,
             self.config_maps,
             self.services,

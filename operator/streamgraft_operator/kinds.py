@@ -29,6 +29,8 @@ class ResourcePath:
 JOBS = ResourcePath(names.API_VERSION, "Job", "jobs")
 PROCESSING_ELEMENTS = ResourcePath(names.API_VERSION, "ProcessingElement", "processingelements")
 REGIONS = ResourcePath(names.API_VERSION, "ParallelRegion", "parallelregions")
+HOST_POOLS = ResourcePath(names.API_VERSION, "HostPool", "hostpools")
+NODES = ResourcePath("v1", "Node", "nodes")
 PODS = ResourcePath("v1", "Pod", "pods")
 CONFIG_MAPS = ResourcePath("v1", "ConfigMap", "configmaps")
 SERVICES = ResourcePath("v1", "Service", "services")

@@ -25,7 +25,7 @@ from streamgraft._errors import (
 )
 from streamgraft._location import Location
 from streamgraft._streams import Parameter, Stream
-from streamgraft_common.adl import Autoscaling
+from streamgraft_common.adl import Autoscaling, Placement
 
 __all__ = [
     "Application",
@@ -46,6 +46,7 @@ __all__ = [
     "NestedRegion",
     "NotSerializable",
     "Parameter",
+    "Placement",
     "PlanningFailed",
     "SchemaMismatch",
     "Stream",

@@ -42,6 +42,7 @@ def _operator(node: OperatorNode, plan: Plan, folder: Path) -> adl.Operator:
         function=node.name if node.function else None,
         stateful=node.name in plan.stateful,
         output_mode=node.output_mode,
+        placement=node.placement,
         fusion_group=plan.groups[node.name],
         location=node.location.relative_to(folder),
     )
@@ -54,5 +55,6 @@ def _region(node: RegionNode, folder: Path) -> adl.Region:
         width=node.width,
         max_width=node.max_width,
         autoscaling=node.autoscaling,
+        placement=node.placement,
         location=node.location.relative_to(folder),
     )

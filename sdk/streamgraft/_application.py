@@ -16,7 +16,7 @@ from streamgraft._errors import InvalidArgument, UnknownParameter
 from streamgraft._graph import Graph, OperatorNode, OutputMode, RegionNode
 from streamgraft._location import Location, caller
 from streamgraft._streams import Parameter, Stream
-from streamgraft_common.adl import Autoscaling, KafkaEndpoint, SplitOutput
+from streamgraft_common.adl import Autoscaling, KafkaEndpoint, Placement, SplitOutput
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -109,7 +109,7 @@ class Application:
         return self._add(name, "kafka-source", outputs=(name,), kafka=kafka, schema=schema)
 
     def source(
-        self, *, schema: str | StructType
+        self, *, schema: str | StructType, placement: Placement | None = None
     ) -> Callable[[Callable[[SparkSession], DataFrame]], Stream]:
         """Declare a function that makes a streaming DataFrame of `schema` from the session."""
         location = caller()
@@ -117,17 +117,28 @@ class Application:
         def declare(function: Callable[[SparkSession], DataFrame]) -> Stream:
             name = _operator_name(function)
             return self._add(
-                name, "source", location, outputs=(name,), function=function, schema=schema
+                name,
+                "source",
+                location,
+                placement,
+                outputs=(name,),
+                function=function,
+                schema=schema,
             )
 
         return declare
 
     def operator(
-        self, *, inputs: StreamLike | Sequence[StreamLike], output_mode: OutputMode = "append"
+        self,
+        *,
+        inputs: StreamLike | Sequence[StreamLike],
+        output_mode: OutputMode = "append",
+        placement: Placement | None = None,
     ) -> Callable[[Callable[..., DataFrame]], Stream]:
         """Declare a function from the inputs' DataFrames, in their order, to one DataFrame.
 
-        `output_mode` is Spark's: update for aggregates without a watermark.
+        `output_mode` is Spark's: update for aggregates without a watermark. `placement` says on
+        which nodes it runs.
         """
         location, names = caller(), _stream_names(inputs)
 
@@ -137,6 +148,7 @@ class Application:
                 name,
                 "function",
                 location,
+                placement,
                 inputs=names,
                 outputs=(name,),
                 function=function,
@@ -164,7 +176,9 @@ class Application:
         )
         return tuple(Stream(stream) for stream in outputs)
 
-    def sink(self, *, inputs: StreamLike) -> Callable[[SinkFunction], SinkFunction]:
+    def sink(
+        self, *, inputs: StreamLike, placement: Placement | None = None
+    ) -> Callable[[SinkFunction], SinkFunction]:
         """Declare a function that takes each micro-batch's rows and its id (foreachBatch).
 
         After a failure it may get the last batch again, with the same id.
@@ -172,7 +186,8 @@ class Application:
         location, names = caller(), _stream_names(inputs)
 
         def declare(function: SinkFunction) -> SinkFunction:
-            self._add(_operator_name(function), "sink", location, inputs=names, function=function)
+            name = _operator_name(function)
+            self._add(name, "sink", location, placement, inputs=names, function=function)
             return function
 
         return declare
@@ -211,16 +226,25 @@ class Application:
         max_width: int,
         width: int = 1,
         autoscaling: Autoscaling | None = None,
+        placement: Placement | None = None,
     ) -> AbstractContextManager[None]:
         """Open a region: operators written inside run in `width` channels, rows spread by `key`.
 
         `max_width` is the number of key groups, so also the largest width, for the job's life.
+        `placement` holds for the PEs of all channels, as far as their operators ask for no other.
         """
         for what, value in (("width", width), ("max_width", max_width)):
             if not isinstance(value, int):
                 raise TypeError(f"{what} is {value!r}: use a whole number")
         region = RegionNode(
-            name, _columns(key), width, max_width, autoscaling, caller(), self._region
+            name,
+            _columns(key),
+            width,
+            max_width,
+            autoscaling,
+            caller(),
+            self._region,
+            placement or Placement(),
         )
         return self._opened(region)
 
@@ -233,8 +257,22 @@ class Application:
         finally:
             self._region = outer
 
-    def _add(self, name: str, kind: Any, location: Location | None = None, **fields: Any) -> Stream:
-        node = OperatorNode(name, kind, location or caller(), region=self._region, **fields)
+    def _add(
+        self,
+        name: str,
+        kind: Any,
+        location: Location | None = None,
+        placement: Placement | None = None,
+        **fields: Any,
+    ) -> Stream:
+        node = OperatorNode(
+            name,
+            kind,
+            location or caller(),
+            region=self._region,
+            placement=placement or Placement(),
+            **fields,
+        )
         self.graph.operators.append(node)
         return Stream(name, node.function)
 

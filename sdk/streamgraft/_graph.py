@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from streamgraft._errors import ApplicationError
 from streamgraft._location import Location
-from streamgraft_common.adl import Autoscaling, KafkaEndpoint, SplitOutput
+from streamgraft_common.adl import Autoscaling, KafkaEndpoint, Placement, SplitOutput
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -30,6 +30,7 @@ class RegionNode:
     autoscaling: Autoscaling | None
     location: Location
     outer: str | None
+    placement: Placement = field(default_factory=Placement)
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class OperatorNode:
     split: tuple[SplitOutput, ...] = ()
     schema: "str | StructType | None" = None
     output_mode: OutputMode = "append"
+    placement: Placement = field(default_factory=Placement)
 
 
 @dataclass(frozen=True)

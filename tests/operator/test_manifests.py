@@ -54,7 +54,7 @@ def pod(spec: dict[str, Any], own: dict[str, Any] | None = None, **place: Any) -
     item["spec"]["settings"] = own or {}
     item["metadata"]["uid"] = "pe-uid"
     item["status"] = {"launchCount": 7}
-    return manifests.pod(item, OWNER, job, SETTINGS)
+    return manifests.pod(item, OWNER, job, SETTINGS, None)
 
 
 def environment(manifest: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from streamgraft_common.adl import Placement
 from streamgraft_common.resources.base import CelRule, Condition, Kind, Model, PrinterColumn
 from streamgraft_common.resources.settings import PodSettings
 
@@ -35,6 +36,8 @@ class ProcessingElementSpec(Model):
     """Settings of this PE only, yours to edit; they win over `inherited`."""
     inherited: PodSettings = PodSettings()
     """Settings that the Job has for all of its PEs; edit them there."""
+    placement: Placement = Placement()
+    """On which nodes its pod runs: what its operators ask for, taken together."""
     shards: list[int] = []
     """Shards that this PE may run now. Outside of a region: [0]."""
     epoch: Annotated[int, Field(ge=0)] = 0

@@ -45,6 +45,8 @@ class PeLaunch:
     config_content_id: str | None
     """Content id of its ConfigMap; None: there is none."""
     bundle_exists: bool
+    pool_lacks: str = ""
+    """What the HostPool that it is placed in still needs; '' if nothing, or if it is in none."""
     not_before: float = 0.0
     stopped: bool = False
     """Whether the restart policies allow no further launch."""
@@ -86,6 +88,8 @@ def step(pe: PeLaunch | None, pods: tuple[PodView, ...], now: float) -> PodDecis
         return PodDecision(delete, waiting_for="its ConfigMap")
     if not pe.bundle_exists:
         return PodDecision(delete, waiting_for="the ConfigMap of the bundle")
+    if pe.pool_lacks:
+        return PodDecision(delete, waiting_for=pe.pool_lacks)
     if now < pe.not_before:
         seconds = pe.not_before - now
         return PodDecision(delete, waiting_for="the back-off after failures", again_in=seconds)

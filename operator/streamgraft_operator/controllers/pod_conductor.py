@@ -12,6 +12,7 @@ from streamgraft_operator.conductors.launches import not_before
 from streamgraft_operator.conductors.pod import PeLaunch, PodDecision, step
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.grafting import content_of
+from streamgraft_operator.manifests import placement
 from streamgraft_operator.references import LOOK_AGAIN_SECONDS, Reference, references
 from streamgraft_operator.runtime import Outcome, Watch
 from streamgraft_operator.views import own_key, pe_key, pod_view
@@ -33,6 +34,7 @@ class PodConductor:
             Watch(self._caches.processing_elements, own_key),
             Watch(self._caches.pods, pe_key),
             Watch(self._caches.config_maps, self._config_map_keys),
+            Watch(self._caches.host_pools, self._users_of_pool),
         )
 
     async def reconcile(self, key: Key) -> Outcome:
@@ -57,7 +59,8 @@ class PodConductor:
                 waiting_for = ", ".join(map(str, missing))
                 self._context.recorder.record(item, events.pe_waiting(waiting_for))
                 return LOOK_AGAIN_SECONDS
-            pod = manifests.pod(item, owner_of(job), spec, self._context.settings)
+            pool = self._pool(item)
+            pod = manifests.pod(item, owner_of(job), spec, self._context.settings, pool)
             try:
                 await self._context.write.pods.create(pod)
             except ApiError as error:
@@ -85,10 +88,32 @@ class PodConductor:
             content_id=content_of(item) or "",
             config_content_id=content_of(self._caches.config_maps.get((namespace, name))),
             bundle_exists=self._context.bundles.exists(*key_of(job), spec.bundle),
+            pool_lacks=self._pool_lacks(item),
             not_before=not_before(status),
             stopped=status.stopped is not None,
             keep_failed=settings.delete_failed_pod is False,
         )
+
+    def _pool(self, item: Object) -> Object | None:
+        """Return the HostPool that a PE is placed in, if it is there."""
+        name = _pool_name(item)
+        return self._caches.host_pools.get((item["metadata"]["namespace"], name)) if name else None
+
+    def _pool_lacks(self, item: Object) -> str:
+        name, pool = _pool_name(item), self._pool(item)
+        if name and pool is None:
+            return f"the HostPool {name}"
+        if pool and "size" in pool["spec"] and not placement.nodes(pool):
+            return f"nodes of the HostPool {name}"
+        return ""
+
+    def _users_of_pool(self, pool: Object) -> Iterable[Key]:
+        namespace, name = key_of(pool)
+        return [
+            key_of(item)
+            for item in self._caches.processing_elements.items()
+            if item["metadata"]["namespace"] == namespace and _pool_name(item) == name
+        ]
 
     def _config_map_keys(self, item: Object) -> Iterable[Key]:
         if keys := tuple(pe_key(item)):
@@ -96,3 +121,8 @@ class PodConductor:
         users = self._context.bundles.users_of(key_of(item))
         owned = (self._caches.processing_elements_by_job.get(user) for user in users)
         return [key_of(pe) for pes in owned for pe in pes]
+
+
+def _pool_name(item: Object) -> str | None:
+    name: str | None = item["spec"].get("placement", {}).get("hostPool")
+    return name

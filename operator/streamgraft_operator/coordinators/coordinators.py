@@ -7,6 +7,7 @@ from streamgraft_operator.coordinators.jobs import JobCoordinator
 from streamgraft_operator.coordinators.processing_elements import ProcessingElementCoordinator
 from streamgraft_operator.kinds import (
     CONFIG_MAPS,
+    HOST_POOLS,
     JOBS,
     PODS,
     PROCESSING_ELEMENTS,
@@ -24,6 +25,7 @@ class Coordinators:
             client, PROCESSING_ELEMENTS, caches.processing_elements
         )
         self.regions = Coordinator(client, REGIONS, caches.regions)
+        self.host_pools = Coordinator(client, HOST_POOLS, caches.host_pools)
         self.pods = Coordinator(client, PODS, caches.pods)
         self.config_maps = Coordinator(client, CONFIG_MAPS, caches.config_maps)
         self.services = Coordinator(client, SERVICES, caches.services)

@@ -5,6 +5,7 @@ channel inside. Groups grow along streams, in topological order, as long as
 
 - all operators of a group are in the same region, or all in none, and in the same fusion group of
   the application description (what Spark can run in one plan);
+- their placements don't exclude each other;
 - the groups stay acyclic (a path that leaves a group and comes back would make the PE wait for
   itself);
 - no stateful operator of a group is planned twice: Spark plans each path from it to an output, and
@@ -21,6 +22,7 @@ from streamgraft_common.adl import Operator
 from streamgraft_common.resources import Fusion
 from streamgraft_operator.graph.logical import LogicalModel
 from streamgraft_operator.graph.model import GraphError
+from streamgraft_operator.graph.placement import combined
 
 Group = frozenset[str]
 Edge = tuple[Operator, Operator]
@@ -110,6 +112,8 @@ class _Groups:
         operators = [self._model.operators[name] for name in merged]
         places = {(operator.region, operator.fusion_group) for operator in operators}
         if self._of[first] == self._of[second] or len(places) > 1:
+            return None
+        if combined(operator.placement for operator in operators) is None:
             return None
         if not self._lone_sink(merged) or self._repeats_state(merged):
             return None

@@ -8,6 +8,7 @@ from streamgraft_common.adl import Adl
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import CheckpointRepository
 from streamgraft_operator.graph.model import JobContext, PlannedPe, PortLabel
+from streamgraft_operator.graph.placement import placement_of
 from streamgraft_operator.graph.ports import Ports
 from streamgraft_operator.graph.slots import task_slots
 from streamgraft_operator.graph.topology import Block
@@ -61,6 +62,7 @@ def planned_pe(
         stage=block.index(stage) if block.region else 0,
         metadata=metadata,
         content_id=content_id(metadata),
+        placement=placement_of(operators, block.region),
         restartable=all(operator.restartable for operator in operators),
     )
 

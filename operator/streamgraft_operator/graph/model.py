@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from streamgraft_common.adl import Region
+from streamgraft_common.adl import Placement, Region
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import Fusion, ProcessingElementSettings, Resources, Threading
 
@@ -45,6 +45,8 @@ class PlannedPe:
     metadata: PeMetadata
     content_id: str
     """sha256 (hex) of the metadata's canonical JSON."""
+    placement: Placement = field(default_factory=Placement)
+    """On which nodes its operators want to run."""
     restartable: bool = True
     """Whether all of its operators may be restarted after a failure."""
 

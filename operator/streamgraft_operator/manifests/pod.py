@@ -5,7 +5,7 @@ from typing import Any
 from streamgraft_common import names
 from streamgraft_common.resources import JobSpec, PodSettings, ProcessingElementSpec
 from streamgraft_operator.graph import PlannedPe
-from streamgraft_operator.manifests import pod_settings
+from streamgraft_operator.manifests import placement, pod_settings
 from streamgraft_operator.manifests.metadata import Owner, digest
 from streamgraft_operator.manifests.pod_settings import DEFAULT_RESOURCES, Mount
 from streamgraft_operator.manifests.template import merged
@@ -41,8 +41,17 @@ def pe_content_id(pe: PlannedPe, spec: JobSpec, settings: Settings) -> str:
     return digest([pe.content_id, settings_id(spec, settings)])
 
 
-def pod(item: dict[str, Any], owner: Owner, spec: JobSpec, settings: Settings) -> dict[str, Any]:
-    """Return the pod of the current launch of the ProcessingElement `item`."""
+def pod(
+    item: dict[str, Any],
+    owner: Owner,
+    spec: JobSpec,
+    settings: Settings,
+    pool: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """Return the pod of the current launch of the ProcessingElement `item`.
+
+    `pool` is the HostPool that the PE is placed in.
+    """
     metadata = item["metadata"]
     pe = ProcessingElementSpec.model_validate(item["spec"])
     launch = item["status"]["launchCount"]
@@ -55,11 +64,19 @@ def pod(item: dict[str, Any], owner: Owner, spec: JobSpec, settings: Settings) -
         annotations[ANNOTATION_SETTINGS] = own
     ours = {
         "metadata": {
-            "labels": {**metadata["labels"], names.LABEL_LAUNCH: str(launch)},
+            "labels": {
+                **metadata["labels"],
+                **placement.labels(pe.placement, owner.name),
+                names.LABEL_LAUNCH: str(launch),
+            },
             "annotations": annotations,
         },
         "spec": _spec(metadata["name"], name, launch, owner, spec, settings, pe.effective()),
     }
+    if affinity := placement.affinity(
+        pe.placement, pool, owner.namespace, owner.name, metadata["name"]
+    ):
+        ours["spec"]["affinity"] = affinity
     template = merged(pe.effective().pod_template or {}, ours)
     identity = {
         "name": name,

@@ -13,6 +13,7 @@ def from_job(spec: JobSpec, pe: PlannedPe) -> dict[str, Any]:
     return {
         "bundleDigest": pe.metadata.bundle_digest,
         "restartable": pe.restartable,
+        "placement": pe.placement.model_dump(by_alias=True, exclude_defaults=True, mode="json"),
         "inherited": spec.processing_element.for_pods().to_wire(),
     }
 

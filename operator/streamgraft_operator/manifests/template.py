@@ -12,6 +12,8 @@ _KEYS = {
     "ports": "containerPort",
 }
 """Kubernetes' own merge keys: entries with equal ones are the same thing."""
+_OURS = ("nodeSelectorTerms",)
+"""Lists of which ours stays alone: a node would have to meet one entry only, so one of theirs."""
 _WHOLE = ("env", "volumes", "volumeMounts")
 """Lists whose entries are replaced, not merged: half of one and half of another is neither."""
 
@@ -32,6 +34,8 @@ def merged(template: Any, ours: Any, field: str = "") -> Any:
 
 def _merged_lists(template: list[Any], ours: list[Any], field: str) -> list[Any]:
     key = _KEYS.get(field)
+    if field in _OURS:
+        return ours
     if key is None:
         return [*template, *ours]
     mine = {item[key]: item for item in ours}

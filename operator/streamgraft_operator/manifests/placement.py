@@ -1,0 +1,105 @@
+"""From the placement of a PE to the affinity and labels of its pod.
+
+The mapping is that of cloud native Streams, section 6.2. The scheduler weighs anti-affinity from
+both sides, so a pod that asks to be alone also keeps later ones away.
+"""
+
+from typing import Any
+
+from streamgraft_common import names
+from streamgraft_common.adl import Placement
+from streamgraft_common.resources import HostPoolSpec, HostPoolStatus
+
+Term = dict[str, Any]
+HOSTNAME = "kubernetes.io/hostname"
+NAMESPACE_NAME = "kubernetes.io/metadata.name"
+
+
+def labels(placement: Placement, job: str) -> dict[str, str]:
+    """Return the labels by which the pods of a job find, or avoid, each other."""
+    result = {f"{names.LABEL_COLOCATE}/{token}": job for token in placement.colocate}
+    result |= {f"{names.LABEL_EXLOCATE}/{token}": job for token in placement.exlocate}
+    if placement.host_pool:
+        result[names.LABEL_HOST_POOL] = placement.host_pool
+    return result
+
+
+def nodes(pool: dict[str, Any]) -> list[str]:
+    """Return the nodes of a HostPool, as its status says."""
+    return HostPoolStatus.model_validate(pool.get("status") or {}).nodes
+
+
+def affinity(
+    placement: Placement, pool: dict[str, Any] | None, namespace: str, job: str, pe: str
+) -> dict[str, Any]:
+    """Return a pod's affinity; {} if it may run anywhere.
+
+    `pool` is the HostPool that the placement names.
+    """
+    together = [
+        _on_node(_expression(f"{names.LABEL_COLOCATE}/{token}", "In", job))
+        for token in placement.colocate
+    ]
+    apart = [
+        _on_node(_expression(f"{names.LABEL_EXLOCATE}/{token}", "In", job))
+        for token in placement.exlocate
+    ]
+    if placement.isolate:
+        ours = _expression(names.LABEL_JOB, "In", job)
+        apart.append(_on_node(ours, _expression(names.LABEL_PE, "NotIn", pe)))
+    if pool and placement.host_pool and pool["spec"].get("exclusive"):
+        apart += _exclusive(placement.host_pool, namespace, job)
+    result = {
+        "nodeAffinity": _required({"nodeSelectorTerms": _node_terms(placement, pool)}),
+        "podAffinity": _required(together),
+        "podAntiAffinity": _required(apart),
+    }
+    return {name: value for name, value in result.items() if value}
+
+
+def _node_terms(placement: Placement, item: dict[str, Any] | None) -> list[Term]:
+    """Return the terms of which a node has to meet one."""
+    if placement.host:
+        return [_named(placement.host)]
+    if item is None:
+        return []
+    pool = HostPoolSpec.model_validate(item["spec"])
+    if pool.size is not None:
+        return [_named(node) for node in nodes(item)]
+    if pool.hosts is not None:
+        return [_named(host) for host in pool.hosts]
+    expressions: list[Term] = [
+        {"key": f"{names.LABEL_TAG}/{tag}", "operator": "Exists"} for tag in pool.tags or ()
+    ]
+    selector = pool.node_selector or {}
+    expressions += [_expression(key, "In", value) for key, value in selector.items()]
+    return [{"matchExpressions": expressions}]
+
+
+def _exclusive(pool: str, namespace: str, job: str) -> list[Term]:
+    """Return the terms that keep the PEs of all other pools and jobs off a pool's nodes."""
+    any_pe = {"key": names.LABEL_PE, "operator": "Exists"}
+    place = _expression(NAMESPACE_NAME, "NotIn", namespace)
+    return [
+        _on_node(any_pe, _expression(names.LABEL_HOST_POOL, "NotIn", pool)),
+        _on_node(any_pe, _expression(names.LABEL_JOB, "NotIn", job)),
+        {**_on_node(any_pe), "namespaceSelector": {"matchExpressions": [place]}},
+    ]
+
+
+def _required(terms: Any) -> dict[str, Any]:
+    empty = not terms or terms == {"nodeSelectorTerms": []}
+    return {} if empty else {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+
+
+def _named(node: str) -> Term:
+    # A field of the node, since the label with its name may differ from it.
+    return {"matchFields": [_expression("metadata.name", "In", node)]}
+
+
+def _on_node(*expressions: Term) -> Term:
+    return {"topologyKey": HOSTNAME, "labelSelector": {"matchExpressions": list(expressions)}}
+
+
+def _expression(key: str, operator: str, value: str) -> Term:
+    return {"key": key, "operator": operator, "values": [value]}
