@@ -1,7 +1,7 @@
 """The operator's roles: it needs all of them and nothing else, and gets nothing else."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,12 +11,20 @@ from tests.operator.integration.conftest import running
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle, condition
 
-from streamgraft_common.access import LEASES, OPERATOR, Rule, namespaced_roles
+from streamgraft_common.access import LEASES, NODES, OPERATOR, Rule, namespaced_roles
 from streamgraft_common.kube import ApiError, KubeClient, KubeConfig, load_config
 from streamgraft_common.kube.client import Object
 from streamgraft_local import Cluster
 from streamgraft_operator import assembly, replica
-from streamgraft_operator.kinds import EVENTS, JOBS, PODS, PROCESSING_ELEMENTS, REGIONS, SERVICES
+from streamgraft_operator.kinds import (
+    EVENTS,
+    HOST_POOLS,
+    JOBS,
+    PODS,
+    PROCESSING_ELEMENTS,
+    REGIONS,
+    SERVICES,
+)
 from streamgraft_operator.kinds import LEASES as LEASE_PATH
 from streamgraft_operator.leadership import Elector, Term
 from streamgraft_operator.settings import Settings
@@ -71,8 +79,8 @@ def uses_of(rules: tuple[Rule, ...]) -> set[Use]:
 
 
 @pytest.fixture
-async def tenant(cluster: Cluster, kube: KubeClient, world: World) -> KubeConfig:
-    """An account that has the role of an operator for one namespace, and no other."""
+async def tenant(cluster: Cluster, kube: KubeClient, world: World) -> AsyncIterator[KubeConfig]:
+    """An account with the role of an operator for one namespace, which may also list nodes."""
     namespace = world.namespace
     place = f"/namespaces/{namespace}"
     rbac = f"/apis/rbac.authorization.k8s.io/v1{place}"
@@ -84,10 +92,15 @@ async def tenant(cluster: Cluster, kube: KubeClient, world: World) -> KubeConfig
     await kube.create(accounts, {"metadata": {"name": ACCOUNT}})
     await kube.create(f"{rbac}/roles", role)
     await kube.create(f"{rbac}/rolebindings", binding)
+    cluster_binding = {**binding, "metadata": {"name": namespace}}
+    cluster_binding["roleRef"] = {"kind": "ClusterRole", "name": "streamgraft-operator-nodes"}
+    bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+    await kube.create(bindings, cluster_binding)
     request: dict[str, Any] = {"spec": {"expirationSeconds": 3600}}
     token = await kube.create(f"{accounts}/{ACCOUNT}/token", request)
     admin = load_config(cluster.kubeconfig)
-    return KubeConfig(admin.server, namespace, admin.ca_data, token=token["status"]["token"])
+    yield KubeConfig(admin.server, namespace, admin.ca_data, token=token["status"]["token"])
+    await kube.delete(f"{bindings}/{namespace}")
 
 
 async def test_operator_for_one_namespace_uses_all_its_rights(
@@ -111,8 +124,10 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             await first
         async with running(operate(asyncio.Event())):
             await _told_twice(world, "BundleMissing")
+            await world.create_pool("pool", tags=["none"])
             await world.upload(bundle(adl))
             await world.job_in("Healthy")
+            await world.eventually(HOST_POOLS, "pool", lambda pool: pool and "status" in pool)
             await world.scale("job-r", 2)
             await world.serving("job-r", 2)
             await world.scale("job-r", 1)
@@ -127,7 +142,7 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             await world.client.delete(JOBS.path(world.namespace, "job"))
             await world.eventually(JOBS, "job", lambda job: job is None)
 
-    allowed = uses_of((*OPERATOR, *LEASES))
+    allowed = uses_of((*OPERATOR, *LEASES, *NODES))
     # No calls of their own, or only in conflicts and for what a job names: bind, get.
     implied = {use for use in allowed if use[2] in ("bind", "get")}
     assert client.used <= allowed

@@ -14,6 +14,7 @@ from streamgraft_common.kube import KubeClient, NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_operator.kinds import (
     CONFIG_MAPS,
+    HOST_POOLS,
     JOBS,
     PODS,
     PROCESSING_ELEMENTS,
@@ -108,6 +109,16 @@ class World:
             },
         }
         await self.client.create(JOBS.path(self.namespace), manifest)
+
+    async def create_pool(self, name: str, **spec: Any) -> None:
+        """Create a HostPool."""
+        manifest = {
+            "apiVersion": HOST_POOLS.api_version,
+            "kind": HOST_POOLS.kind,
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+        await self.client.create(HOST_POOLS.path(self.namespace), manifest)
 
     async def get(self, kind: ResourcePath, name: str) -> Object | None:
         """Return an object, or None."""
