@@ -49,6 +49,7 @@ _MODULE_OPTIONS = (
 # C1 alone starts fastest and takes the least memory, which is right for small drivers; the
 # options of the job come later on the command line and win.
 _SMALL_DRIVER = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xss2m")
+DEFAULT_LOG_LEVEL = "WARN"
 _DEFAULT_CONF = {
     "spark.master": "local[1]",
     "spark.app.name": "streamgraft",
@@ -56,7 +57,7 @@ _DEFAULT_CONF = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.log.level": "WARN",
+    "spark.log.level": DEFAULT_LOG_LEVEL,
     "spark.sql.session.timeZone": "UTC",
     # Spark sets 300 MiB of the heap aside and refuses heaps below 450; 48 are plenty here.
     "spark.testing.reservedMemory": str(48 << 20),

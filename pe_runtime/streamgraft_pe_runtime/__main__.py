@@ -12,6 +12,7 @@ from streamgraft_common.bundle import BundleError
 from streamgraft_common.spark_jvm import JvmFailed, SparkJvm
 from streamgraft_pe_runtime.application import unpack
 from streamgraft_pe_runtime.conf import spark_conf
+from streamgraft_pe_runtime.profiling import recording
 from streamgraft_pe_runtime.settings import Settings
 
 log = logging.getLogger("streamgraft_pe_runtime")
@@ -29,11 +30,12 @@ def main() -> int:
         settings = Settings.from_environment(os.environ)
         metadata, adl = settings.metadata(), settings.adl()
         unpack(settings.bundle, folder)
-        jvm = SparkJvm.start(spark_conf(metadata))
-        # Only now what imports PySpark: the JVM starts meanwhile.
-        from streamgraft_pe_runtime.pe import run
+        with recording(settings.profiles, settings.pod):
+            jvm = SparkJvm.start(spark_conf(metadata))
+            # Only now what imports PySpark: the JVM starts meanwhile.
+            from streamgraft_pe_runtime.pe import run
 
-        return asyncio.run(run(settings, metadata, adl, jvm))
+            return asyncio.run(run(settings, metadata, adl, jvm))
     except (BundleError, JvmFailed) as error:
         log.error("%s", error)
         return 1

@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 from streamgraft_common import names
@@ -13,13 +14,14 @@ from streamgraft_common.adl import Adl
 from streamgraft_common.kube import KubeClient, Store, load_config
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import PROCESSING_ELEMENT
-from streamgraft_common.spark_jvm import SparkJvm
+from streamgraft_common.spark_jvm import DEFAULT_LOG_LEVEL, SparkJvm
 from streamgraft_pe_runtime import server
 from streamgraft_pe_runtime.control import Control
 from streamgraft_pe_runtime.driver import Driver
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.progress import Progress
 from streamgraft_pe_runtime.settings import Settings
+from streamgraft_pe_runtime.trace_levels import TraceLevels
 
 log = logging.getLogger(__name__)
 
@@ -50,13 +52,16 @@ async def run(settings: Settings, metadata: PeMetadata, adl: Adl, jvm: SparkJvm)
         store = Store(client, path, fieldSelector=f"metadata.name={settings.pe}")
         checkpoints = settings.checkpoint_root / metadata.checkpoint_path
         control = Control(client, settings, checkpoints, metrics, store)
+        levels = TraceLevels(metadata.spark_conf.get("spark.log.level", DEFAULT_LOG_LEVEL))
+        store.listen(lambda key, old, new: levels.follow(new))
         probes = server.Probes(lambda: jvm.alive, lambda: control.ready, control.status)
         port = names.control_port()
         runner = await server.serve(settings.bind_address, port, probes, metrics)
         stack.push_async_callback(runner.cleanup)
         for work in (store.run(), control.run()):
             stack.push_async_callback(_cancel, asyncio.create_task(_watched(work, end)))
-        warming = asyncio.create_task(_warm(jvm, metadata, adl, control, metrics, end))
+        make = partial(Driver, jvm, metadata, adl, settings.restricted_properties)
+        warming = asyncio.create_task(_warm(make, metadata, control, levels, metrics, end))
         code = await ended
         await _cancel(warming)
         if jvm.alive:
@@ -65,17 +70,23 @@ async def run(settings: Settings, metadata: PeMetadata, adl: Adl, jvm: SparkJvm)
 
 
 async def _warm(
-    jvm: SparkJvm, metadata: PeMetadata, adl: Adl, control: Control, metrics: PeMetrics, end: Any
+    make: Callable[[], Driver],
+    metadata: PeMetadata,
+    control: Control,
+    levels: TraceLevels,
+    metrics: PeMetrics,
+    end: Any,
 ) -> None:
     """Warm the driver up, hand it to the control loop, then follow its progress for ever."""
     try:
-        driver = await asyncio.to_thread(Driver, jvm, metadata, adl)
+        driver = await asyncio.to_thread(make)
     except Exception as error:  # the user's module is imported here: anything may be raised
         log.exception("the application can't be started")
         control.report(f"the application can't be started: {type(error).__name__}: {error}")
         end(1, "the application can't be started")
         return
     progress = Progress(metadata, metrics, driver.busy_seconds)
+    levels.attach(driver.set_log_level)
     control.warm(driver.start, progress)
     await _watched(progress.run(), end)
 

@@ -23,6 +23,9 @@ class Settings:
     pe_folder: Path
     bundle: Path
     checkpoint_root: Path
+    restricted_properties: Path | None = None
+    profiles: Path | None = None
+    """Where to record profiles."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Settings":
@@ -37,6 +40,8 @@ class Settings:
             pe_folder=Path(environment["STREAMGRAFT_PE_DIR"]),
             bundle=Path(environment["STREAMGRAFT_BUNDLE"]),
             checkpoint_root=Path(environment["STREAMGRAFT_CHECKPOINT_ROOT"]),
+            restricted_properties=_folder(environment, "STREAMGRAFT_RESTRICTED_PROPERTIES"),
+            profiles=_folder(environment, "STREAMGRAFT_PROFILES"),
         )
 
     def metadata(self) -> PeMetadata:
@@ -51,3 +56,8 @@ class Settings:
 def consumer_group(metadata: PeMetadata) -> str:
     """Return the consumer group under which the stage publishes its progress."""
     return names.consumer_group(metadata.namespace, metadata.job, metadata.stage_name)
+
+
+def _folder(environment: Mapping[str, str], variable: str) -> Path | None:
+    value = environment.get(variable)
+    return Path(value) if value else None

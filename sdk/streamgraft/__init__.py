@@ -25,6 +25,7 @@ from streamgraft._errors import (
 )
 from streamgraft._location import Location
 from streamgraft._streams import Parameter, Stream
+from streamgraft._surroundings import data_path, properties
 from streamgraft_common.adl import Autoscaling, Placement
 
 __all__ = [
@@ -54,4 +55,6 @@ __all__ = [
     "UnknownParameter",
     "UnknownStream",
     "build",
+    "data_path",
+    "properties",
 ]

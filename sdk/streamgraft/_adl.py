@@ -44,6 +44,7 @@ def _operator(node: OperatorNode, plan: Plan, folder: Path) -> adl.Operator:
         output_mode=node.output_mode,
         placement=node.placement,
         fusion_group=plan.groups[node.name],
+        restartable=node.restartable,
         location=node.location.relative_to(folder),
     )
 

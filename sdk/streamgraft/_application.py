@@ -134,11 +134,13 @@ class Application:
         inputs: StreamLike | Sequence[StreamLike],
         output_mode: OutputMode = "append",
         placement: Placement | None = None,
+        restartable: bool = True,
     ) -> Callable[[Callable[..., DataFrame]], Stream]:
         """Declare a function from the inputs' DataFrames, in their order, to one DataFrame.
 
         `output_mode` is Spark's: update for aggregates without a watermark. `placement` says on
-        which nodes it runs.
+        which nodes it runs. A PE with an operator that is not `restartable` stays down after a
+        failure, unless its settings say otherwise.
         """
         location, names = caller(), _stream_names(inputs)
 
@@ -153,6 +155,7 @@ class Application:
                 outputs=(name,),
                 function=function,
                 output_mode=output_mode,
+                restartable=restartable,
             )
 
         return declare

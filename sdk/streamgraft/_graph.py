@@ -49,6 +49,7 @@ class OperatorNode:
     schema: "str | StructType | None" = None
     output_mode: OutputMode = "append"
     placement: Placement = field(default_factory=Placement)
+    restartable: bool = True
 
 
 @dataclass(frozen=True)

@@ -189,6 +189,16 @@ def test_content_id_changes_with_the_graph_and_nothing_else() -> None:
     assert first != manifests.pe_content_id(planned("c2"), spec, SETTINGS)
 
 
+def test_processing_element_follows_its_job() -> None:
+    settings = {"heapMb": 700, "slots": 2}
+    job = JobSpec.model_validate({**IN_CONFIG_MAP, "processingElement": settings})
+    spec = manifests.processing_element(OWNER, job, planned(), "content", [1, 0], 5)["spec"]
+    assert spec["bundleDigest"] == "d"
+    assert spec["restartable"] is True
+    assert spec["inherited"] == {"heapMb": 700}
+    assert (spec["shards"], spec["epoch"]) == ([0, 1], 5)
+
+
 def test_config_map_holds_the_metadata() -> None:
     manifest = manifests.pe_config_map(OWNER, planned(), "content")
     assert manifest["metadata"]["name"] == "flights-4"

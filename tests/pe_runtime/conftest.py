@@ -105,6 +105,8 @@ class Stage:
     operator: str
     parameters: dict[str, str] = field(default_factory=dict)
     processes: list["Pe"] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
+    """Further variables of PEs that are started from now on."""
 
     @property
     def input(self) -> str:
@@ -205,6 +207,7 @@ class Pe:
             "STREAMGRAFT_HEAP_MB": "300",
             "STREAMGRAFT_JAVA": str(tools.java),
             "STREAMGRAFT_JARS": str(tools.connector_jars),
+            **stage.environment,
         }
         if tools.cds_archive:
             environment["STREAMGRAFT_CDS_ARCHIVE"] = str(tools.cds_archive)

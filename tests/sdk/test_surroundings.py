@@ -1,0 +1,28 @@
+"""What operators find around them in a PE."""
+
+from pathlib import Path
+
+import pytest
+
+import streamgraft
+
+
+def test_properties_are_those_of_the_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "user").write_text("me\n")
+    (tmp_path / "..data").mkdir()
+    monkeypatch.setenv("STREAMGRAFT_APP_PROPERTIES", str(tmp_path))
+    assert streamgraft.properties() == {"user": "me"}
+
+
+def test_without_a_pe_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STREAMGRAFT_APP_PROPERTIES", raising=False)
+    monkeypatch.delenv("STREAMGRAFT_DATA_PATH", raising=False)
+    assert streamgraft.properties() == {}
+    assert streamgraft.data_path() == Path.cwd()
+
+
+def test_data_path_is_the_volumes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STREAMGRAFT_DATA_PATH", "/data")
+    assert streamgraft.data_path() == Path("/data")
