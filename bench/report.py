@@ -30,3 +30,11 @@ def percentile(values: list[float], share: float) -> float:
     """Return the value below which `share` (0 to 1) of `values` lie: the nearest rank."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def slope(points: list[tuple[float, float]]) -> float:
+    """Return the slope of the straight line that fits the points best (least squares)."""
+    mean_x = sum(x for x, _ in points) / len(points)
+    mean_y = sum(y for _, y in points) / len(points)
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else 0.0

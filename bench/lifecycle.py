@@ -1,0 +1,123 @@
+"""Job life cycle times against the number of PEs: figure 7 of cloud native Streams (section 8.1).
+
+`make bench-lifecycle`: submission, full health and termination of n-way regions of n-operator
+pipelines, up to 1,027 PEs, with hollow PEs (`hollow_node`); the raw limit measured in the same call
+(`raw_limit`); what the operator needs; and what one width change of a wide region writes.
+"""
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bench import report
+from bench.cluster import running_cluster
+from bench.lifecycle_run import OPERATOR_IDLE_SECONDS as IDLE
+from bench.lifecycle_run import LifeCycle, Run, WidthChange
+from streamgraft_common.kube import KubeClient, load_config
+from streamgraft_local import Cluster
+
+SIZES = tuple(int(size) for size in os.environ.get("SIZES", "4 8 16 24 32").split())
+"""n: each run has n x n + 3 PEs."""
+CHANNELS = int(os.environ.get("CHANNELS", "256"))
+"""Width of the region whose change is counted."""
+
+console = Console()
+
+
+@asynccontextmanager
+async def hollow(cluster: Cluster) -> AsyncIterator[None]:
+    """Put a hollow node in the place of the process node; nobody scrapes the PEs."""
+    for component in ("node", "adapter", "prometheus"):
+        await asyncio.to_thread(cluster.stop, component)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bench.hollow_node", str(cluster.kubeconfig)
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+def show(runs: list[Run]) -> None:
+    """Print one line per size."""
+    table = Table(title="job life cycle, seconds (raw limit in brackets)", title_justify="left")
+    for column in ("PEs", "objects", "submitted", "healthy", "terminated"):
+        table.add_column(column, justify="right")
+    for run in runs:
+        table.add_row(
+            f"{run.pes}",
+            f"{run.limit.objects}",
+            f"{run.submitted_s:.2f} ({run.limit.create_s:.2f})",
+            f"{run.healthy_s:.2f} ({run.limit.create_s + run.limit.create_pods_s:.2f})",
+            f"{run.terminated_s:.2f} ({run.limit.delete_s:.2f})",
+        )
+    console.print(table)
+
+
+def show_change(change: WidthChange) -> None:
+    """Print what a width change wrote."""
+    console.print(
+        f"width {change.from_width} to {change.to_width}: {sum(change.writes.values())} API writes"
+        f" of the operator; {change.touched} objects touched, pods included"
+    )
+    for what, count in sorted(change.writes.items()):
+        console.print(f"  {what}: {count}")
+
+
+def figures(runs: list[Run], changes: list[WidthChange]) -> dict[str, float]:
+    """Return the figures by name; ratios and times are those of the largest run."""
+    last = runs[-1]
+    found = {
+        f"submit_s_{last.pes}": last.submitted_s,
+        f"submit_raw_s_{last.pes}": last.limit.create_s,
+        f"submit_ratio_{last.pes}": last.submitted_s / last.limit.create_s,
+        f"healthy_s_{last.pes}": last.healthy_s,
+        f"terminate_s_{last.pes}": last.terminated_s,
+        f"terminate_raw_s_{last.pes}": last.limit.delete_s,
+        f"terminate_ratio_{last.pes}": last.terminated_s / last.limit.delete_s,
+        "operator_rss_mb": last.operator.peak_rss_mb,
+        "operator_idle_cpu_percent": last.operator.idle_cpu_percent,
+        f"api_writes_{last.pes}": float(sum(last.writes.values())),
+    }
+    for what in ("submitted", "healthy", "terminated"):
+        slope = report.slope([(run.pes, getattr(run, f"{what}_s")) for run in runs])
+        found[f"{what}_ms_per_pe"] = slope * 1000
+    for change in changes:
+        found[f"width_{change.from_width}_to_{change.to_width}_writes"] = float(
+            sum(change.writes.values())
+        )
+        found[f"width_{change.from_width}_to_{change.to_width}_touched"] = float(change.touched)
+    return {name: round(value, 3) for name, value in found.items()}
+
+
+async def main() -> None:
+    """Run all sizes on one fresh embedded environment."""
+    with tempfile.TemporaryDirectory(prefix="streamgraft-bench-") as folder:
+        async with (
+            running_cluster(Path(folder)) as cluster,
+            hollow(cluster),
+            KubeClient(load_config(cluster.kubeconfig)) as client,
+        ):
+            cycle = LifeCycle(cluster, client, Path(folder))
+            runs = []
+            for size in SIZES:
+                runs.append(await cycle.run(size, idle=size == SIZES[-1]))
+                show(runs[-1:])
+            changes = await cycle.width_changes(CHANNELS)
+    show(runs)
+    for change in changes:
+        show_change(change)
+    settings = {"sizes": list(SIZES), "channels": CHANNELS, "idle_seconds": IDLE}
+    report.write("lifecycle", settings, figures(runs, changes))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,136 @@
+"""What the control plane itself allows: the objects of a job, created and deleted by a bare client.
+
+The objects are exactly those that the operator makes for the job, same content, same number; one
+asynchronous process (the operator's own client) keeps CONCURRENCY requests under way. The operator
+is stopped and no scheduler takes the pods, so nothing reacts and nothing else loads the machine.
+Deletion is one request an object.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamgraft_common import names
+from streamgraft_common.adl import Adl
+from streamgraft_common.kube import KubeClient
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import JobSpec
+from streamgraft_operator import manifests
+from streamgraft_operator.graph import JobContext, Topology, plan
+from streamgraft_operator.kinds import (
+    CONFIG_MAPS,
+    JOBS,
+    PODS,
+    PROCESSING_ELEMENTS,
+    REGIONS,
+    SERVICES,
+    ResourcePath,
+)
+from streamgraft_operator.manifests.metadata import Owner
+from streamgraft_operator.settings import Settings
+
+CONCURRENCY = 32
+JOB = "raw"
+
+Planned = list[tuple[ResourcePath, Object]]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Seconds that a bare client needs."""
+
+    objects: int
+    """ConfigMaps, Services, ProcessingElements and ParallelRegions; pods come on top."""
+    create_s: float
+    """Without pods."""
+    create_pods_s: float
+    delete_s: float
+    """Pods included."""
+
+
+async def measure(client: KubeClient, namespace: str, adl: Adl, spec: JobSpec) -> Limit:
+    """Create and delete the objects of a job."""
+    body = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": {"name": JOB}}
+    job = await client.create(JOBS.path(namespace), {**body, "spec": spec.to_wire()})
+    owner = Owner(namespace, JOB, job["metadata"]["uid"], 1)
+    topology = plan(adl, _context(owner), {})
+    settings = Settings("127.0.0.1:9092", {"hostPath": {"path": "/none"}}, "none", Path("/none"))
+    resources = _resources(owner, topology, spec, settings)
+
+    async def create(item: tuple[ResourcePath, Object]) -> Object:
+        return await client.create(item[0].path(namespace), item[1])
+
+    async def delete(item: tuple[ResourcePath, Object]) -> Object:
+        return await client.delete(item[0].path(namespace, item[1]["metadata"]["name"]))
+
+    create_s = await _timed(create, resources)
+    pods = await _pods(client, owner, spec, settings)
+    create_pods_s = await _timed(create, pods)
+    delete_s = await _timed(delete, [*pods, *resources])
+    await client.delete(JOBS.path(namespace, JOB))
+    return Limit(len(resources), create_s, create_pods_s, delete_s)
+
+
+async def _timed(
+    call: Callable[[tuple[ResourcePath, Object]], Awaitable[Object]],
+    items: Iterable[tuple[ResourcePath, Object]],
+) -> float:
+    rest = iter(items)
+
+    async def work() -> None:
+        for item in rest:
+            await call(item)
+
+    begin = time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(CONCURRENCY):
+            group.create_task(work())
+    return time.perf_counter() - begin
+
+
+def _context(owner: Owner) -> JobContext:
+    return JobContext(
+        namespace=owner.namespace,
+        job=owner.name,
+        job_uid=owner.uid,
+        bundle_digest="0" * 64,
+        bootstrap_servers="127.0.0.1:9092",
+        fusion="legacy",
+        trigger_seconds=None,
+        slots=1,
+        spark_conf={},
+        parameters={},
+    )
+
+
+def _resources(owner: Owner, topology: Topology, spec: JobSpec, settings: Settings) -> Planned:
+    found: Planned = [
+        (REGIONS, manifests.parallel_region(owner, region, "0" * 64)) for region in topology.regions
+    ]
+    for pe in topology.pes:
+        content_id = manifests.pe_content_id(pe, spec, settings)
+        shards = [pe.channel or 0]
+        found += [
+            (CONFIG_MAPS, manifests.pe_config_map(owner, pe, content_id)),
+            (SERVICES, manifests.service(owner, pe)),
+            (
+                PROCESSING_ELEMENTS,
+                manifests.processing_element(owner, pe, content_id, shards, 1),
+            ),
+        ]
+    found.append((CONFIG_MAPS, manifests.job_config_map(owner, topology.port_labels, "0" * 64)))
+    return found
+
+
+async def _pods(client: KubeClient, owner: Owner, spec: JobSpec, settings: Settings) -> Planned:
+    selector = f"{names.LABEL_JOB}={owner.name}"
+    path = PROCESSING_ELEMENTS.path(owner.namespace)
+    pes = (await client.get(path, labelSelector=selector))["items"]
+    found: Planned = []
+    for pe in pes:
+        pod = manifests.pod({**pe, "status": {"launchCount": 1}}, owner, spec, settings)
+        pod["spec"] |= {"schedulerName": "none", "serviceAccountName": "default"}
+        found.append((PODS, pod))
+    return found
