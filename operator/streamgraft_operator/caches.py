@@ -93,6 +93,10 @@ class Index:
         found = (self._collection.get(member) for member in members)
         return [item for item in found if item is not None]
 
+    def count(self, key: Key) -> int:
+        """Return how many objects are under `key`."""
+        return len(self._members.get(key, ()))
+
     def _changed(self, member: Key, old: Object | None, new: Object | None) -> None:
         before = self._key(old) if old else None
         after = self._key(new) if new else None

@@ -75,9 +75,14 @@ class Cleaner:
         )
 
     async def _delete(self, key: Key, kinds: Kinds) -> None:
-        for index, coordinator in kinds:
-            if any("deletionTimestamp" not in item["metadata"] for item in index.get(key)):
-                await coordinator.delete_all(key[0], f"{names.LABEL_JOB}={key[1]}")
+        """Delete by label, all kinds at once: the API server takes the objects of one in turn."""
+        await asyncio.gather(
+            *(
+                coordinator.delete_all(key[0], f"{names.LABEL_JOB}={key[1]}")
+                for index, coordinator in kinds
+                if any("deletionTimestamp" not in item["metadata"] for item in index.get(key))
+            )
+        )
 
     async def _delete_from_kafka(self, job: Object) -> None:
         if not (job.get("status") or {}).get("generationId"):

@@ -15,7 +15,7 @@ from streamgraft_operator.graph import PlannedPe
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.settings import Settings
 
-PARALLEL_WRITES = 8
+PARALLEL_WRITES = 16
 
 Start = tuple[Iterable[int], int]
 """Shards and epoch with which a PE is created."""
@@ -57,13 +57,14 @@ class Grafter:
 
         A PE whose place in the graph changed is deleted; it comes anew when that is done.
         """
-        limit = asyncio.Semaphore(PARALLEL_WRITES)
+        wanted = [(pe, manifests.pe_content_id(pe, spec, self._settings)) for pe in pes]
+        rest = iter([item for item in wanted if not self._is_there(owner.namespace, *item)])
 
-        async def one(pe: PlannedPe) -> None:
-            async with limit:
-                await self._graft(owner, spec, pe, start(pe))
+        async def work() -> None:
+            for pe, content_id in rest:
+                await self._graft(owner, pe, content_id, start(pe))
 
-        await asyncio.gather(*(one(pe) for pe in pes))
+        await asyncio.gather(*(work() for _ in range(PARALLEL_WRITES)))
 
     async def prune(self, pes: Sequence[Object]) -> None:
         """Delete PEs that are no longer wanted, with their ConfigMaps and Services.
@@ -79,9 +80,20 @@ class Grafter:
             if config_map := self._caches.config_maps.get(key):
                 await self._write.config_maps.delete(config_map)
 
-    async def _graft(self, owner: Owner, spec: JobSpec, pe: PlannedPe, start: Start) -> None:
+    def _is_there(self, namespace: str, pe: PlannedPe, content_id: str) -> bool:
+        """Return whether everything of a PE is as planned, so that nothing need be made."""
+        key = namespace, pe.name
+        item = self._caches.processing_elements.get(key)
+        return (
+            item is not None
+            and content_of(item) == content_id
+            and same_place(item, pe)
+            and content_of(self._caches.config_maps.get(key)) == content_id
+            and self._caches.services.get(key) is not None
+        )
+
+    async def _graft(self, owner: Owner, pe: PlannedPe, content_id: str, start: Start) -> None:
         key = owner.namespace, pe.name
-        content_id = manifests.pe_content_id(pe, spec, self._settings)
         existing = self._caches.processing_elements.get(key)
         if existing and not same_place(existing, pe):
             await self.prune([existing])

@@ -45,6 +45,15 @@ def wish_changed(old: Object | None, new: Object | None) -> bool:
     return any(before.get(field) != after.get(field) for field in compared)
 
 
+def launch_changed(old: Object | None, new: Object | None) -> bool:
+    """Return whether a PE's wish or its wanted launch changed: not what its pod says of itself."""
+    if old is None or new is None or wish_changed(old, new):
+        return True
+    before, after = old.get("status") or {}, new.get("status") or {}
+    compared = ("launchCount", "notBefore", "pod")
+    return any(before.get(field) != after.get(field) for field in compared)
+
+
 @dataclass(frozen=True)
 class Watch:
     """Changes of a collection that matter, and the keys that a controller reconciles for each."""
@@ -67,6 +76,13 @@ class Controller(Protocol):
 
     async def reconcile(self, key: Key) -> Outcome:
         """Bring the world closer to what the newest objects say; safe to repeat at any time."""
+
+    def rest_seconds(self, key: Key) -> float:
+        """Return how long a key rests after a reconcile, whatever changes in the meantime.
+
+        In proportion to what the reconcile looks at: a thousand changes of a large job then cost
+        no thousand looks at all of it.
+        """
 
 
 class ControlLoop:
@@ -123,7 +139,7 @@ class ControlLoop:
                 )
                 self._queue.retry(key)
             finally:
-                self._queue.done(key)
+                self._queue.done(key, self._controller.rest_seconds(key))
 
     async def _timed(self, key: Key) -> Outcome:
         begin = time.perf_counter()

@@ -34,6 +34,7 @@ class WorkQueue:
         self._again: set[Key] = set()
         self._failures: dict[Key, int] = {}
         self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._resting: dict[Key, asyncio.TimerHandle] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._closed = False
 
@@ -79,8 +80,16 @@ class WorkQueue:
         self._active.add(key)
         return key
 
-    def done(self, key: Key) -> None:
-        """Give `key` back."""
+    def done(self, key: Key, rest_seconds: float = 0.0) -> None:
+        """Give `key` back; it is not handed out again before `rest_seconds` have passed."""
+        if rest_seconds > 0:
+            loop = asyncio.get_running_loop()
+            self._resting[key] = loop.call_later(rest_seconds, self._rested, key)
+        else:
+            self._rested(key)
+
+    def _rested(self, key: Key) -> None:
+        self._resting.pop(key, None)
         self._active.discard(key)
         if key in self._again:
             self._again.discard(key)
@@ -89,9 +98,10 @@ class WorkQueue:
     def close(self) -> None:
         """Hand out nothing any more, whatever waits; what was handed out may still be done."""
         self._closed = True
-        for timer in self._timers.values():
+        for timer in (*self._timers.values(), *self._resting.values()):
             timer.cancel()
         self._timers.clear()
+        self._resting.clear()
         while self._waiters:
             self._wake_one()
 

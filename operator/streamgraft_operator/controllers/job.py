@@ -72,6 +72,10 @@ class JobController:
             Watch(caches.config_maps, self._bundle_users),
         )
 
+    def rest_seconds(self, key: Key) -> float:
+        """Return a time in proportion to the job's size."""
+        return self._context.rest_seconds(key)
+
     async def reconcile(self, key: Key) -> Outcome:
         """Take a job from what exists to what it wants."""
         job = self._caches.jobs.get(key)

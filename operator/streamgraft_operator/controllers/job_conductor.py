@@ -38,6 +38,10 @@ class JobConductor:
             Watch(caches.config_maps, job_key, wish_changed),
         )
 
+    def rest_seconds(self, key: Key) -> float:
+        """Return a time in proportion to the job's size."""
+        return self._context.rest_seconds(key)
+
     async def reconcile(self, key: Key) -> Outcome:
         """Report whether the job is submitted and healthy."""
         job = self._caches.jobs.get(key)

@@ -21,7 +21,7 @@ from streamgraft_operator.conductors.launches import (
 from streamgraft_operator.context import Context
 from streamgraft_operator.grafting import content_of
 from streamgraft_operator.manifests.pod_settings import own_settings_id
-from streamgraft_operator.runtime import Outcome, Watch
+from streamgraft_operator.runtime import Outcome, Watch, launch_changed
 from streamgraft_operator.views import own_key, pe_key, pod_view, ran_seconds, why_not_running
 
 
@@ -39,8 +39,12 @@ class PodController:
         """Pods, and PEs for what happened while nobody watched."""
         return (
             Watch(self._caches.pods, pe_key),
-            Watch(self._caches.processing_elements, own_key),
+            Watch(self._caches.processing_elements, own_key, launch_changed),
         )
+
+    def rest_seconds(self, key: Key) -> float:
+        """Return 0: it looks at one PE only."""
+        return 0.0
 
     async def reconcile(self, key: Key) -> Outcome:
         """Raise the launch count if the current launch is over."""

@@ -14,7 +14,7 @@ from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.grafting import content_of
 from streamgraft_operator.manifests import placement
 from streamgraft_operator.references import LOOK_AGAIN_SECONDS, Reference, references
-from streamgraft_operator.runtime import Outcome, Watch
+from streamgraft_operator.runtime import Outcome, Watch, launch_changed
 from streamgraft_operator.views import own_key, pe_key, pod_view
 
 
@@ -31,19 +31,23 @@ class PodConductor:
     def watches(self) -> Sequence[Watch]:
         """PEs, their pods, their ConfigMaps and the bundles."""
         return (
-            Watch(self._caches.processing_elements, own_key),
+            Watch(self._caches.processing_elements, own_key, launch_changed),
             Watch(self._caches.pods, pe_key),
             Watch(self._caches.config_maps, self._config_map_keys),
             Watch(self._caches.host_pools, self._users_of_pool),
         )
 
+    def rest_seconds(self, key: Key) -> float:
+        """Return 0: it looks at one PE only."""
+        return 0.0
+
     async def reconcile(self, key: Key) -> Outcome:
         """Delete pods that should not exist, create the one that should."""
         item = self._caches.processing_elements.get(key)
-        job = self._context.living_job_of(item) if item else None
         pods = {pod["metadata"]["name"]: pod for pod in self._caches.pods_by_pe.get(key)}
         if any(self._context.leaving_job_of(pod) for pod in pods.values()):
             return None  # all pods of a deleted job are deleted by one call
+        job = self._context.living_job_of(item) if item else None
         views = tuple(pod_view(pod) for pod in pods.values())
         decision = step(self._launch(item, job), views, time.time())
         for name in decision.delete:

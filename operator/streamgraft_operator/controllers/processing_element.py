@@ -1,10 +1,12 @@
 """The controller of ProcessingElements: first launch, and how its pod is doing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from streamgraft_common.kube.client import Object
-from streamgraft_common.kube.store import Key
-from streamgraft_common.resources import ProcessingElementStatus
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.resources import JobStatus, ProcessingElementStatus
+from streamgraft_operator.conditions import is_true
+from streamgraft_operator.conductors.job import SUBMITTED
 from streamgraft_operator.conductors.launches import Relaunch
 from streamgraft_operator.context import Context
 from streamgraft_operator.runtime import Outcome, Watch
@@ -12,7 +14,11 @@ from streamgraft_operator.views import is_ready, own_key, pe_key, pod_view, why_
 
 
 class ProcessingElementController:
-    """A new PE gets launch count 1; its phase follows the pod of its launch."""
+    """A new PE gets launch count 1 once its job is submitted; its phase follows the pod.
+
+    So no pod starts before all that it may need exists, and the submission does not have to share
+    the API server with a thousand pods.
+    """
 
     name = "processing-element"
 
@@ -23,19 +29,27 @@ class ProcessingElementController:
 
     @property
     def watches(self) -> Sequence[Watch]:
-        """ProcessingElements and their pods."""
+        """ProcessingElements, their pods, and jobs that become submitted."""
         return (
             Watch(self._caches.processing_elements, own_key),
             Watch(self._caches.pods, pe_key),
+            Watch(self._caches.jobs, self._pes_of, _submission_changed),
         )
+
+    def rest_seconds(self, key: Key) -> float:
+        """Return 0: it looks at one PE only."""
+        return 0.0
 
     async def reconcile(self, key: Key) -> Outcome:
         """Launch a new PE, or report how its pod is."""
         item = self._caches.processing_elements.get(key)
-        if item is None or self._context.living_job_of(item) is None:
+        job = self._context.living_job_of(item) if item else None
+        if item is None or job is None:
             return None
         status = ProcessingElementStatus.model_validate(item.get("status") or {})
         if status.launch_count == 0:
+            if not _is_submitted(job):
+                return None
             await self._write.launch(key, 0, Relaunch("Created"), 0.0)
             return None
         pod = self._pod(key, item, status.launch_count)
@@ -46,12 +60,24 @@ class ProcessingElementController:
         await self._write.report(key, status.launch_count, name, phase, message)
         return None
 
+    def _pes_of(self, job: Object) -> Iterable[Key]:
+        return map(key_of, self._caches.processing_elements_by_job.get(key_of(job)))
+
     def _pod(self, key: Key, item: Object, launch: int) -> Object | None:
         for pod in self._caches.pods_by_pe.get(key):
             view = pod_view(pod)
             if view.launch == launch and view.pe_uid == item["metadata"]["uid"]:
                 return pod
         return None
+
+
+def _is_submitted(job: Object) -> bool:
+    status = JobStatus.model_validate(job.get("status") or {})
+    return is_true(status.conditions, SUBMITTED)
+
+
+def _submission_changed(old: Object | None, new: Object | None) -> bool:
+    return new is not None and _is_submitted(new) and not (old and _is_submitted(old))
 
 
 def _phase(pod: Object | None) -> tuple[str, str]:

@@ -53,6 +53,11 @@ class RegionController:
             Watch(caches.jobs, self._of_job, wish_changed),
         )
 
+    def rest_seconds(self, key: Key) -> float:
+        """Return a time in proportion to the job's size."""
+        region = self._caches.regions.get(key)
+        return self._context.rest_seconds((key[0], region["spec"]["job"])) if region else 0.0
+
     async def reconcile(self, key: Key) -> Outcome:
         """Take one step of a width change, or put right what is missing."""
         region = self._caches.regions.get(key)
