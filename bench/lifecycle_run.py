@@ -173,7 +173,7 @@ class LifeCycle:
         for kind in _KINDS:
             selector = {"labelSelector": f"{names.LABEL_JOB}={job}"}
             listing = await self._client.list(kind.path(NAMESPACE), selector, metadata_only=True)
-            for item in listing["items"]:
+            for item in listing["items"] or ():
                 metadata = item["metadata"]
                 found[kind.kind, metadata["name"]] = metadata["resourceVersion"]
         return found
