@@ -55,7 +55,7 @@ async def measure(client: KubeClient, namespace: str, adl: Adl, spec: JobSpec) -
     body = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": {"name": JOB}}
     job = await client.create(JOBS.path(namespace), {**body, "spec": spec.to_wire()})
     owner = Owner(namespace, JOB, job["metadata"]["uid"], 1)
-    topology = plan(adl, _context(owner), {})
+    topology = plan(adl, _context(owner, spec), {})
     settings = Settings("127.0.0.1:9092", {"hostPath": {"path": "/none"}}, "none", Path("/none"))
     resources = _resources(owner, topology, spec, settings)
 
@@ -90,18 +90,14 @@ async def _timed(
     return time.perf_counter() - begin
 
 
-def _context(owner: Owner) -> JobContext:
+def _context(owner: Owner, spec: JobSpec) -> JobContext:
     return JobContext(
         namespace=owner.namespace,
         job=owner.name,
         job_uid=owner.uid,
         bundle_digest="0" * 64,
         bootstrap_servers="127.0.0.1:9092",
-        fusion="legacy",
-        trigger_seconds=None,
-        slots=1,
-        spark_conf={},
-        parameters={},
+        fusion=spec.fusion,
     )
 
 

@@ -24,7 +24,9 @@ class Fusion(Model):
     """automatic: connected operators of the same region (or of none) share a PE. legacy: every
     operator has a PE of its own. manual: as many PEs as `peCount` says."""
     pe_count: Annotated[int, Field(ge=1)] | None = None
-    """PEs outside of regions plus PEs of one channel of each region; for type manual."""
+    """PEs outside of regions plus PEs of one channel of each region; for type manual. Default: as
+    many as keep the threads that the application always has busy (its sources, and streams that
+    enter a region) within the CPU limit of a PE, or else its task slots."""
     channels: Literal["NoChannelInfluence", "ChannelIsolation", "ChannelExlocation"] = (
         "NoChannelInfluence"
     )
@@ -130,9 +132,9 @@ JOB = Kind(
     rules=[
         *bundle_source.RULES,
         CelRule(
-            rule="(has(self.fusion) && has(self.fusion.type) && self.fusion.type == 'manual')"
-            " == (has(self.fusion) && has(self.fusion.peCount))",
-            message="fusion type manual needs peCount, and no other type takes it",
+            rule="!has(self.fusion) || !has(self.fusion.peCount)"
+            " || (has(self.fusion.type) && self.fusion.type == 'manual')",
+            message="fusion.peCount is for type manual only",
         ),
         CelRule(
             rule="!has(self.threading) || (has(self.threading.model) &&"

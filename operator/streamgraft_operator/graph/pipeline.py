@@ -18,6 +18,7 @@ from streamgraft_operator.graph.model import (
 )
 from streamgraft_operator.graph.ports import Ports
 from streamgraft_operator.graph.quantities import divided
+from streamgraft_operator.graph.sizing import sized
 from streamgraft_operator.graph.topology import Block, blocks
 from streamgraft_operator.graph.transforms import expand, without_dead_operators
 
@@ -29,7 +30,7 @@ def plan(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Topology:
     """
     wide = _widths(adl, widths)
     model = without_dead_operators(logical_model(adl))
-    stages = fuse(model, context.fusion)
+    stages = fuse(model, sized(model, context.fusion, context.settings))
     numbered = blocks(stages, model.regions)
     context = replace(context, settings=_settings(adl, context, numbered))
     ports = Ports(model, context)

@@ -8,9 +8,12 @@ driver more, and a hop through Kafka for every record.
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
+from streamgraft_common.resources import Fusion, ProcessingElementSettings
 from streamgraft_operator.graph.fusion import fuse
 from streamgraft_operator.graph.logical import LogicalModel
+from streamgraft_operator.graph.quantities import parse
 
 
 @dataclass(frozen=True)
@@ -31,18 +34,35 @@ class Sizing:
     """The default number of PEs."""
 
 
-def size(model: LogicalModel, cpu_limit: float) -> Sizing:
-    """Return the size of an application whose pods may use `cpu_limit` cores each.
+def sized(model: LogicalModel, fusion: Fusion, settings: ProcessingElementSettings) -> Fusion:
+    """Return the fusion with its number of PEs: the default if it is `manual` and says none."""
+    if fusion.type != "manual" or fusion.pe_count is not None:
+        return fusion
+    found = size(model, fusion, settings)
+    if found.pe_count == found.fewest:
+        return fusion.model_copy(update={"type": "automatic"})
+    return fusion.model_copy(update={"pe_count": found.pe_count})
 
-    Enough PEs that the threads it always has can all be busy, no more than those it can occupy.
+
+def size(model: LogicalModel, fusion: Fusion, settings: ProcessingElementSettings) -> Sizing:
+    """Return the size of an application.
+
+    Enough PEs that the threads it always has can all be busy within a PE's CPU limit; a PE without
+    one is taken to be limited by its task slots.
     """
     sources = [op for op in model.operators.values() if op.kind in ("kafka-source", "source")]
     computing = [op for op in model.operators.values() if op.kind in ("function", "split", "sink")]
     min_threads = len(sources) + _entries(model)
     max_threads = min_threads + len(computing)
-    fewest, most = len(fuse(model, "automatic")), len(fuse(model, "legacy"))
-    wanted = math.ceil(min_threads / cpu_limit)
+    fewest = len(fuse(model, Fusion(type="automatic", channels=fusion.channels)))
+    most = len(fuse(model, Fusion(type="legacy", channels=fusion.channels)))
+    wanted = math.ceil(min_threads / _cpus(settings))
     return Sizing(min_threads, max_threads, fewest, most, max(fewest, min(wanted, most)))
+
+
+def _cpus(settings: ProcessingElementSettings) -> Fraction:
+    limit = settings.resources.limits.get("cpu") if settings.resources else None
+    return parse(limit) if limit else Fraction(settings.slots or 1)
 
 
 def _entries(model: LogicalModel) -> int:
