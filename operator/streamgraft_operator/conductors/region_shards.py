@@ -4,7 +4,8 @@ The hand-over rule (docs/contracts.md): a shard enters a PE's spec only when no 
 stage has it in its spec, and none holds it unless its pod is gone. One addition closes a gap: the
 old owner may have read its old spec and not yet have reported the shard that it is about to start.
 So a moved shard is free only once its release was recorded in this epoch, or once every PE that
-may have owned it has applied a spec of this epoch or has no pod.
+may have owned it has applied its newest spec or has no pod. A PE's spec gets a new epoch only with
+new shards: PEs that a change does not concern are not written.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,15 +36,20 @@ class Shards:
     status: ParallelRegionStatus
 
     def spec_updates(self, channels: int) -> dict[int, SpecUpdate]:
-        """Return what to write into the specs of PEs, those about to be created included."""
+        """Return what to write into the specs of PEs, those about to be created included.
+
+        Only where the shards differ.
+        """
         pes = (
             self.pe(channel, stage)
             for channel in range(channels)
             for stage in range(self.view.stages)
         )
-        updates = {pe.pe_id: (self._allowed(pe), self.status.epoch) for pe in pes}
-        known = {pe.pe_id: (pe.spec_shards, pe.spec_epoch) for pe in self.view.pes if pe.exists}
-        return {pe_id: spec for pe_id, spec in updates.items() if known.get(pe_id) != spec}
+        return {
+            pe.pe_id: (allowed, self.status.epoch)
+            for pe in pes
+            if (allowed := self._allowed(pe)) != pe.spec_shards or not pe.exists
+        }
 
     def pe(self, channel: int, stage: int) -> PeView:
         """Return a PE by its place, existing or not."""
@@ -115,7 +121,7 @@ class Shards:
         if self._release(shard, pe.stage):
             return True
         return all(
-            not other.pod_alive or other.applied_epoch >= self.status.epoch
+            not other.pod_alive or other.applied_epoch >= other.spec_epoch
             for other in others
             if _may_lose(change, other.channel)
         )
