@@ -113,7 +113,7 @@ def _resources(owner: Owner, topology: Topology, spec: JobSpec, settings: Settin
             (SERVICES, manifests.service(owner, pe)),
             (
                 PROCESSING_ELEMENTS,
-                manifests.processing_element(owner, pe, content_id, shards, 1),
+                manifests.processing_element(owner, spec, pe, content_id, shards, 1),
             ),
         ]
     found.append((CONFIG_MAPS, manifests.job_config_map(owner, topology.port_labels, "0" * 64)))

@@ -11,6 +11,7 @@ from streamgraft_common.resources import JobSpec
 from streamgraft_operator import manifests
 from streamgraft_operator.caches import Caches
 from streamgraft_operator.coordinators import Coordinators
+from streamgraft_operator.coordinators.coordinator import replacing
 from streamgraft_operator.graph import PlannedPe
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.settings import Settings
@@ -57,14 +58,13 @@ class Grafter:
 
         A PE whose place in the graph changed is deleted; it comes anew when that is done.
         """
-        wanted = [(pe, manifests.pe_content_id(pe, spec, self._settings)) for pe in pes]
-        rest = iter([item for item in wanted if not self._is_there(owner.namespace, *item)])
+        limit = asyncio.Semaphore(PARALLEL_WRITES)
 
-        async def work() -> None:
-            for pe, content_id in rest:
-                await self._graft(owner, pe, content_id, start(pe))
+        async def one(pe: PlannedPe) -> None:
+            async with limit:
+                await self._graft(owner, spec, pe, start(pe))
 
-        await asyncio.gather(*(work() for _ in range(PARALLEL_WRITES)))
+        await asyncio.gather(*(one(pe) for pe in pes if not self._is_there(owner, spec, pe)))
 
     async def prune(self, pes: Sequence[Object]) -> None:
         """Delete PEs that are no longer wanted, with their ConfigMaps and Services.
@@ -80,20 +80,23 @@ class Grafter:
             if config_map := self._caches.config_maps.get(key):
                 await self._write.config_maps.delete(config_map)
 
-    def _is_there(self, namespace: str, pe: PlannedPe, content_id: str) -> bool:
+    def _is_there(self, owner: Owner, spec: JobSpec, pe: PlannedPe) -> bool:
         """Return whether everything of a PE is as planned, so that nothing need be made."""
-        key = namespace, pe.name
+        key = owner.namespace, pe.name
         item = self._caches.processing_elements.get(key)
-        return (
-            item is not None
-            and content_of(item) == content_id
-            and same_place(item, pe)
-            and content_of(self._caches.config_maps.get(key)) == content_id
-            and self._caches.services.get(key) is not None
+        if item is None or self._caches.services.get(key) is None:
+            return False
+        wanted = manifests.pe_content_id(pe, spec, self._settings)
+        if content_of(item) != wanted or content_of(self._caches.config_maps.get(key)) != wanted:
+            return False
+        follows = manifests.from_job(spec, pe)
+        return same_place(item, pe) and not replacing(
+            {name: item["spec"].get(name) for name in follows}, follows
         )
 
-    async def _graft(self, owner: Owner, pe: PlannedPe, content_id: str, start: Start) -> None:
+    async def _graft(self, owner: Owner, spec: JobSpec, pe: PlannedPe, start: Start) -> None:
         key = owner.namespace, pe.name
+        content_id = manifests.pe_content_id(pe, spec, self._settings)
         existing = self._caches.processing_elements.get(key)
         if existing and not same_place(existing, pe):
             await self.prune([existing])

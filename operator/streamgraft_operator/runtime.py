@@ -46,12 +46,13 @@ def wish_changed(old: Object | None, new: Object | None) -> bool:
 
 
 def launch_changed(old: Object | None, new: Object | None) -> bool:
-    """Return whether a PE's wish or its wanted launch changed: not what its pod says of itself."""
+    """Return whether a PE's wish or its wanted launch changed: not how its pod is."""
     if old is None or new is None or wish_changed(old, new):
         return True
     before, after = old.get("status") or {}, new.get("status") or {}
-    compared = ("launchCount", "notBefore", "pod")
-    return any(before.get(field) != after.get(field) for field in compared)
+    told = ("runtime", "phase", "message", "conditions")
+    fields = (before.keys() | after.keys()).difference(told)
+    return any(before.get(field) != after.get(field) for field in fields)
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,10 @@ def test_pod_is_not_created_before_the_first_launch() -> None:
     assert not step(replace(PE, launch_count=0), (), 0.0).create
 
 
+def test_pod_that_vanished_is_not_created_again_for_the_same_launch() -> None:
+    assert step(replace(PE, pod="j-0-2"), (), 0.0) == PodDecision(delete=())
+
+
 @pytest.mark.parametrize("old", [OLDER, NAMESAKE])
 def test_older_pod_has_to_end_first(old: PodView) -> None:
     assert step(PE, (old,), 0.0) == PodDecision(

@@ -47,6 +47,8 @@ class PeLaunch:
     bundle_exists: bool
     pool_lacks: str = ""
     """What the HostPool that it is placed in still needs; '' if nothing, or if it is in none."""
+    pod: str | None = None
+    """Name of the launch's pod, once there was one."""
     not_before: float = 0.0
     stopped: bool = False
     """Whether the restart policies allow no further launch."""
@@ -84,6 +86,8 @@ def step(pe: PeLaunch | None, pods: tuple[PodView, ...], now: float) -> PodDecis
     if others:
         # Also one that has ended: it may have the name of the new one, and it is soon gone.
         return PodDecision(delete, waiting_for=f"pod {others[0].name} to end")
+    if pe.pod is not None:  # it is gone: whether another launch follows is not decided here
+        return PodDecision(delete)
     if pe.config_content_id is None or pe.config_content_id != pe.content_id:
         return PodDecision(delete, waiting_for="its ConfigMap")
     if not pe.bundle_exists:

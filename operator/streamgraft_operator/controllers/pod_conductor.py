@@ -93,6 +93,7 @@ class PodConductor:
             config_content_id=content_of(self._caches.config_maps.get((namespace, name))),
             bundle_exists=self._context.bundles.exists(*key_of(job), spec.bundle),
             pool_lacks=self._pool_lacks(item),
+            pod=status.pod,
             not_before=not_before(status),
             stopped=status.stopped is not None,
             keep_failed=settings.delete_failed_pod is False,
