@@ -126,7 +126,7 @@ async def _pods(client: KubeClient, owner: Owner, spec: JobSpec, settings: Setti
     pes = (await client.get(path, labelSelector=selector))["items"]
     found: Planned = []
     for pe in pes:
-        pod = manifests.pod({**pe, "status": {"launchCount": 1}}, owner, spec, settings)
+        pod = manifests.pod({**pe, "status": {"launchCount": 1}}, owner, spec, settings, None)
         pod["spec"] |= {"schedulerName": "none", "serviceAccountName": "default"}
         found.append((PODS, pod))
     return found

@@ -32,6 +32,10 @@ class HostPoolController:
             Watch(self._nodes, self._all_pools, _membership_changed),
         )
 
+    def rest_seconds(self, key: Key) -> float:
+        """Return 0: it looks at one pool and the nodes."""
+        return 0.0
+
     async def reconcile(self, key: Key) -> Outcome:
         """Report the nodes of a pool."""
         if self._pools.get(key) is None:
