@@ -103,7 +103,8 @@ def _context(owner: Owner, spec: JobSpec) -> JobContext:
 
 def _resources(owner: Owner, topology: Topology, spec: JobSpec, settings: Settings) -> Planned:
     found: Planned = [
-        (REGIONS, manifests.parallel_region(owner, region, "0" * 64)) for region in topology.regions
+        (REGIONS, manifests.parallel_region(owner, spec, region, "0" * 64))
+        for region in topology.regions
     ]
     for pe in topology.pes:
         content_id = manifests.pe_content_id(pe, spec, settings)

@@ -2,12 +2,16 @@
 
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
+from streamgraft_common.resources import JobSpec
 from streamgraft_operator import manifests
 from streamgraft_operator.context import Context
 from streamgraft_operator.coordinators.coordinator import Command, Patch
 from streamgraft_operator.grafting import content_of
 from streamgraft_operator.graph import GraphError, Topology
 from streamgraft_operator.manifests.metadata import Owner
+
+_FROM_JOB = ("autoscaling", "changeDeadlineSeconds")
+"""Fields of a region's spec that follow application and job."""
 
 
 class RegionPlanter:
@@ -32,11 +36,13 @@ class RegionPlanter:
                     " partitioned by them: cancel the job and submit it anew, or rename the region"
                 )
 
-    async def plant(self, owner: Owner, topology: Topology, settings_id: str) -> None:
+    async def plant(
+        self, owner: Owner, spec: JobSpec, topology: Topology, settings_id: str
+    ) -> None:
         """Create regions that are missing, move on their content ids, delete surplus ones."""
         for planned in topology.regions:
             content_id = manifests.region_content_id(topology, planned, settings_id)
-            manifest = manifests.parallel_region(owner, planned, content_id)
+            manifest = manifests.parallel_region(owner, spec, planned, content_id)
             key = owner.namespace, planned.name
             if self._caches.regions.get(key) is None:
                 await self._write.regions.create(manifest)
@@ -49,16 +55,16 @@ class RegionPlanter:
 
 def _region_command(manifest: Object) -> Command:
     metadata = manifest["metadata"]
-    autoscaling = manifest["spec"].get("autoscaling")
+    wanted = {field: manifest["spec"].get(field) for field in _FROM_JOB}
 
     def command(item: Object) -> Patch | None:
         if content_of(item) == content_of(manifest) and (
-            item["spec"].get("autoscaling") == autoscaling
+            wanted == {field: item["spec"].get(field) for field in _FROM_JOB}
         ):
             return None
         return {
             "metadata": {"labels": metadata["labels"], "annotations": metadata["annotations"]},
-            "spec": {"autoscaling": autoscaling},
+            "spec": wanted,
         }
 
     return command

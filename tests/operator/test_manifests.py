@@ -220,6 +220,16 @@ def test_service_selects_the_pods_of_the_pe() -> None:
     assert spec["ports"][0]["port"] == 10000
 
 
+@pytest.mark.parametrize(("given", "expected"), [(None, 300), (20, 20)])
+def test_region_has_the_deadline_of_its_job(given: int | None, expected: int) -> None:
+    plan = PlannedRegion("flights-delays", Region(name="delays", key=["k"], max_width=4), 1, 2, 0)
+    regions = {"delays": {"changeDeadlineSeconds": given} if given else {}}
+    job = JobSpec.model_validate({**IN_CONFIG_MAP, "regions": regions})
+    spec = manifests.parallel_region(OWNER, job, plan, "content")["spec"]
+    assert spec["changeDeadlineSeconds"] == expected
+    assert spec["width"] == 2
+
+
 def test_region_content_id_is_that_of_all_widths() -> None:
     region = Region(name="delays", key=["k"], max_width=4)
 

@@ -4,7 +4,14 @@ from streamgraft_common.resources.base import Resources
 from streamgraft_common.resources.bundle_source import BundleSource, GitBundle
 from streamgraft_common.resources.consistent_region import CONSISTENT_REGION
 from streamgraft_common.resources.host_pool import HOST_POOL, HostPoolSpec, HostPoolStatus
-from streamgraft_common.resources.job import JOB, Fusion, JobSpec, JobStatus, Threading
+from streamgraft_common.resources.job import (
+    JOB,
+    Fusion,
+    JobSpec,
+    JobStatus,
+    RegionOverride,
+    Threading,
+)
 from streamgraft_common.resources.parallel_region import (
     PARALLEL_REGION,
     ParallelRegionSpec,
@@ -65,6 +72,7 @@ __all__ = [
     "ProcessingElementSettings",
     "ProcessingElementSpec",
     "ProcessingElementStatus",
+    "RegionOverride",
     "Release",
     "Resources",
     "RuntimeStatus",

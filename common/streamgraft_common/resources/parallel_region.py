@@ -7,6 +7,9 @@ from pydantic import Field
 from streamgraft_common.adl import Autoscaling
 from streamgraft_common.resources.base import CelRule, Condition, Kind, Model, PrinterColumn, Scale
 
+DEFAULT_DEADLINE_SECONDS = 300
+"""For new channels to become ready: images are pulled and drivers started meanwhile."""
+
 
 class ParallelRegionSpec(Model):
     """The wanted width."""
@@ -19,8 +22,8 @@ class ParallelRegionSpec(Model):
     max_width: Annotated[int, Field(ge=1, le=1024, description="Key groups of the region.")]
     key: Annotated[list[Annotated[str, Field(max_length=253)]], Field(max_length=16)]
     """Columns by which rows are spread over key groups."""
-    change_deadline_seconds: Annotated[int, Field(ge=1)] = 300
-    """Time in which new channels must be ready, or a width change is given up."""
+    change_deadline_seconds: Annotated[int, Field(ge=1)] = DEFAULT_DEADLINE_SECONDS
+    """Time in which new channels must be ready, or a width change is given up; from the Job."""
     autoscaling: Autoscaling | None = None
     """What the application asks of an autoscaler. Default: nothing."""
 

@@ -110,7 +110,7 @@ class JobController:
         owner = owner_of(job)
         await self._grant(owner.namespace)
         settings_id = manifests.settings_id(spec, self._context.settings)
-        await self._regions.plant(owner, topology, settings_id)
+        await self._regions.plant(owner, spec, topology, settings_id)
         outside = [pe for pe in topology.pes if pe.region is None]
         await self._context.grafter.graft(owner, spec, outside, lambda _: ((0,), 1))
         await self._prune(key, topology)

@@ -13,6 +13,7 @@ from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import (
+    ParallelRegionSpec,
     ParallelRegionStatus,
     ProcessingElementSpec,
     ProcessingElementStatus,
@@ -75,7 +76,8 @@ class RegionController:
             await self._context.grafter.prune(strangers)
             return LOOK_AGAIN_SECONDS
         view = self._view(job, region, planned)
-        decision = step(view)
+        spec = ParallelRegionSpec.model_validate(region["spec"])
+        decision = step(view, spec.change_deadline_seconds)
         if not await self._remember(region, decision):
             return STALE_SECONDS
         await self._carry_out(job, planned, decision)

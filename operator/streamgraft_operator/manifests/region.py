@@ -3,7 +3,13 @@
 from typing import Any
 
 from streamgraft_common import names
-from streamgraft_common.resources import PARALLEL_REGION, ParallelRegionSpec
+from streamgraft_common.resources import (
+    PARALLEL_REGION,
+    JobSpec,
+    ParallelRegionSpec,
+    RegionOverride,
+)
+from streamgraft_common.resources.parallel_region import DEFAULT_DEADLINE_SECONDS
 from streamgraft_operator.graph import PlannedRegion, Topology
 from streamgraft_operator.manifests.metadata import Owner, digest, metadata
 
@@ -20,15 +26,19 @@ def region_content_id(topology: Topology, region: PlannedRegion, settings_id: st
     return digest([first, region.first_pe_id, region.stages, settings_id])
 
 
-def parallel_region(owner: Owner, region: PlannedRegion, content_id: str) -> dict[str, Any]:
+def parallel_region(
+    owner: Owner, job: JobSpec, region: PlannedRegion, content_id: str
+) -> dict[str, Any]:
     """Return the resource with its first width; later widths are the user's."""
     plan = region.region
+    settings = job.regions.get(plan.name) or RegionOverride()
     spec = ParallelRegionSpec(
         job=owner.name,
         region=plan.name,
         width=region.width,
         max_width=plan.max_width,
         key=plan.key,
+        change_deadline_seconds=settings.change_deadline_seconds or DEFAULT_DEADLINE_SECONDS,
         autoscaling=plan.autoscaling,
     )
     manifest = PARALLEL_REGION.manifest(region.name, owner.namespace, spec)
