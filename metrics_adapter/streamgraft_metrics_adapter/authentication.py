@@ -4,10 +4,11 @@ The order is that of the API server's delegated authentication. Headers that nam
 with a client certificate of the front proxy.
 """
 
+import functools
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import unquote
 
@@ -33,7 +34,7 @@ class User:
 
     name: str
     groups: tuple[str, ...] = ()
-    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
     uid: str = ""
 
     def everyone(self) -> tuple[str, ...]:
@@ -41,13 +42,20 @@ class User:
         return (*(name for name in self.groups if name != AUTHENTICATED), AUTHENTICATED)
 
 
-def proxied_user(
-    certificate: x509.Certificate | None, headers: Headers, trusted: Authorities
-) -> User | None:
+@dataclass(frozen=True, slots=True)
+class _Peer:
+    """What a client certificate proves as long as it is valid."""
+
+    is_proxy: bool
+    user: User | None
+    valid_from: datetime
+    valid_until: datetime
+
+
+def proxied_user(peer: bytes | None, headers: Headers, trusted: Authorities) -> User | None:
     """Return the user that the front proxy names; None unless its certificate says it is one."""
-    if certificate is None or not _issued_by(certificate, trusted.proxy):
-        return None
-    if trusted.allowed_names and _common_name(certificate) not in trusted.allowed_names:
+    proved = _proved(peer, trusted)
+    if proved is None or not proved.is_proxy:
         return None
     user = next((value for name in trusted.user_headers if (value := _first(headers, name))), None)
     if user is None:
@@ -58,13 +66,10 @@ def proxied_user(
     return User(user, tuple(groups), _extra(headers, trusted.extra_prefixes))
 
 
-def certificate_user(certificate: x509.Certificate | None, trusted: Authorities) -> User | None:
+def certificate_user(peer: bytes | None, trusted: Authorities) -> User | None:
     """Return the user of a client certificate: common name and organizations; None if untrusted."""
-    if certificate is None or not _issued_by(certificate, trusted.clients):
-        return None
-    name = _common_name(certificate)
-    organizations = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
-    return User(name, tuple(str(part.value) for part in organizations)) if name else None
+    proved = _proved(peer, trusted)
+    return proved.user if proved else None
 
 
 class Authenticator:
@@ -81,13 +86,12 @@ class Authenticator:
         Raises UnauthorizedError, or UnavailableError if the API server can't tell.
         """
         trusted = self._watch.current
-        certificate = x509.load_der_x509_certificate(peer) if peer else None
-        if user := proxied_user(certificate, headers, trusted):
+        if user := proxied_user(peer, headers, trusted):
             return user
         if token := _bearer(headers):
             user = await self._token_user(token)
         else:
-            user = certificate_user(certificate, trusted)
+            user = certificate_user(peer, trusted)
         if user is None:
             raise UnauthorizedError("Unauthorized")
         return user
@@ -118,19 +122,39 @@ class Authenticator:
         if not status.get("authenticated"):
             return None
         user = status["user"]
-        extra = {key: tuple(values) for key, values in user.get("extra", {}).items()}
+        extra = tuple((key, tuple(values)) for key, values in user.get("extra", {}).items())
         return User(user["username"], tuple(user.get("groups", ())), extra, user.get("uid", ""))
 
 
-def _issued_by(certificate: x509.Certificate, authorities: Sequence[x509.Certificate]) -> bool:
-    """Tell whether one of them signed it and it is valid now.
+def _proved(peer: bytes | None, trusted: Authorities) -> _Peer | None:
+    """Return what a certificate (DER) proves now."""
+    if peer is None:
+        return None
+    proved = _examined(peer, trusted)
+    return proved if proved.valid_from <= datetime.now(UTC) <= proved.valid_until else None
+
+
+@functools.lru_cache(maxsize=1024)
+def _examined(peer: bytes, trusted: Authorities) -> _Peer:
+    """Examine a certificate once; a connection shows the same one with every request.
 
     TLS proved that the peer owns the key and that the chain ends in a CA that was trusted at some
     time; which one, and whether it still is, is decided here.
     """
-    now = datetime.now(UTC)
-    if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
-        return False
+    certificate = x509.load_der_x509_certificate(peer)
+    name = _common_name(certificate)
+    allowed = not trusted.allowed_names or name in trusted.allowed_names
+    organizations = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    user = User(name, tuple(str(part.value) for part in organizations))
+    return _Peer(
+        is_proxy=allowed and _issued_by(certificate, trusted.proxy),
+        user=user if name and _issued_by(certificate, trusted.clients) else None,
+        valid_from=certificate.not_valid_before_utc,
+        valid_until=certificate.not_valid_after_utc,
+    )
+
+
+def _issued_by(certificate: x509.Certificate, authorities: Sequence[x509.Certificate]) -> bool:
     return any(_directly(certificate, authority) for authority in authorities)
 
 
@@ -151,7 +175,7 @@ def _first(headers: Headers, name: str) -> str | None:
     return next((value for header, value in headers if header == name), None)
 
 
-def _extra(headers: Headers, prefixes: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def _extra(headers: Headers, prefixes: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     extra: dict[str, tuple[str, ...]] = {}
     for prefix in prefixes:
         for header, value in headers:
@@ -159,7 +183,7 @@ def _extra(headers: Headers, prefixes: Sequence[str]) -> dict[str, tuple[str, ..
                 # Keys are percent-encoded, as header names can't hold a slash.
                 key = unquote(header[len(prefix) :])
                 extra[key] = (*extra.get(key, ()), value)
-    return extra
+    return tuple(extra.items())
 
 
 def _bearer(headers: Headers) -> str | None:

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamgraft_metrics_adapter import telemetry
 from streamgraft_metrics_adapter.authentication import Authenticator
 from streamgraft_metrics_adapter.authorization import Authorizer
-from streamgraft_metrics_adapter.request_info import attributes
+from streamgraft_metrics_adapter.request_info import wish_of
 from streamgraft_metrics_adapter.status import StatusError
 from streamgraft_metrics_adapter.tls import PEER
 
@@ -57,7 +57,7 @@ class Guard:
             (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]
         ]
         user = await self._authenticator.user(scope["state"].get(PEER), headers)
-        await self._authorizer.check(user, attributes(scope["method"], path))
+        await self._authorizer.check(user, wish_of(scope["method"], path))
 
 
 def _route(path: str) -> str:

@@ -4,33 +4,70 @@ Paths of API groups are read as the API server's own RequestInfo reads them, so 
 rules hold whether a request comes through the aggregator or straight.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.resources import PARALLEL_REGION
 
-Attributes = Mapping[str, Any]
-"""`resourceAttributes` or `nonResourceAttributes` of a SubjectAccessReview, with their key."""
 
-_REST = ("api", "v1", "namespaces")
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Attributes of a request; empty texts mean all, as in a SubjectAccessReview.
+
+    A wish for a path that is no resource has a `path` and a `verb` only.
+    """
+
+    verb: str
+    path: str = ""
+    group: str = ""
+    version: str = ""
+    namespace: str = ""
+    resource: str = ""
+    subresource: str = ""
+    name: str = ""
+
+    def from_widest(self) -> Iterator["Wish"]:
+        """Yield it for all objects of the cluster, for all of its namespace, and as it is."""
+        if self.path:
+            yield self
+            return
+        wider = (
+            replace(self, namespace="", name=""),
+            replace(self, name=""),
+            self,
+        )
+        yield from dict.fromkeys(wider)
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return the part of a SubjectAccessReview's spec that describes it."""
+        if self.path:
+            return {"nonResourceAttributes": {"path": self.path, "verb": self.verb}}
+        keys = ("verb", "group", "version", "namespace", "resource", "subresource", "name")
+        values = {key: getattr(self, key) for key in keys}
+        return {"resourceAttributes": {key: value for key, value in values.items() if value}}
+
+    def __str__(self) -> str:
+        """Return it in the words of the API server."""
+        if self.path:
+            return f'{self.verb} path "{self.path}"'
+        wanted = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        place = f' in the namespace "{self.namespace}"' if self.namespace else ""
+        return f'{self.verb} resource "{wanted}" in API group "{self.group}"{place}'
 
 
-def attributes(method: str, path: str) -> Attributes:
-    """Return the part of a SubjectAccessReview's spec that describes this request."""
+def wish_of(method: str, path: str) -> Wish:
+    """Return what a request asks for."""
     parts = [part for part in path.split("/") if part]
     if len(parts) > 3 and parts[0] == "apis":
-        return _resource(_group_resource(method, parts))
-    if len(parts) >= 5 and tuple(parts[:3]) == _REST and parts[4] == "regions":
-        return _resource(_region(method, parts[3], parts[5:]))
-    return {"nonResourceAttributes": {"path": path, "verb": method.lower()}}
+        return _of_group(method, parts)
+    if len(parts) >= 5 and parts[:3] == ["api", "v1", "namespaces"] and parts[4] == "regions":
+        return _of_regions(method, parts[3], parts[5:])
+    return Wish(verb=method.lower(), path=path)
 
 
-def _resource(values: Mapping[str, str]) -> Attributes:
-    return {"resourceAttributes": {key: value for key, value in values.items() if value}}
-
-
-def _group_resource(method: str, parts: list[str]) -> dict[str, str]:
+def _of_group(method: str, parts: list[str]) -> Wish:
     group, version, rest = parts[1], parts[2], parts[3:]
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 1:
@@ -39,28 +76,28 @@ def _group_resource(method: str, parts: list[str]) -> dict[str, str]:
         rest = rest[2:] if len(rest) > 2 else rest
     resource, name, subresource = [*rest, "", "", ""][:3]
     verb = "get" if method in ("GET", "HEAD") else method.lower()
-    return {
-        "group": group,
-        "version": version,
-        "namespace": namespace,
-        "resource": resource,
-        "name": name,
-        "subresource": subresource,
-        "verb": "list" if verb == "get" and not name else verb,
-    }
+    return Wish(
+        verb="list" if verb == "get" and not name else verb,
+        group=group,
+        version=version,
+        namespace=namespace,
+        resource=resource,
+        subresource=subresource,
+        name=name,
+    )
 
 
-def _region(method: str, namespace: str, rest: list[str]) -> dict[str, str]:
+def _of_regions(method: str, namespace: str, rest: list[str]) -> Wish:
     name = rest[0] if rest else ""
     scale = len(rest) > 1 and rest[1] == "scale"
     reading = method in ("GET", "HEAD")
-    return {
-        "group": names.GROUP,
-        "version": names.VERSION,
-        "namespace": namespace,
-        "resource": PARALLEL_REGION.plural,
-        "name": name,
-        "subresource": "scale" if scale else "",
+    return Wish(
         # What the adapter does for the caller is a patch of /scale.
-        "verb": ("get" if name else "list") if reading else "patch",
-    }
+        verb=("get" if name else "list") if reading else "patch",
+        group=names.GROUP,
+        version=names.VERSION,
+        namespace=namespace,
+        resource=PARALLEL_REGION.plural,
+        subresource="scale" if scale else "",
+        name=name,
+    )

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgraft_metrics_adapter import selectors
-from streamgraft_metrics_adapter.request_info import attributes
+from streamgraft_metrics_adapter.request_info import Wish, wish_of
 from streamgraft_metrics_adapter.status import BadRequestError
 from streamgraft_metrics_adapter.wire import quantity
 
@@ -78,14 +78,9 @@ def test_bad_selector(text: str) -> None:
         selectors.parse(text)
 
 
-def resource(**expected: str) -> dict[str, Any]:
-    """Return the attributes of a resource request."""
-    return {"resourceAttributes": expected}
-
-
 def test_signal_is_a_subresource_of_the_described_object() -> None:
     """As the API server's RequestInfo sees it: rules of RBAC then mean the same on both ways."""
-    assert attributes("GET", f"{SIGNAL}/enrich/demand") == resource(
+    assert wish_of("GET", f"{SIGNAL}/enrich/demand") == Wish(
         group="custom.metrics.k8s.io",
         version="v1beta2",
         namespace="ns",
@@ -100,15 +95,29 @@ def test_rest_asks_for_the_resource_itself() -> None:
     common = {"group": "streamgraft.io", "version": "v1alpha1", "namespace": "ns"}
     regions = {**common, "resource": "parallelregions"}
     path = "/api/v1/namespaces/ns/regions"
-    assert attributes("GET", path) == resource(**regions, verb="list")
-    assert attributes("GET", f"{path}/a/history") == resource(**regions, name="a", verb="get")
+    assert wish_of("GET", path) == Wish(**regions, verb="list")
+    assert wish_of("GET", f"{path}/a/history") == Wish(**regions, name="a", verb="get")
     scale = {**regions, "name": "a", "subresource": "scale"}
-    assert attributes("GET", f"{path}/a/scale") == resource(**scale, verb="get")
-    assert attributes("PUT", f"{path}/a/scale") == resource(**scale, verb="patch")
+    assert wish_of("GET", f"{path}/a/scale") == Wish(**scale, verb="get")
+    assert wish_of("PUT", f"{path}/a/scale") == Wish(**scale, verb="patch")
 
 
 @pytest.mark.parametrize(
     "path", ["/metrics", "/apis", "/openapi/v2", "/apis/custom.metrics.k8s.io"]
 )
 def test_everything_else_is_a_path(path: str) -> None:
-    assert attributes("GET", path) == {"nonResourceAttributes": {"path": path, "verb": "get"}}
+    assert wish_of("GET", path) == Wish(verb="get", path=path)
+
+
+def test_wider_wishes_come_first() -> None:
+    """What is allowed for all is allowed for each: reviews then do not grow with objects."""
+    asked = list(wish_of("GET", f"{SIGNAL}/enrich/demand").from_widest())
+    assert [(wish.namespace, wish.name) for wish in asked] == [
+        ("", ""),
+        ("ns", ""),
+        ("ns", "enrich"),
+    ]
+    assert {wish.subresource for wish in asked} == {"demand"}
+    assert len(list(wish_of("GET", "/metrics").from_widest())) == 1
+    listing = list(wish_of("GET", "/api/v1/namespaces/ns/regions").from_widest())
+    assert [wish.namespace for wish in listing] == ["", "ns"]
