@@ -76,7 +76,7 @@ def queries(window_seconds: float, max_age_seconds: float) -> dict[str, str]:
 
 def _inputs(window_seconds: float, max_age_seconds: float) -> dict[Input, str]:
     window, age = _duration(window_seconds), _duration(max_age_seconds)
-    step = _duration(max(0.5, window_seconds / 20))
+    step = _duration(max(0.5, window_seconds / 12))
     lag = _of_partition("streamgraft_pe_lag_records", age)
     end = _of_partition("streamgraft_pe_input_end_offset", age)
     committed = _of_partition("streamgraft_pe_committed_offset", age)

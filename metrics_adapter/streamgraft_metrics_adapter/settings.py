@@ -28,9 +28,10 @@ class Settings:
     def max_age_seconds(self) -> float:
         """Return how old a sample may be.
 
-        A window holds two scrapes or more, so half of it outlives one missed scrape.
+        A window holds two scrapes or more, so half of it outlives one missed scrape; and what was
+        read is served until the next refresh.
         """
-        return max(15.0, self.window_seconds / 2)
+        return max(15.0, self.window_seconds / 2 + self.refresh_seconds)
 
 
 def parse(arguments: Sequence[str] | None = None) -> Settings:
