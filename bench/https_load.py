@@ -9,6 +9,7 @@ import ssl
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -34,14 +35,13 @@ def run(
     assert address.port is not None
     load, place = Load(), (address.hostname, address.port)
     started = time.perf_counter()
-    threads = [
-        threading.Thread(target=_client, args=(load, place, context, paths, started + seconds))
-        for _ in range(clients)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(clients) as threads:
+        ended = [
+            threads.submit(_client, load, place, context, paths, started + seconds)
+            for _ in range(clients)
+        ]
+    for client in ended:
+        client.result()
     load.duration = time.perf_counter() - started
     return load
 
@@ -58,7 +58,7 @@ def _client(
         socket.create_connection(place, timeout=30) as plain,
         context.wrap_socket(plain, server_hostname=place[0]) as connection,
     ):
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         while (began := time.perf_counter()) < until:
             path = chosen.choice(paths)
             connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {place[0]}\r\n\r\n".encode())

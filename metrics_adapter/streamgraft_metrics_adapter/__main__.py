@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 _SWITCH_SECONDS = 0.0005
 """How long a thread that computes signals may keep requests waiting; Python's default is 5 ms."""
+_CONNECTIONS = 1000
 _FILES_SECONDS = 10.0
 
 
@@ -82,6 +83,7 @@ def _configuration(settings: Settings, app: Any, context: ssl.SSLContext) -> uvi
         # Above the API server's own idle time, or it reuses a connection that is being closed.
         timeout_keep_alive=120,
         timeout_graceful_shutdown=5,
+        limit_concurrency=_CONNECTIONS,
         ssl_context_factory=lambda config, default: context,
     )
 

@@ -1,9 +1,10 @@
-"""The FastAPI application: routes behind the guard, errors as Status objects."""
+"""The application: limits, guard, routes; errors are Status objects."""
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streamgraft_common import VERSION
 from streamgraft_common.kube import ApiError, KubeClient
@@ -12,8 +13,10 @@ from streamgraft_metrics_adapter.authentication import Authenticator
 from streamgraft_metrics_adapter.authorization import Authorizer
 from streamgraft_metrics_adapter.catalog import Catalog
 from streamgraft_metrics_adapter.guard import Guard
+from streamgraft_metrics_adapter.limits import Limits
 from streamgraft_metrics_adapter.provider import Provider
-from streamgraft_metrics_adapter.routes import health, metrics_api, regions
+from streamgraft_metrics_adapter.routes import health, regions
+from streamgraft_metrics_adapter.routes.metrics_api import MetricsApi
 from streamgraft_metrics_adapter.status import StatusError, status
 
 _REASONS = {404: "NotFound", 405: "MethodNotAllowed"}
@@ -25,15 +28,23 @@ def application(
     client: KubeClient,
     authenticator: Authenticator,
     authorizer: Authorizer,
-) -> FastAPI:
+) -> ASGIApp:
     """Return the application as it is served."""
-    app = routed(provider, catalog, client)
-    app.add_middleware(Guard, authenticator=authenticator, authorizer=authorizer)
-    return app
+    return Limits(Guard(routed(provider, catalog, client), authenticator, authorizer))
 
 
-def routed(provider: Provider, catalog: Catalog, client: KubeClient) -> FastAPI:
-    """Return the routes without the guard; the OpenAPI document is at /api/v1/openapi.json."""
+def routed(provider: Provider, catalog: Catalog, client: KubeClient) -> ASGIApp:
+    """Return what is behind the guard: the metrics APIs, and FastAPI for all else."""
+    metrics, rest = MetricsApi(catalog), _rest(provider, client)
+
+    async def route(scope: Scope, receive: Receive, send: Send) -> None:
+        of_metrics = scope["path"].split("/", 2)[1] == "apis"
+        await (metrics if of_metrics else rest)(scope, receive, send)
+
+    return route
+
+
+def _rest(provider: Provider, client: KubeClient) -> FastAPI:
     app = FastAPI(
         title="Streamgraft metrics adapter",
         version=VERSION,
@@ -41,7 +52,6 @@ def routed(provider: Provider, catalog: Catalog, client: KubeClient) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
-    app.router.routes.extend(metrics_api.routes(catalog))
     app.include_router(regions.routes(provider, client))
     app.include_router(health.routes(provider, region_telemetry.registry(provider)))
     app.add_exception_handler(StatusError, _status_error)

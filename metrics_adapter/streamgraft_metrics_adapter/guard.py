@@ -11,11 +11,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamgraft_metrics_adapter import telemetry
 from streamgraft_metrics_adapter.authentication import Authenticator
 from streamgraft_metrics_adapter.authorization import Authorizer
-from streamgraft_metrics_adapter.request_info import wish_of
+from streamgraft_metrics_adapter.request_info import OPEN_PATHS, wish_of
 from streamgraft_metrics_adapter.status import StatusError
 from streamgraft_metrics_adapter.tls import PEER
-
-OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
 
 
 class Guard:

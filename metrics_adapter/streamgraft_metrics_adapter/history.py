@@ -87,6 +87,14 @@ class History:
             for index in range(first, len(ring.times))
         ]
 
+    def before(self, key: Key, time: float) -> Sample | None:
+        """Return the last sample before a Unix time; None if it was more than a minute before."""
+        ring = self._rings.get(key)
+        index = bisect_right(ring.times, time) - 1 if ring else -1
+        if ring is None or index < 0 or ring.times[index] < time - 60:
+            return None
+        return self._sample(ring.times[index], ring.numbers(index))
+
     def keep(self, keys: Collection[Key]) -> None:
         """Forget all regions but these."""
         self._rings = {key: ring for key, ring in self._rings.items() if key in keys}

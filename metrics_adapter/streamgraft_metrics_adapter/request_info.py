@@ -11,6 +11,9 @@ from typing import Any
 from streamgraft_common import names
 from streamgraft_common.resources import PARALLEL_REGION
 
+OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
+"""Anybody may ask there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
@@ -33,12 +36,11 @@ class Wish:
         if self.path:
             yield self
             return
-        wider = (
-            replace(self, namespace="", name=""),
-            replace(self, name=""),
-            self,
-        )
-        yield from dict.fromkeys(wider)
+        yield (widest := replace(self, namespace="", name=""))
+        if (in_namespace := replace(self, name="")) != widest:
+            yield in_namespace
+        if self != in_namespace:
+            yield self
 
     def to_wire(self) -> dict[str, Any]:
         """Return the part of a SubjectAccessReview's spec that describes it."""
@@ -62,9 +64,17 @@ def wish_of(method: str, path: str) -> Wish:
     parts = [part for part in path.split("/") if part]
     if len(parts) > 3 and parts[0] == "apis":
         return _of_group(method, parts)
-    if len(parts) >= 5 and parts[:3] == ["api", "v1", "namespaces"] and parts[4] == "regions":
-        return _of_regions(method, parts[3], parts[5:])
+    if len(parts) >= 5 and parts[:3] == ["api", "v1", "namespaces"]:
+        if parts[4] == "regions":
+            return _of_regions(method, parts[3], parts[5:])
+        if parts[4:] == ["stream"]:
+            return replace(_of_regions(method, parts[3], []), verb="watch")
     return Wish(verb=method.lower(), path=path)
+
+
+def is_stream(path: str) -> bool:
+    """Tell whether the answer to a request has no end."""
+    return path.startswith("/api/v1/") and path.endswith("/stream")
 
 
 def _of_group(method: str, parts: list[str]) -> Wish:
@@ -90,10 +100,10 @@ def _of_group(method: str, parts: list[str]) -> Wish:
 def _of_regions(method: str, namespace: str, rest: list[str]) -> Wish:
     name = rest[0] if rest else ""
     scale = len(rest) > 1 and rest[1] == "scale"
-    reading = method in ("GET", "HEAD")
+    reading = "watch" if rest[1:] == ["stream"] else "get" if name else "list"
     return Wish(
-        # What the adapter does for the caller is a patch of /scale.
-        verb=("get" if name else "list") if reading else "patch",
+        # As the API server asks of a PUT to its own /scale.
+        verb=reading if method in ("GET", "HEAD") else "update",
         group=names.GROUP,
         version=names.VERSION,
         namespace=namespace,

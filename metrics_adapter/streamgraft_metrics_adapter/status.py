@@ -5,7 +5,11 @@ StatusError            any of them: `code`, `reason`, `message`
   UnauthorizedError    401
   ForbiddenError       403
   NotFoundError        404
+  MethodNotAllowedError 405
+  TooLargeError        413
+  TooManyError         429
   UnavailableError     503: there is no value now; the HPA then holds
+  TimedOutError        504
 """
 
 from typing import Any, ClassVar
@@ -48,6 +52,34 @@ class NotFoundError(StatusError):
 
     code = 404
     reason = "NotFound"
+
+
+class MethodNotAllowedError(StatusError):
+    """The resource has no such verb."""
+
+    code = 405
+    reason = "MethodNotAllowed"
+
+
+class TooLargeError(StatusError):
+    """The request is too large."""
+
+    code = 413
+    reason = "RequestEntityTooLarge"
+
+
+class TooManyError(StatusError):
+    """There are too many requests at once."""
+
+    code = 429
+    reason = "TooManyRequests"
+
+
+class TimedOutError(StatusError):
+    """It took too long."""
+
+    code = 504
+    reason = "Timeout"
 
 
 class UnavailableError(StatusError):

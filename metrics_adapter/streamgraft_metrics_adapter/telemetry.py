@@ -27,6 +27,15 @@ SIGNAL_ERRORS = Counter(
     "Signals asked for that had no value",
     ["metric", "reason"],
 )
+REFUSED = Counter(
+    "streamgraft_adapter_refused_requests_total",
+    "Requests refused because of their size, number or duration",
+    ["reason"],
+)
+CERTIFICATE_EXPIRY = Gauge(
+    "streamgraft_adapter_certificate_expiry_timestamp_seconds",
+    "When the serving certificate ends",
+)
 CONFIGURATION_VALID = Gauge(
     "streamgraft_adapter_configuration_valid",
     "1 if the configuration of metrics on disk is the one that is served",

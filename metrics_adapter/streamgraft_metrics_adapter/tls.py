@@ -10,14 +10,25 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from cryptography import x509
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from streamgraft_metrics_adapter import telemetry
 
 PEER = "peer_certificate"
 """Key in a request's state: the verified client certificate (DER), or None."""
 
 
-class PeerCertificateProtocol(H11Protocol):
+HEAD_BYTES = 64 * 1024
+HEAD_SECONDS = 15.0
+"""From the start of a connection or of a request until the request's head is complete."""
+
+
+class PeerCertificateProtocol(HttpToolsProtocol):
     """HTTP/1.1 whose requests know the certificate that the client proved to own."""
+
+    _head_bytes: int
+    _head_timer: asyncio.TimerHandle
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take note of the certificate; None if the client sent none."""
@@ -25,6 +36,28 @@ class PeerCertificateProtocol(H11Protocol):
         session: Any = transport.get_extra_info("ssl_object")
         peer = cast("bytes | None", session.getpeercert(binary_form=True)) if session else None
         self.app_state = {**self.app_state, PEER: peer}
+        self._expect_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Bound the time and the size of a request's head, however many pieces it comes in."""
+        self._head_bytes += len(data)
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._head_timer.cancel()
+            self._head_bytes = 0
+        elif self._head_bytes > HEAD_BYTES:
+            self.transport.close()
+        elif self._head_timer.cancelled():
+            self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._head_timer.cancel()
+        super().connection_lost(exc)
+
+    def _expect_head(self) -> None:
+        self._head_bytes = 0
+        self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
 
 class ServerContext:
@@ -52,6 +85,8 @@ class ServerContext:
         if stamp != self._loaded:
             self.context.load_cert_chain(certificate, key)
             self._loaded = stamp
+            found = x509.load_pem_x509_certificate(certificate.read_bytes())
+            telemetry.CERTIFICATE_EXPIRY.set(found.not_valid_after_utc.timestamp())
 
     def trust(self, bundles: Iterable[str]) -> None:
         """Accept client certificates of these authorities (PEM) from the next handshake on."""

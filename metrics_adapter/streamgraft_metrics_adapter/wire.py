@@ -1,7 +1,7 @@
 """Forms that several Kubernetes APIs share: quantities, times, and discovery."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,7 +19,7 @@ def timestamp(unix: float) -> str:
     return datetime.fromtimestamp(unix, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def group_list(groups: Sequence[tuple[str, Sequence[str]]]) -> dict[str, Any]:
+def group_list(groups: Iterable[tuple[str, Sequence[str]]]) -> dict[str, Any]:
     """Return what /apis answers; each group with its versions, best first."""
     found = [_group(name, versions) for name, versions in groups]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": found}

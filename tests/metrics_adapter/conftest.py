@@ -6,21 +6,106 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
+from starlette.types import Message
 
 from streamgraft_common import names
-from streamgraft_common.kube import ApiError, KubeClient
+from streamgraft_common.kube import ApiError, KubeClient, Store
+from streamgraft_common.kube.config import KubeConfig
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_local import Cluster
+from streamgraft_metrics_adapter.app import routed
+from streamgraft_metrics_adapter.catalog import Catalog
+from streamgraft_metrics_adapter.configuration import MetricRule
 from streamgraft_metrics_adapter.custom_metrics import GROUP
+from streamgraft_metrics_adapter.object_labels import ObjectLabels
 from streamgraft_metrics_adapter.objects import REGIONS
+from streamgraft_metrics_adapter.provider import Provider
+from streamgraft_metrics_adapter.regions import RegionCache
+from streamgraft_metrics_adapter.rules import RuleMetrics
 
 Object = dict[str, Any]
 EXPORTER = Path(__file__).with_name("hollow_pe_exporter.py")
 JOB, REGION = "flights", "enrich"
 NAME = names.region_name(JOB, REGION)
 MAX_WIDTH = 4
+
+
+_NOWHERE = KubeClient(KubeConfig(server="http://127.0.0.1:1"))
+_PODS = {"apiVersion": "v1", "kind": "Pod", "resource": "pods", "nameLabel": "pod"}
+_RULES: list[dict[str, Any]] = [
+    {"name": "rate", "object": _PODS | {"namespaceLabel": "namespace"}, "window": "1m"},
+    {
+        "name": "free",
+        "object": {"apiVersion": "v1", "kind": "Node", "resource": "nodes", "nameLabel": "node"},
+    },
+    {
+        "name": "sum",
+        "object": {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "resource": "namespaces",
+            "nameLabel": "namespace",
+        },
+    },
+    {"name": "queue", "external": {"namespaceLabel": "namespace"}},
+    {"name": "world", "external": {}},
+]
+
+
+class InProcess:
+    """The application without its guard, with metrics from given rows; nothing else runs."""
+
+    def __init__(self) -> None:
+        rules = [
+            MetricRule.model_validate({**rule, "series": "x", "query": "x"}) for rule in _RULES
+        ]
+        self.rules = RuleMetrics(rules)
+        self.regions = Store(_NOWHERE, PARALLEL_REGION.path())
+        self.regions.synced.set()
+        self.provider = provider = Provider(
+            RegionCache(self.regions), window_seconds=60.0, max_age_seconds=30.0
+        )
+        catalog = Catalog(provider, self.rules, ObjectLabels(_NOWHERE))
+        self.app = routed(provider, catalog, _NOWHERE)
+
+    def answer(self, query: str, *rows: dict[str, Any]) -> None:
+        """Set the answer to one rule's query."""
+        self.rules.take(0.0, iter([(query, rows)]))
+
+    def measure(self, evaluated_at: float, *rows: Object) -> None:
+        """Set the rows of the signals' queries as of a Unix time."""
+        self.provider.take(evaluated_at, iter([("all", rows)]))
+
+    async def get(self, path: str, **query: str) -> tuple[int, Object]:
+        """Return the status code and the document."""
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": urlencode(query).encode(),
+            "headers": [],
+        }
+        await self.app(scope, receive, send)
+        body = b"".join(message.get("body", b"") for message in sent)
+        return int(sent[0]["status"]), json.loads(body)
+
+
+@pytest.fixture
+def called() -> InProcess:
+    """An application of its own."""
+    return InProcess()
 
 
 class PlayedRegion:
@@ -65,8 +150,14 @@ class PlayedRegion:
 
     async def value(self, metric: str) -> str | None:
         """Return a metric's value as served; None while it or the region is not there."""
+        place = f"/apis/{GROUP}/v1beta2/namespaces/{self.namespace}"
+        found = await self.tried(f"{place}/{REGIONS.qualified}/{NAME}/{metric}")
+        return str(found["items"][0]["value"]) if found else None
+
+    async def tried(self, path: str, **query: str) -> Object | None:
+        """Read any metric through the aggregator; None while it is not there."""
         try:
-            return str((await self.metric(metric))["items"][0]["value"])
+            return await self.kube.get(path, **query)
         except ApiError as error:
             if error.code not in (404, 503):
                 raise

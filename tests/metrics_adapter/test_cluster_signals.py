@@ -78,22 +78,15 @@ async def test_list_by_selector(region: Any, until: Any) -> None:
     assert [item["describedObject"]["name"] for item in everything["items"]] == ["flights-enrich"]
 
 
-async def test_other_objects_and_external_metrics(
-    region: Any, until: Any, kube: KubeClient
-) -> None:
+async def test_other_objects_and_external_metrics(region: Any, until: Any) -> None:
     """PEs, pods, jobs and the namespace: rules of the adapter's own configuration."""
     custom = f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/{region.namespace}"
     external = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{region.namespace}"
     region.load(arriving=100, processed=50, busy=0.5)
 
     async def items(path: str, **query: str) -> list[dict[str, Any]]:
-        try:
-            found: list[dict[str, Any]] = (await kube.get(path, **query))["items"]
-        except ApiError as error:
-            if error.code not in (404, 503):
-                raise
-            return []
-        return found
+        found = await region.tried(path, **query)
+        return list(found["items"]) if found else []
 
     async def served() -> bool:
         paths = (

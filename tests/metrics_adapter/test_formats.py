@@ -98,7 +98,7 @@ def test_rest_asks_for_the_resource_itself() -> None:
     assert wish_of("GET", f"{path}/a/history") == Wish(**regions, name="a", verb="get")
     scale = {**regions, "name": "a", "subresource": "scale"}
     assert wish_of("GET", f"{path}/a/scale") == Wish(**scale, verb="get")
-    assert wish_of("PUT", f"{path}/a/scale") == Wish(**scale, verb="patch")
+    assert wish_of("PUT", f"{path}/a/scale") == Wish(**scale, verb="update")
 
 
 @pytest.mark.parametrize(

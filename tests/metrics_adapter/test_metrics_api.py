@@ -1,47 +1,13 @@
 """The metrics APIs over HTTP semantics, in one process: who calls is not asked here."""
 
-import json
 import time
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
-from starlette.types import Message
-
-from streamgraft_common.kube import KubeClient, Store
-from streamgraft_common.kube.config import KubeConfig
-from streamgraft_common.resources import PARALLEL_REGION
-from streamgraft_metrics_adapter.app import routed
-from streamgraft_metrics_adapter.catalog import Catalog
-from streamgraft_metrics_adapter.configuration import MetricRule
-from streamgraft_metrics_adapter.object_labels import ObjectLabels
-from streamgraft_metrics_adapter.provider import Provider
-from streamgraft_metrics_adapter.regions import RegionCache
-from streamgraft_metrics_adapter.rules import RuleMetrics
 
 CUSTOM = "/apis/custom.metrics.k8s.io/v1beta2"
 EXTERNAL = "/apis/external.metrics.k8s.io/v1beta1"
-NOWHERE = KubeClient(KubeConfig(server="http://127.0.0.1:1"))
-PODS = {"apiVersion": "v1", "kind": "Pod", "resource": "pods", "nameLabel": "pod"}
-RULES: list[dict[str, Any]] = [
-    {"name": "rate", "object": PODS | {"namespaceLabel": "namespace"}, "window": "1m"},
-    {
-        "name": "free",
-        "object": {"apiVersion": "v1", "kind": "Node", "resource": "nodes", "nameLabel": "node"},
-    },
-    {
-        "name": "sum",
-        "object": {
-            "apiVersion": "v1",
-            "kind": "Namespace",
-            "resource": "namespaces",
-            "nameLabel": "namespace",
-        },
-    },
-    {"name": "queue", "external": {"namespaceLabel": "namespace"}},
-    {"name": "world", "external": {}},
-]
 
 
 def row(value: float | str, part: str = "value", **labels: str) -> dict[str, Any]:
@@ -54,51 +20,6 @@ def now(**labels: str) -> dict[str, Any]:
     return row(time.time(), "time", **labels)
 
 
-class Called:
-    """The application with metrics from given rows; `get` calls it."""
-
-    def __init__(self) -> None:
-        rules = [MetricRule.model_validate({**rule, "series": "x", "query": "x"}) for rule in RULES]
-        self.rules = RuleMetrics(rules)
-        self.regions = Store(NOWHERE, PARALLEL_REGION.path())
-        self.regions.synced.set()
-        provider = Provider(RegionCache(self.regions), window_seconds=60.0, max_age_seconds=30.0)
-        catalog = Catalog(provider, self.rules, ObjectLabels(NOWHERE))
-        self._app = routed(provider, catalog, NOWHERE)
-
-    def answer(self, query: str, *rows: dict[str, Any]) -> None:
-        """Set the answer to one rule's query."""
-        self.rules.take(0.0, iter([(query, rows)]))
-
-    async def get(self, path: str, **query: str) -> tuple[int, dict[str, Any]]:
-        """Return the status code and the document."""
-        sent: list[Message] = []
-
-        async def receive() -> Message:
-            return {"type": "http.request", "body": b"", "more_body": False}
-
-        async def send(message: Message) -> None:
-            sent.append(message)
-
-        scope = {
-            "type": "http",
-            "method": "GET",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": urlencode(query).encode(),
-            "headers": [],
-        }
-        await self._app(scope, receive, send)
-        body = b"".join(message.get("body", b"") for message in sent)
-        return int(sent[0]["status"]), json.loads(body)
-
-
-@pytest.fixture
-def called() -> Called:
-    """An application of its own."""
-    return Called()
-
-
 def only(answer: tuple[int, dict[str, Any]]) -> Mapping[str, Any]:
     """Return the only item of a good answer."""
     code, document = answer
@@ -108,7 +29,7 @@ def only(answer: tuple[int, dict[str, Any]]) -> Mapping[str, Any]:
     return found
 
 
-async def test_discovery_names_every_metric(called: Called) -> None:
+async def test_discovery_names_every_metric(called: Any) -> None:
     _, groups = await called.get("/apis")
     assert [item["name"] for item in groups["groups"]] == [
         "custom.metrics.k8s.io",
@@ -129,7 +50,7 @@ async def test_discovery_names_every_metric(called: Called) -> None:
     assert [item["name"] for item in listing["resources"]] == ["queue", "world"]
 
 
-async def test_by_name_is_exactly_one_item_in_both_versions(called: Called) -> None:
+async def test_by_name_is_exactly_one_item_in_both_versions(called: Any) -> None:
     place = {"namespace": "a", "pod": "p"}
     called.answer("pods/rate", row(1.5, **place, code="200"), row(2, **place, code="500"))
     path = "namespaces/a/pods/p/rate"
@@ -158,7 +79,7 @@ async def test_by_name_is_exactly_one_item_in_both_versions(called: Called) -> N
     }
 
 
-async def test_objects_outside_of_namespaces(called: Called) -> None:
+async def test_objects_outside_of_namespaces(called: Any) -> None:
     called.answer("nodes/free", row(7, node="n"), now(node="n"))
     called.answer("namespaces/sum", row(8, namespace="a"), now(namespace="a"))
     item = only(await called.get(f"{CUSTOM}/nodes/n/free"))
@@ -172,7 +93,7 @@ async def test_objects_outside_of_namespaces(called: Called) -> None:
     assert (await called.get(f"{CUSTOM}/namespaces/a/sum"))[0] == 404
 
 
-async def test_external_metrics(called: Called) -> None:
+async def test_external_metrics(called: Any) -> None:
     called.answer(
         "external/queue",
         row(1, namespace="a", q="x"),
@@ -206,7 +127,7 @@ PLACE = {"namespace": "a", "pod": "p"}
     ],
 )
 async def test_no_value_is_an_error_with_a_reason(
-    called: Called, rows: list[dict[str, Any]], reason: str
+    called: Any, rows: list[dict[str, Any]], reason: str
 ) -> None:
     called.answer("pods/rate", *rows)
     code, status = await called.get(PATH)
@@ -214,7 +135,7 @@ async def test_no_value_is_an_error_with_a_reason(
     assert f"has no value: {reason}" in status["message"]
 
 
-async def test_unknown_is_not_found(called: Called) -> None:
+async def test_unknown_is_not_found(called: Any) -> None:
     called.answer("pods/rate", row(1, **PLACE), now(**PLACE))
     for path in (
         "/apis/custom.metrics.k8s.io/v1",
@@ -229,14 +150,14 @@ async def test_unknown_is_not_found(called: Called) -> None:
     assert (await called.get(PATH, metricLabelSelector="code=1"))[0] == 404
 
 
-async def test_bad_selectors_are_bad_requests(called: Called) -> None:
+async def test_bad_selectors_are_bad_requests(called: Any) -> None:
     called.answer("pods/rate", row(1, **PLACE), now(**PLACE))
     for selector in ("a b", "a" * 5000):
         code, status = await called.get(PATH, metricLabelSelector=selector)
         assert (code, status["reason"]) == (400, "BadRequest")
 
 
-async def test_openapi_describes_every_group_version(called: Called) -> None:
+async def test_openapi_describes_every_group_version(called: Any) -> None:
     _, index = await called.get("/openapi/v3")
     assert len(index["paths"]) == 3
     for entry in index["paths"].values():

@@ -1,0 +1,133 @@
+"""The REST routes in one process: pages, the past, live views."""
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import pytest
+from starlette.types import Message
+
+from streamgraft_common.resources import PARALLEL_REGION
+from streamgraft_metrics_adapter.queries import INPUT_LABEL, Input
+
+SPACE = "/api/v1/namespaces/ns"
+LABELS = {"namespace": "ns", "streams_job": "flights", "region": "enrich", "stage": "0"}
+
+
+def region(name: str, *changes: dict[str, Any]) -> dict[str, Any]:
+    """Return a ParallelRegion of width 2, at most 4."""
+    spec = {"job": "flights", "region": "enrich", "width": 2, "maxWidth": 4, "key": ["k"]}
+    body = PARALLEL_REGION.manifest(name, "ns", spec, resourceVersion="1")
+    return {**body, "status": {"width": 2, "changes": list(changes)}}
+
+
+def rows(lag: float) -> list[dict[str, Any]]:
+    """Return the rows that give total_lag a value now."""
+    values = {Input.LAG: lag, Input.PARTITIONS: 4, Input.SAMPLE_TIME: time.time()}
+    return [
+        {
+            "metric": {**LABELS, "topic": "t", INPUT_LABEL: name.value},
+            "value": [0, str(value)],
+        }
+        for name, value in values.items()
+    ]
+
+
+async def test_regions_come_in_pages(called: Any) -> None:
+    for name in ("c", "a", "b"):
+        called.regions.observe(region(name))
+    called.measure(time.time(), *rows(7))
+    _, first = await called.get(f"{SPACE}/regions", limit="2")
+    assert [item["name"] for item in first["items"]] == ["a", "b"]
+    signals = first["items"][0]["signals"]
+    assert signals["total_lag"]["value"] == 7
+    assert signals["demand"]["reason"] == "NoData"
+    assert "value" not in signals["demand"]
+    _, second = await called.get(f"{SPACE}/regions", limit="2", **{"continue": first["continue"]})
+    assert [item["name"] for item in second["items"]] == ["c"]
+    assert "continue" not in second
+
+
+async def test_history_comes_in_pages(called: Any) -> None:
+    called.regions.observe(region("a"))
+    start = time.time() - 60
+    for index in range(4):
+        called.measure(start + 15 * index, *rows(index))
+    path = f"{SPACE}/regions/a/history"
+    _, first = await called.get(path, limit="3")
+    assert [item["signals"]["total_lag"] for item in first["items"]] == [0, 1, 2]
+    _, rest = await called.get(path, **{"continue": first["continue"]})
+    assert [item["signals"]["total_lag"] for item in rest["items"]] == [3]
+    _, recent = await called.get(path, since=str(start + 20))
+    assert len(recent["items"]) == 2
+    assert (await called.get(path, **{"continue": "yesterday"}))[0] == 400
+
+
+async def test_decisions_tell_the_signals_before_them(called: Any) -> None:
+    times = ["2026-01-01T00:00:00Z", "2026-01-01T00:10:00Z"]
+    changes = [
+        {"fromWidth": 1 + i, "toWidth": 2 + i, "epoch": i, "requestedAt": at, "movedShards": []}
+        for i, at in enumerate(times)
+    ]
+    called.regions.observe(region("a", *changes))
+    called.measure(1767226195.0, *rows(9))  # five seconds before the second one
+    path = f"{SPACE}/regions/a/decisions"
+    _, first = await called.get(path, limit="1")
+    (newest,) = first["items"]
+    assert (newest["fromWidth"], newest["toWidth"]) == (2, 3)
+    assert newest["signals"]["total_lag"] == 9
+    _, rest = await called.get(path, **{"continue": first["continue"]})
+    assert [item["signals"] for item in rest["items"]] == [None]
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        (f"{SPACE}/regions?limit=0", 422),
+        (f"{SPACE}/regions?labelSelector=a b", 400),
+        (f"{SPACE}/regions/nobody", 404),
+        (f"{SPACE}/regions/nobody/history", 404),
+        (f"{SPACE}/regions/nobody/stream", 404),
+        (f"{SPACE}/regions/..", 404),
+        (f"{SPACE}/regions/Nobody/decisions", 404),
+    ],
+)
+async def test_refusals_are_status_objects(called: Any, path: str, code: int) -> None:
+    place, _, query = path.partition("?")
+    parameters = dict([query.split("=")]) if query else {}
+    found, status = await called.get(place, **parameters)
+    assert (found, status["kind"], status["code"]) == (code, "Status", code)
+
+
+async def test_stream_sends_an_event_after_each_refresh(called: Any) -> None:
+    called.regions.observe(region("a"))
+    called.measure(time.time() - 1, *rows(1))
+    events: asyncio.Queue[Any] = asyncio.Queue()
+    ended = asyncio.Event()
+
+    async def receive() -> Message:
+        await ended.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        for line in message.get("body", b"").decode().splitlines():
+            if line.startswith("data: "):
+                await events.put(json.loads(line.removeprefix("data: ")))
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": f"{SPACE}/stream",
+        "query_string": b"",
+        "headers": [],
+    }
+    stream = asyncio.create_task(called.app(scope, receive, send))
+    async with asyncio.timeout(30):
+        first = await events.get()
+        called.measure(time.time(), *rows(2))
+        second = await events.get()
+        ended.set()
+        await stream
+    shown = [event["items"][0]["signals"]["total_lag"]["value"] for event in (first, second)]
+    assert shown == [1, 2]
