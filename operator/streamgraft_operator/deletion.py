@@ -7,6 +7,7 @@ groups; then checkpoints; then the finalizer.
 import asyncio
 import shutil
 import time
+from collections.abc import Sequence
 
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
@@ -29,6 +30,30 @@ POD_PATIENCE_SECONDS = 300.0
 KAFKA_PATIENCE_SECONDS = 120.0
 """How long to try to reach Kafka before its topics are left over."""
 LOOK_AGAIN_SECONDS = 5.0
+
+
+PARALLEL_CALLS = 16
+WHOLE = 100
+"""Objects of a kind that are deleted by one call."""
+
+
+def bulk_selectors(job: str, items: Sequence[Object]) -> list[str]:
+    """Return label selectors that cover what is not being deleted yet of a job's objects.
+
+    More than a few are selected channel by channel: the API server deletes what one call selects
+    one after the other, so several calls are as much faster.
+    """
+    rest = [item["metadata"] for item in items if "deletionTimestamp" not in item["metadata"]]
+    everything = f"{names.LABEL_JOB}={job}"
+    if len(rest) <= WHOLE:
+        return [everything] if rest else []
+    channels = {metadata["labels"].get(names.LABEL_CHANNEL) for metadata in rest}
+    return [
+        f"{everything},{names.LABEL_CHANNEL}={channel}"
+        if channel is not None
+        else f"{everything},!{names.LABEL_CHANNEL}"
+        for channel in sorted(channels, key=lambda channel: channel or "")
+    ]
 
 
 class Cleaner:
@@ -75,12 +100,18 @@ class Cleaner:
         )
 
     async def _delete(self, key: Key, kinds: Kinds) -> None:
-        """Delete by label, all kinds at once: the API server takes the objects of one in turn."""
+        """Delete by label, several calls at once."""
+        limit = asyncio.Semaphore(PARALLEL_CALLS)
+
+        async def delete(coordinator: Coordinator, selector: str) -> None:
+            async with limit:
+                await coordinator.delete_all(key[0], selector)
+
         await asyncio.gather(
             *(
-                coordinator.delete_all(key[0], f"{names.LABEL_JOB}={key[1]}")
+                delete(coordinator, selector)
                 for index, coordinator in kinds
-                if any("deletionTimestamp" not in item["metadata"] for item in index.get(key))
+                for selector in bulk_selectors(key[1], index.get(key))
             )
         )
 
