@@ -2,12 +2,12 @@
 
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
-from streamgraft_common.resources import JobSpec
+from streamgraft_common.resources import JobSpec, ParallelRegionSpec
 from streamgraft_operator import manifests
 from streamgraft_operator.context import Context
 from streamgraft_operator.coordinators.coordinator import Command, Patch
 from streamgraft_operator.grafting import content_of
-from streamgraft_operator.graph import GraphError, Topology
+from streamgraft_operator.graph import Topology, check_region
 from streamgraft_operator.manifests.metadata import Owner
 
 _FROM_JOB = ("autoscaling", "changeDeadlineSeconds")
@@ -25,16 +25,8 @@ class RegionPlanter:
         """Raise GraphError if an existing region can't become what is planned."""
         for planned in topology.regions:
             existing = self._caches.regions.get((key[0], planned.name))
-            if existing is None:
-                continue
-            spec = existing["spec"]
-            plan = planned.region
-            if (spec["maxWidth"], spec["key"]) != (plan.max_width, plan.key):
-                raise GraphError(
-                    f"region {plan.name} has max_width {spec['maxWidth']} and key {spec['key']};"
-                    f" they can't become {plan.max_width} and {plan.key}, since state is"
-                    " partitioned by them: cancel the job and submit it anew, or rename the region"
-                )
+            if existing is not None:
+                check_region(ParallelRegionSpec.model_validate(existing["spec"]), planned)
 
     async def plant(
         self, owner: Owner, spec: JobSpec, topology: Topology, settings_id: str

@@ -19,6 +19,8 @@ from streamgraft_operator.graph.model import (
     Topology,
 )
 from streamgraft_operator.graph.pipeline import plan
+from streamgraft_operator.graph.sizing import Sizing
+from streamgraft_operator.graph.submission import Submission, check_region
 
 __all__ = [
     "Change",
@@ -29,9 +31,12 @@ __all__ = [
     "PlannedRegion",
     "PlannedTopic",
     "PortLabel",
+    "Sizing",
+    "Submission",
     "Topology",
     "assign",
     "changed_fields",
+    "check_region",
     "classify",
     "content_of",
     "diff",

@@ -1,0 +1,106 @@
+"""A job as it is submitted: what its topology is computed from. Pure.
+
+The operator plans with it, and `streamgraft plan` shows what the operator would do.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from streamgraft_common import names
+from streamgraft_common.bundle import Bundle
+from streamgraft_common.resources import JobSpec, ParallelRegionSpec
+from streamgraft_operator.graph.logical import logical_model
+from streamgraft_operator.graph.model import GraphError, JobContext, PlannedRegion, Topology
+from streamgraft_operator.graph.pipeline import plan
+from streamgraft_operator.graph.sizing import Sizing, size
+from streamgraft_operator.graph.transforms import without_dead_operators
+
+_JOB_NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A Job and its bundle."""
+
+    namespace: str
+    job: str
+    uid: str
+    spec: JobSpec
+    bundle: Bundle
+    bootstrap_servers: str
+    """Brokers of jobs that name none."""
+
+    @property
+    def first_widths(self) -> dict[str, int]:
+        """Widths with which regions begin, where they are not the application's."""
+        return {name: region.width for name, region in self.spec.regions.items() if region.width}
+
+    def widths(self, present: Mapping[str, int]) -> dict[str, int]:
+        """Return the widths to plan for, by region name: the present ones, else the first ones.
+
+        Widths of regions that the application no longer has are ignored.
+        """
+        known = {region.name for region in self.bundle.adl.regions}
+        kept = {name: width for name, width in present.items() if name in known}
+        return self.first_widths | kept
+
+    def plan(self, widths: Mapping[str, int]) -> Topology:
+        """Return the topology for such widths. Raises GraphError."""
+        _check_name(self.job)
+        context = JobContext(
+            namespace=self.namespace,
+            job=self.job,
+            job_uid=self.uid,
+            bundle_digest=self.bundle.digest,
+            bootstrap_servers=self.spec.bootstrap_servers or self.bootstrap_servers,
+            parameters=self._parameters(),
+            fusion=self.spec.fusion,
+            threading=self.spec.threading,
+            settings=self.spec.processing_element,
+            resources=self.spec.resources,
+            first_widths=self.first_widths,
+        )
+        return plan(self.bundle.adl, context, widths)
+
+    def resolved(self, topology: Topology) -> JobSpec:
+        """Return the spec with settings of PEs as they are in the end: the job's image settings
+        and each PE's share of the job's resources are in `processing_element`."""
+        given = topology.settings
+        images = {
+            name: getattr(given, name) or getattr(self.spec, name)
+            for name in ("image", "image_pull_policy", "image_pull_secret")
+        }
+        return self.spec.model_copy(update={"processing_element": given.model_copy(update=images)})
+
+    def sizing(self) -> Sizing:
+        """Return how many PEs suit the application. Raises GraphError."""
+        model = without_dead_operators(logical_model(self.bundle.adl))
+        return size(model, self.spec.fusion, self.spec.processing_element)
+
+    def _parameters(self) -> dict[str, str]:
+        """Return the submission-time values."""
+        known, given = self.bundle.adl.parameters, self.spec.parameters
+        if unknown := sorted(given.keys() - known.keys()):
+            has = f"it has {', '.join(sorted(known))}" if known else "it has none"
+            raise GraphError(f"the application has no parameter {', '.join(unknown)} ({has})")
+        return {**known, **given}
+
+
+def check_region(existing: ParallelRegionSpec, planned: PlannedRegion) -> None:
+    """Raise GraphError if an existing region can't become what is planned."""
+    plan = planned.region
+    if (existing.max_width, existing.key) != (plan.max_width, plan.key):
+        raise GraphError(
+            f"region {plan.name} has max_width {existing.max_width} and key {existing.key};"
+            f" they can't become {plan.max_width} and {plan.key}, since state is"
+            " partitioned by them: cancel the job and submit it anew, or rename the region"
+        )
+
+
+def _check_name(name: str) -> None:
+    if len(name) > names.MAX_JOB_NAME or not _JOB_NAME.fullmatch(name):
+        raise GraphError(
+            f"job name {name!r} can't be used in names of topics and pods: choose at most"
+            f" {names.MAX_JOB_NAME} lower-case letters, digits and '-', beginning with a letter"
+        )
