@@ -2,10 +2,14 @@
 
 import asyncio
 import base64
+import json
+import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 from typer.testing import CliRunner, Result
 
 from streamgraft._builder import build_bundle
@@ -69,6 +73,27 @@ def find(cluster: Cluster, path: str) -> dict[str, Any] | None:
                 return None
 
     return asyncio.run(get())
+
+
+def create(cluster: Cluster, path: str, body: dict[str, Any]) -> None:
+    """Create an object."""
+
+    async def post() -> None:
+        async with KubeClient(load_config(cluster.kubeconfig)) as client:
+            await client.create(path, body)
+
+    asyncio.run(post())
+
+
+def until_submitted(cluster: Cluster, namespace: str, job: str) -> None:
+    """Wait until all resources of a job exist."""
+    deadline = time.monotonic() + 60
+    while True:
+        item = find(cluster, JOB.path(namespace, job))
+        if item and (item.get("status") or {}).get("phase") == "Submitted":
+            return
+        assert time.monotonic() < deadline, item
+        time.sleep(0.1)
 
 
 def test_submit_may_be_repeated_and_cancel_removes_all(
@@ -137,4 +162,39 @@ def test_cancelling_in_another_namespace_leaves_ours(
     command.succeed("submit", bundle)
     command.succeed("cancel", "wordcount", "-n", "default")
     assert find(cluster, JOB.path(namespace, "wordcount"))
+    command.succeed("cancel", "wordcount")
+
+
+def test_plan_compares_with_what_runs(
+    cluster: Cluster, namespace: str, command: CommandLine, bundle: Path
+) -> None:
+    """Nothing is submitted by it; code and settings restart, parameters do not."""
+    assert "it would be new" in command.succeed("plan", bundle)
+    assert find(cluster, JOB.path(namespace, "wordcount")) is None
+
+    servers = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    for future in servers.create_topics([NewTopic("lines", 1, 1)]).values():
+        future.exception()  # another test may have made it
+    unplaceable = {"resources": {"requests": {"cpu": "1000"}}}
+    body = JOB.manifest("wordcount", namespace, {"processingElement": unplaceable})
+    body["spec"]["bundle"] = {"configMap": {"name": "wordcount-bundle"}}
+    create(cluster, JOB.path(namespace), body)
+    command.succeed("submit", bundle)
+    until_submitted(cluster, namespace, "wordcount")
+
+    same = command.succeed("plan", bundle)
+    assert "0 restart" in same
+    assert "Nothing that runs would be restarted." in same
+    assert "in place: parameters" in command.succeed("plan", bundle, "--param", "shortest-word=5")
+    other = bundle.with_name("other.zip")
+    with zipfile.ZipFile(bundle) as old, zipfile.ZipFile(other, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+        new.writestr("more.py", "")
+    result = command.run("plan", other, "--output", "json")
+    assert result.exit_code == 2
+    document = json.loads(result.stdout)
+    assert document["compared"]
+    assert {pe["change"] for pe in document["pes"]} == {"restart"}
+    assert {tuple(pe["differing"]) for pe in document["pes"]} == {("bundleDigest",)}
     command.succeed("cancel", "wordcount")

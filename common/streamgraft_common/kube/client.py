@@ -74,10 +74,10 @@ class KubeClient:
         """Apply a JSON merge patch (None deletes a field)."""
         return await self.request("PATCH", path, body=body, query=query, content_type=_MERGE)
 
-    async def apply(self, path: str, body: Object, manager: str) -> Object:
+    async def apply(self, path: str, body: Object, manager: str, **query: str) -> Object:
         """Apply server-side, forcing our fields: creates the object if it is missing."""
-        query = {"fieldManager": manager, "force": "true"}
-        return await self.request("PATCH", path, body=body, query=query, content_type=_APPLY)
+        sent = {"fieldManager": manager, "force": "true", **query}
+        return await self.request("PATCH", path, body=body, query=sent, content_type=_APPLY)
 
     async def delete(self, path: str, *, propagation: str = "Background", **query: str) -> Object:
         """Delete an object, or (with labelSelector=…) everything that matches in a collection."""

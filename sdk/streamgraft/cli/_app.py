@@ -1,7 +1,7 @@
 """The command line: global options, commands, and how expected failures are told."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -104,15 +104,9 @@ def build(
 def submit(
     context: typer.Context,
     application: options.Submittable,
-    name: Annotated[
-        str | None, typer.Option(help="Name of the job; default: the application's.")
-    ] = None,
-    param: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Submission-time value.")
-    ] = None,
-    width: Annotated[
-        list[str] | None, typer.Option(metavar="REGION=N", help="Width that a region starts with.")
-    ] = None,
+    name: options.JobName = None,
+    param: options.Parameters = None,
+    width: options.Widths = None,
     include: options.Include = None,
     wait: options.Wait = False,
     timeout: options.Timeout = 300.0,
@@ -125,6 +119,28 @@ def submit(
         application, name, tuple(param or ()), tuple(width or ()), tuple(include or ())
     )
     _submit.run(options.target(context, namespace), request, timeout if wait else None)
+
+
+@app.command()
+def plan(
+    context: typer.Context,
+    application: options.Submittable,
+    name: options.JobName = None,
+    param: options.Parameters = None,
+    width: options.Widths = None,
+    include: options.Include = None,
+    output_format: Annotated[
+        Literal["text", "json"], typer.Option("-o", "--output", help="How to print it.")
+    ] = "text",
+    namespace: options.Namespace = None,
+) -> None:
+    """Show what `submit` would make and restart; exit code 2 if a PE that runs restarts."""
+    from streamgraft.cli import _plan, _submit
+
+    request = _submit.Request(
+        application, name, tuple(param or ()), tuple(width or ()), tuple(include or ())
+    )
+    _plan.run(options.target(context, namespace), request, output_format == "json")
 
 
 @app.command()

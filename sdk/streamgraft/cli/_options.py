@@ -12,6 +12,17 @@ Namespace: TypeAlias = Annotated[
 Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Wait until it is done.")]
 Timeout: TypeAlias = Annotated[float, typer.Option(min=1, help="Seconds to wait.")]
 Job: TypeAlias = Annotated[str, typer.Argument(help="Name of the job.")]
+JobName: TypeAlias = Annotated[
+    str | None, typer.Option("--name", help="Name of the job; default: the application's.")
+]
+Parameters: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--param", metavar="KEY=VALUE", help="Submission-time value."),
+]
+Widths: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--width", metavar="REGION=N", help="Width that a region starts with."),
+]
 ApplicationFile: TypeAlias = Annotated[Path, typer.Argument(metavar="APP.PY")]
 Submittable: TypeAlias = Annotated[Path, typer.Argument(metavar="APP.PY|BUNDLE.ZIP")]
 Include: TypeAlias = Annotated[

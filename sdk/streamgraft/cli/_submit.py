@@ -40,9 +40,11 @@ class Request:
 
 def run(target: Target, request: Request, wait_seconds: float | None) -> None:
     """Submit; with `wait_seconds` wait until the job is healthy."""
-    data, adl = _bundle(request)
+    if request.application.suffix == ".py":
+        output.say(f"Building {request.application}")
+    data, adl = read_request(request)
     check_size(data)
-    job = _job_name(request, adl)
+    job = job_name(request, adl)
     spec = job_spec(adl, job, request.parameters, request.widths)
     asyncio.run(_submit(target, job, data, spec, wait_seconds))
 
@@ -69,11 +71,11 @@ def job_spec(
     return spec
 
 
-def _bundle(request: Request) -> tuple[bytes, Adl]:
+def read_request(request: Request) -> tuple[bytes, Adl]:
+    """Return the bundle that is meant, built if need be, and its description."""
     if not request.application.is_file():
         raise CommandError(f"{request.application}: there is no such file")
     if request.application.suffix == ".py":
-        output.say(f"Building {request.application}")
         offer_tools()
         built = build_bundle(request.application, request.include)
         for notice in built.notices:
@@ -83,7 +85,8 @@ def _bundle(request: Request) -> tuple[bytes, Adl]:
     return data, read_bundle(data).adl
 
 
-def _job_name(request: Request, adl: Adl) -> str:
+def job_name(request: Request, adl: Adl) -> str:
+    """Return the name of the job. Raises CommandError if it can't be one."""
     name = request.name or adl.name
     if len(name) > names.MAX_JOB_NAME or not re.fullmatch(r"[a-z]([a-z0-9-]*[a-z0-9])?", name):
         raise CommandError(

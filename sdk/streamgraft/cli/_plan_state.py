@@ -1,0 +1,97 @@
+"""What runs of a job, read from the cluster, and what the API server would make of its edit."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from streamgraft.cli._cluster import MANAGER, Cluster
+from streamgraft_common import names
+from streamgraft_common.kube.client import Object
+from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.resources import (
+    JOB,
+    PARALLEL_REGION,
+    PROCESSING_ELEMENT,
+    JobSpec,
+    ParallelRegionSpec,
+    PodSettings,
+    ProcessingElementSpec,
+)
+
+
+@dataclass(frozen=True)
+class RunningPe:
+    """One PE that exists: its place in the graph, and what its pod is made from."""
+
+    metadata: PeMetadata
+    settings: PodSettings
+    """Those that it has from its job."""
+
+
+@dataclass(frozen=True)
+class RunningJob:
+    """A job that exists."""
+
+    uid: str
+    spec: JobSpec
+    pes: dict[int, RunningPe]
+    """By id. One whose ConfigMap is missing does not count: its pod never began."""
+    regions: dict[str, ParallelRegionSpec]
+    """By region name."""
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """The widths that are wanted now; resubmission keeps them."""
+        return {name: region.width for name, region in self.regions.items()}
+
+    @property
+    def default_servers(self) -> str | None:
+        """Brokers that the operator chose for the job; None if the job or nobody names any."""
+        if self.spec.bootstrap_servers:
+            return None
+        inputs = [port for pe in self.pes.values() for port in pe.metadata.inputs]
+        return next((port.bootstrap_servers for port in inputs if not port.external), None)
+
+
+async def running(cluster: Cluster, job: str) -> RunningJob | None:
+    """Return the job as it is, or None if there is none."""
+    item = await cluster.find(JOB.path(cluster.namespace, job))
+    if item is None:
+        return None
+    config_maps = {
+        config_map["metadata"]["name"]: config_map.get("data", {})
+        for config_map in await cluster.of_job(cluster.core("configmaps"), job)
+    }
+    pes = await cluster.of_job(PROCESSING_ELEMENT.path(cluster.namespace), job)
+    regions = await cluster.of_job(PARALLEL_REGION.path(cluster.namespace), job)
+    return RunningJob(
+        uid=item["metadata"]["uid"],
+        spec=JobSpec.model_validate(item["spec"]),
+        pes={
+            pe["spec"]["peId"]: _pe(pe, config_maps[pe["metadata"]["name"]])
+            for pe in pes
+            if names.PE_METADATA_KEY in config_maps.get(pe["metadata"]["name"], {})
+        },
+        regions={
+            region["spec"]["region"]: ParallelRegionSpec.model_validate(region["spec"])
+            for region in regions
+        },
+    )
+
+
+async def edited(cluster: Cluster, job: str, spec: dict[str, Any]) -> JobSpec:
+    """Return the spec that `submit` would lead to: applied by the API server, without storing it.
+
+    So what others set in the Job stays, and a spec that is not valid is refused.
+    """
+    body = JOB.manifest(job, cluster.namespace, spec)
+    path = JOB.path(cluster.namespace, job)
+    answer = await cluster.client.apply(path, body, MANAGER, dryRun="All")
+    return JobSpec.model_validate(answer["spec"])
+
+
+def _pe(item: Object, data: dict[str, str]) -> RunningPe:
+    return RunningPe(
+        PeMetadata.model_validate(json.loads(data[names.PE_METADATA_KEY])),
+        ProcessingElementSpec.model_validate(item["spec"]).inherited,
+    )

@@ -1,0 +1,149 @@
+"""How a plan is shown: for people, and as JSON."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from itertools import groupby
+from typing import Any
+
+from rich.table import Table
+
+from streamgraft.cli._plan_compare import Outlook, PePlan
+from streamgraft.cli._tables import table
+from streamgraft_common.content import Change
+from streamgraft_operator.manifests.pod_settings import DEFAULT_HEAP_MB, DEFAULT_RESOURCES
+
+_MARKS = {
+    Change.IDENTICAL: "=",
+    Change.METADATA_ONLY: ".",
+    Change.IN_PLACE: "~",
+    Change.RESTART: "!",
+    Change.ADDED: "+",
+    Change.REMOVED: "-",
+}
+_STYLES = {
+    Change.IN_PLACE: "yellow",
+    Change.RESTART: "red",
+    Change.ADDED: "green",
+    Change.REMOVED: "magenta",
+}
+
+
+def pes(plan: Outlook) -> Table:
+    """Return a line for each PE; channels of a stage to which the same happens share one."""
+    rows = table(_title(plan), "", "PE", "Stage", "Channels", "Operators", "Slots", "Change")
+    for group in _groups(plan.pes):
+        first = group[0]
+        why = f": {', '.join(first.differing)}" if first.differing else ""
+        rows.add_row(
+            _MARKS[first.change],
+            _ids(group),
+            first.metadata.stage_name,
+            _channels(group),
+            ", ".join(first.metadata.operators),
+            str(first.metadata.slots),
+            first.change + why,
+            style=_STYLES.get(first.change, ""),
+        )
+    return rows
+
+
+def notes(plan: Outlook) -> Iterator[str]:
+    """Yield what else is worth knowing, and the sum of it all."""
+    for region in plan.regions:
+        yield (
+            f"Region {region.region.name}: width {region.width} of {region.region.max_width},"
+            f" PEs per channel: {region.stages}"
+        )
+    given = _resources(plan)
+    shown = "; ".join(
+        f"{kind} {', '.join(f'{name} {value}' for name, value in values.items())}"
+        for kind, values in given.items()
+        if values
+    )
+    yield f"Each PE: {shown or 'no resources'}; heap {plan.settings.heap_mb or DEFAULT_HEAP_MB} MiB"
+    size = plan.sizing
+    yield (
+        f"Sizing: {size.min_threads} threads always busy, {size.max_threads} at most;"
+        f" {size.fewest} to {size.most} PEs are possible (one channel of each region),"
+        f" {size.pe_count} would do"
+    )
+    counts = plan.counts
+    yield "Plan: " + ", ".join(f"{counts[change]} {change}" for change in Change)
+    if plan.restarts:
+        yield "PEs that run would be restarted."
+    elif plan.exists:
+        yield "Nothing that runs would be restarted."
+
+
+def document(plan: Outlook, compared: bool) -> dict[str, Any]:
+    """Return all of it as a JSON value; `compared`: whether a cluster was asked."""
+    return {
+        "job": plan.submission.job,
+        "namespace": plan.submission.namespace,
+        "compared": compared,
+        "exists": plan.exists,
+        "restart": plan.restarts,
+        "counts": {change.value: plan.counts[change] for change in Change},
+        "pes": [
+            {
+                "id": pe.metadata.pe_id,
+                "stage": pe.metadata.stage_name,
+                "region": pe.metadata.region,
+                "channel": pe.metadata.channel,
+                "operators": pe.metadata.operators,
+                "inputs": [port.topic for port in pe.metadata.inputs],
+                "outputs": [port.topic for port in pe.metadata.outputs],
+                "slots": pe.metadata.slots,
+                "change": pe.change.value,
+                "differing": list(pe.differing),
+            }
+            for pe in plan.pes
+        ],
+        "regions": [
+            {
+                "name": region.region.name,
+                "width": region.width,
+                "maxWidth": region.region.max_width,
+                "stages": region.stages,
+            }
+            for region in plan.regions
+        ],
+        "resources": _resources(plan),
+        "heapMb": plan.settings.heap_mb or DEFAULT_HEAP_MB,
+        "sizing": asdict(plan.sizing),
+    }
+
+
+def _title(plan: Outlook) -> str:
+    what = "a change of it" if plan.exists else "it would be new"
+    return f"Job {plan.submission.job} in namespace {plan.submission.namespace}: {what}"
+
+
+def _resources(plan: Outlook) -> dict[str, dict[str, str]]:
+    given = plan.settings.resources
+    if given is None:
+        return dict(DEFAULT_RESOURCES)
+    return {"requests": given.requests, "limits": given.limits}
+
+
+def _groups(pes: Iterable[PePlan]) -> list[list[PePlan]]:
+    def kind(pe: PePlan) -> tuple[bool, str, str, tuple[str, ...]]:
+        outside = pe.metadata.region is None
+        return not outside, pe.metadata.stage_name, pe.change.value, pe.differing
+
+    groups = [list(group) for _, group in groupby(sorted(pes, key=kind), kind)]
+    return sorted(groups, key=lambda group: group[0].metadata.pe_id)
+
+
+def _ids(group: list[PePlan]) -> str:
+    ids = [pe.metadata.pe_id for pe in group]
+    return str(ids[0]) if len(ids) == 1 else f"{ids[0]}, …, {ids[-1]}"
+
+
+def _channels(group: list[PePlan]) -> str:
+    channels = [pe.metadata.channel for pe in group if pe.metadata.channel is not None]
+    if not channels:
+        return ""
+    if len(channels) == 1:
+        return str(channels[0])
+    return f"{len(channels)}: {channels[0]} to {channels[-1]}"

@@ -1,0 +1,189 @@
+"""`streamgraft plan`: what a submission would make and restart, compared with what runs."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from streamgraft._builder import _zip
+from streamgraft.cli import _plan_view as view
+from streamgraft.cli._app import app
+from streamgraft.cli._plan_compare import Outlook, outlook
+from streamgraft.cli._plan_state import RunningJob, RunningPe
+from streamgraft_common.adl import Adl, KafkaEndpoint, Operator, Region, Stream
+from streamgraft_common.bundle import ADL_FILE, Bundle
+from streamgraft_common.content import Change
+from streamgraft_common.resources import JobSpec, ParallelRegionSpec
+from streamgraft_operator.graph import GraphError, Submission
+
+_SCHEMA = {"type": "struct", "fields": []}
+
+
+def application(**region: Any) -> Adl:
+    """Return an application of three PEs: a source, a region, a sink."""
+    return Adl(
+        name="flights",
+        built_by="0",
+        module="app",
+        application="app",
+        operators=[
+            Operator(
+                name="read",
+                kind="kafka-source",
+                outputs=["raw"],
+                kafka=KafkaEndpoint(topic="in"),
+            ),
+            Operator(name="clean", kind="function", inputs=["raw"], outputs=["rows"]),
+            Operator(
+                name="work", kind="function", inputs=["rows"], outputs=["done"], region="work"
+            ),
+            Operator(name="show", kind="sink", inputs=["done"]),
+        ],
+        streams=[
+            Stream(name="raw", producer="read", schema=_SCHEMA),
+            Stream(name="rows", producer="clean", schema=_SCHEMA),
+            Stream(name="done", producer="work", schema=_SCHEMA),
+        ],
+        regions=[Region(**{"name": "work", "key": ["k"], "width": 2, "max_width": 4, **region})],
+        parameters={"speed": "1"},
+    )
+
+
+def submission(adl: Adl | None = None, digest: str = "a", **spec: Any) -> Submission:
+    """Return a submission of an application."""
+    return Submission(
+        namespace="default",
+        job="flights",
+        uid="u",
+        spec=JobSpec.model_validate({"bundle": {"configMap": {"name": "b"}}, **spec}),
+        bundle=Bundle(adl or application(), digest),
+        bootstrap_servers="kafka:9092",
+    )
+
+
+def running(submitted: Submission, width: int = 2) -> RunningJob:
+    """Return the job that a submission has led to, its region `width` wide by now."""
+    topology = submitted.plan(submitted.widths({"work": width}))
+    settings = submitted.resolved(topology).processing_element.for_pods()
+    regions = {
+        region.region.name: ParallelRegionSpec(
+            job="flights",
+            region=region.region.name,
+            width=width,
+            max_width=region.region.max_width,
+            key=region.region.key,
+        )
+        for region in topology.regions
+    }
+    pes = {pe.pe_id: RunningPe(pe.metadata, settings) for pe in topology.pes}
+    return RunningJob(submitted.uid, submitted.spec, pes, regions)
+
+
+def changes(plan: Outlook) -> dict[int, Change]:
+    """Return what happens to each PE."""
+    return {pe.metadata.pe_id: pe.change for pe in plan.pes}
+
+
+def text(plan: Outlook) -> str:
+    """Return what people see."""
+    console = Console(width=200)
+    with console.capture() as capture:
+        console.print(view.pes(plan))
+    return capture.get() + "\n".join(view.notes(plan))
+
+
+def test_new_job_adds_all_and_restarts_nothing() -> None:
+    plan = outlook(submission(), None)
+    assert changes(plan) == dict.fromkeys(range(4), Change.ADDED)
+    assert not plan.restarts
+    assert "it would be new" in text(plan)
+    assert "Nothing that runs" not in text(plan)
+
+
+def test_the_same_again_changes_nothing_and_keeps_the_width() -> None:
+    plan = outlook(submission(), running(submission(), width=3))
+    assert changes(plan) == dict.fromkeys(range(5), Change.IDENTICAL)
+    assert plan.regions[0].width == 3
+    assert "Nothing that runs would be restarted." in text(plan)
+
+
+def test_new_code_restarts_all() -> None:
+    plan = outlook(submission(digest="b"), running(submission()))
+    assert set(changes(plan).values()) == {Change.RESTART}
+    assert {pe.differing for pe in plan.pes} == {("bundleDigest",)}
+    assert plan.restarts
+    assert "restart: bundleDigest" in text(plan)
+
+
+def test_parameters_are_applied_in_place() -> None:
+    plan = outlook(submission(parameters={"speed": "2"}), running(submission()))
+    assert set(changes(plan).values()) == {Change.IN_PLACE}
+    assert {pe.differing for pe in plan.pes} == {("parameters",)}
+    assert not plan.restarts
+
+
+@pytest.mark.parametrize(
+    ("spec", "differing"),
+    [
+        ({"processingElement": {"heapMb": 900}}, "heapMb"),
+        ({"image": "other"}, "image"),
+        ({"resources": {"requests": {"cpu": "2"}}}, "resources"),
+        ({"bundle": {"file": "/b.zip"}}, "bundle"),
+    ],
+)
+def test_what_pods_are_made_from_restarts_all(spec: dict[str, Any], differing: str) -> None:
+    plan = outlook(submission(**spec), running(submission()))
+    assert set(changes(plan).values()) == {Change.RESTART}
+    assert {pe.differing for pe in plan.pes} == {(differing,)}
+
+
+def test_trace_levels_need_no_restart() -> None:
+    new = submission(processingElement={"appTraceLevel": "DEBUG"})
+    assert not outlook(new, running(submission())).restarts
+
+
+def test_pes_that_are_no_longer_planned_are_shown_as_removed() -> None:
+    job = running(submission())
+    metadata = job.pes[0].metadata.model_copy(update={"pe_id": 9, "stage_name": "gone"})
+    before = replace(job, pes={**job.pes, 9: replace(job.pes[0], metadata=metadata)})
+    plan = outlook(submission(), before)
+    assert changes(plan)[9] is Change.REMOVED
+    assert "1 removed" in text(plan)
+
+
+def test_what_the_operator_would_refuse_is_refused_here() -> None:
+    with pytest.raises(GraphError, match="cancel the job and submit it anew"):
+        outlook(submission(application(max_width=8)), running(submission()))
+
+
+def test_channels_to_which_the_same_happens_share_a_line() -> None:
+    plan = outlook(submission(application(width=4)), None)
+    lines = [line.split() for line in text(plan).splitlines() if "4: 0 to 3" in line]
+    assert lines == [["+", "2,", "…,", "5", "work", "4:", "0", "to", "3", "work", "1", "added"]]
+
+
+def test_command_works_without_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STREAMGRAFT_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    file = tmp_path / "flights.zip"
+    file.write_bytes(_zip({ADL_FILE: application().model_dump_json(by_alias=True).encode()}))
+
+    shown = CliRunner().invoke(app, ["plan", str(file)])
+    assert shown.exit_code == 0
+    assert "Not compared with a cluster: no kubeconfig" in shown.output
+
+    arguments = ["plan", str(file), "--width", "work=3", "--output", "json"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0
+    document = json.loads(result.stdout)
+    assert (document["compared"], document["restart"]) == (False, False)
+    assert document["counts"]["added"] == len(document["pes"]) == 5
+    assert document["regions"] == [{"name": "work", "width": 3, "maxWidth": 4, "stages": 1}]
+
+    refused = CliRunner().invoke(app, ["--kubeconfig", str(tmp_path / "none"), "plan", str(file)])
+    assert refused.exit_code == 1
