@@ -42,7 +42,11 @@ def _start(folder: Path, pod: str) -> "subprocess.Popen[bytes] | None":
         log.error("there is no py-spy: only Java is profiled")
         return None
     output = folder / f"{pod}.speedscope.json"
-    words = (profiler, "record", "--subprocesses", "--format", "speedscope", "--output")
+    # Not blocking: a sample now and then is wrong, but the process is not stopped for each.
+    words = (
+        *(profiler, "record", "--subprocesses", "--nonblocking"),
+        *("--format", "speedscope", "--output"),
+    )
     # A session of its own: a signal to our process group must not end it before us.
     return subprocess.Popen(
         [*words, str(output), "--pid", str(os.getpid())],

@@ -79,7 +79,8 @@ def test_kubectl_explains_every_field(kind: Kind) -> None:
     def undescribed(path: str, node: dict[str, Any]) -> list[str]:
         found = []
         for name, child in node.get("properties", {}).items():
-            found += [] if child.get("description") else [f"{path}.{name}"]
+            text = child.get("description", "").replace("\n\n", "")
+            found += [] if text and "\n" not in text else [f"{path}.{name}"]
             found += undescribed(f"{path}.{name}", child)
         for part in node.keys() & {"items", "additionalProperties"}:
             found += undescribed(path, node[part])

@@ -42,6 +42,8 @@ def structural(model: type[BaseModel]) -> dict[str, Any]:
         if "$ref" in node:
             node = {**definitions[node["$ref"].rpartition("/")[2]], **node}
         node = {key: expand(value) for key, value in node.items() if _kept(key, value)}
+        if isinstance(text := node.get("description"), str):  # kubectl breaks lines by itself
+            node["description"] = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
         for bound, limit in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
             if isinstance(value := node.get(bound), (int, float)):
                 node |= {limit: value, bound: True}
