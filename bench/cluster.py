@@ -1,6 +1,7 @@
 """An embedded environment for a benchmark, and an application that runs in it."""
 
 import asyncio
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -68,7 +69,12 @@ async def command(cluster: Cluster, *arguments: str) -> None:
 
 @asynccontextmanager
 async def running_cluster(folder: Path) -> AsyncIterator[Cluster]:
-    """Bring a fresh environment up in `folder`, and take it down whatever happens."""
+    """Bring a fresh environment up in `folder`, and take it down whatever happens.
+
+    SIGTERM cancels the calling task, so that nothing is left running then either.
+    """
+    if task := asyncio.current_task():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     cluster = Cluster(ClusterSpec(name="bench", base=folder))
     try:
         with Display() as display:

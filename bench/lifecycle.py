@@ -23,7 +23,7 @@ from bench.lifecycle_run import LifeCycle, Run, WidthChange
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_local import Cluster
 
-SIZES = tuple(int(size) for size in os.environ.get("SIZES", "4 8 16 24 32").split())
+SIZES = tuple(int(size) for size in os.environ.get("SIZES", "4 8 16 32").split())
 """n: each run has n x n + 3 PEs."""
 CHANNELS = int(os.environ.get("CHANNELS", "256"))
 """Width of the region whose change is counted."""
@@ -107,14 +107,14 @@ async def main() -> None:
             KubeClient(load_config(cluster.kubeconfig)) as client,
         ):
             cycle = LifeCycle(cluster, client, Path(folder))
+            changes = await cycle.width_changes(CHANNELS)
+            for change in changes:
+                show_change(change)
             runs = []
             for size in SIZES:
                 runs.append(await cycle.run(size, idle=size == SIZES[-1]))
                 show(runs[-1:])
-            changes = await cycle.width_changes(CHANNELS)
     show(runs)
-    for change in changes:
-        show_change(change)
     settings = {"sizes": list(SIZES), "channels": CHANNELS, "idle_seconds": IDLE}
     report.write("lifecycle", settings, figures(runs, changes))
 

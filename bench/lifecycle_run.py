@@ -30,8 +30,8 @@ from streamgraft_operator.kinds import (
 NAMESPACE = "default"
 POLL_SECONDS = 0.05
 PATIENCE_SECONDS = 300.0
-OPERATOR_IDLE_SECONDS = 130
-"""How long idle CPU is measured: two resyncs of the operator, at least."""
+OPERATOR_IDLE_SECONDS = 65
+"""How long idle CPU is measured: a resync of the operator is in it."""
 _KINDS = (REGIONS, PROCESSING_ELEMENTS, PODS, SERVICES, CONFIG_MAPS)
 _WRITES = re.compile(r'^streamgraft_operator_api_writes_total\{kind="(\w+)",verb="(\w+)"\} (\S+)$')
 

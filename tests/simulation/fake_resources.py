@@ -7,6 +7,7 @@ from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.errors import ApiError, NotFound
 from streamgraft_common.resources import KINDS
+from streamgraft_operator import kinds
 
 Selector = Callable[[Object], bool]
 
@@ -27,16 +28,18 @@ class FakeResource:
         return f"/{root}/{self.api_version}/namespaces/{namespace}/{self.plural}/{name}"
 
 
+WITH_STATUS = ("pods", "services", "nodes")
+"""Built-in kinds whose status is a subresource."""
+
 _RESOURCES = (
     *(FakeResource(names.API_VERSION, kind.kind, kind.plural, True, True) for kind in KINDS),
-    FakeResource("v1", "Pod", "pods", has_status=True),
-    FakeResource("v1", "Service", "services", has_status=True),
-    FakeResource("v1", "ConfigMap", "configmaps"),
-    FakeResource("v1", "Event", "events"),
-    FakeResource("v1", "Secret", "secrets"),
-    FakeResource("v1", "ServiceAccount", "serviceaccounts"),
-    FakeResource("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings"),
-    FakeResource("coordination.k8s.io/v1", "Lease", "leases"),
+    *(
+        FakeResource(
+            kind.api_version, kind.kind, kind.plural, has_status=kind.plural in WITH_STATUS
+        )
+        for kind in vars(kinds).values()
+        if isinstance(kind, kinds.ResourcePath) and kind.api_version != names.API_VERSION
+    ),
 )
 _BY_PLACE = {(resource.api_version, resource.plural): resource for resource in _RESOURCES}
 
