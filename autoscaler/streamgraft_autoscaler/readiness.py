@@ -15,6 +15,8 @@ class Reason(StrEnum):
     """What a channel can process was not seen yet: the PEs are cold, or had no load so far."""
     STALE = "Stale"
     """It was measured, but too long ago."""
+    RESET = "Reset"
+    """A position stepped back within the window, so that rates over it are wrong."""
     NOT_A_NUMBER = "NotANumber"
     """An input is NaN or infinite."""
     UNDEFINED = "Undefined"

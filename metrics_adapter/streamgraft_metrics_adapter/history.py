@@ -13,7 +13,7 @@ from typing import Any
 from streamgraft_common.kube.store import Key
 
 SECONDS = 10.0
-"""Between two samples of the history, at least."""
+"""One sample is kept of each such span of Unix time: the same ones in every replica."""
 SAMPLES = 360
 """Samples kept: an hour."""
 
@@ -70,7 +70,7 @@ class History:
     def add(self, key: Key, sample: Sample) -> None:
         """Append a sample unless the last one is too recent; a full ring drops its oldest."""
         ring = self._rings.setdefault(key, _Ring(4 + len(self._signals)))
-        if ring.times and sample.time < ring.times[-1] + SECONDS:
+        if ring.times and sample.time // SECONDS == ring.times[-1] // SECONDS:
             return
         values = (sample.width, sample.wanted_width, sample.input_rate, sample.processing_rate)
         signals = (sample.signals.get(name) for name in self._signals)

@@ -1,9 +1,10 @@
 """The PromQL of the signals: each query brings several inputs, for all regions at once.
 
 A partition's series changes with its owner, so everything about a partition is taken by its
-labels and never by the pod: the value of an owner that is scraped now, else the last one known.
-Offsets are gauges: after a crash a position steps back to the checkpoint, which rate() would take
-for a counter that began anew, and add the whole log to the rate. So their slope is taken.
+labels and never by the pod. While it has no owner the last lag known counts, and rates follow from
+the samples before. Offsets are gauges: after a crash a position steps back to the checkpoint,
+which rate() would take for a counter that began anew, and add the whole log to the rate. So their
+slope is taken.
 """
 
 from collections.abc import Mapping
@@ -31,6 +32,8 @@ class Input(StrEnum):
     """Records/s, by stage."""
     HISTORIES = "histories"
     """Partitions whose rates are known, by stage."""
+    RESETS = "resets"
+    """How often committed positions stepped back within the window, by stage."""
     INPUT_RATE = "input_rate"
     """Records/s, by stage."""
     PROCESSING_RATE = "processing_rate"
@@ -52,7 +55,7 @@ class Input(StrEnum):
 QUERIES: Mapping[str, tuple[Input, ...]] = {
     "lag": (Input.LAG, Input.PARTITIONS, Input.SAMPLE_TIME),
     "lag_change": (Input.LAG_CHANGE, Input.HISTORIES),
-    "rates": (Input.INPUT_RATE, Input.PROCESSING_RATE),
+    "rates": (Input.INPUT_RATE, Input.PROCESSING_RATE, Input.RESETS),
     "busy": (Input.BUSY_SLOTS, Input.WARM_SLOTS, Input.BATCH_RATE, Input.SLOTS),
     "utilization": (Input.IDLE_SHARE, Input.ELEMENTS),
 }
@@ -76,12 +79,19 @@ def queries(window_seconds: float, max_age_seconds: float) -> dict[str, str]:
 
 def _inputs(window_seconds: float, max_age_seconds: float) -> dict[Input, str]:
     window, age = _duration(window_seconds), _duration(max_age_seconds)
-    step = _duration(max(0.5, window_seconds / 12))
-    lag = _of_partition("streamgraft_pe_lag_records", age)
-    end = _of_partition("streamgraft_pe_input_end_offset", age)
-    committed = _of_partition("streamgraft_pe_committed_offset", age)
-    lag_change = f"deriv(({lag})[{window}:{step}])"
-    seen = f"max_over_time(timestamp(streamgraft_pe_lag_records{_IN_REGIONS})[{age}:{step}])"
+    steps = f"[{window}:{_duration(max(0.5, window_seconds / 12))}]"
+    known = _known("streamgraft_pe_lag_records", age)
+    lag, end, committed = (
+        f"({_now(metric)}){steps}"
+        for metric in (
+            "streamgraft_pe_lag_records",
+            "streamgraft_pe_input_end_offset",
+            "streamgraft_pe_committed_offset",
+        )
+    )
+    # Between two steps a series may end, whose last sample then counts as older than it is.
+    looks = f"[{age}:{_duration(max(0.5, max_age_seconds / 4))}]"
+    seen = f"max_over_time(timestamp(streamgraft_pe_lag_records{_IN_REGIONS}){looks})"
     total = f"streamgraft_pe_busy_seconds_total{_IN_REGIONS}"
     busy = f"rate({total}[{window}])"
     warm = f"{total} - increase({total}[{window}]) > bool {WARM_UP_BUSY_SECONDS:g}"
@@ -92,13 +102,14 @@ def _inputs(window_seconds: float, max_age_seconds: float) -> dict[Input, str]:
     owners = f"(streamgraft_pe_shards{_IN_REGIONS} > 0)"
     idle = f"1 - clamp_max({busy} / {slots}, 1) and on (namespace, pod) {owners}"
     return {
-        Input.LAG: f"sum by ({TOPIC}) ({lag})",
-        Input.PARTITIONS: f"count by ({TOPIC}) ({lag})",
+        Input.LAG: f"sum by ({TOPIC}) ({known})",
+        Input.PARTITIONS: f"count by ({TOPIC}) ({known})",
         Input.SAMPLE_TIME: f"min by ({REGION}) (max by ({PARTITION}) ({seen}))",
-        Input.LAG_CHANGE: f"sum by ({STAGE}) ({lag_change})",
-        Input.HISTORIES: f"count by ({STAGE}) ({lag_change})",
-        Input.INPUT_RATE: f"sum by ({STAGE}) (deriv(({end})[{window}:{step}]))",
-        Input.PROCESSING_RATE: f"sum by ({STAGE}) (deriv(({committed})[{window}:{step}]))",
+        Input.LAG_CHANGE: f"sum by ({STAGE}) (deriv({lag}))",
+        Input.HISTORIES: f"count by ({STAGE}) (deriv({lag}))",
+        Input.RESETS: f"sum by ({STAGE}) (resets({committed}))",
+        Input.INPUT_RATE: f"sum by ({STAGE}) (deriv({end}))",
+        Input.PROCESSING_RATE: f"sum by ({STAGE}) (deriv({committed}))",
         Input.BUSY_SLOTS: f"sum by ({STAGE}) ({busy})",
         Input.WARM_SLOTS: f"sum by ({STAGE}) ({busy} * ({warm}))",
         Input.BATCH_RATE: f"sum by ({STAGE}) (rate({batches}[{window}])) or {no_batches}",
@@ -108,10 +119,15 @@ def _inputs(window_seconds: float, max_age_seconds: float) -> dict[Input, str]:
     }
 
 
-def _of_partition(metric: str, age: str) -> str:
-    now = f"max by ({PARTITION}) ({metric}{_IN_REGIONS})"
+def _now(metric: str) -> str:
+    """Return the value of each partition that its owner reports now."""
+    return f"max by ({PARTITION}) ({metric}{_IN_REGIONS})"
+
+
+def _known(metric: str, age: str) -> str:
+    """Return the value of each partition: its owner's now, else the last one known."""
     last = f"max by ({PARTITION}) (last_over_time({metric}{_IN_REGIONS}[{age}]))"
-    return f"{now} or {last}"
+    return f"{_now(metric)} or {last}"
 
 
 def _duration(seconds: float) -> str:

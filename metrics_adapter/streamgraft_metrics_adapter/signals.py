@@ -54,6 +54,12 @@ class Situation:
             if known < wanted:
                 message = f"rates are known for {known:g} of {wanted} partitions of stage {index}"
                 return NotReady(Reason.NO_DATA, message)
+            resets = _value(stage, Input.RESETS)
+            if isinstance(resets, NotReady):
+                return resets
+            if resets > 0:
+                message = f"committed positions of stage {index} stepped back within the window"
+                return NotReady(Reason.RESET, message)
         return stages
 
 

@@ -1,18 +1,22 @@
 """Who may call the adapter: real TLS, the real authority of the cluster, and forgeries."""
 
+import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from streamgraft_common.kube import KubeClient
 from streamgraft_local import Cluster, pki
+from streamgraft_metrics_adapter.authorities import NAME, NAMESPACE
 from streamgraft_metrics_adapter.custom_metrics import GROUP
 
 pytestmark = pytest.mark.integration
@@ -30,22 +34,31 @@ class Caller:
     cluster: Cluster
 
     def get(
-        self, path: str, certificate: Path | None = None, headers: Mapping[str, str] = NO_HEADERS
+        self,
+        path: str,
+        certificate: Path | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
+        url: str | None = None,
     ) -> requests.Response:
-        """Send a GET request."""
-        return self.send("GET", path, certificate, headers=headers)
+        """Send a GET request, to the adapter unless another URL is given."""
+        return self.send("GET", path, certificate, url, headers=headers)
 
     def put(self, path: str, certificate: Path, body: Any) -> requests.Response:
         """Send JSON with a PUT request."""
         return self.send("PUT", path, certificate, json=body)
 
     def send(
-        self, method: str, path: str, certificate: Path | None, **options: Any
+        self,
+        method: str,
+        path: str,
+        certificate: Path | None,
+        url: str | None = None,
+        **options: Any,
     ) -> requests.Response:
         """Send a request; the server's chain and name are verified."""
         return requests.request(
             method,
-            self.cluster.adapter_url + path,
+            (url or self.cluster.adapter_url) + path,
             cert=(f"{certificate}.crt", f"{certificate}.key") if certificate else None,
             verify=str(self.cluster.home.pki / "ca.crt"),
             timeout=30,
@@ -87,6 +100,25 @@ def test_headers_alone_name_nobody(caller: Caller) -> None:
     assert caller.get(METRIC, headers=PROXY_HEADERS).status_code == 401
 
 
+def test_expired_front_proxy_fails_the_handshake(caller: Caller, tmp_path: Path) -> None:
+    authority = signer(caller.cluster, "front-proxy-ca")
+    valid = pki.issue(authority, pki.FRONT_PROXY)
+    yesterday = datetime.now(UTC) - timedelta(days=1)
+    expired = (
+        x509.CertificateBuilder()
+        .subject_name(valid.certificate.subject)
+        .issuer_name(authority.certificate.subject)
+        .public_key(valid.key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(yesterday - timedelta(days=1))
+        .not_valid_after(yesterday)
+        .sign(authority.key, hashes.SHA256())
+    )
+    pki.Issued(valid.key, expired).save(tmp_path, "client")
+    with pytest.raises(requests.exceptions.RequestException):
+        caller.get(METRIC, certificate=tmp_path / "client", headers=PROXY_HEADERS)
+
+
 def test_front_proxy_is_believed(caller: Caller) -> None:
     proxy = caller.cluster.home.pki / "front-proxy"
     answer = caller.get(METRIC, certificate=proxy, headers=PROXY_HEADERS)
@@ -126,6 +158,94 @@ async def test_token_of_a_service_account(caller: Caller, kube: KubeClient, name
     assert denied.status_code == 403
     assert f"system:serviceaccount:{namespace}:default" in denied.json()["message"]
     assert caller.get(DISCOVERY, headers={"Authorization": f"Bearer {token}x"}).status_code == 401
+
+
+async def test_tenant_of_one_namespace(
+    caller: Caller, kube: KubeClient, namespace: str, tmp_path: Path
+) -> None:
+    """A Role in one namespace gives that one, straight and through the aggregator, and no other."""
+    roles = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
+    rule = {
+        "apiGroups": [GROUP],
+        "resources": ["parallelregions.streamgraft.io/demand"],
+        "verbs": ["get"],
+    }
+    await kube.create(f"{roles}/roles", {"metadata": {"name": "demand"}, "rules": [rule]})
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "demand"}
+    subject = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "tenant"}
+    binding = {"metadata": {"name": "demand"}, "roleRef": reference, "subjects": [subject]}
+    await kube.create(f"{roles}/rolebindings", binding)
+    tenant = issued(tmp_path, signer(caller.cluster, "ca"), "tenant")
+
+    def codes(url: str) -> list[int]:
+        regions = f"{DISCOVERY}/namespaces/{{}}/parallelregions.streamgraft.io/nobody"
+        paths = (
+            f"{regions.format(namespace)}/demand",
+            f"{regions.format(namespace)}/utilization",
+            f"{regions.format('default')}/demand",
+            f"/api/v1/namespaces/{namespace}/regions/nobody/scale",
+        )
+        return [caller.get(path, certificate=tenant, url=url).status_code for path in paths]
+
+    # There is no such region: who may read it hears so.
+    assert codes(caller.cluster.adapter_url) == [404, 403, 403, 403]
+    assert codes(caller.cluster.api_url)[:3] == [404, 403, 403]
+
+
+async def test_rotated_front_proxy_authority(
+    caller: Caller, kube: KubeClient, tmp_path: Path, until: Any
+) -> None:
+    """A further authority is believed once it is published, without a restart."""
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{NAME}"
+    key = "requestheader-client-ca-file"
+    before = (await kube.get(path))["data"][key]
+    authority = pki.authority("front-proxy-next")
+    proxy = issued(tmp_path, authority, pki.FRONT_PROXY)
+    with pytest.raises(requests.exceptions.RequestException):
+        caller.get(DISCOVERY, certificate=proxy, headers=PROXY_HEADERS)
+    added = authority.certificate.public_bytes(Encoding.PEM).decode()
+
+    async def believed() -> bool:
+        # The API server sets the ConfigMap back to its own authorities from time to time.
+        await kube.patch(path, {"data": {key: before + added}})
+        try:
+            answer = caller.get(DISCOVERY, certificate=proxy, headers=PROXY_HEADERS)
+        except requests.exceptions.RequestException:
+            return False
+        return answer.status_code == 200
+
+    async def forgotten() -> bool:
+        await kube.patch(path, {"data": {key: before}})
+        answer = caller.get(DISCOVERY, certificate=proxy, headers=PROXY_HEADERS)
+        return answer.status_code == 401
+
+    await until(believed, 30)
+    await until(forgotten, 30)
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (b"GET / HTTP/1.1\r\nX: " + b"x" * 400_000, b""),
+        (b"nonsense\r\n\r\n", b"HTTP/1.1 400"),
+        (b"GET /apis HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n", b"HTTP/1.1 413"),
+    ],
+    ids=["endless head", "no HTTP", "huge body"],
+)
+def test_requests_that_no_client_sends(cluster: Cluster, sent: bytes, expected: bytes) -> None:
+    context = ssl.create_default_context(cafile=str(cluster.home.pki / "ca.crt"))
+    address = ("127.0.0.1", int(cluster.adapter_url.rpartition(":")[2]))
+    with (
+        socket.create_connection(address, timeout=30) as plain,
+        context.wrap_socket(plain, server_hostname=address[0]) as connection,
+    ):
+        connection.sendall(sent)
+        try:
+            answer = connection.recv(4096)
+        except ConnectionResetError:
+            answer = b""
+    assert answer.startswith(expected)
+    assert bool(answer) == bool(expected)
 
 
 async def test_rest(caller: Caller, region: Any, until: Any) -> None:

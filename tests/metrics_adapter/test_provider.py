@@ -32,6 +32,7 @@ STEADY: dict[Input, float] = {
     Input.SAMPLE_TIME: 0.0,
     Input.LAG_CHANGE: 10.0,
     Input.HISTORIES: 4,
+    Input.RESETS: 0,
     Input.INPUT_RATE: 110.0,
     Input.PROCESSING_RATE: 100.0,
     Input.BUSY_SLOTS: 1.0,
@@ -180,6 +181,7 @@ async def test_queries_do_not_grow_with_regions(prometheus: CannedPrometheus) ->
     [
         (Input.PARTITIONS, 3, Reason.NO_DATA),
         (Input.HISTORIES, 3, Reason.NO_DATA),
+        (Input.RESETS, 1, Reason.RESET),
         (Input.SAMPLE_TIME, 31.0, Reason.STALE),
         (Input.SAMPLE_TIME, float("nan"), Reason.STALE),
         (Input.INPUT_RATE, float("nan"), Reason.NOT_A_NUMBER),

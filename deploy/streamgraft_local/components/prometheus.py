@@ -8,6 +8,7 @@ import yaml
 from streamgraft_common import names
 from streamgraft_local import pki
 from streamgraft_local.components.model import Component, Setting, flags
+from streamgraft_local.paths import DEPLOY
 from streamgraft_local.probes import http
 
 POD_JOB = "streamgraft-pe"
@@ -41,6 +42,7 @@ def configuration(setting: Setting) -> dict[str, Any]:
             "scrape_timeout": every,
             "evaluation_interval": every,
         },
+        "rule_files": [str(DEPLOY / "alerts" / "*.yaml")],
         "scrape_configs": [
             _pods(setting),
             {
