@@ -36,7 +36,10 @@ class RegionObservation:
 
     def stage(self, index: str) -> StageObservation:
         """Return a stage, which is created if it is new."""
-        return self.stages.setdefault(index, StageObservation())
+        found = self.stages.get(index)
+        if found is None:
+            found = self.stages[index] = StageObservation()
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,9 @@ class Observations:
 
     evaluated_at: float
     regions: Mapping[RegionKey, RegionObservation]
+
+
+_INPUTS = {name.value: name for name in Input}
 
 
 class Gathering:
@@ -58,8 +64,10 @@ class Gathering:
         for row in rows:
             labels, value = row["metric"], float(row["value"][1])
             key = (labels["namespace"], labels["streams_job"], labels["region"])
-            region = self.regions.setdefault(key, RegionObservation())
-            _store(region, Input(labels[INPUT_LABEL]), labels, value)
+            region = self.regions.get(key)
+            if region is None:
+                region = self.regions[key] = RegionObservation()
+            _store(region, _INPUTS[labels[INPUT_LABEL]], labels, value)
 
 
 def _store(region: RegionObservation, name: Input, labels: Mapping[str, str], value: float) -> None:
