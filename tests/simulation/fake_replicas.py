@@ -94,8 +94,9 @@ class FakeReplicas:
 
     def _replace(self, one: Replica) -> None:
         one.process.kill()
-        self.replicas.remove(one)
-        self.start()
+        if one in self.replicas:  # it may have crashed and been sent away
+            self.replicas.remove(one)
+            self.start()
 
     def _done(self, one: Replica, task: asyncio.Task[None]) -> None:
         if task.cancelled() or task.exception() or not one.stopping.is_set():

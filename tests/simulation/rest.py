@@ -98,9 +98,11 @@ def _shards(pe: Object, region: Object) -> set[int]:
 def _leftovers(world: World) -> Iterator[str]:
     for kind in KINDS:
         for item in world.objects(kind):
-            job = item["metadata"].get("labels", {}).get(names.LABEL_JOB)
+            metadata = item["metadata"]
+            label = metadata.get("labels", {}).get(names.LABEL_JOB)
+            job = metadata["name"] if kind is JOBS else label
             if job is not None and job not in world.jobs:
-                yield f"{kind.kind} {item['metadata']['name']} of a deleted job is left"
+                yield f"{kind.kind} {metadata['name']} of a deleted job is left"
     kept = tuple(names.topic_prefix(NAMESPACE, job) for job in world.jobs)
     for topic in world.brokers.topics:
         if topic not in (SOURCE_TOPIC, SINK_TOPIC) and not topic.startswith(kept):

@@ -19,6 +19,9 @@ from typing import Any
 EPOCH = 1_700_000_000.0
 """Unix time at which every simulation begins."""
 
+TICK_SECONDS = 1e-6
+"""Time passes with every timer, so that what waits for a rest too small for a float ends."""
+
 
 class Process:
     """What can be killed or frozen: all callbacks that were started in it."""
@@ -78,7 +81,8 @@ class VirtualLoop:
                     self._run_one(self._ready.popleft())
                 if not self._timers or self._timers[0][0] > until:
                     break
-                self._now, _, timer = heapq.heappop(self._timers)
+                due, _, timer = heapq.heappop(self._timers)
+                self._now = max(due, self._now + TICK_SECONDS)
                 if not timer.cancelled():
                     self._ready.append(timer)
             self._now = max(self._now, until)

@@ -21,6 +21,8 @@ from streamgraft_common.kube import NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_operator.kinds import ResourcePath
 
+UNCOUNTED = ("events", "leases")
+
 
 class World:
     """A cluster with an operator in it. `note` takes the lines of the trace."""
@@ -40,9 +42,13 @@ class World:
         )
         self.jobs: dict[str, Submission] = {}
         """Jobs that should exist."""
+        self.writes = 0
+        """Writes so far, but for leases and events."""
+        self.last_write = ""
         self._collector = FakeGarbageCollector(self.server)
         self._note = note
         self.server.storage.observers.append(self._collect)
+        self.server.storage.observers.append(self._count)
         if note is not None:
             self.server.storage.observers.append(self._tell)
 
@@ -51,16 +57,18 @@ class World:
         """Give the operator this world's clocks, brokers and chance."""
         random.seed(self.chance.getrandbits(64))
         errors = _Errors(self.invariants)
-        log = logging.getLogger("streamgraft_operator")
-        log.addHandler(errors)
-        log.propagate = False
+        logs = [logging.getLogger(name) for name in ("streamgraft_operator", "streamgraft_common")]
+        for log in logs:
+            log.addHandler(errors)
+            log.propagate = False
         try:
             with virtual_clocks(self.loop), fake_kafka(self.brokers):
                 yield
                 self.loop.close()
         finally:
-            log.propagate = True
-            log.removeHandler(errors)
+            for log in logs:
+                log.propagate = True
+                log.removeHandler(errors)
 
     def run(self, seconds: float) -> None:
         """Let time pass. Raises Broken if an invariant does not hold."""
@@ -118,8 +126,13 @@ class World:
         if change.new is None or new or FOREGROUND in metadata.get("finalizers", ()):
             self.loop.later(self.chance.random() * 2.0, self._collector.sweep)
 
+    def _count(self, resource: FakeResource, change: Change) -> None:
+        if resource.plural not in UNCOUNTED:
+            self.writes += 1
+            self.last_write = f"{resource.kind} {change.key[1]}"
+
     def _tell(self, resource: FakeResource, change: Change) -> None:
-        if resource.plural in ("events", "leases"):
+        if resource.plural in UNCOUNTED:
             return
         verb = "create" if change.old is None else "delete" if change.new is None else "update"
         before, after = change.old or {}, change.new or {}

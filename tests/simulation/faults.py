@@ -1,0 +1,256 @@
+"""What may happen to a world: users who edit and delete anything, and everything that breaks.
+
+Each fault is a function of the world; it takes all its chance from there. A seed uses some of them
+only, so that each gets seeds in which it meets few others.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tests.simulation.applications import NAMESPACE, Submission
+from tests.simulation.fake_resources import place_of
+from tests.simulation.world import World
+
+from streamgraft_common import names
+from streamgraft_common.kube.client import Object
+from streamgraft_operator.kinds import (
+    CONFIG_MAPS,
+    JOBS,
+    PODS,
+    PROCESSING_ELEMENTS,
+    REGIONS,
+    SERVICES,
+    ResourcePath,
+)
+
+Fault = Callable[[World], None]
+
+
+# Users.
+
+
+def submit(world: World, submission: Submission) -> None:
+    """Upload the bundle, then create or change the Job, as `streamgraft submit` does."""
+    world.note(f"user: submits {submission}")
+    world.jobs[submission.job] = submission
+    for kind, manifest in (
+        (CONFIG_MAPS, submission.bundle_map()),
+        (JOBS, submission.manifest()),
+    ):
+        path = kind.path(NAMESPACE, manifest["metadata"]["name"])
+        query = {"fieldManager": "user", "force": "true"}
+        world.server.request("PATCH", path, manifest, query, "application/apply-patch+yaml")
+
+
+def any_submission(world: World, job: str) -> Submission:
+    """Return one that nobody has submitted yet."""
+    chance = world.chance
+    stages = chance.choice([1, 1, 2])
+    max_width = chance.choice([2, 3, 4]) if stages == 1 else 2
+    return Submission(job, stages, max_width, chance.randint(1, max_width))
+
+
+def edit_job(world: World) -> None:
+    """Change the code, a parameter, or a setting."""
+    if not world.jobs:
+        return
+    submission = world.chance.choice(list(world.jobs.values()))
+    job = world.get(JOBS, submission.job)
+    if job is None or "deletionTimestamp" in job["metadata"]:
+        return
+    speed, version = world.chance.randint(1, 3), world.chance.randint(1, 2)
+    submit(world, replace(submission, speed=speed, version=version))
+
+
+def cancel_job(world: World) -> None:
+    """Delete a Job."""
+    if world.jobs:
+        delete_job(world, world.chance.choice(list(world.jobs)))
+
+
+def delete_job(world: World, job: str) -> None:
+    """Delete a Job, in the background or waiting for its dependents, then its bundle."""
+    policy = world.chance.choice(["Background", "Background", "Foreground"])
+    world.note(f"user: deletes job {job}, {policy}")
+    del world.jobs[job]
+    world.request("DELETE", JOBS, job, {"propagationPolicy": policy})
+
+
+def submit_again(world: World) -> None:
+    """Submit a job of a name that is free."""
+    free = [job for job in ("job", "other") if not world.get(JOBS, job)]
+    if free and len(world.jobs) < 2:
+        submit(world, any_submission(world, world.chance.choice(free)))
+
+
+def resize(world: World) -> None:
+    """Set the width of a region as an autoscaler does."""
+    if regions := world.objects(REGIONS):
+        region = world.chance.choice(regions)
+        width = world.chance.randint(1, region["spec"]["maxWidth"])
+        world.note(f"user: {region['metadata']['name']} to width {width}")
+        world.request("PATCH", REGIONS, region["metadata"]["name"], {"spec": {"width": width}})
+
+
+def delete(kind: ResourcePath) -> Fault:
+    """Return the fault that a user deletes some object of a kind that belongs to a job."""
+
+    def fault(world: World) -> None:
+        if found := _of_jobs(world, kind):
+            name = world.chance.choice(found)["metadata"]["name"]
+            world.note(f"user: deletes {kind.kind} {name}")
+            world.request("DELETE", kind, name, {"propagationPolicy": "Background"})
+
+    return fault
+
+
+def delete_by_label(world: World) -> None:
+    """A user deletes everything of a kind at once."""
+    kind = world.chance.choice([PODS, PROCESSING_ELEMENTS, SERVICES, CONFIG_MAPS])
+    for item in _of_jobs(world, kind):
+        world.request("DELETE", kind, item["metadata"]["name"], {})
+    world.note(f"user: deletes all {kind.plural}")
+
+
+def lose_bundle(world: World) -> None:
+    """A user deletes a bundle and uploads it again after a while."""
+    if not world.jobs:
+        return
+    submission = world.chance.choice(list(world.jobs.values()))
+    manifest = submission.bundle_map()
+    name = manifest["metadata"]["name"]
+    world.note(f"user: deletes bundle {name}")
+    world.request("DELETE", CONFIG_MAPS, name, {})
+
+    def upload() -> None:
+        if world.get(CONFIG_MAPS, name) is None:
+            newest = world.jobs.get(submission.job, submission)
+            place = place_of(CONFIG_MAPS.path(NAMESPACE))
+            world.server.create(place, newest.bundle_map())
+
+    world.loop.later(world.chance.random() * 20, upload)
+
+
+def edit_content(world: World) -> None:
+    """A user changes what the operator wrote into an object."""
+    kind = world.chance.choice([PROCESSING_ELEMENTS, REGIONS, CONFIG_MAPS])
+    if found := _of_jobs(world, kind):
+        name = world.chance.choice(found)["metadata"]["name"]
+        world.note(f"user: edits {kind.kind} {name}")
+        patch = {"metadata": {"annotations": {names.ANNOTATION_CONTENT: "edited"}}}
+        world.request("PATCH", kind, name, patch)
+
+
+def _of_jobs(world: World, kind: ResourcePath) -> list[Object]:
+    return [
+        item
+        for item in world.objects(kind)
+        if names.LABEL_JOB in item["metadata"].get("labels", {})
+    ]
+
+
+# Processes.
+
+
+def crash_operator(world: World) -> None:
+    """Kill a replica at any of its next steps, with whatever it is doing."""
+    one = world.chance.choice(world.operators.replicas)
+    steps = world.chance.choice([0, 5, 50, 500])
+    steps = world.chance.randint(0, steps)
+    world.note(f"{one.process.name} crashes after {steps} steps")
+    world.operators.crash(one, steps)
+
+
+def freeze_operator(world: World) -> None:
+    """Stop a replica for a time in which others may take over; then it goes on."""
+    one = world.chance.choice(world.operators.replicas)
+    steps, seconds = world.chance.randint(0, 300), world.chance.random() * 40
+    world.note(f"{one.process.name} freezes after {steps} steps for {seconds:.1f} s")
+    world.operators.freeze(one, steps, seconds)
+
+
+def roll_operator(world: World) -> None:
+    """Send SIGTERM to a replica."""
+    one = world.chance.choice(world.operators.replicas)
+    world.note(f"{one.process.name} has to leave")
+    world.operators.leave(one)
+
+
+def cut_operator(world: World) -> None:
+    """Take a replica's way to the API server away for a while."""
+    one = world.chance.choice(world.operators.replicas)
+    seconds = world.chance.random() * 30
+    world.note(f"{one.process.name} is cut off for {seconds:.1f} s")
+    one.network.cut = True
+    world.loop.later(seconds, setattr, one.network, "cut", False)
+
+
+def crash_pod(world: World) -> None:
+    """Let a container end by itself."""
+    if uids := sorted(world.nodes.containers):
+        uid = world.chance.choice(uids)
+        name = world.nodes.containers[uid].pe.pod["metadata"]["name"]
+        world.note(f"pod {name} crashes")
+        world.nodes.crash(uid)
+
+
+def cut_pod(world: World) -> None:
+    """Make a zombie: a PE that works on without hearing of its spec or saying anything."""
+    if uids := sorted(world.nodes.containers):
+        container = world.nodes.containers[world.chance.choice(uids)]
+        seconds = world.chance.random() * 60
+        world.note(f"pod {container.process.name} is cut off for {seconds:.1f} s")
+        container.network.cut = True
+        world.loop.later(seconds, setattr, container.network, "cut", False)
+
+
+def freeze_pod(world: World) -> None:
+    """Stop a PE in the middle of whatever it does, as a long garbage collection would."""
+    if uids := sorted(world.nodes.containers):
+        process = world.nodes.containers[world.chance.choice(uids)].process
+        seconds = world.chance.random() * 20
+        world.note(f"pod {process.name} freezes for {seconds:.1f} s")
+        process.steps_left = world.chance.randint(0, 20)
+        world.loop.later(seconds, world.loop.thaw, process)
+
+
+# Surroundings.
+
+
+def compact(world: World) -> None:
+    """Let the API server forget its history: watches that are behind get 410."""
+    world.note("the API server forgets its history")
+    world.server.storage.compact()
+
+
+def kafka_fails(world: World) -> None:
+    """Let the brokers refuse some or all calls for a while."""
+    world.brokers.unreliable = world.chance.choice([0.3, 1.0])
+    seconds = world.chance.random() * 30
+    world.note(f"the brokers fail for {seconds:.1f} s")
+    world.loop.later(seconds, setattr, world.brokers, "unreliable", 0.0)
+
+
+FAULTS: tuple[Fault, ...] = (
+    edit_job,
+    cancel_job,
+    submit_again,
+    resize,
+    delete(PODS),
+    delete(PROCESSING_ELEMENTS),
+    delete(SERVICES),
+    delete(CONFIG_MAPS),
+    delete(REGIONS),
+    delete_by_label,
+    lose_bundle,
+    edit_content,
+    crash_operator,
+    freeze_operator,
+    roll_operator,
+    cut_operator,
+    crash_pod,
+    cut_pod,
+    freeze_pod,
+    compact,
+    kafka_fails,
+)

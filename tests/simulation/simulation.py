@@ -1,0 +1,104 @@
+"""One seed: a job is submitted, faults happen, faults stop, and everything must come to rest."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.simulation.fake_pe import Tempo
+from tests.simulation.faults import FAULTS, any_submission, delete_job, resize, submit
+from tests.simulation.invariants import Broken
+from tests.simulation.rest import missing
+from tests.simulation.world import World
+
+from streamgraft_operator.kinds import REGIONS
+
+REST_SECONDS = 1200.0
+"""How long the way back may take: back-offs, deadlines and leases have to pass."""
+QUIET_SECONDS = 65.0
+"""How long nothing may be written at rest; all controllers look at everything once in it."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a seed went."""
+
+    seed: int
+    problem: str | None
+    seconds: float
+    """Simulated time."""
+
+
+def simulate(seed: int, note: Callable[[str], None] | None = None) -> Outcome:
+    """Run a seed. `note` takes the lines of the trace."""
+    world = World(seed, note)
+    problem = None
+    with world.surroundings():
+        try:
+            _play(world)
+        except Broken as broken:
+            problem = str(broken)
+            world.note(f"BROKEN {problem}")
+    return Outcome(seed, problem, world.loop.time())
+
+
+def _play(world: World) -> None:
+    chance = world.chance
+    _set_the_weather(world)
+    submit(world, any_submission(world, "job"))
+    for _ in range(chance.choice([1, 1, 2])):
+        world.operators.start()
+    used = chance.sample(FAULTS, chance.randint(1, 5))
+    for _ in range(chance.randint(0, 8)):
+        world.run(chance.random() ** 2 * chance.choice([2.0, 15.0]))
+        chance.choice([*used, resize])(world)
+    world.run(chance.random() * 10)
+    _stop_faults(world)
+    _come_to_rest(world)
+    if chance.random() < 0.3:
+        for job in list(world.jobs):
+            delete_job(world, job)
+        _come_to_rest(world)
+
+
+def _set_the_weather(world: World) -> None:
+    """Choose how bad the network is, and how slow everything."""
+    chance, weather = world.chance, world.weather
+    weather.latency = chance.choice([0.01, 0.1, 1.0])
+    weather.watch_delay = chance.choice([0.01, 0.2, 3.0])
+    for share in ("slow", "lost", "refused", "dropped", "repeated"):
+        if chance.random() < 0.3:
+            setattr(weather, share, chance.choice([0.01, 0.1]))
+    world.nodes.tempo = Tempo(*(chance.choice([0.1, 1.0, 10.0]) for _ in range(3)))
+    world.nodes.delay = chance.choice([0.1, 3.0])
+
+
+def _stop_faults(world: World) -> None:
+    world.note("faults stop")
+    world.run(60.0)  # what was cut off or frozen for a while comes back
+    for network in (world.weather, *world.networks):
+        network.calm()
+
+
+def _come_to_rest(world: World) -> None:
+    deadline = world.loop.time() + REST_SECONDS
+    while left := next(missing(world), None):
+        if world.loop.time() > deadline:
+            raise Broken(f"does not come to rest: {left}")
+        world.run(2.0)
+        _try_again(world)
+    world.note("at rest")
+    version = world.writes
+    world.run(QUIET_SECONDS)
+    if left := next(missing(world), None):
+        raise Broken(f"did not stay at rest: {left}")
+    if world.writes != version:
+        raise Broken(f"something is written at rest: {world.last_write}")
+
+
+def _try_again(world: World) -> None:
+    """Do what the operator asks users to do when it has given something up."""
+    for region in world.objects(REGIONS):
+        conditions = (region.get("status") or {}).get("conditions", ())
+        if any(item["reason"] == "SurgeFailed" for item in conditions):
+            other = region["spec"]["width"] % region["spec"]["maxWidth"] + 1
+            patch = {"spec": {"width": other}}
+            world.request("PATCH", REGIONS, region["metadata"]["name"], patch)
