@@ -8,7 +8,7 @@ SOURCES := autoscaler bench common dashboards deploy examples metrics_adapter op
 export PYTHONDONTWRITEBYTECODE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports unit integration generate clean
+.PHONY: help demo test check lint types imports unit simulation soak replay integration generate clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -33,7 +33,7 @@ demo: $(VENV)/.run ## All set-up plus the main job: DAYS=N shortens it
 
 test: check integration ## All set-up plus all tests
 
-check: lint types imports unit ## Lint, types, unit tests, simulation: no cluster, under 3 minutes
+check: lint types imports unit simulation ## Lint, types, unit tests, simulation: no cluster, under 3 minutes
 
 lint: $(VENV)/.dev ## ruff: rules and format
 	@$(BIN)/ruff check .
@@ -45,8 +45,18 @@ types: $(VENV)/.dev ## mypy, strict
 imports: $(VENV)/.dev ## Who may import whom
 	@$(BIN)/lint-imports
 
-unit: $(VENV)/.dev ## Unit tests and simulation
+unit: $(VENV)/.dev ## Unit tests
 	@$(BIN)/python -m pytest -q -m 'not integration and not e2e'
+
+simulation: $(VENV)/.dev ## 2,000 seeds of the operator in a simulated cluster (docs/simulation.md)
+	@$(BIN)/python -m tests.simulation
+
+soak: $(VENV)/.dev ## New seeds of the simulation for SECONDS=N or HOURS=N (default: one hour)
+	@$(BIN)/python -m tests.simulation --first $$(date +%s)0000 \
+		--seconds $(or $(SECONDS),$$(( $(or $(HOURS),1) * 3600 )))
+
+replay: $(VENV)/.dev ## SEED=N: the trace of one seed of the simulation
+	@$(BIN)/python -m tests.simulation --replay $(SEED)
 
 integration: $(VENV)/.dev ## Integration and end-to-end tests on real parts
 	@$(BIN)/python -m pytest -q -m 'integration or e2e'

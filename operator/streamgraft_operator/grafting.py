@@ -2,11 +2,12 @@
 is replaced, what is equal is not touched."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobSpec
 from streamgraft_operator import manifests
 from streamgraft_operator.caches import Caches
@@ -66,19 +67,45 @@ class Grafter:
 
         await asyncio.gather(*(one(pe) for pe in pes if not self._is_there(owner, spec, pe)))
 
-    async def prune(self, pes: Sequence[Object]) -> None:
+    def surplus(
+        self, job: Key, wanted: Collection[str], concerns: Callable[[str | None], bool]
+    ) -> list[Key]:
+        """Return the PEs of a job that are not wanted, even if just their ConfigMap is left.
+
+        `concerns` tells whether to look at a region; None is the outside of all.
+        """
+        caches = self._caches
+        indexes = (
+            caches.processing_elements_by_job,
+            caches.services_by_job,
+            caches.config_maps_by_job,
+        )
+        return sorted(
+            {
+                key_of(item)
+                for index in indexes
+                for item in index.get(job)
+                if item["metadata"]["name"] not in wanted
+                and names.LABEL_PE in (labels := item["metadata"]["labels"])
+                and concerns(labels.get(names.LABEL_REGION))
+            }
+        )
+
+    async def prune(self, pes: Iterable[Key]) -> None:
         """Delete PEs that are no longer wanted, with their ConfigMaps and Services.
 
         Their pods go with them (pod conductor).
         """
-        for item in pes:
-            key = item["metadata"]["namespace"], item["metadata"]["name"]
-            if "deletionTimestamp" not in item["metadata"]:
-                await self._write.processing_elements.delete(item)
-            if service := self._caches.services.get(key):
-                await self._write.services.delete(service)
-            if config_map := self._caches.config_maps.get(key):
-                await self._write.config_maps.delete(config_map)
+        caches, write = self._caches, self._write
+        for key in pes:
+            for cache, coordinator in (
+                (caches.processing_elements, write.processing_elements),
+                (caches.services, write.services),
+                (caches.config_maps, write.config_maps),
+            ):
+                item = cache.get(key)
+                if item and "deletionTimestamp" not in item["metadata"]:
+                    await coordinator.delete(item)
 
     def _is_there(self, owner: Owner, spec: JobSpec, pe: PlannedPe) -> bool:
         """Return whether everything of a PE is as planned, so that nothing need be made."""
@@ -99,7 +126,7 @@ class Grafter:
         content_id = manifests.pe_content_id(pe, spec, self._settings)
         existing = self._caches.processing_elements.get(key)
         if existing and not same_place(existing, pe):
-            await self.prune([existing])
+            await self.prune([key])
             return
         await self._config_map(manifests.pe_config_map(owner, pe, content_id))
         if self._caches.services.get(key) is None:

@@ -4,6 +4,7 @@ Each fault is a function of the world; it takes all its chance from there. A see
 only, so that each gets seeds in which it meets few others.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -166,6 +167,7 @@ def freeze_operator(world: World) -> None:
     one = world.chance.choice(world.operators.replicas)
     steps, seconds = world.chance.randint(0, 300), world.chance.random() * 40
     world.note(f"{one.process.name} freezes after {steps} steps for {seconds:.1f} s")
+    world.invariants.patience = math.inf
     world.operators.freeze(one, steps, seconds)
 
 
@@ -181,6 +183,7 @@ def cut_operator(world: World) -> None:
     one = world.chance.choice(world.operators.replicas)
     seconds = world.chance.random() * 30
     world.note(f"{one.process.name} is cut off for {seconds:.1f} s")
+    world.invariants.patience = math.inf
     one.network.cut = True
     world.loop.later(seconds, setattr, one.network, "cut", False)
 

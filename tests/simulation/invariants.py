@@ -5,8 +5,9 @@ what the operator believes.
 """
 
 import json
+import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.simulation.fake_api_server import FakeApiServer
@@ -30,11 +31,17 @@ class Broken(AssertionError):
 
 
 class Invariants:
-    """Watches every write and every shard. Broken ones are kept in `broken`."""
+    """Watches every write and every shard. Broken ones are kept in `broken`.
 
-    def __init__(self, server: FakeApiServer) -> None:
+    `patience`: seconds after which the operator must have heard of what it wrote itself.
+    """
+
+    def __init__(self, server: FakeApiServer, now: Callable[[], float]) -> None:
         self._server = server
+        self._now = now
         self.broken: list[str] = []
+        self.patience = math.inf
+        self._named: dict[tuple[str, int], float] = {}
         self._writers: dict[tuple[Stage, int], FakePe] = {}
         self._owners: dict[tuple[Stage, int, str, int], str] = {}
         self._launches: dict[str, int] = {}
@@ -84,8 +91,8 @@ class Invariants:
         uid = pod["metadata"]["annotations"][ANNOTATION_PE_UID]
         if launch > self._launches.get(uid, 0):
             self._break(f"pod {name} has no cause: launch {launch} was never asked for")
-        first = self._pods.setdefault((uid, launch), pod["metadata"]["uid"])
-        if first != pod["metadata"]["uid"]:
+        self._pods[uid, launch] = pod["metadata"]["uid"]
+        if self._now() - self._named.get((uid, launch), math.inf) > self.patience:
             self._break(f"pod {name} is the second one of launch {launch}")
         for key, other in self._items(PODS.path()).items():
             if (
@@ -98,7 +105,10 @@ class Invariants:
     def _pe(self, old: Object | None, new: Object) -> None:
         uid, name = new["metadata"]["uid"], new["metadata"]["name"]
         self._contents[uid].add(_content(new))
-        count = (new.get("status") or {}).get("launchCount", 0)
+        status = new.get("status") or {}
+        count = status.get("launchCount", 0)
+        if status.get("pod"):
+            self._named.setdefault((uid, count), self._now())
         before = self._launches.get(uid, 0)
         self._launches[uid] = max(before, count)
         if old is not None and count < before:

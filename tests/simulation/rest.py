@@ -86,6 +86,9 @@ def _pe(world: World, wanted: Submission, region: Object, name: str) -> Iterator
     shards = _shards(pe, region)
     if set(container.pe.shards) != shards or set(pe["spec"]["shards"]) != shards:
         yield f"PE {name} runs shards {sorted(container.pe.shards)}, not {sorted(shards)}"
+    said = (pe["status"].get("runtime") or {}).get("shards", {})
+    if {int(shard) for shard, entry in said.items() if entry["state"] == "Running"} != shards:
+        yield f"PE {name} says of its shards {said}"
 
 
 def _shards(pe: Object, region: Object) -> set[int]:

@@ -11,6 +11,8 @@ from tests.simulation.world import World
 
 from streamgraft_operator.kinds import REGIONS
 
+BACKOFF_SECONDS = 31.0
+"""Longest time after which something that failed is tried again."""
 REST_SECONDS = 1200.0
 """How long the way back may take: back-offs, deadlines and leases have to pass."""
 QUIET_SECONDS = 65.0
@@ -67,6 +69,8 @@ def _set_the_weather(world: World) -> None:
     for share in ("slow", "lost", "refused", "dropped", "repeated"):
         if chance.random() < 0.3:
             setattr(weather, share, chance.choice([0.01, 0.1]))
+    if not (weather.slow or weather.lost):
+        world.invariants.patience = 3 * weather.latency + weather.watch_delay
     world.nodes.tempo = Tempo(*(chance.choice([0.1, 1.0, 10.0]) for _ in range(3)))
     world.nodes.delay = chance.choice([0.1, 3.0])
 
@@ -80,18 +84,24 @@ def _stop_faults(world: World) -> None:
 
 def _come_to_rest(world: World) -> None:
     deadline = world.loop.time() + REST_SECONDS
-    while left := next(missing(world), None):
+    while left := next(missing(world), _unsettled(world)):
         if world.loop.time() > deadline:
             raise Broken(f"does not come to rest: {left}")
         world.run(2.0)
         _try_again(world)
     world.note("at rest")
-    version = world.writes
+    writes = world.writes
     world.run(QUIET_SECONDS)
     if left := next(missing(world), None):
         raise Broken(f"did not stay at rest: {left}")
-    if world.writes != version:
-        raise Broken(f"something is written at rest: {world.last_write}")
+    if world.writes != writes:
+        raise Broken(f"written at rest: {world.last_write}")
+
+
+def _unsettled(world: World) -> str | None:
+    at, what = world.last_write
+    settled = world.loop.time() - at > BACKOFF_SECONDS
+    return None if settled else f"{what} is still being written"
 
 
 def _try_again(world: World) -> None:

@@ -32,7 +32,7 @@ class World:
         self.loop = VirtualLoop(self.chance)
         self.server = FakeApiServer(lambda: EPOCH + self.loop.time(), self.chance)
         self.brokers = FakeBrokers(self.chance, topics={SOURCE_TOPIC: 2})
-        self.invariants = Invariants(self.server)
+        self.invariants = Invariants(self.server, self.loop.time)
         self.networks: list[FakeNetwork] = []
         self.weather = FakeNetwork(self.chance, latency=0.02, watch_delay=0.1)
         """What new connections are like."""
@@ -44,7 +44,8 @@ class World:
         """Jobs that should exist."""
         self.writes = 0
         """Writes so far, but for leases and events."""
-        self.last_write = ""
+        self.last_write = 0.0, ""
+        """When it was, and of what."""
         self._collector = FakeGarbageCollector(self.server)
         self._note = note
         self.server.storage.observers.append(self._collect)
@@ -129,7 +130,7 @@ class World:
     def _count(self, resource: FakeResource, change: Change) -> None:
         if resource.plural not in UNCOUNTED:
             self.writes += 1
-            self.last_write = f"{resource.kind} {change.key[1]}"
+            self.last_write = self.loop.time(), f"{resource.kind} {change.key[1]}"
 
     def _tell(self, resource: FakeResource, change: Change) -> None:
         if resource.plural in UNCOUNTED:
@@ -157,5 +158,8 @@ def _differences(before: object, after: object, path: str = "") -> Iterator[str]
         for key in sorted({*before, *after}):
             if key not in ("resourceVersion", "managedFields"):
                 yield from _differences(before.get(key), after.get(key), f"{path}.{key}")
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for number, (old, new) in enumerate(zip(before, after, strict=True)):
+            yield from _differences(old, new, f"{path}[{number}]")
     elif before != after:
         yield f"{path.removeprefix('.')}={after}"

@@ -172,18 +172,18 @@ class JobController:
 
     async def _topics(self, job: Object, topology: Topology) -> bool:
         """Create and check topics; return whether something is wrong (the status says what)."""
-        uid, wanted = job["metadata"]["uid"], digest([repr(topic) for topic in topology.topics])
+        uid, generation = job["metadata"]["uid"], job["metadata"]["generation"]
+        wanted = digest([generation, *(repr(topic) for topic in topology.topics)])
         seen, at = self._topics_seen.get(uid, ("", 0.0))
         if seen == wanted and time.monotonic() < at + TOPICS_FRESH_SECONDS:
             return False
+        self._topics_seen.pop(uid, None)
         states, event = await self._ensure_topics(topology)
+        if event is not None:
+            self._context.recorder.record(job, event)
+        await self._context.write.jobs.report(key_of(job), states, generation)
         if event is None:
             self._topics_seen[uid] = (wanted, time.monotonic())
-        else:
-            self._topics_seen.pop(uid, None)
-            self._context.recorder.record(job, event)
-        generation = job["metadata"]["generation"]
-        await self._context.write.jobs.report(key_of(job), states, generation)
         return event is not None
 
     async def _ensure_topics(self, topology: Topology) -> tuple[list[State], events.Event | None]:
@@ -226,11 +226,7 @@ class JobController:
     async def _prune(self, key: Key, topology: Topology) -> None:
         wanted = {pe.name for pe in topology.pes}
         regions = {region.region.name for region in topology.regions}
-        surplus = [
-            item
-            for item in self._caches.processing_elements_by_job.get(key)
-            if item["metadata"]["name"] not in wanted and item["spec"].get("region") not in regions
-        ]
+        surplus = self._context.grafter.surplus(key, wanted, lambda name: name not in regions)
         await self._context.grafter.prune(surplus)
 
     def _content_id(self, spec: JobSpec, topology: Topology) -> str:

@@ -66,14 +66,17 @@ class RegionController:
         if region is None or job is None or "deletionTimestamp" in region["metadata"]:
             return None
         try:
-            planned = await self._plan(job, region)
+            return await self._conduct(region, job)
         except (BundleError, GraphError):
             return Again.WITH_BACKOFF  # the job says what is wrong
+
+    async def _conduct(self, region: Object, job: Object) -> Outcome:
+        planned = await self._plan(job, region)
         if planned is None:
             return None
         strangers = self._strangers(job, planned)
         if strangers:
-            await self._context.grafter.prune(strangers)
+            await self._context.grafter.prune(map(key_of, strangers))
             return LOOK_AGAIN_SECONDS
         view = self._view(job, region, planned)
         spec = ParallelRegionSpec.model_validate(region["spec"])
@@ -192,8 +195,8 @@ class RegionController:
         wanted = [pe for pe in expansion.topology.pes if pe.region == region]
         await self._context.grafter.graft(owner_of(job), expansion.spec, wanted, start)
         keep = {pe.name for pe in wanted}
-        surplus = [pe for pe in self._pes(job, planned) if pe["metadata"]["name"] not in keep]
-        await self._context.grafter.prune(surplus)
+        grafter = self._context.grafter
+        await grafter.prune(grafter.surplus(key_of(job), keep, lambda name: name == region))
 
     def _of_job(self, job: Object) -> Iterable[Key]:
         return [key_of(region) for region in self._caches.regions_by_job.get(key_of(job))]
