@@ -7,7 +7,7 @@ import sys
 import pytest
 from tests.simulation.simulation import simulate
 
-SEEDS = 40
+SEEDS = 20
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
