@@ -28,10 +28,10 @@ from streamgraft_operator.expansion import Expansion
 from streamgraft_operator.grafting import content_of, replace_config_map
 from streamgraft_operator.graph import GraphError, Topology
 from streamgraft_operator.kafka import KafkaUnavailable, TopicUnusable
-from streamgraft_operator.kinds import ROLE_BINDINGS, SERVICE_ACCOUNTS
+from streamgraft_operator.kinds import HOST_POOLS, ROLE_BINDINGS, SERVICE_ACCOUNTS
 from streamgraft_operator.manifests.metadata import digest
 from streamgraft_operator.planting import RegionPlanter
-from streamgraft_operator.references import references
+from streamgraft_operator.references import Reference, references
 from streamgraft_operator.rollback import LOOK_AGAIN_SECONDS, Rollback
 from streamgraft_operator.runtime import Again, Outcome, Watch, wish_changed
 from streamgraft_operator.views import job_key, own_key
@@ -119,7 +119,7 @@ class JobController:
             self._context.write,
             manifests.job_config_map(owner, topology.port_labels, content_id),
         )
-        missing = await self._references(job, spec)
+        missing = await self._references(job, expansion)
         return TOPICS_RETRY_SECONDS if problem or missing else None
 
     async def _begin(self, job: Object, expansion: Expansion, content_id: str) -> Object:
@@ -156,10 +156,14 @@ class JobController:
             return status.generation_id, False
         return status.generation_id + 1, True
 
-    async def _references(self, job: Object, spec: JobSpec) -> bool:
+    async def _references(self, job: Object, expansion: Expansion) -> bool:
         """Report whether something that the job names is missing: its pods wait for it."""
-        pe = spec.processing_element
-        wanted = references(pe, pe.checkpoint_repository)
+        pe = expansion.spec.processing_element
+        pools = {planned.placement.host_pool for planned in expansion.topology.pes}
+        wanted = [
+            *references(pe, pe.checkpoint_repository),
+            *(Reference(HOST_POOLS, pool, "placement") for pool in sorted(filter(None, pools))),
+        ]
         missing = await self._context.references.missing(key_of(job)[0], wanted)
         state = State(REFERENCES_FOUND, "True", "AllExist", "all that the job names exists")
         if missing:

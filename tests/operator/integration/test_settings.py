@@ -8,6 +8,7 @@ from aiohttp import web
 from tests.operator.integration.world import World, application, bundle, condition
 
 from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import HOST_POOL
 from streamgraft_operator.kinds import (
     CONFIG_MAPS,
     EVENTS,
@@ -33,15 +34,22 @@ async def secret(world: World, name: str, **values: str) -> None:
     await world.client.create(SECRETS.path(world.namespace), manifest)
 
 
+def _all_found(job: Object | None) -> bool:
+    return condition(job or {}, "ReferencesFound").get("status") == "True"
+
+
 async def edit(world: World, spec: Object) -> None:
     """Edit the job."""
     await world.client.patch(JOBS.path(world.namespace, "job"), {"spec": spec})
 
 
-async def test_missing_secret_is_named_and_awaited(world: World) -> None:
-    await world.upload(bundle(application(world.namespace)))
+async def test_missing_secret_and_host_pool_are_named_and_awaited(world: World) -> None:
+    adl = application(world.namespace)
+    adl["operators"][0]["placement"] = {"hostPool": "gpus"}
+    await world.upload(bundle(adl))
     await world.submit(processingElement={"appPropertiesSecret": "keys"} | UNSCHEDULABLE)
     job = await world.job(lambda status: "Secret keys" in status.get("message", ""))
+    assert "HostPool gpus (placement)" in job["status"]["message"]
     found = condition(job, "ReferencesFound")
     assert (found["status"], found["reason"]) == ("False", "ReferenceMissing")
     assert found["observedGeneration"] == job["metadata"]["generation"]
@@ -50,8 +58,10 @@ async def test_missing_secret_is_named_and_awaited(world: World) -> None:
     assert "ReferenceMissing" in {event["reason"] for event in events}
 
     await secret(world, "keys", user="me")
-    job = await world.job_in("Healthy")
-    assert condition(job, "ReferencesFound")["status"] == "True"
+    pool = HOST_POOL.manifest("gpus", world.namespace, {"nodeSelector": {"kind": "gpu"}})
+    await world.client.create(HOST_POOL.path(world.namespace), pool)
+    job = await world.eventually(JOBS, "job", _all_found)
+    assert job["status"]["phase"] == "Submitted"
 
 
 async def test_live_settings_restart_nothing_and_others_only_their_pe(world: World) -> None:
