@@ -2,7 +2,13 @@
 
 A PE is `<job>-<pe id>`, its pod `<job>-<pe id>-<launch count>`. PE ids are local to the job and
 port ids local to the PE (cloud native Streams, section 6.3), so nothing global is ever allocated.
+
+Different things of one kind never have one name. A long job name is shortened, with a hash behind a
+double hyphen, which no name that is used as it is contains.
 """
+
+import hashlib
+import re
 
 GROUP = "streamgraft.io"
 VERSION = "v1alpha1"
@@ -47,40 +53,69 @@ BUNDLE_KEY = "bundle.zip"
 SERVICE_ACCOUNT_PE = "streamgraft-pe"
 """The account that PE pods run under."""
 
-MAX_JOB_NAME = 40
-"""Longest job name: leaves room for `-<pe>-<launch>` and `-<region>` within a DNS label (63)."""
+MAX_JOB_NAME = 63
+"""Longest job name: it is the value of a label."""
+MAX_NAME = 40
+"""Longest name of an application, operator or stream."""
 MAX_PART_NAME = 20
 """Longest region name."""
+
+_LONGEST_STEM = 40
+"""Leaves room for `-<pe>-<launch>` and `--<region>` within a DNS label (63)."""
+_HASH_DIGITS = 10
+
+
+def _stem(job: str) -> str:
+    """Return what the names of all that belongs to a job begin with: its name, if it is short."""
+    if len(job) <= _LONGEST_STEM and "--" not in job:
+        return job
+    # Digits only: what follows a stem after a double hyphen begins with a letter.
+    number = int(hashlib.sha256(job.encode()).hexdigest(), 16) % 10**_HASH_DIGITS
+    readable = re.sub("-+", "-", job)[: _LONGEST_STEM - _HASH_DIGITS - 2].rstrip("-")
+    return f"{readable}--{number:0{_HASH_DIGITS}d}"
 
 
 def pe_name(job: str, pe_id: int) -> str:
     """Return the name of a PE, of its ConfigMap and of its Service."""
-    return f"{job}-{pe_id}"
+    return f"{_stem(job)}-{pe_id}"
 
 
 def pod_name(job: str, pe_id: int, launch_count: int) -> str:
     """Return the name of the pod of one launch of a PE: at most one pod per launch can exist."""
-    return f"{job}-{pe_id}-{launch_count}"
+    return f"{_stem(job)}-{pe_id}-{launch_count}"
 
 
 def region_name(job: str, region: str) -> str:
-    """Return the name of the ParallelRegion resource of a region of a job."""
-    return f"{job}-{region}"
+    """Return the name of the ParallelRegion resource of a region of a job.
+
+    A region with a hyphen takes two: `b-r` of job `a` is not `r` of job `a-b`.
+    """
+    return f"{_stem(job)}{'--' if '-' in region else '-'}{region}"
 
 
 def job_config_map(job: str) -> str:
     """Return the name of the job's own ConfigMap (operator port labels)."""
-    return f"{job}-job"
+    return f"{_stem(job)}-job"
 
 
 def bundle_config_map(job: str) -> str:
     """Return the name of the ConfigMap to which `streamgraft submit` uploads a bundle."""
-    return f"{job}-bundle"
+    return f"{_stem(job)}-bundle"
 
 
 def fetched_config_map(job: str) -> str:
     """Return the name of the ConfigMap into which the operator fetches a job's bundle."""
-    return f"{job}-fetched"
+    return f"{_stem(job)}-fetched"
+
+
+def pe_stage(pe_id: int) -> str:
+    """Return the stage name of a PE outside of regions."""
+    return f"pe-{pe_id}"
+
+
+def is_pe_stage(name: str) -> bool:
+    """Return whether a name is one that `pe_stage` gives: no region may have it."""
+    return re.fullmatch(r"pe-[0-9]+", name) is not None
 
 
 def topic(namespace: str, job: str, stream: str, region: str | None = None) -> str:

@@ -20,7 +20,7 @@ from streamgraft._graph import SINKS, SOURCES, Graph, Notice, OperatorNode, Regi
 from streamgraft._location import Location
 from streamgraft._serializable import serialization_errors
 from streamgraft._signatures import signature_errors
-from streamgraft_common.names import MAX_JOB_NAME, MAX_PART_NAME
+from streamgraft_common.names import MAX_NAME, MAX_PART_NAME, is_pe_stage
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 _MAX_KEY_GROUPS = 1024
@@ -58,13 +58,13 @@ def notices(graph: Graph) -> list[Notice]:
 
 def _name_errors(graph: Graph) -> Iterator[ApplicationError]:
     declared: list[tuple[str, str, Location, int]] = [
-        ("application", graph.name, graph.location, MAX_JOB_NAME),
+        ("application", graph.name, graph.location, MAX_NAME),
         *(("region", item.name, item.location, MAX_PART_NAME) for item in graph.regions),
     ]
     for operator in graph.operators:
         for name in dict.fromkeys((operator.name, *operator.outputs)):
             what = "operator" if name == operator.name else "stream"
-            declared.append((what, name, operator.location, MAX_JOB_NAME))
+            declared.append((what, name, operator.location, MAX_NAME))
     for what, name, location, longest in declared:
         if not _NAME.fullmatch(name):
             yield InvalidName(
@@ -75,6 +75,10 @@ def _name_errors(graph: Graph) -> Iterator[ApplicationError]:
         elif len(name) > longest:
             yield InvalidName(
                 location, f"{what} name {name!r} is too long", f"use at most {longest} characters"
+            )
+        elif what == "region" and is_pe_stage(name):
+            yield InvalidName(
+                location, f"region name {name!r} is that of a processing element", "choose another"
             )
 
 

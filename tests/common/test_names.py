@@ -1,37 +1,77 @@
 """Names are deterministic and cannot collide."""
 
 import itertools
+import re
+from collections.abc import Callable
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgraft_common import names
 
-JOB_NAMES = st.from_regex(r"[a-z]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True)
-IDS = st.integers(min_value=0, max_value=99)
+LABEL = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
+JOB_NAMES = st.from_regex(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True)
+CLOSE_JOB_NAMES = st.from_regex(r"[ab](-{1,2}[abr0]){0,3}", fullmatch=True)
+"""Few letters and many hyphens, so that two of them often nearly meet."""
+JOBS = JOB_NAMES | CLOSE_JOB_NAMES
+REGIONS = st.from_regex(r"[a-z]([a-z0-9-]{0,18}[a-z0-9])?", fullmatch=True)
+CLOSE_REGIONS = st.from_regex(r"[abr](-{1,2}[abr]){0,2}", fullmatch=True)
+IDS = st.integers(min_value=0, max_value=99_999)
+LAUNCHES = st.integers(min_value=1, max_value=999_999)
+
+Namer = Callable[..., str]
 
 
-@given(JOB_NAMES, IDS, IDS, JOB_NAMES, IDS, IDS)
-def test_pod_names_tell_pods_apart(
-    job: str, pe: int, launch: int, other: str, other_pe: int, other_launch: int
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        (names.pe_name, st.tuples(JOBS, st.integers(0, 3) | IDS)),
+        (names.pod_name, st.tuples(JOBS, st.integers(0, 3), st.integers(1, 3) | LAUNCHES)),
+        (names.region_name, st.tuples(JOBS, REGIONS | CLOSE_REGIONS)),
+        (names.job_config_map, st.tuples(JOBS)),
+        (names.bundle_config_map, st.tuples(JOBS)),
+        (names.fetched_config_map, st.tuples(JOBS)),
+    ],
+)
+def test_names_fit_dns_labels_and_tell_things_apart(
+    name: Namer, arguments: st.SearchStrategy[tuple[Any, ...]]
 ) -> None:
-    """Two pods have one name only if they are the same launch of the same PE of the same job."""
-    first, second = (job, pe, launch), (other, other_pe, other_launch)
-    assert (names.pod_name(*first) == names.pod_name(*second)) == (first == second)
+    """Two things of one kind have one name only if they are the same."""
+
+    @given(arguments, arguments)
+    def holds(one: tuple[Any, ...], other: tuple[Any, ...]) -> None:
+        first, second = name(*one), name(*other)
+        assert len(first) <= 63
+        assert LABEL.fullmatch(first)
+        assert (first == second) == (one == other)
+
+    holds()
 
 
-@given(JOB_NAMES, IDS, JOB_NAMES)
+@given(JOBS, IDS, JOBS)
 def test_config_maps_of_jobs_and_pes_never_meet(job: str, pe: int, other: str) -> None:
-    """A job's own ConfigMaps end in a word, a PE's in a number."""
-    pe_map = names.pe_name(job, pe)
-    assert pe_map not in (names.job_config_map(other), names.bundle_config_map(other))
+    """A job's own ConfigMaps end in a word each, a PE's in a number."""
+    maps = (names.job_config_map, names.bundle_config_map, names.fetched_config_map)
+    assert names.pe_name(job, pe) not in [name(other) for name in maps]
+    for one, two in itertools.permutations(maps, 2):
+        assert one(job) != two(other)
 
 
-def test_names_fit_dns_labels() -> None:
-    """The longest names stay within 63 characters."""
-    job, region = "j" * names.MAX_JOB_NAME, "r" * names.MAX_PART_NAME
-    for name in (names.pod_name(job, 99999, 9999), names.region_name(job, region)):
-        assert len(name) <= 63
+def test_short_names_stay_as_they_are() -> None:
+    """The hash is only for names that need it."""
+    assert names.pod_name("flights", 4, 7) == "flights-4-7"
+    assert names.region_name("flights", "enrich") == "flights-enrich"
+    assert names.region_name("a", "b-r") != names.region_name("a-b", "r")
+
+
+def test_long_names_are_shortened_with_a_hash() -> None:
+    """They stay readable, and two that begin alike stay different."""
+    long = "a-very-long-name-of-a-job-that-nobody-would-type-twice"
+    name = names.pe_name(long, 3)
+    assert re.fullmatch(r"a-very-long-name-of-a-job-th--[0-9]{10}-3", name)
+    assert name != names.pe_name(f"{long}-2", 3)
 
 
 def test_topics_of_streams_and_regions_differ() -> None:

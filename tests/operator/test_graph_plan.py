@@ -265,6 +265,10 @@ def test_operators_that_lead_to_no_sink_are_dropped() -> None:
         ),
         (application(SOURCE, sink("s", "raw"), regions=("r",)), "region r has no operator"),
         (
+            application(SOURCE, function("f", "raw", region="pe-1"), regions=("pe-1",)),
+            "region name pe-1 is that of a PE",
+        ),
+        (
             application(
                 SOURCE,
                 function("f", "raw", region="r"),

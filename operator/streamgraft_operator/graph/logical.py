@@ -4,6 +4,7 @@ import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from streamgraft_common import names
 from streamgraft_common.adl import Adl, Operator, Region, Stream
 from streamgraft_operator.graph.model import GraphError
 
@@ -60,6 +61,8 @@ def _check_operators(adl: Adl) -> None:
     _reject_repeats("operator", [operator.name for operator in adl.operators])
     _reject_repeats("stream", [stream.name for stream in adl.streams])
     _reject_repeats("region", [region.name for region in adl.regions])
+    if taken := [name for name in sorted(regions) if names.is_pe_stage(name)]:
+        raise GraphError(f"region name {taken[0]} is that of a PE: rename the region")
     for operator in adl.operators:
         where = _place(operator)
         if operator.region is not None and operator.region not in regions:
@@ -109,6 +112,6 @@ def _sorted(operators: list[Operator], producers: Mapping[str, str]) -> list[Ope
                 if not upstream:
                     heapq.heappush(ready, index[name])
     if len(result) < len(operators):
-        names = ", ".join(sorted(name for name, upstream in awaited.items() if upstream))
-        raise GraphError(f"the graph has a cycle among or before these operators: {names}")
+        stuck = ", ".join(sorted(name for name, upstream in awaited.items() if upstream))
+        raise GraphError(f"the graph has a cycle among or before these operators: {stuck}")
     return result

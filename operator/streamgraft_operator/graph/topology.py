@@ -7,6 +7,7 @@ application, has a block of `max_width x stages` ids. So an id never depends on 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from streamgraft_common import names
 from streamgraft_common.adl import Region
 from streamgraft_operator.graph.fusion import Stage
 
@@ -30,7 +31,7 @@ class Block:
     def stage_name(self, stage: Stage) -> str:
         """Return the name that checkpoints and consumer groups carry."""
         if self.region is None:
-            return f"pe-{self.pe_id(stage, None)}"
+            return names.pe_stage(self.pe_id(stage, None))
         if len(self.stages) == 1:
             return self.region.name
         return f"{self.region.name}.{self.index(stage)}"
