@@ -104,7 +104,7 @@ def test_bundles_that_cannot_be_submitted(tmp_path: Path) -> None:
     assert "a ConfigMap carries 900,000" in failing("submit", bundle(tmp_path, 1_200_000))
 
 
-@pytest.mark.parametrize("name", ["Flights", "x" * 41, "a/b"])
+@pytest.mark.parametrize("name", ["Flights", "x" * 64, "a/b"])
 def test_job_names(tmp_path: Path, name: str) -> None:
     """The name becomes part of the names of pods and topics."""
     assert "is no job name" in failing("submit", bundle(tmp_path), "--name", name)
