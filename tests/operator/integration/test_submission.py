@@ -9,9 +9,6 @@ from streamgraft_operator.kinds import (
     CONFIG_MAPS,
     JOBS,
     PODS,
-    PROCESSING_ELEMENTS,
-    SERVICES,
-    ResourcePath,
 )
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
@@ -99,26 +96,6 @@ async def test_absent_broker_is_named_and_awaited(world: World, source_topic: st
     path = JOBS.path(world.namespace, "job")
     await world.client.patch(path, {"spec": {"bootstrapServers": None}})
     await world.job_in("Submitted")
-
-
-@pytest.mark.parametrize("kind", [PROCESSING_ELEMENTS, CONFIG_MAPS, SERVICES])
-@pytest.mark.parametrize("name", ["job-0", "job-2"])
-async def test_what_a_user_deletes_comes_back(
-    world: World,
-    player: HandPlayedPe,
-    source_topic: str,
-    kind: ResourcePath,
-    name: str,
-) -> None:
-    await world.upload(bundle(application(world.namespace)))
-    await world.submit()
-    await world.job_in("Healthy")
-    old = await world.get(kind, name)
-    assert old
-    await world.client.delete(kind.path(world.namespace, name))
-    uid = old["metadata"]["uid"]
-    await world.eventually(kind, name, lambda item: item and item["metadata"]["uid"] != uid)
-    await world.job_in("Healthy")
 
 
 async def test_equal_bundle_restarts_nothing_and_a_changed_one_all(

@@ -1,0 +1,110 @@
+"""Causal chains (cloud native Streams, section 5): whatever a user deletes comes back, and a PE is
+launched again only if its launch count says so."""
+
+import pytest
+from tests.operator.integration.hand_played import HandPlayedPe
+from tests.operator.integration.world import World, application, bundle
+
+from streamgraft_operator import metrics
+from streamgraft_operator.kinds import (
+    CONFIG_MAPS,
+    JOBS,
+    PODS,
+    PROCESSING_ELEMENTS,
+    REGIONS,
+    SERVICES,
+    ResourcePath,
+)
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator", "player")]
+
+LAUNCHES = {"job-0": 1, "job-1": 1, "job-2": 1, "job-3": 1}
+"""PEs 0 and 1 are outside, 2 and 3 the channels of the region."""
+
+
+@pytest.fixture
+async def healthy(world: World, player: HandPlayedPe, source_topic: str) -> World:
+    """A job that runs, its region two channels wide."""
+    await world.upload(bundle(application(world.namespace)))
+    await world.submit(regions={"r": {"width": 2}})
+    await world.serving("job-r", 2)
+    await world.job_in("Healthy")
+    return world
+
+
+async def launches(world: World) -> dict[str, int]:
+    """Return the launch count of every PE."""
+    listing = await world.client.get(PROCESSING_ELEMENTS.path(world.namespace))
+    return {item["metadata"]["name"]: item["status"]["launchCount"] for item in listing["items"]}
+
+
+async def delete(world: World, kind: ResourcePath, name: str) -> None:
+    """Delete an object by hand and wait until another one has its name."""
+    old = await world.get(kind, name)
+    assert old
+    await world.client.delete(kind.path(world.namespace, name))
+    uid = old["metadata"]["uid"]
+    await world.eventually(kind, name, lambda item: item and item["metadata"]["uid"] != uid)
+
+
+async def test_what_only_describes_comes_back_and_restarts_nothing(healthy: World) -> None:
+    before = await healthy.uids()
+    for name in ("job-0", "job-2"):
+        await delete(healthy, SERVICES, name)
+        await delete(healthy, CONFIG_MAPS, name)
+    await delete(healthy, CONFIG_MAPS, "job-job")
+    await delete(healthy, REGIONS, "job-r")
+    await healthy.serving("job-r", 2)
+    job = await healthy.job_in("Healthy")
+    assert job["status"]["generationId"] == 1
+    assert await launches(healthy) == LAUNCHES
+    assert await healthy.uids() == before
+
+
+async def test_deleted_pod_raises_the_launch_count_of_its_pe_alone(healthy: World) -> None:
+    before = await healthy.uids()
+    for name in ("job-0-1", "job-3-1"):
+        await healthy.client.delete(PODS.path(healthy.namespace, name))
+    for name in ("job-0-2", "job-3-2"):
+        await healthy.eventually(PODS, name, lambda pod: pod)
+    await healthy.job_in("Healthy")
+    await healthy.serving("job-r", 2)
+    assert await launches(healthy) == LAUNCHES | {"job-0": 2, "job-3": 2}
+    after = await healthy.uids()
+    assert {name: uid for name, uid in after.items() if name in before} == {
+        name: before[name] for name in ("job-1-1", "job-2-1")
+    }
+
+
+async def test_deleted_pe_begins_anew(healthy: World) -> None:
+    """A new PE counts its launches from 1; its pod is another one, whatever its name."""
+    before = await healthy.uids()
+    for name in ("job-1", "job-2"):
+        await delete(healthy, PROCESSING_ELEMENTS, name)
+    for name in ("job-1-1", "job-2-1"):
+        uid = before[name]
+        await healthy.eventually(
+            PODS, name, lambda pod, uid=uid: pod and pod["metadata"]["uid"] != uid
+        )
+    await healthy.job_in("Healthy")
+    await healthy.serving("job-r", 2)
+    assert await launches(healthy) == LAUNCHES
+    after = await healthy.uids()
+    assert {name for name in after if after[name] == before[name]} == {"job-0-1", "job-3-1"}
+
+
+async def test_deleted_job_goes_by_label(healthy: World) -> None:
+    """No object is deleted on its own, however many there are."""
+
+    def single(kind: ResourcePath) -> float:
+        labels = {"verb": "delete", "kind": kind.kind}
+        found = metrics.REGISTRY.get_sample_value("streamgraft_operator_api_writes_total", labels)
+        return found or 0.0
+
+    kinds = (REGIONS, PROCESSING_ELEMENTS, PODS, SERVICES, CONFIG_MAPS)
+    before = [single(kind) for kind in kinds]
+    await healthy.client.delete(JOBS.path(healthy.namespace, "job"))
+    await healthy.eventually(JOBS, "job", lambda job: job is None)
+    assert [single(kind) for kind in kinds] == before
+    for kind in kinds:
+        assert await healthy.names(kind) == []
