@@ -43,7 +43,11 @@ async def delete(world: World, kind: ResourcePath, name: str) -> None:
     old = await world.get(kind, name)
     assert old
     await world.client.delete(kind.path(world.namespace, name))
-    uid = old["metadata"]["uid"]
+    await another(world, kind, name, old["metadata"]["uid"])
+
+
+async def another(world: World, kind: ResourcePath, name: str, uid: str) -> None:
+    """Wait until the object of a name is not the one with this uid."""
     await world.eventually(kind, name, lambda item: item and item["metadata"]["uid"] != uid)
 
 
@@ -82,10 +86,7 @@ async def test_deleted_pe_begins_anew(healthy: World) -> None:
     for name in ("job-1", "job-2"):
         await delete(healthy, PROCESSING_ELEMENTS, name)
     for name in ("job-1-1", "job-2-1"):
-        uid = before[name]
-        await healthy.eventually(
-            PODS, name, lambda pod, uid=uid: pod and pod["metadata"]["uid"] != uid
-        )
+        await another(healthy, PODS, name, before[name])
     await healthy.job_in("Healthy")
     await healthy.serving("job-r", 2)
     assert await launches(healthy) == LAUNCHES
