@@ -32,7 +32,7 @@ METRICS = ("total_lag", "relative_lag_change_rate", "utilization", "demand")
 CLIENTS = 16
 INTERVAL_SECONDS = 15
 """Of scrapes and refreshes, Kubernetes' and Prometheus' habit; the window is 60 s."""
-QUIET_SECONDS = 45.0
+QUIET_SECONDS = 31.0
 LOAD_SECONDS = 10.0
 WRITERS = 16
 UNUSED = ("operator", "node", "kafka", "kube-scheduler", "prometheus", "adapter")

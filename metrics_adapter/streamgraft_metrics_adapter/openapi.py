@@ -148,7 +148,8 @@ def _item(group_version: str) -> Document:
     described = {"describedObject": _LABELS}
     if group_version.startswith(external_metrics.GROUP):
         return {**common, "metricName": _TEXT, "metricLabels": _LABELS, "window": _SECONDS}
-    selector = {"type": "object", "nullable": True}
+    # Without a type, since it may be null, which version 2 can't say.
+    selector = {"description": "A LabelSelector; null selects everything."}
     if group_version.endswith("v1beta1"):
         return {
             **common,
