@@ -2,7 +2,8 @@
 
 `make bench-lifecycle`: submission, full health and termination of n-way regions of n-operator
 pipelines, up to 1,027 PEs, with hollow PEs (`hollow_node`); the raw limit measured in the same call
-(`raw_limit`); what the operator needs; and what one width change of a wide region writes.
+(`raw_limit`); what the operator needs; and what one width change of a wide region writes. SIZES
+and CHANNELS in the environment make it smaller: `SIZES="4 8" CHANNELS=16 make bench-lifecycle`.
 """
 
 import asyncio
@@ -107,14 +108,14 @@ async def main() -> None:
             KubeClient(load_config(cluster.kubeconfig)) as client,
         ):
             cycle = LifeCycle(cluster, client, Path(folder))
-            changes = await cycle.width_changes(CHANNELS)
-            for change in changes:
-                show_change(change)
             runs = []
             for size in SIZES:
                 runs.append(await cycle.run(size, idle=size == SIZES[-1]))
                 show(runs[-1:])
+            changes = await cycle.width_changes(CHANNELS)
     show(runs)
+    for change in changes:
+        show_change(change)
     settings = {"sizes": list(SIZES), "channels": CHANNELS, "idle_seconds": IDLE}
     report.write("lifecycle", settings, figures(runs, changes))
 

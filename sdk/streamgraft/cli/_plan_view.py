@@ -5,6 +5,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
+from pydantic.alias_generators import to_camel
 from rich.table import Table
 
 from streamgraft.cli._plan_compare import Outlook, PePlan
@@ -110,7 +111,7 @@ def document(plan: Outlook, compared: bool) -> dict[str, Any]:
         ],
         "resources": _resources(plan),
         "heapMb": plan.settings.heap_mb or DEFAULT_HEAP_MB,
-        "sizing": asdict(plan.sizing),
+        "sizing": {to_camel(name): value for name, value in asdict(plan.sizing).items()},
     }
 
 
