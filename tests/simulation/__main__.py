@@ -1,6 +1,7 @@
 """Runs seeds on all cores: `python -m tests.simulation --help`. See docs/simulation.md."""
 
 import argparse
+import gc
 import itertools
 import multiprocessing
 import os
@@ -57,6 +58,8 @@ def main() -> int:
         return _replay(arguments.replay)
     began, count, simulated, broken = time.monotonic(), 0, 0.0, []
     processes = len(os.sched_getaffinity(0))
+    gc.freeze()  # what is imported by now is not garbage in any process
+    gc.set_threshold(100_000)
     with multiprocessing.get_context("fork").Pool(processes) as pool:
         for block in _blocks(arguments):
             for outcome in pool.imap_unordered(simulate, block):

@@ -46,9 +46,9 @@ def submit(world: World, submission: Submission) -> None:
 def any_submission(world: World, job: str) -> Submission:
     """Return one that nobody has submitted yet."""
     chance = world.chance
-    stages = chance.choice([1, 1, 2])
+    stages = chance.choice([1, 1, 1, 2])
     max_width = chance.choice([2, 3, 4]) if stages == 1 else 2
-    return Submission(job, stages, max_width, chance.randint(1, max_width))
+    return Submission(job, stages, max_width, chance.randint(1, 2))
 
 
 def edit_job(world: World) -> None:

@@ -1,10 +1,10 @@
 """One seed: a job is submitted, faults happen, faults stop, and everything must come to rest."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tests.simulation.fake_pe import Tempo
-from tests.simulation.faults import FAULTS, any_submission, delete_job, resize, submit
+from tests.simulation.faults import FAULTS, Fault, any_submission, delete_job, resize, submit
 from tests.simulation.invariants import Broken
 from tests.simulation.rest import missing
 from tests.simulation.world import World
@@ -29,26 +29,28 @@ class Outcome:
     """Simulated time."""
 
 
-def simulate(seed: int, note: Callable[[str], None] | None = None) -> Outcome:
-    """Run a seed. `note` takes the lines of the trace."""
+def simulate(
+    seed: int, note: Callable[[str], None] | None = None, faults: Sequence[Fault] = FAULTS
+) -> Outcome:
+    """Run a seed. `note` takes the lines of the trace; `faults` are those that may happen."""
     world = World(seed, note)
     problem = None
     with world.surroundings():
         try:
-            _play(world)
+            _play(world, faults)
         except Broken as broken:
             problem = str(broken)
             world.note(f"BROKEN {problem}")
     return Outcome(seed, problem, world.loop.time())
 
 
-def _play(world: World) -> None:
+def _play(world: World, faults: Sequence[Fault]) -> None:
     chance = world.chance
     _set_the_weather(world)
     submit(world, any_submission(world, "job"))
     for _ in range(chance.choice([1, 1, 2])):
         world.operators.start()
-    used = chance.sample(FAULTS, chance.randint(1, 5))
+    used = chance.sample(faults, chance.randint(1, min(5, len(faults))))
     for _ in range(chance.randint(0, 8)):
         world.run(chance.random() ** 2 * chance.choice([2.0, 15.0]))
         chance.choice([*used, resize])(world)
@@ -77,7 +79,6 @@ def _set_the_weather(world: World) -> None:
 
 def _stop_faults(world: World) -> None:
     world.note("faults stop")
-    world.run(60.0)  # what was cut off or frozen for a while comes back
     for network in (world.weather, *world.networks):
         network.calm()
 

@@ -1,0 +1,107 @@
+"""The simulation can fail: planted bugs, each found within a bounded number of seeds."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.simulation.faults import (
+    Fault,
+    cancel_job,
+    compact,
+    crash_pod,
+    cut_pod,
+    delete,
+    edit_job,
+    freeze_pod,
+    resize,
+)
+from tests.simulation.simulation import simulate
+
+from streamgraft_common.kube import Gone, Store
+from streamgraft_common.kube.client import Object
+from streamgraft_operator.conductors import pod
+from streamgraft_operator.conductors.region_shards import Shards
+from streamgraft_operator.conductors.region_view import PeView
+from streamgraft_operator.controllers import pod_conductor
+from streamgraft_operator.deletion import Cleaner
+from streamgraft_operator.kinds import PODS
+
+LIMIT = 300
+"""Seeds in which a bug has to be found; most take a few."""
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def create_pods_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pod conductor that does not wait until the pods of older launches are gone."""
+
+    def step(pe: Any, pods: Any, now: float) -> pod.PodDecision:
+        decision = pod.step(pe, pods, now)
+        waits = decision.waiting_for.startswith("pod ")
+        return replace(decision, create=True, waiting_for="") if waits else decision
+
+    monkeypatch.setattr(pod_conductor, "step", step)
+
+
+def hand_over_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hand-over that does not wait for the release of the old owner."""
+
+    def free(self: Shards, shard: int, pe: Any) -> bool:
+        others = (other for other in self._stage(pe.stage) if other.pe_id != pe.pe_id)
+        return not any(shard in other.spec_shards for other in others)
+
+    monkeypatch.setattr(Shards, "_free", free)
+
+
+def ignore_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hand-over that takes every report for one of the present epoch."""
+    of = PeView.of
+
+    def view(spec: Any, status: Any, pods: frozenset[str]) -> PeView:
+        return replace(of(spec, status, pods), applied_epoch=10**6)
+
+    monkeypatch.setattr(PeView, "of", staticmethod(view))
+
+
+def drop_finalizer_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clean-up that lets the job go before what it consists of."""
+
+    async def clean(self: Any, job: Object) -> None:
+        metadata = job["metadata"]
+        await self._context.write.jobs.release((metadata["namespace"], metadata["name"]))
+
+    monkeypatch.setattr(Cleaner, "clean", clean)
+
+
+def ignore_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache that, told that its watch is too old, watches on without listing again."""
+    watch = Store._watch
+
+    async def resume(self: Any, version: str) -> str:
+        try:
+            return await watch(self, version)
+        except Gone:
+            listing = await self._client.list(self._path, self._selectors)
+            newest: str = listing["metadata"]["resourceVersion"]
+            return newest
+
+    monkeypatch.setattr(Store, "_watch", resume)
+
+
+@pytest.mark.parametrize(
+    ("plant", "faults"),
+    [
+        (create_pods_early, (crash_pod, edit_job)),
+        (hand_over_early, (resize,)),
+        (ignore_epochs, (resize, cut_pod, freeze_pod)),
+        (drop_finalizer_early, (cancel_job,)),
+        (ignore_gone, (compact, cancel_job, delete(PODS))),
+    ],
+)
+def test_planted_bug_is_found(
+    plant: Plant, faults: Sequence[Fault], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    outcomes = (simulate(seed, faults=faults) for seed in range(LIMIT))
+    assert any(outcome.problem for outcome in outcomes), f"not found in {LIMIT} seeds"
