@@ -44,7 +44,7 @@ REFUSED: list[tuple[Kind, dict[str, Any], str]] = [
         {"threading": {"model": "dedicated"}, "processingElement": {"slots": 2}},
         "manual only",
     ),
-    (JOB, {"transportSecurity": {"type": "SSLv3"}}, "Unsupported value"),
+    (JOB, {"fusion": {"type": "random"}}, "Unsupported value"),
     (JOB, {"resources": {"requests": {"cpu": "many"}}}, "should match"),
     (PARALLEL_REGION, {"width": 5}, "must not exceed maxWidth"),
     (HOST_POOL, {"hosts": ["a"]}, "either hosts"),

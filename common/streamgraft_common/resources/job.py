@@ -46,15 +46,6 @@ class Threading(Model):
     """For model dynamic: as many slots as the CPU limit, rounded up, but `threadCount` at most."""
 
 
-class TransportSecurity(Model):
-    """Encryption between PEs, Kafka and whoever reads a PE's control port."""
-
-    type: Literal["None", "TLS"] = "None"
-    """TLS: version 1.2 or newer."""
-    certificate_validity_days: Annotated[int, Field(ge=1)] = 30
-    """Validity of the certificates; they are renewed in time."""
-
-
 class RegionOverride(Model):
     """What a region of this job starts with."""
 
@@ -84,8 +75,6 @@ class JobSpec(Model):
     """Submission-time values; they override the application's defaults."""
     bootstrap_servers: str | None = None
     """Kafka brokers. Default: the operator's."""
-    transport_security: TransportSecurity = TransportSecurity()
-    """Encryption of what PEs send and serve."""
     image: str | None = None
     """Image of the PE runtime. Default: the operator's."""
     image_pull_policy: PullPolicy | None = None
