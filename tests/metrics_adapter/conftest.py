@@ -79,8 +79,8 @@ class InProcess:
         """Set the rows of the signals' queries as of a Unix time."""
         self.provider.take(evaluated_at, iter([("all", rows)]))
 
-    async def get(self, path: str, **query: str) -> tuple[int, Object]:
-        """Return the status code and the document."""
+    async def get(self, path: str, method: str = "GET", **query: str) -> tuple[int, Object]:
+        """Return the status code and the document, which has the length that was announced."""
         sent: list[Message] = []
 
         async def receive() -> Message:
@@ -91,7 +91,7 @@ class InProcess:
 
         scope = {
             "type": "http",
-            "method": "GET",
+            "method": method,
             "path": path,
             "raw_path": path.encode(),
             "query_string": urlencode(query).encode(),
@@ -99,6 +99,7 @@ class InProcess:
         }
         await self.app(scope, receive, send)
         body = b"".join(message.get("body", b"") for message in sent)
+        assert dict(sent[0]["headers"])[b"content-length"] == str(len(body)).encode()
         return int(sent[0]["status"]), json.loads(body)
 
 

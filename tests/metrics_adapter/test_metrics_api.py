@@ -150,6 +150,12 @@ async def test_unknown_is_not_found(called: Any) -> None:
     assert (await called.get(PATH, metricLabelSelector="code=1"))[0] == 404
 
 
+async def test_nothing_can_be_written(called: Any) -> None:
+    for method in ("POST", "PUT", "DELETE"):
+        code, status = await called.get(PATH, method)
+        assert (code, status["reason"]) == (405, "MethodNotAllowed")
+
+
 async def test_bad_selectors_are_bad_requests(called: Any) -> None:
     called.answer("pods/rate", row(1, **PLACE), now(**PLACE))
     for selector in ("a b", "a" * 5000):

@@ -46,7 +46,7 @@ class MetricsApi:
         ]
         await send({"type": "http.response.start", "status": code, "headers": headers})
         await send(
-            {"type": "http.response.body", "body": body if scope["method"] == "GET" else b""}
+            {"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body}
         )
 
     def _document(self, path: str, query: dict[str, str]) -> Document:
