@@ -18,7 +18,7 @@ from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JobSpec
 from streamgraft_operator import manifests
-from streamgraft_operator.graph import JobContext, Topology, plan
+from streamgraft_operator.graph import JobContext, Topology, plan, with_settings
 from streamgraft_operator.kinds import (
     CONFIG_MAPS,
     JOBS,
@@ -106,8 +106,9 @@ def _resources(owner: Owner, topology: Topology, spec: JobSpec, settings: Settin
         (REGIONS, manifests.parallel_region(owner, spec, region, "0" * 64))
         for region in topology.regions
     ]
+    settings_id = manifests.settings_id(spec, settings)
     for pe in topology.pes:
-        content_id = manifests.pe_content_id(pe, spec, settings)
+        content_id = str(with_settings(pe.content, settings_id))
         shards = [pe.channel or 0]
         found += [
             (CONFIG_MAPS, manifests.pe_config_map(owner, pe, content_id)),

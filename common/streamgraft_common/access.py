@@ -41,6 +41,8 @@ class Rule:
 
 
 OPERATOR = (
+    # A warm pod gets the labels of the PE that takes it.
+    Rule("", ("pods",), ("patch",)),
     Rule(names.GROUP, ("hostpools",), _READ),
     # Users create and delete jobs; the operator adds its finalizer.
     Rule(names.GROUP, ("jobs",), (*_READ, "patch")),
@@ -79,6 +81,8 @@ NODES = (Rule("", ("nodes",), ("list", "watch")),)
 PE = (
     Rule(names.GROUP, ("processingelements",), ("list", "watch")),
     Rule(names.GROUP, ("processingelements/status",), ("patch",)),
+    # Its graph metadata.
+    Rule("", ("configmaps",), ("get",)),
 )
 
 METRICS_ADAPTER = (

@@ -29,6 +29,9 @@ LABEL_EXLOCATE = f"exlocate.{GROUP}"
 LABEL_TAG = f"tag.{GROUP}"
 """Prefix of the labels that give a node its tags: `<prefix>/<tag>`."""
 LABEL_LAUNCH = f"{GROUP}/launch"
+LABEL_POOL = f"{GROUP}/pool"
+"""On a warm pod that no PE has yet: such pods wait for any PE of the job."""
+POOL_WARM = "warm"
 LABEL_GENERATION = f"{GROUP}/generation"
 """Generation id of the job's graph that last wrote the object: equal content is not written."""
 ANNOTATION_CONTENT = f"{GROUP}/content-id"
@@ -83,6 +86,14 @@ def pe_name(job: str, pe_id: int) -> str:
 def pod_name(job: str, pe_id: int, launch_count: int) -> str:
     """Return the name of the pod of one launch of a PE: at most one pod per launch can exist."""
     return f"{_stem(job)}-{pe_id}-{launch_count}"
+
+
+def warm_pod_name(job: str, token: str) -> str:
+    """Return the name of a pod of a job's warm pool; `token` makes it one that never was before.
+
+    It keeps the name when a PE takes it.
+    """
+    return f"{job}-warm-{token}"
 
 
 def region_name(job: str, region: str) -> str:

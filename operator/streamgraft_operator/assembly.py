@@ -13,6 +13,7 @@ from streamgraft_operator.controllers.pod import PodController
 from streamgraft_operator.controllers.pod_conductor import PodConductor
 from streamgraft_operator.controllers.processing_element import ProcessingElementController
 from streamgraft_operator.controllers.region import RegionController
+from streamgraft_operator.controllers.warm_pool import WarmPoolController
 from streamgraft_operator.region_metrics import RegionCollector
 from streamgraft_operator.runtime import ControlLoop
 from streamgraft_operator.settings import Settings
@@ -26,6 +27,7 @@ CONTROLLERS = (
     HostPoolController,
     PodController,
     PodConductor,
+    WarmPoolController,
     RegionController,
 )
 

@@ -19,6 +19,7 @@ from streamgraft_operator.kinds import (
     SERVICES,
     ResourcePath,
 )
+from streamgraft_operator.views import pool_key
 
 EVERYWHERE = ""
 
@@ -128,11 +129,12 @@ class Caches:
         self.regions = Collection(client, REGIONS, namespaces)
         self.host_pools = Collection(client, HOST_POOLS, namespaces)
         self.nodes = Collection(client, NODES, (), metadata_only=True)
-        self.pods = Collection(client, PODS, namespaces, labelSelector=names.LABEL_PE)
+        self.pods = Collection(client, PODS, namespaces, labelSelector=names.LABEL_JOB)
         # All ConfigMaps, since a bundle's may be anyone's; of ours the content id says enough.
         self.config_maps = Collection(client, CONFIG_MAPS, namespaces, metadata_only=True)
         self.services = Collection(client, SERVICES, namespaces, labelSelector=names.LABEL_JOB)
         job = label_key(names.LABEL_JOB)
+        self.pods_by_pool = Index(self.pods, pool_key)
         self.pods_by_pe = Index(self.pods, label_key(names.LABEL_PE))
         self.pods_by_job = Index(self.pods, job)
         self.processing_elements_by_job = Index(self.processing_elements, job)

@@ -1,8 +1,10 @@
 """All texts that users see as Kubernetes Events: one function each, so that they stay alike."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+from streamgraft_common.content import Change
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,13 @@ def width_change_finished(width: int) -> Event:
     return Event("Normal", "WidthChangeFinished", f"the region has {width} channels")
 
 
-def surge_failed(old: int, new: int, seconds: float, waiting_for: str) -> Event:
-    """Tell that new channels did not become ready in time and the old width stays."""
+def width_change_rolled_back(old: int, new: int, why: str, again_in: float) -> Event:
+    """Tell that a width did not get healthy in time, and the old one serves."""
     return Event(
         "Warning",
-        "SurgeFailed",
-        f"width {new} given up, {old} keeps serving: {waiting_for} not ready within {seconds:g} s;"
-        " see the events of those pods, then set another width (or this one again) to retry",
+        "WidthChangeRolledBack",
+        f"back from width {new} to {old}: {why}; see the pods of these PEs. Width {new} is tried"
+        f" again in {again_in:.0f} s if it is still wanted, any other one at once",
     )
 
 
@@ -60,9 +62,10 @@ def job_rejected(reason: str, message: str) -> Event:
     return Event("Warning", reason, message)
 
 
-def generation_began(generation_id: int, pes: int) -> Event:
-    """Tell that a generation of the job's graph is being submitted."""
-    return Event("Normal", "Submitting", f"generation {generation_id} of the graph, {pes} PEs")
+def generation_began(generation_id: int, changes: Mapping[Change, int]) -> Event:
+    """Tell that a generation of the job's graph is being submitted, and what its PEs take."""
+    what = ", ".join(f"{changes[change]} {change}" for change in Change if changes.get(change))
+    return Event("Normal", "Submitting", f"generation {generation_id} of the graph; PEs: {what}")
 
 
 def submission_rolled_back(why: str) -> Event:
@@ -135,6 +138,11 @@ def pe_stopped(reason: str, why: str) -> Event:
 def pe_waiting(what: str) -> Event:
     """Tell what the pod of a PE waits for before it is created."""
     return Event("Normal", "WaitingToLaunch", f"waiting for {what}")
+
+
+def pe_adopts(pod: str) -> Event:
+    """Tell that a launch takes a pod of the warm pool."""
+    return Event("Normal", "AdoptsWarmPod", f"pod {pod} of the warm pool takes up this PE")
 
 
 def pod_refused(message: str) -> Event:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from streamgraft_common import names
+from streamgraft_common.content import Change, Content
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobSpec
@@ -13,7 +14,7 @@ from streamgraft_operator import manifests
 from streamgraft_operator.caches import Caches
 from streamgraft_operator.coordinators import Coordinators
 from streamgraft_operator.coordinators.coordinator import replacing
-from streamgraft_operator.graph import PlannedPe
+from streamgraft_operator.graph import PlannedPe, diff, with_settings
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.settings import Settings
 
@@ -29,6 +30,11 @@ def content_of(item: Object | None) -> str | None:
         return None
     content: str | None = item["metadata"].get("annotations", {}).get(names.ANNOTATION_CONTENT)
     return content
+
+
+def contents_of(pes: Iterable[Object]) -> dict[int, Content]:
+    """Return the contents of existing PEs, by id."""
+    return {item["spec"]["peId"]: Content.parse(content_of(item) or "") for item in pes}
 
 
 def same_place(item: Object, pe: PlannedPe) -> bool:
@@ -60,12 +66,18 @@ class Grafter:
         A PE whose place in the graph changed is deleted; it comes anew when that is done.
         """
         limit = asyncio.Semaphore(PARALLEL_WRITES)
+        settings_id = manifests.settings_id(spec, self._settings)
+        contents = {pe.pe_id: with_settings(pe.content, settings_id) for pe in pes}
+        found = (self._caches.processing_elements.get((owner.namespace, pe.name)) for pe in pes)
+        changes = diff(contents_of(item for item in found if item), contents)
 
         async def one(pe: PlannedPe) -> None:
-            async with limit:
-                await self._graft(owner, spec, pe, start(pe))
+            content, change = str(contents[pe.pe_id]), changes[pe.pe_id]
+            if not self._is_there(owner, spec, pe, content):
+                async with limit:
+                    await self._graft(owner, spec, pe, content, change, start(pe))
 
-        await asyncio.gather(*(one(pe) for pe in pes if not self._is_there(owner, spec, pe)))
+        await asyncio.gather(*map(one, pes))
 
     def surplus(
         self, job: Key, wanted: Collection[str], concerns: Callable[[str | None], bool]
@@ -107,13 +119,12 @@ class Grafter:
                 if item and "deletionTimestamp" not in item["metadata"]:
                     await coordinator.delete(item)
 
-    def _is_there(self, owner: Owner, spec: JobSpec, pe: PlannedPe) -> bool:
+    def _is_there(self, owner: Owner, spec: JobSpec, pe: PlannedPe, wanted: str) -> bool:
         """Return whether everything of a PE is as planned, so that nothing need be made."""
         key = owner.namespace, pe.name
         item = self._caches.processing_elements.get(key)
         if item is None or self._caches.services.get(key) is None:
             return False
-        wanted = manifests.pe_content_id(pe, spec, self._settings)
         if content_of(item) != wanted or content_of(self._caches.config_maps.get(key)) != wanted:
             return False
         follows = manifests.from_job(spec, pe)
@@ -121,9 +132,16 @@ class Grafter:
             {name: item["spec"].get(name) for name in follows}, follows
         )
 
-    async def _graft(self, owner: Owner, spec: JobSpec, pe: PlannedPe, start: Start) -> None:
+    async def _graft(
+        self,
+        owner: Owner,
+        spec: JobSpec,
+        pe: PlannedPe,
+        content_id: str,
+        change: Change,
+        start: Start,
+    ) -> None:
         key = owner.namespace, pe.name
-        content_id = manifests.pe_content_id(pe, spec, self._settings)
         existing = self._caches.processing_elements.get(key)
         if existing and not same_place(existing, pe):
             await self.prune([key])
@@ -131,7 +149,7 @@ class Grafter:
         await self._config_map(manifests.pe_config_map(owner, pe, content_id))
         if self._caches.services.get(key) is None:
             await self._write.services.create(manifests.service(owner, pe))
-        if existing is None:
+        if change is Change.ADDED:
             manifest = manifests.processing_element(owner, spec, pe, content_id, *start)
             await self._write.processing_elements.create(manifest)
         else:

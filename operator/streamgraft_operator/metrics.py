@@ -39,6 +39,24 @@ WIDTH_CHANGES = Counter(
     ["namespace", "streams_job", "region"],
     registry=REGISTRY,
 )
+ROLLBACKS = Counter(
+    "streamgraft_operator_rollbacks",
+    "Width changes that were not healthy in time and were taken back.",
+    ["namespace", "streams_job", "region"],
+    registry=REGISTRY,
+)
+PE_CHANGES = Counter(
+    "streamgraft_operator_pe_changes",
+    "PEs in new generations of a job's graph, by what their change takes.",
+    ["change"],
+    registry=REGISTRY,
+)
+LAUNCHES = Counter(
+    "streamgraft_operator_launches",
+    "Pods of PEs that were launched: new ones (cold), or taken from a warm pool.",
+    ["start"],
+    registry=REGISTRY,
+)
 
 
 LEADING = Gauge(

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_operator.conductors.pod import PodView
+from streamgraft_operator.conductors.pod import PodView, WarmPodView
 from streamgraft_operator.manifests.pod import ANNOTATION_PE_UID, ANNOTATION_SETTINGS
 from streamgraft_operator.timestamps import from_rfc3339
 
@@ -54,6 +54,42 @@ def pod_view(pod: Object) -> PodView:
         content_id=annotations.get(names.ANNOTATION_CONTENT, ""),
         settings_id=annotations.get(ANNOTATION_SETTINGS, ""),
     )
+
+
+def warm_pod_view(pod: Object) -> WarmPodView:
+    """Return what conductors see of a pod of a warm pool."""
+    metadata = pod["metadata"]
+    phase = pod.get("status", {}).get("phase", "Pending")
+    return WarmPodView(
+        name=metadata["name"],
+        driver=metadata.get("annotations", {}).get(names.ANNOTATION_CONTENT, ""),
+        ready=is_ready(pod),
+        usable=phase in ("Pending", "Running") and "deletionTimestamp" not in metadata,
+        running=phase == "Running",
+    )
+
+
+def ended_seconds(pod: Object, now: float) -> float | None:
+    """Return how long ago a pod ended by itself, None if it did not; `now` in Unix seconds."""
+    status = pod.get("status", {})
+    if status.get("phase") not in ("Succeeded", "Failed") or (
+        "deletionTimestamp" in pod["metadata"]
+    ):
+        return None
+    ends = [
+        from_rfc3339(container["state"]["terminated"]["finishedAt"])
+        for container in status.get("containerStatuses", [])
+        if container.get("state", {}).get("terminated", {}).get("finishedAt")
+    ]
+    began = from_rfc3339(pod["metadata"]["creationTimestamp"])
+    return now - max(ends, default=began)
+
+
+def pool_key(item: Object) -> Key | None:
+    """Return the key of the Job to whose warm pool a pod belongs, if to any."""
+    if names.LABEL_POOL not in item["metadata"].get("labels", {}):
+        return None
+    return next(iter(job_key(item)), None)
 
 
 def is_ready(pod: Object) -> bool:

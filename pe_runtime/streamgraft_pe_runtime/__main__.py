@@ -19,7 +19,7 @@ log = logging.getLogger("streamgraft_pe_runtime")
 
 
 def main() -> int:
-    """Run the PE that the environment names; returns its exit code."""
+    """Run the PE that names this pod; returns the exit code."""
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -28,14 +28,14 @@ def main() -> int:
     jvm: SparkJvm | None = None
     try:
         settings = Settings.from_environment(os.environ)
-        metadata, adl = settings.metadata(), settings.adl()
+        adl = settings.adl()
         unpack(settings.bundle, folder)
         with recording(settings.profiles, settings.pod):
-            jvm = SparkJvm.start(spark_conf(metadata))
+            jvm = SparkJvm.start(spark_conf(settings.pod, settings.slots, settings.spark_conf))
             # Only now what imports PySpark: the JVM starts meanwhile.
             from streamgraft_pe_runtime.pe import run
 
-            return asyncio.run(run(settings, metadata, adl, jvm))
+            return asyncio.run(run(settings, adl, jvm))
     except (BundleError, JvmFailed) as error:
         log.error("%s", error)
         return 1

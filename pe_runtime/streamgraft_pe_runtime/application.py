@@ -34,9 +34,7 @@ def unpack(bundle: Path, folder: Path) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder), inherited]))
 
 
-def load(adl: Adl, parameters: Mapping[str, str]) -> Application:
-    """Import the application object and bind its parameters."""
+def load(adl: Adl) -> Application:
+    """Import the application object; its parameters are still to be bound."""
     module = importlib.import_module(adl.module)
-    application = cast(Application, getattr(module, adl.application))
-    application.bind({**adl.parameters, **parameters})
-    return application
+    return cast(Application, getattr(module, adl.application))

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-from streamgraft_common.pe_metadata import PeMetadata
-
 _SMALL_AND_CHEAP = {
     # One state partition per shard: a shard is one partition of its input anyway.
     "spark.sql.shuffle.partitions": "1",
@@ -22,13 +20,13 @@ _SMALL_AND_CHEAP = {
 _OWN_PREFIX = "spark.streamgraft."
 
 
-def spark_conf(metadata: PeMetadata) -> dict[str, str]:
-    """Return the settings of a PE's driver; the application's own win."""
+def spark_conf(name: str, slots: int, conf: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a driver; those of application and job (`conf`) win."""
     return {
-        "spark.master": f"local[{metadata.slots}]",
-        "spark.app.name": f"{metadata.job}-{metadata.pe_id}",
+        "spark.master": f"local[{slots}]",
+        "spark.app.name": name,
         **_SMALL_AND_CHEAP,
-        **_without_ours(metadata.spark_conf),
+        **_without_ours(conf),
     }
 
 

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from streamgraft_common import names
 from streamgraft_common.kube import ApiError, KubeClient, NotFound, Store, Unreachable
+from streamgraft_common.kube.store import Key
 from streamgraft_common.resources import (
     PROCESSING_ELEMENT,
     ProcessingElementSpec,
@@ -35,54 +37,84 @@ StartShard = Callable[[int, Path], ShardQuery]
 
 
 class Control:
-    """Runs the shards that the spec of our ProcessingElement names, and reports on them."""
+    """Runs the shards that the spec of our ProcessingElement names, and reports on them.
+
+    Which one is ours is not known at the start: `store` holds the PE that names our pod, once there
+    is one. It stays ours when it names another pod; then ours is about to be ended.
+    """
 
     def __init__(
-        self,
-        client: KubeClient,
-        settings: Settings,
-        checkpoints: Path,
-        metrics: PeMetrics,
-        store: Store,
+        self, client: KubeClient, settings: Settings, metrics: PeMetrics, store: Store
     ) -> None:
         self._client = client
-        self._path = PROCESSING_ELEMENT.path(settings.namespace, settings.pe) + "/status"
-        self._key = (settings.namespace, settings.pe)
         self._settings = settings
-        self._checkpoints = checkpoints
         self._metrics = metrics
         self._store = store
         self._start: StartShard | None = None
         self._progress: Progress | None = None
+        self._checkpoints = settings.checkpoint_root
+        self._warm = False
+        self._content = ""
+        self._applied = ""
+        self._launch_count = 0
         self._shards: dict[int, Shard] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._releases: dict[str, Release] = {}
         self._epoch = 0
+        self._key: Key | None = None
         self._wanted: ProcessingElementSpec | None = None
         self._stopping = False
         self._message = ""
         self._known: dict[str, Any] = {}
         self._dirty = asyncio.Event()
-        store.listen(lambda key, old, new: self._seen(new))
+        self._heard = asyncio.Event()
+        store.listen(lambda key, old, new: self._seen(key, new))
+
+    @property
+    def named(self) -> bool:
+        """True once a PE has named our pod."""
+        return self._key is not None
 
     @property
     def ready(self) -> bool:
-        """True once warm and in sync with our ProcessingElement."""
-        return self._start is not None and self._wanted is not None
+        """True once warm: for our PE, or for whichever will name us."""
+        return self._start is not None if self.named else self._warm
 
-    def warm(self, start: StartShard, progress: Progress) -> None:
-        """Take up work: from now on shards can be started."""
-        self._start, self._progress = start, progress
+    def wait_warm(self) -> None:
+        """Say that we could take up any PE of the job at once."""
+        self._warm = True
+
+    async def content_after(self, seen: str) -> tuple[str, str]:
+        """Wait until our PE has another content than `seen`; return its name and the content."""
+        while self._key is None or self._content == seen:
+            self._heard.clear()
+            await self._heard.wait()
+        return self._key[1], self._content
+
+    def warm(self, start: StartShard, progress: Progress, checkpoints: Path) -> None:
+        """Take up work: from now on shards can be started, below `checkpoints`."""
+        self._start, self._progress, self._checkpoints = start, progress, checkpoints
         self._reconcile()
         self._dirty.set()
+
+    def replan(self) -> None:
+        """Start all queries anew from the new plan, each at its own batch boundary."""
+        for shard in self._shards.values():
+            shard.replan(HANDOVER_SECONDS)
+
+    def applied(self, content: str) -> None:
+        """Say that the driver works by this content of our PE."""
+        self._applied = content
+        self.report("")
 
     def status(self) -> RuntimeStatus:
         """Return what we say of ourselves."""
         return RuntimeStatus(
             pod=self._settings.pod,
-            launch_count=self._settings.launch_count,
-            ready=self.ready and not self._stopping,
+            launch_count=self._launch_count,
+            ready=self._start is not None and not self._stopping,
             epoch=self._epoch,
+            content_id=self._applied,
             shards={str(number): shard.status for number, shard in sorted(self._shards.items())},
             releases=self._releases,
             message=self._message,
@@ -95,7 +127,6 @@ class Control:
 
     async def run(self) -> None:
         """Write our status whenever it has changed, until cancelled."""
-        await self._store.synced.wait()
         delay = _RETRY_SECONDS[0]
         while True:
             await self._dirty.wait()
@@ -115,11 +146,15 @@ class Control:
         await asyncio.gather(*self._tasks.values())
         await self._write()
 
-    def _seen(self, item: dict[str, Any] | None) -> None:
+    def _seen(self, key: Key, item: dict[str, Any] | None) -> None:
         if item is None:
-            return  # deleted: we go on until SIGTERM
+            return  # deleted, or it names another pod: we go on until SIGTERM
+        if self._key is None:
+            self._key, self._launch_count = key, item["status"]["launchCount"]
+            log.info("launch %d of %s", self._launch_count, key[1])
+        self._content = item["metadata"].get("annotations", {}).get(names.ANNOTATION_CONTENT, "")
         self._wanted = ProcessingElementSpec.model_validate(item["spec"])
-        runtime = item.get("status", {}).get("runtime") or {}
+        runtime = item["status"].get("runtime") or {}
         if not self._known:
             self._releases = {
                 shard: Release.model_validate(entry)
@@ -127,6 +162,7 @@ class Control:
             }
             self._dirty.set()
         self._known = runtime or self._known
+        self._heard.set()
         self._reconcile()
 
     def _reconcile(self) -> None:
@@ -200,9 +236,12 @@ class Control:
         self._settle()
 
     async def _write(self) -> bool:
+        if self._key is None:
+            return True  # nobody to tell
         patch = merge_patch(self._known, self.status())
         try:
-            answer = await self._client.patch(self._path, patch)
+            path = PROCESSING_ELEMENT.path(*self._key) + "/status"
+            answer = await self._client.patch(path, patch)
             self._known = answer["status"].get("runtime") or {}
         except NotFound:
             return True  # deleted: nobody reads it any more

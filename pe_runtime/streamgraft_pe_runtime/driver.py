@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,39 +13,71 @@ from streamgraft_common.spark_jvm import SparkJvm
 from streamgraft_pe_runtime import application, query, restricted
 from streamgraft_pe_runtime.plan import Compiler, RealInputs
 from streamgraft_pe_runtime.query import ShardQuery
-from streamgraft_pe_runtime.warm_up import warm_up
+from streamgraft_pe_runtime.warm_up import EmptyInputs, warm_up
 
 log = logging.getLogger(__name__)
 
 
-class Driver:
-    """A warm driver: the PE's plan has run once on no rows.
+@dataclass(frozen=True)
+class _Planned:
+    """A PE as its queries are made from it."""
 
-    `properties`: folder of the restricted properties, if the PE has any.
+    metadata: PeMetadata
+    compiler: Compiler
+
+
+class Driver:
+    """A driver with a session and the application's code; it takes up the plan of any PE.
+
+    `properties`: folder of the restricted properties, if the job has any.
     """
 
-    def __init__(
-        self, jvm: SparkJvm, metadata: PeMetadata, adl: Adl, properties: Path | None = None
-    ) -> None:
+    def __init__(self, jvm: SparkJvm, adl: Adl, properties: Path | None = None) -> None:
         began = time.monotonic()
-        functions = application.load(adl, metadata.parameters)
-        self._metadata = metadata
-        self._compiler = Compiler(functions, adl, metadata)
+        self._adl = adl
+        self._application = application.load(adl)
         self._session = jvm.attach()
         if properties:
             restricted.apply(self._session, restricted.read(properties))
-        self._inputs = RealInputs(self._session, metadata, adl)
-        self._compiling = threading.Lock()
-        attached = time.monotonic() - began
-        warm_up(self._session, self._compiler, metadata, adl)
-        log.info("session after %.1f s, warm after %.1f s", attached, time.monotonic() - began)
+        self._planned: _Planned | None = None
+        self._rehearsed: set[str] = set()
+        self._compiling = threading.Lock()  # user functions need not be safe for threads
+        log.info("session after %.1f s", time.monotonic() - began)
+
+    def rehearse(self, plan: str, metadata: PeMetadata) -> None:
+        """Warm up for a plan that may be applied later. `plan`: its hash."""
+        began = time.monotonic()
+        with self._compiling:
+            self._warm_up(plan, metadata)
+        log.info("%s rehearsed in %.1f s", metadata.stage_name, time.monotonic() - began)
+
+    def apply(self, plan: str, metadata: PeMetadata) -> None:
+        """Take up a plan: queries started from now on are made from it.
+
+        Raises what the application raises; the plan from before then stays.
+        """
+        began = time.monotonic()
+        with self._compiling:
+            before = self._planned
+            try:
+                if before is None and plan not in self._rehearsed:
+                    self._warm_up(plan, metadata)
+                self._planned = self._compiled(metadata)
+            except Exception:
+                if before is not None:
+                    self._bind(before.metadata)
+                raise
+        log.info("%s applied in %.1f s", metadata.stage_name, time.monotonic() - began)
 
     def start(self, shard: int, checkpoint: Path) -> ShardQuery:
         """Start the query of a shard on its checkpoint."""
-        with self._compiling:  # user functions need not be safe for threads
-            plan = self._compiler.compile(shard, self._inputs)
-        name = f"{self._metadata.stage_name}-{shard}"
-        return query.start(plan, checkpoint, self._metadata.trigger_seconds, name)
+        with self._compiling:
+            planned = self._planned
+            assert planned is not None
+            inputs = RealInputs(self._session, planned.metadata, self._adl)
+            plan = planned.compiler.compile(shard, inputs)
+        name = f"{planned.metadata.stage_name}-{shard}"
+        return query.start(plan, checkpoint, planned.metadata.trigger_seconds, name)
 
     def set_log_level(self, level: str) -> None:
         """Set the level of Spark's own log."""
@@ -54,3 +87,19 @@ class Driver:
         """Return the time of all tasks that have ended, summed over slots."""
         context: Any = self._session.sparkContext._jsc
         return float(context.sc().statusStore().executorSummary("driver").totalDuration()) / 1000
+
+    def _warm_up(self, plan: str, metadata: PeMetadata) -> None:
+        self._bind(metadata)
+        compiler = Compiler(self._application, self._adl, metadata)
+        warm_up(self._session, compiler, metadata, self._adl)
+        self._rehearsed.add(plan)
+
+    def _compiled(self, metadata: PeMetadata) -> _Planned:
+        self._bind(metadata)
+        compiler = Compiler(self._application, self._adl, metadata)
+        # What can't be compiled must fail before any query is stopped for it.
+        compiler.compile(0, EmptyInputs(self._session, self._adl))
+        return _Planned(metadata, compiler)
+
+    def _bind(self, metadata: PeMetadata) -> None:
+        self._application.bind({**self._adl.parameters, **metadata.parameters})

@@ -12,14 +12,13 @@ from typing import Any
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
 from streamgraft_common.kube import KubeClient, Store, load_config
-from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import PROCESSING_ELEMENT
 from streamgraft_common.spark_jvm import DEFAULT_LOG_LEVEL, SparkJvm
 from streamgraft_pe_runtime import server
+from streamgraft_pe_runtime.contents import Contents
 from streamgraft_pe_runtime.control import Control
 from streamgraft_pe_runtime.driver import Driver
 from streamgraft_pe_runtime.metrics import PeMetrics
-from streamgraft_pe_runtime.progress import Progress
 from streamgraft_pe_runtime.settings import Settings
 from streamgraft_pe_runtime.trace_levels import TraceLevels
 
@@ -31,7 +30,7 @@ _THREADS = 64
 """Calls to Spark block one thread each; shards must not wait for each other's."""
 
 
-async def run(settings: Settings, metadata: PeMetadata, adl: Adl, jvm: SparkJvm) -> int:
+async def run(settings: Settings, adl: Adl, jvm: SparkJvm) -> int:
     """Run the PE until SIGTERM (returns 0) or until its JVM ends or can't warm up (returns 1)."""
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(_THREADS, "blocking"))
@@ -45,14 +44,13 @@ async def run(settings: Settings, metadata: PeMetadata, adl: Adl, jvm: SparkJvm)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end, 0, signal.Signals(number).name)
     jvm.on_exit(lambda code: _call(loop, end, 1, f"the driver's JVM ended with code {code}"))
-    metrics = PeMetrics(metadata.slots)
+    metrics = PeMetrics(settings.slots)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(KubeClient(load_config()))
         path = PROCESSING_ELEMENT.path(settings.namespace)
-        store = Store(client, path, fieldSelector=f"metadata.name={settings.pe}")
-        checkpoints = settings.checkpoint_root / metadata.checkpoint_path
-        control = Control(client, settings, checkpoints, metrics, store)
-        levels = TraceLevels(metadata.spark_conf.get("spark.log.level", DEFAULT_LOG_LEVEL))
+        store = Store(client, path, fieldSelector=f"status.pod={settings.pod}")
+        control = Control(client, settings, metrics, store)
+        levels = TraceLevels(settings.spark_conf.get("spark.log.level", DEFAULT_LOG_LEVEL))
         store.listen(lambda key, old, new: levels.follow(new))
         probes = server.Probes(lambda: jvm.alive, lambda: control.ready, control.status)
         port = names.control_port()
@@ -60,35 +58,36 @@ async def run(settings: Settings, metadata: PeMetadata, adl: Adl, jvm: SparkJvm)
         stack.push_async_callback(runner.cleanup)
         for work in (store.run(), control.run()):
             stack.push_async_callback(_cancel, asyncio.create_task(_watched(work, end)))
-        make = partial(Driver, jvm, metadata, adl, settings.restricted_properties)
-        warming = asyncio.create_task(_warm(make, metadata, control, levels, metrics, end))
+        make = partial(Driver, jvm, adl, settings.restricted_properties)
+        follow = partial(Contents, control, client, settings, metrics)
+        driving = asyncio.create_task(_drive(make, follow, control, levels, end))
         code = await ended
-        await _cancel(warming)
+        await _cancel(driving)
         if jvm.alive:
             await control.stop(_STOP_SECONDS)
     return code
 
 
-async def _warm(
+async def _drive(
     make: Callable[[], Driver],
-    metadata: PeMetadata,
+    follow: Callable[[Driver], Contents],
     control: Control,
     levels: TraceLevels,
-    metrics: PeMetrics,
     end: Any,
 ) -> None:
-    """Warm the driver up, hand it to the control loop, then follow its progress for ever."""
+    """Bring the driver up, then have it follow the content of the PE that names our pod."""
     try:
         driver = await asyncio.to_thread(make)
+        levels.attach(driver.set_log_level)
+        contents = follow(driver)
+        await contents.rehearse()
+        progress = await contents.first()
     except Exception as error:  # the user's module is imported here: anything may be raised
         log.exception("the application can't be started")
         control.report(f"the application can't be started: {type(error).__name__}: {error}")
         end(1, "the application can't be started")
         return
-    progress = Progress(metadata, metrics, driver.busy_seconds)
-    levels.attach(driver.set_log_level)
-    control.warm(driver.start, progress)
-    await _watched(progress.run(), end)
+    await asyncio.gather(_watched(progress.run(), end), _watched(contents.follow(progress), end))
 
 
 async def _watched(work: Coroutine[Any, Any, None], end: Any) -> None:

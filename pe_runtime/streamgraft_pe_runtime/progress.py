@@ -64,6 +64,18 @@ class Progress:
         self._brokers = {name: Brokers(name, group) for name in servers}
         self._away: set[str] = set()
 
+    def replan(self, metadata: PeMetadata) -> None:
+        """Follow other inputs from now on. Blocks."""
+        gone = [port for port in self._metadata.inputs if port not in metadata.inputs]
+        servers = {port.bootstrap_servers for port in metadata.inputs} - self._brokers.keys()
+        group = consumer_group(metadata)
+        self._brokers = self._brokers | {name: Brokers(name, group) for name in servers}
+        self._metadata = metadata
+        for watched in list(self._shards.values()):
+            for port in gone:
+                for topic, number in watched.partitions.pop(port, ()):
+                    self._metrics.drop_partition(topic, number)
+
     def watch(self, shard: int, query: ShardQuery, checkpoint: Path) -> None:
         """Follow the query of a shard, in the place of an earlier one. Blocks."""
         positions = read_checkpoint(checkpoint).positions

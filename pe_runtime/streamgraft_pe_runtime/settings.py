@@ -1,5 +1,6 @@
 """What the pod's environment says: docs/contracts.md, "The pod of a PE"."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,17 +13,20 @@ from streamgraft_common.pe_metadata import PeMetadata
 
 @dataclass(frozen=True)
 class Settings:
-    """Where this PE is, and where its files are."""
+    """Where this pod is, how its driver is set up, and where its files are.
+
+    Which PE it runs is not known here: the PE names its pod.
+    """
 
     namespace: str
     job: str
-    pe: str
     pod: str
-    launch_count: int
     bind_address: str
-    pe_folder: Path
     bundle: Path
     checkpoint_root: Path
+    slots: int
+    spark_conf: Mapping[str, str]
+    """Spark settings of application and job."""
     restricted_properties: Path | None = None
     profiles: Path | None = None
     """Where to record profiles."""
@@ -33,20 +37,15 @@ class Settings:
         return cls(
             namespace=environment["STREAMGRAFT_NAMESPACE"],
             job=environment["STREAMGRAFT_JOB"],
-            pe=environment["STREAMGRAFT_PE"],
             pod=environment["STREAMGRAFT_POD"],
-            launch_count=int(environment["STREAMGRAFT_LAUNCH"]),
             bind_address=environment["STREAMGRAFT_BIND_ADDRESS"],
-            pe_folder=Path(environment["STREAMGRAFT_PE_DIR"]),
             bundle=Path(environment["STREAMGRAFT_BUNDLE"]),
             checkpoint_root=Path(environment["STREAMGRAFT_CHECKPOINT_ROOT"]),
             restricted_properties=_folder(environment, "STREAMGRAFT_RESTRICTED_PROPERTIES"),
             profiles=_folder(environment, "STREAMGRAFT_PROFILES"),
+            slots=int(environment["STREAMGRAFT_SLOTS"]),
+            spark_conf=json.loads(environment["STREAMGRAFT_SPARK_CONF"]),
         )
-
-    def metadata(self) -> PeMetadata:
-        """Read the graph metadata of this PE."""
-        return PeMetadata.model_validate_json((self.pe_folder / names.PE_METADATA_KEY).read_text())
 
     def adl(self) -> Adl:
         """Read the application's description. Raises BundleError."""

@@ -68,6 +68,7 @@ class Shard:
     status: ShardStatus = field(init=False)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _deadline_seconds: float | None = None
+    _replan_seconds: float | None = None
     _asked_at: str | None = None
 
     def __post_init__(self) -> None:
@@ -84,6 +85,11 @@ class Shard:
         """True once `release` was called."""
         return self._deadline_seconds is not None
 
+    def replan(self, deadline_seconds: float) -> None:
+        """Start the query anew at a batch boundary, within the deadline: its plan changed."""
+        self._replan_seconds = deadline_seconds
+        self._wake.set()
+
     def renew(self, epoch: int) -> None:
         """Take note that we own the shard in a newer epoch too; a fenced query starts again."""
         if epoch == self.epoch:
@@ -99,7 +105,9 @@ class Shard:
             began = asyncio.get_running_loop().time()
             failure = await self._run_once()
             if failure is None:
-                break
+                if not self.releasing:
+                    await self._stop_query(self._replan_seconds or 0)
+                continue
             ran = asyncio.get_running_loop().time() - began
             log.warning("shard %d failed: %s", self.number, failure)
             await self._stop_query(0)
@@ -113,8 +121,9 @@ class Shard:
         return await self._released()
 
     async def _run_once(self) -> str | None:
-        """Start the query and watch it; returns its failure, None when asked to release."""
+        """Start the query and watch it; returns its failure, None when asked to stop it."""
         loop = asyncio.get_running_loop()
+        self._replan_seconds = None
         self._set("Starting", message=self.status.message)
         began = loop.time()
         try:
@@ -122,7 +131,7 @@ class Shard:
         except Exception as error:  # whatever user code or Spark raises is a state, not a crash
             return str(error) or repr(error)
         started_at, waiting = now(), True
-        while not self.releasing:
+        while not self.releasing and self._replan_seconds is None:
             if failure := await asyncio.to_thread(self.query.failure):
                 return failure
             if waiting and await asyncio.to_thread(self.query.first_trigger_done):

@@ -39,7 +39,7 @@ def train(archive: Path, bootstrap_servers: str | None = None) -> None:
     options = f"-XX:ArchiveClassesAtExit={shlex.quote(str(partial))} -Xlog:cds*=off"
     settings = replace(JvmSettings.from_environment(), cds_archive=None, options=options)
     metadata = _metadata(bootstrap_servers)
-    jvm = SparkJvm.start(spark_conf(metadata), settings)
+    jvm = SparkJvm.start(spark_conf("training", 1, {}), settings)
     from streamgraft_pe_runtime.plan import Compiler
     from streamgraft_pe_runtime.warm_up import warm_up
 

@@ -12,7 +12,6 @@ from streamgraft_operator.graph import (
     GraphError,
     JobContext,
     Topology,
-    content_of,
     diff,
     plan,
 )
@@ -125,7 +124,7 @@ def test_a_width_change_only_adds_or_removes(fusion: str) -> None:
 
 
 def contents(topology: Topology) -> dict[int, Content]:
-    return {pe.pe_id: content_of(pe.metadata, "settings") for pe in topology.pes}
+    return {pe.pe_id: pe.content for pe in topology.pes}
 
 
 def test_legacy_fusion_links_the_stages_of_a_channel() -> None:

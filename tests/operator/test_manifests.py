@@ -9,7 +9,13 @@ from streamgraft_common.adl import Region
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import JobSpec
 from streamgraft_operator import manifests
-from streamgraft_operator.graph import PlannedPe, PlannedRegion, PortLabel, Topology
+from streamgraft_operator.graph import (
+    PlannedPe,
+    PlannedRegion,
+    PortLabel,
+    Topology,
+    graph_content,
+)
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.settings import Settings
 
@@ -22,7 +28,7 @@ SETTINGS = Settings(
 IN_CONFIG_MAP = {"bundle": {"configMap": {"name": "flights-bundle"}}}
 
 
-def planned(content_id: str = "c1", **place: Any) -> PlannedPe:
+def planned(bundle_digest: str = "d", **place: Any) -> PlannedPe:
     """Return PE 4: channel 2, stage 0 of region delays."""
     metadata = PeMetadata(
         namespace="ns",
@@ -34,7 +40,7 @@ def planned(content_id: str = "c1", **place: Any) -> PlannedPe:
         outputs=[],
         checkpoint_path="ns/flights-u1/delays",
         trigger_seconds=1.0,
-        bundle_digest="d",
+        bundle_digest=bundle_digest,
     )
     where: dict[str, Any] = {"region": "delays", "channel": 2, "stage": 0, **place}
     return PlannedPe(
@@ -42,7 +48,7 @@ def planned(content_id: str = "c1", **place: Any) -> PlannedPe:
         pe_id=4,
         stage_name="delays",
         metadata=metadata,
-        content_id=content_id,
+        content=graph_content(metadata),
         **where,
     )
 
@@ -90,16 +96,15 @@ def test_container_gets_the_environment_of_the_contract() -> None:
     assert environment(pod(IN_CONFIG_MAP)) == {
         "STREAMGRAFT_NAMESPACE": "ns",
         "STREAMGRAFT_JOB": "flights",
-        "STREAMGRAFT_PE": "flights-4",
         "STREAMGRAFT_POD": "flights-4-7",
-        "STREAMGRAFT_LAUNCH": "7",
         "STREAMGRAFT_BIND_ADDRESS": {"fieldPath": "status.podIP"},
-        "STREAMGRAFT_PE_DIR": "/etc/streamgraft/pe",
         "STREAMGRAFT_BUNDLE": "/etc/streamgraft/bundle/bundle.zip",
         "STREAMGRAFT_CHECKPOINT_ROOT": "/var/lib/streamgraft/checkpoints",
         "STREAMGRAFT_DATA_PATH": "/var/lib/streamgraft/data",
         "STREAMGRAFT_HEAP_MB": "400",
         "STREAMGRAFT_JAVA_OPTIONS": "",
+        "STREAMGRAFT_SLOTS": "1",
+        "STREAMGRAFT_SPARK_CONF": "{}",
     }
 
 
@@ -107,7 +112,6 @@ def test_mounts_have_volumes() -> None:
     spec = pod(IN_CONFIG_MAP)["spec"]
     volumes = {volume.pop("name"): volume for volume in spec["volumes"]}
     assert volumes == {
-        "pe": {"configMap": {"name": "flights-4"}},
         "bundle": {"configMap": {"name": "flights-bundle"}},
         "checkpoints": SETTINGS.checkpoint_volume,
         "data": {"emptyDir": {}},
@@ -120,7 +124,7 @@ def test_bundle_in_a_file_needs_no_volume() -> None:
     manifest = pod({"bundle": {"file": "/var/lib/streamgraft/checkpoints/b.zip"}})
     assert environment(manifest)["STREAMGRAFT_BUNDLE"] == "/var/lib/streamgraft/checkpoints/b.zip"
     volumes = {volume["name"] for volume in manifest["spec"]["volumes"]}
-    assert volumes == {"pe", "checkpoints", "data"}
+    assert volumes == {"checkpoints", "data"}
 
 
 def test_settings_of_the_job_reach_the_pod() -> None:
@@ -173,20 +177,32 @@ def test_pod_is_restarted_by_nobody_else_and_probed() -> None:
 def test_content_id_covers_what_needs_a_restart(change: dict[str, Any]) -> None:
     before = JobSpec.model_validate(IN_CONFIG_MAP)
     after = JobSpec.model_validate({**IN_CONFIG_MAP, **change})
-    assert manifests.pe_content_id(planned(), before, SETTINGS) != manifests.pe_content_id(
-        planned(), after, SETTINGS
-    )
+    assert manifests.settings_id(before, SETTINGS) != manifests.settings_id(after, SETTINGS)
 
 
-def test_content_id_changes_with_the_graph_and_nothing_else() -> None:
+def test_content_is_not_changed_by_what_pods_do_not_depend_on() -> None:
     spec = JobSpec.model_validate(IN_CONFIG_MAP)
     live = {"appTraceLevel": "DEBUG", "restartFailedPod": False}
     later = JobSpec.model_validate(
-        {**IN_CONFIG_MAP, "submissionTimeoutSeconds": 5, "processingElement": live}
+        {**IN_CONFIG_MAP, "warmPool": 2, "submissionTimeoutSeconds": 5, "processingElement": live}
     )
-    first = manifests.pe_content_id(planned("c1"), spec, SETTINGS)
-    assert first == manifests.pe_content_id(planned("c1"), later, SETTINGS)
-    assert first != manifests.pe_content_id(planned("c2"), spec, SETTINGS)
+    assert manifests.settings_id(spec, SETTINGS) == manifests.settings_id(later, SETTINGS)
+
+
+def test_warm_pod_is_a_pod_of_a_pe_but_for_who_it_is() -> None:
+    spec = JobSpec.model_validate(IN_CONFIG_MAP)
+    warm = manifests.warm_pod("flights-warm-1", planned(), OWNER, spec, SETTINGS)
+    taken = pod(IN_CONFIG_MAP)
+    assert warm["metadata"]["labels"] == {
+        "streamgraft.io/job": "flights",
+        "streamgraft.io/generation": "3",
+        "streamgraft.io/pool": "warm",
+    }
+    named = {**environment(taken), "STREAMGRAFT_POD": "flights-warm-1"}
+    assert environment(warm) == named
+    for manifest in (warm, taken):
+        manifest["spec"]["containers"][0].pop("env")
+    assert warm["spec"] == taken["spec"]
 
 
 def test_processing_element_follows_its_job() -> None:

@@ -5,11 +5,26 @@ from itertools import pairwise
 
 import pytest
 
+from streamgraft_common.content import Content
 from streamgraft_common.resources import ProcessingElementStatus
 from streamgraft_operator.conductors.launches import Relaunch, not_before, raised, relaunch
-from streamgraft_operator.conductors.pod import PeLaunch, PodDecision, PodView, step
+from streamgraft_operator.conductors.pod import (
+    PeLaunch,
+    PodDecision,
+    PodView,
+    WarmPodView,
+    step,
+)
 
-PE = PeLaunch(uid="u", launch_count=2, content_id="c", config_content_id="c", bundle_exists=True)
+CONTENT = Content("driver", "place", "plan", "notes")
+PE = PeLaunch(
+    uid="u",
+    launch_count=2,
+    content_id=str(CONTENT),
+    config_content_id=str(CONTENT),
+    bundle_exists=True,
+    driver="driver",
+)
 POD = PodView(
     name="j-0-2",
     launch=2,
@@ -17,18 +32,19 @@ POD = PodView(
     phase="Running",
     scheduled=True,
     deleting=False,
-    content_id="c",
+    content_id=str(CONTENT),
 )
+WARM = WarmPodView("j-warm-b", "driver", ready=True, usable=True, running=True)
 OLDER = replace(POD, name="j-0-1", launch=1)
 NAMESAKE = replace(POD, pe_uid="of a PE that was deleted")
 
 
 def test_pod_is_created_when_everything_is_there() -> None:
-    assert step(PE, (), 0.0) == PodDecision(delete=(), create=True)
+    assert step(PE, (), (), 0.0) == PodDecision(delete=(), create=True)
 
 
 def test_pod_that_exists_is_left_alone() -> None:
-    assert step(PE, (POD,), 0.0) == PodDecision(delete=())
+    assert step(PE, (POD,), (), 0.0) == PodDecision(delete=())
 
 
 @pytest.mark.parametrize(
@@ -40,38 +56,67 @@ def test_pod_that_exists_is_left_alone() -> None:
     ],
 )
 def test_pod_waits_for_what_it_mounts(lacking: dict[str, object], waiting_for: str) -> None:
-    decision = step(replace(PE, **lacking), (), 0.0)  # type: ignore[arg-type]
+    decision = step(replace(PE, **lacking), (), (), 0.0)  # type: ignore[arg-type]
     assert not decision.create
     assert decision.waiting_for == waiting_for
 
 
 def test_pod_is_not_created_before_the_first_launch() -> None:
-    assert not step(replace(PE, launch_count=0), (), 0.0).create
+    assert not step(replace(PE, launch_count=0), (), (), 0.0).create
 
 
 def test_pod_that_vanished_is_not_created_again_for_the_same_launch() -> None:
-    assert step(replace(PE, pod="j-0-2"), (), 0.0) == PodDecision(delete=())
+    assert step(replace(PE, pod="j-0-2"), (), (WARM,), 0.0) == PodDecision(delete=())
 
 
 @pytest.mark.parametrize("old", [OLDER, NAMESAKE])
 def test_older_pod_has_to_end_first(old: PodView) -> None:
-    assert step(PE, (old,), 0.0) == PodDecision(
+    assert step(PE, (old,), (), 0.0) == PodDecision(
         delete=(old.name,), waiting_for=f"pod {old.name} to end"
     )
     going = replace(old, deleting=True)
-    assert step(PE, (going,), 0.0).delete == ()
-    assert not step(PE, (going,), 0.0).create
+    assert step(PE, (going,), (), 0.0).delete == ()
+    assert not step(PE, (going,), (), 0.0).create
 
 
 def test_pods_of_a_deleted_pe_go() -> None:
-    assert step(None, (POD, OLDER), 0.0).delete == ("j-0-2", "j-0-1")
+    assert step(None, (POD, OLDER), (), 0.0).delete == ("j-0-2", "j-0-1")
 
 
 def test_back_off_is_awaited() -> None:
     late = replace(PE, not_before=100.0)
-    assert step(late, (), 97.5).again_in == 2.5
-    assert not step(late, (), 97.5).create
-    assert step(late, (), 100.0).create
+    assert step(late, (), (), 97.5).again_in == 2.5
+    assert not step(late, (), (), 97.5).create
+    assert step(late, (), (), 100.0).create
+
+
+@pytest.mark.parametrize(
+    ("pool", "adopted"),
+    [
+        ([WARM], "j-warm-b"),
+        ([replace(WARM, name="j-warm-a", ready=False), WARM], "j-warm-b"),
+        ([replace(WARM, name="j-warm-c", ready=False, running=False)], "j-warm-c"),
+        ([replace(WARM, driver="other")], None),
+        ([replace(WARM, usable=False)], None),
+    ],
+    ids=["warm", "the warmest", "still starting", "other settings", "ended"],
+)
+def test_launch_takes_the_warmest_pod_that_fits(
+    pool: list[WarmPodView], adopted: str | None
+) -> None:
+    decision = step(PE, (), tuple(pool), 0.0)
+    assert (decision.adopt, decision.create) == (adopted, adopted is None)
+
+
+def test_adoption_waits_like_a_new_pod() -> None:
+    assert step(PE, (OLDER,), (WARM,), 0.0).adopt is None
+    assert step(replace(PE, not_before=9.0), (), (WARM,), 0.0).adopt is None
+
+
+def test_second_pod_of_a_launch_goes() -> None:
+    other = replace(POD, name="j-warm-b")
+    named = replace(PE, pod="j-warm-b")
+    assert step(named, (POD, other), (), 0.0) == PodDecision(delete=("j-0-2",))
 
 
 STATUS = ProcessingElementStatus(launch_count=2, pod="j-0-2")
@@ -85,18 +130,20 @@ STATUS = ProcessingElementStatus(launch_count=2, pod="j-0-2")
         ([replace(POD, phase="Succeeded")], Relaunch("PodCompleted", failed=True)),
         ([replace(POD, deleting=True)], Relaunch("PodDeleted")),
         ([replace(POD, content_id="older")], Relaunch("GraphChanged")),
+        ([replace(POD, content_id=str(replace(CONTENT, plan="older")))], None),
+        ([replace(POD, content_id=str(replace(CONTENT, driver="d")))], Relaunch("GraphChanged")),
         ([replace(OLDER, phase="Failed"), POD], None),
         ([], Relaunch("PodDeleted")),
         ([NAMESAKE], Relaunch("PodDeleted")),
     ],
 )
 def test_launch_is_over(pods: list[PodView], cause: Relaunch | None) -> None:
-    assert relaunch(STATUS, "j-0-2", "c", pods, "u") == cause
+    assert relaunch(STATUS, CONTENT, pods, "u") == cause
 
 
 def test_pod_that_was_never_seen_was_not_deleted() -> None:
     fresh = STATUS.model_copy(update={"pod": None})
-    assert relaunch(fresh, "j-0-2", "c", [], "u") is None
+    assert relaunch(fresh, CONTENT, [], "u") is None
 
 
 def test_failures_in_a_row_wait_longer_each_time() -> None:

@@ -137,7 +137,7 @@ def test_pod_template_is_what_the_pod_is_written_into() -> None:
                 {
                     "name": "pe",
                     "lifecycle": {"preStop": {"sleep": {"seconds": 1}}},
-                    "env": [{"name": "A", "value": "b"}, {"name": "STREAMGRAFT_PE", "value": "x"}],
+                    "env": [{"name": "A", "value": "b"}, {"name": "STREAMGRAFT_POD", "value": "x"}],
                     "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
                 },
                 {"name": "sidecar", "image": "proxy"},
@@ -158,9 +158,9 @@ def test_pod_template_is_what_the_pod_is_written_into() -> None:
     assert own["lifecycle"] == {"preStop": {"sleep": {"seconds": 1}}}
     assert own["image"] == "streamgraft/pe:1"
     variables = environment(manifest)
-    assert (variables["A"], variables["STREAMGRAFT_PE"]) == ("b", "flights-4")
+    assert (variables["A"], variables["STREAMGRAFT_POD"]) == ("b", "flights-4-7")
     assert {"name": "scratch", "mountPath": "/scratch"} in own["volumeMounts"]
-    assert len(own["volumeMounts"]) == len(spec["volumes"]) == 5
+    assert len(own["volumeMounts"]) == len(spec["volumes"]) == 4
 
 
 def test_merging_keeps_everything_and_ours_wins() -> None:

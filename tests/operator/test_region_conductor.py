@@ -14,6 +14,7 @@ from streamgraft_operator.conductors.region import (
     ShardView,
     step,
 )
+from streamgraft_operator.conductors.region_rollback import avoid
 from streamgraft_operator.timestamps import to_rfc3339
 
 NOW = 1_700_000_000.0
@@ -138,18 +139,85 @@ def test_scale_down_keeps_a_channel_until_it_is_empty() -> None:
     assert condition(served, "Resizing") == ("True", "RemovingChannels")
 
 
-def test_a_surge_that_fails_is_not_retried_until_another_width_is_wanted() -> None:
-    owner, cold = running(0, {0, 1, 2, 3}), replace(running(1, set()), ready=False)
-    begun = step(region(2, STEADY, owner))
-    failed = step(region(2, begun.status, owner, cold, now=NOW + 301))
-    assert [event.reason for event in failed.events] == ["SurgeFailed"]
-    assert (failed.channels, failed.status.width, failed.status.epoch) == (1, 1, 1)
-    again = step(region(2, failed.status, owner, now=NOW + 400))
-    assert (again.events, again.channels) == ((), 1)
-    assert condition(again, "Resizing") == ("False", "SurgeFailed")
-    back = step(region(1, again.status, owner, now=NOW + 500))
-    retried = step(region(2, back.status, owner, now=NOW + 600))
-    assert condition(retried, "Resizing") == ("True", "WarmingUp")
+def test_a_surge_that_fails_is_taken_back_and_the_width_avoided_ever_longer() -> None:
+    owner = running(0, {0, 1, 2, 3})
+    cold = replace(running(1, set()), ready=False, message="no node has room")
+    status, now = STEADY, NOW
+    for backoff in (60.0, 120.0, 240.0):
+        begun = step(region(2, status, owner, now=now))
+        assert condition(begun, "Resizing") == ("True", "WarmingUp")
+        now += 301
+        failed = step(region(2, begun.status, owner, cold, now=now))
+        assert [event.reason for event in failed.events] == ["WidthChangeRolledBack"]
+        assert "job-1 (no node has room)" in failed.events[0].message
+        assert (failed.channels, failed.status.width, failed.status.epoch) == (1, 1, 1)
+        assert failed.again_in == backoff
+        again = step(region(2, failed.status, owner, now=now + backoff - 1))
+        assert (again.events, again.channels) == ((), 1)
+        assert condition(again, "Resizing") == ("False", "RolledBack")
+        other = step(region(3, again.status, owner, now=now + 1))
+        assert condition(other, "Resizing") == ("True", "WarmingUp")
+        status, now = again.status, now + backoff
+
+
+def test_a_hand_over_that_fails_is_handed_back() -> None:
+    status = handing_over()
+    change = status.changes[0].model_copy(update={"decided_at": to_rfc3339(NOW)})
+    status = status.model_copy(update={"changes": [change]})
+    releases = {shard: ReleaseView(2, NOW, NOW, clean=True) for shard in (2, 3)}
+    old = replace(running(0, {0, 1}, epoch=2), releases=releases)
+    ill = ShardView("Failed", 2, NOW, None, "ValueError: not here")
+    sick = replace(running(1, {2, 3}, epoch=2), held={2: ill, 3: ill})
+    waiting = step(region(2, status, old, sick, now=NOW + 299))
+    assert condition(waiting, "Resizing") == ("True", "HandingOver")
+    back = step(region(2, status, old, sick, now=NOW + 300))
+    assert [event.reason for event in back.events] == ["WidthChangeRolledBack", "ShardsMoving"]
+    assert "shard 2 (ValueError: not here)" in back.events[0].message
+    assert back.status.assignment == dict.fromkeys("0123", 0)
+    assert back.spec_updates == {1: (frozenset(), 3)}
+    given_back = replace(sick, spec_shards=frozenset(), spec_epoch=3, held={}, applied_epoch=3)
+    granted = step(region(2, back.status, old, given_back, now=NOW + 301))
+    assert granted.spec_updates[0] == (frozenset({0, 1, 2, 3}), 3)
+    whole = running(0, {0, 1, 2, 3}, epoch=3)
+    served = step(region(2, granted.status, whole, given_back, now=NOW + 302))
+    assert (served.status.width, served.channels) == (1, 1)
+    done = step(region(2, served.status, whole, now=NOW + 303))
+    assert condition(done, "Resizing") == ("False", "RolledBack")
+    assert condition(done, "Ready") == ("True", "Serving")
+
+
+def test_channels_that_keep_their_shards_in_a_rollback_are_deleted() -> None:
+    status = handing_over()
+    back = WidthChange(
+        from_width=2,
+        to_width=1,
+        epoch=3,
+        requested_at=to_rfc3339(NOW),
+        decided_at=to_rfc3339(NOW),
+        moved_shards=[2, 3],
+        rollback=True,
+    )
+    update = {"epoch": 3, "assignment": dict.fromkeys("0123", 0), "changes": [back]}
+    status = status.model_copy(update=update)
+    hung = replace(running(1, set(), epoch=3), held={2: HELD, 3: HELD}, applied_epoch=2)
+    old = running(0, {0, 1}, epoch=3)
+    patient = step(region(2, status, old, hung, now=NOW + 299))
+    assert (patient.channels, patient.spec_updates) == (2, {})
+    deleted = step(region(2, status, old, hung, now=NOW + 300))
+    assert (deleted.channels, deleted.spec_updates) == (1, {})
+    ending = PeView(1, 1, 0, exists=False, pod_alive=True)
+    assert step(region(2, status, old, ending, now=NOW + 301)).spec_updates == {}
+    gone = step(region(2, status, old, now=NOW + 302))
+    assert gone.spec_updates == {0: (frozenset({0, 1, 2, 3}), 3)}
+
+
+def test_a_width_that_served_is_no_longer_avoided() -> None:
+    entry = avoid(STEADY, 2, "no room", NOW - 100)
+    status = handing_over().model_copy(update={"avoided": [entry]})
+    new = running(1, {2, 3}, epoch=2)
+    served = step(region(2, status, running(0, {0, 1}, epoch=2), new))
+    assert served.status.width == 2
+    assert served.status.avoided == []
 
 
 def test_the_wish_changes_while_warming_up() -> None:

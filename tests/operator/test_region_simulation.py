@@ -19,6 +19,7 @@ from streamgraft_operator.conductors.region import (
     ShardView,
     step,
 )
+from streamgraft_operator.conductors.region_rollback import LONGEST_BACKOFF_SECONDS
 
 Value = TypeVar("Value")
 FIRST_PE = 7
@@ -67,7 +68,8 @@ class World:
         self.random = random.Random(seed)
         self.max_width = self.random.choice([2, 4, 5, 8])
         self.stages = self.random.choice([1, 1, 2])
-        self.deadline = self.random.choice([NEVER, NEVER, 60.0])
+        self.deadline = self.random.choice([NEVER, NEVER, 60.0, 30.0])
+        self.sick: set[int] = set()
         self.now = 1_700_000_000.0
         self.region = Region(0, self.random.randint(1, self.max_width), ParallelRegionStatus())
         self.pes: dict[int, Pe] = {}
@@ -109,7 +111,9 @@ class World:
                 pod.running[shard] = ShardView("Starting", pod.epoch, self.now, None)
 
     def commit(self) -> None:
-        for pod in self.some_pods():
+        for pe_id, pod in self.some(self.pods):
+            if pe_id in self.sick:
+                continue
             for shard, held in pod.running.items():
                 first = held.first_batch_at or self.now
                 pod.running[shard] = replace(held, state="Running", first_batch_at=first)
@@ -134,6 +138,15 @@ class World:
                     held=tuple(pod.running.items()),
                     releases=tuple(pod.releases.items()),
                 )
+
+    def sicken(self) -> None:
+        """What runs on a PE from now on never gets to its first batch."""
+        if self.pods:
+            self.sick.add(self.random.choice(list(self.pods)))
+
+    def heal(self) -> None:
+        if self.random.random() < 0.02:
+            self.sick.clear()
 
     def crash(self) -> None:
         if self.pods:
@@ -182,6 +195,7 @@ class World:
             status=self.seen_region.status,
             pes=tuple(self.pe_view(pe_id) for pe_id in {**self.seen_pes, **self.seen_pods}),
             now=self.now,
+            deadline_seconds=self.deadline,
         )
 
     def pe_view(self, pe_id: int) -> PeView:
@@ -208,7 +222,7 @@ class World:
 
     def conduct(self) -> None:
         """One step of the region controller, which writes as it does."""
-        decision = step(self.view(), self.deadline)
+        decision = step(self.view())
         if decision.status != self.seen_region.status:
             if self.region.version != self.seen_region.version:
                 return
@@ -277,6 +291,7 @@ LIFE: tuple[Callable[[World], None], ...] = (
     World.start,
     World.commit,
     World.stop,
+    World.heal,
     World.report,
     World.end_orphans,
     World.see_region,
@@ -284,7 +299,7 @@ LIFE: tuple[Callable[[World], None], ...] = (
     World.see_pods,
     World.conduct,
 )
-FAULTS = (World.resize, World.resize, World.crash, World.delete_pe)
+FAULTS = (World.resize, World.resize, World.crash, World.sicken, World.delete_pe)
 
 
 @pytest.mark.parametrize("block", range(10))
@@ -301,10 +316,8 @@ def test_one_owner_always_and_convergence_in_the_end(block: int) -> None:
 def converge(world: World, seed: int) -> None:
     """Let time pass without faults until the wanted width serves."""
     world.deadline = NEVER
-    given_up = any(item.reason == "SurgeFailed" for item in world.region.status.conditions)
-    if given_up:
-        other = world.region.status.changes[-1].to_width % world.max_width + 1
-        world.region = replace(world.region, version=world.region.version + 1, width=other)
+    world.sick.clear()
+    world.now += 2 * LONGEST_BACKOFF_SECONDS
     for _ in range(6000):
         world.random.choice(LIFE)(world)
         world.now += 0.5

@@ -23,6 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from streamgraft_common import names
 from streamgraft_common.adl import Adl, Operator, Stream
 from streamgraft_common.bundle import ADL_FILE
+from streamgraft_common.content import Content
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
 from streamgraft_common.resources import (
@@ -42,6 +43,7 @@ from streamgraft import Application
 
 app = Application("numbers")
 broken = app.parameter("broken", default="")
+least = app.parameter("least", default="0")
 
 
 @app.operator(inputs="numbers")
@@ -50,6 +52,7 @@ def plain(frame):
         if broken.value and Path(broken.value).exists():
             raise ValueError("the service is out of order")
         return n
+    frame = frame.where(f"n >= {least.value}")
     return frame.withColumn("n", F.udf(check, "long")("n")) if broken.value else frame
 
 
@@ -90,8 +93,13 @@ ADL = Adl(
         Stream(name=name, producer="outside", schema=schema(key="string", n="long"))
         for name in ("numbers", "plain", "counted")
     ],
-    parameters={"broken": ""},
+    parameters={"broken": "", "least": "0"},
 )
+
+
+def content(plan: str) -> str:
+    """Return the content of a PE that differs by its plan only."""
+    return str(Content("driver", "place", plan, "notes"))
 
 
 @dataclass
@@ -127,8 +135,6 @@ class Stage:
         with zipfile.ZipFile(self.folder / "bundle.zip", "w") as archive:
             archive.writestr(ADL_FILE, ADL.model_dump_json(by_alias=True))
             archive.writestr("numbers_application.py", MODULE)
-        metadata = self.metadata().model_dump_json(by_alias=True)
-        (self.folder / names.PE_METADATA_KEY).write_text(metadata)
 
     def metadata(self) -> PeMetadata:
         """Return the graph metadata, the same for all channels."""
@@ -171,16 +177,42 @@ class Stage:
 
     async def start(self, number: int, shards: list[int]) -> "Pe":
         """Create a ProcessingElement and start its process, as operator and node would."""
+        pe = await self.start_warm(number, shards)
+        await pe.name_pod()
+        return pe
+
+    async def start_warm(self, number: int, shards: list[int]) -> "Pe":
+        """Create a ProcessingElement that names no pod, and start a process that could be its."""
         name = names.pe_name("numbers", number)
         spec = ProcessingElementSpec(
             job="numbers", pe_id=number, stage_name="work", region="work", shards=shards, epoch=1
         )
-        path = PROCESSING_ELEMENT.path(self.namespace)
-        manifest = PROCESSING_ELEMENT.manifest(name, self.namespace, spec)
-        await self.kube.create(path, manifest)
+        manifest = PROCESSING_ELEMENT.manifest(
+            name,
+            self.namespace,
+            spec,
+            labels={names.LABEL_JOB: "numbers"},
+            annotations={names.ANNOTATION_CONTENT: content("1")},
+        )
+        await self.kube.create(PROCESSING_ELEMENT.path(self.namespace), manifest)
         pe = Pe(self, name, f"127.77.{uuid.uuid4().int % 250}.{number + 2}")
+        await self.write_content(pe, self.metadata(), "1")
         self.processes.append(pe)
         return pe
+
+    async def write_content(self, pe: "Pe", metadata: PeMetadata, plan: str) -> None:
+        """Write the graph metadata of a PE, as the operator does."""
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": pe.name,
+                "annotations": {names.ANNOTATION_CONTENT: content(plan)},
+            },
+            "data": {names.PE_METADATA_KEY: metadata.model_dump_json(by_alias=True)},
+        }
+        path = f"/api/v1/namespaces/{self.namespace}/configmaps/{pe.name}"
+        await self.kube.apply(path, manifest, "test")
 
 
 class Pe:
@@ -197,14 +229,13 @@ class Pe:
             "KUBECONFIG": str(stage.cluster.kubeconfig),
             "STREAMGRAFT_NAMESPACE": stage.namespace,
             "STREAMGRAFT_JOB": "numbers",
-            "STREAMGRAFT_PE": name,
             "STREAMGRAFT_POD": f"{name}-1",
-            "STREAMGRAFT_LAUNCH": "1",
             "STREAMGRAFT_BIND_ADDRESS": address,
-            "STREAMGRAFT_PE_DIR": str(stage.folder),
             "STREAMGRAFT_BUNDLE": str(stage.folder / "bundle.zip"),
             "STREAMGRAFT_CHECKPOINT_ROOT": str(stage.folder / "checkpoints"),
             "STREAMGRAFT_HEAP_MB": "300",
+            "STREAMGRAFT_SLOTS": "2",
+            "STREAMGRAFT_SPARK_CONF": "{}",
             "STREAMGRAFT_JAVA": str(tools.java),
             "STREAMGRAFT_JARS": str(tools.connector_jars),
             **stage.environment,
@@ -218,6 +249,19 @@ class Pe:
                 stdout=log,
                 stderr=log,
             )
+
+    async def name_pod(self) -> None:
+        """Have the ProcessingElement name the process, as the operator does with a launch's pod."""
+        path = PROCESSING_ELEMENT.path(self.stage.namespace, self.name)
+        named = {"pod": f"{self.name}-1", "launchCount": 1}
+        await self.stage.kube.patch(f"{path}/status", {"status": named})
+
+    async def replan(self, metadata: PeMetadata, plan: str) -> None:
+        """Change what the PE is made of in a way that needs no new pod."""
+        await self.stage.write_content(self, metadata, plan)
+        path = PROCESSING_ELEMENT.path(self.stage.namespace, self.name)
+        annotations = {names.ANNOTATION_CONTENT: content(plan)}
+        await self.stage.kube.patch(path, {"metadata": {"annotations": annotations}})
 
     async def assign(self, shards: list[int], epoch: int) -> None:
         """Write the spec, as the operator does."""
@@ -249,6 +293,14 @@ class Pe:
             return sorted(started) == sorted(shards) and len(status.shards) == len(shards)
 
         return await self.until(reached, 240)
+
+    async def answers(self, path: str, code: int, seconds: float = 240.0) -> None:
+        """Wait until the control port answers a path with a code."""
+        deadline = time.monotonic() + seconds
+        while (await self.get(path))[0] != code:
+            assert self.process.poll() is None, self.log.read_text()[-4000:]
+            assert time.monotonic() < deadline, self.log.read_text()[-4000:]
+            await asyncio.sleep(0.02)
 
     async def get(self, path: str) -> tuple[int, str]:
         """Ask the control port; status 0: nobody listens."""

@@ -62,7 +62,7 @@ def test_endpoint_options_win() -> None:
 
 def test_settings_of_the_application_win() -> None:
     """Ours are not Spark's and stay out of it."""
-    conf = spark_conf(METADATA)
+    conf = spark_conf("flights-0-1", METADATA.slots, METADATA.spark_conf)
     assert conf["spark.master"] == "local[2]"
     assert conf["spark.sql.shuffle.partitions"] == "4"
     assert not [name for name in conf if name.startswith("spark.streamgraft")]

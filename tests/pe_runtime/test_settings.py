@@ -72,8 +72,9 @@ def test_properties_are_the_keys_of_the_secret(tmp_path: Path) -> None:
 
 
 def test_folders_are_optional() -> None:
-    names = ("NAMESPACE", "JOB", "PE", "POD", "BIND_ADDRESS", "PE_DIR", "BUNDLE", "CHECKPOINT_ROOT")
-    environment = {f"STREAMGRAFT_{name}": "x" for name in names} | {"STREAMGRAFT_LAUNCH": "1"}
+    names = ("NAMESPACE", "JOB", "POD", "BIND_ADDRESS", "BUNDLE", "CHECKPOINT_ROOT")
+    driver = {"STREAMGRAFT_SLOTS": "1", "STREAMGRAFT_SPARK_CONF": "{}"}
+    environment = {f"STREAMGRAFT_{name}": "x" for name in names} | driver
     assert Settings.from_environment(environment).profiles is None
     given = {**environment, "STREAMGRAFT_RESTRICTED_PROPERTIES": "/r"}
     assert Settings.from_environment(given).restricted_properties == Path("/r")

@@ -99,18 +99,16 @@ class FakeNodes:
             return
         namespace = item["metadata"]["namespace"]
         try:
-            mounts = [
-                self._server.get(place_of(CONFIG_MAPS.path(namespace, volume["configMap"]["name"])))
-                for volume in item["spec"]["volumes"]
-                if "configMap" in volume
-            ]
+            for volume in item["spec"]["volumes"]:
+                if config_map := volume.get("configMap"):
+                    self._server.get(place_of(CONFIG_MAPS.path(namespace, config_map["name"])))
         except NotFound:
             self._loop.later(2.0, self._start, pod)
             return
         uid = item["metadata"]["uid"]
         network = self._network()
         client = FakeKubeClient(self._server, network)
-        pe = FakePe(client, item, mounts[0], self.tempo, self._truth, self._chance)
+        pe = FakePe(client, item, self.tempo, self._truth, self._chance)
         process = Process(item["metadata"]["name"])
         self.containers[uid] = Container(pe, process, network)
         self._loop.start(process, pe.run())

@@ -23,6 +23,8 @@ from streamgraft_common.resources import (
     RuntimeStatus,
 )
 from streamgraft_common.resources.processing_element import ShardStatus
+from streamgraft_operator.grafting import content_of
+from streamgraft_operator.kinds import CONFIG_MAPS
 from streamgraft_operator.timestamps import to_rfc3339
 from streamgraft_pe_runtime.runtime_status import applied, merge_patch
 
@@ -47,21 +49,20 @@ class Tempo:
 
 
 class FakePe:
-    """One process. `content` is the PE's ConfigMap as it was mounted."""
+    """One process. `name` and `content` (the PE's ConfigMap) are known once a PE names its pod."""
 
     def __init__(
         self,
         client: FakeKubeClient,
         pod: Object,
-        content: Object,
         tempo: Tempo,
         truth: Truth,
         chance: random.Random,
     ) -> None:
         metadata = pod["metadata"]
         self.pod = pod
-        self.content = content
-        self.name: str = metadata["labels"][names.LABEL_PE]
+        self.content: Object | None = None
+        self.name = ""
         self.job: str = metadata["labels"][names.LABEL_JOB]
         self.warm = False
         self.shards: dict[int, ShardStatus] = {}
@@ -72,6 +73,8 @@ class FakePe:
         self._chance = chance
         self._releases: dict[str, Release] = {}
         self._epoch = 0
+        self._launch_count = 0
+        self._content_id = ""
         self._known: dict[str, Any] = {}
         self._stopping = False
         self._dirty = asyncio.Event()
@@ -80,7 +83,7 @@ class FakePe:
         self._store = Store(
             client,
             PROCESSING_ELEMENT.path(metadata["namespace"]),
-            fieldSelector=f"metadata.name={self.name}",
+            fieldSelector=f"status.pod={metadata['name']}",
         )
 
     async def run(self) -> None:
@@ -90,9 +93,26 @@ class FakePe:
             group.create_task(self._store.run())
             group.create_task(self._report())
             await asyncio.sleep(self._some(self._tempo.warm_up))
-            await self._store.synced.wait()
             self.warm = True
-            self._reconcile()
+            group.create_task(self._follow_content())
+
+    async def _follow_content(self) -> None:
+        """Read the ConfigMap whenever the PE has another content."""
+        while True:
+            looked = self._looked
+            if self.name and self._applied() != self._content_id:
+                try:
+                    namespace = self.pod["metadata"]["namespace"]
+                    path = CONFIG_MAPS.path(namespace, self.name)
+                    self.content = await self._client.get(path)
+                except (ApiError, Unreachable):
+                    await asyncio.sleep(0.5)
+                    continue
+                self._reconcile()
+            await looked.wait()
+
+    def _applied(self) -> str:
+        return content_of(self.content) or ""
 
     async def stop(self) -> None:
         """Release everything, as at SIGTERM, and say so."""
@@ -115,15 +135,20 @@ class FakePe:
     def _seen(self, item: Object | None) -> None:
         if item is None:
             return  # deleted: it goes on until SIGTERM
+        if not self.name:
+            self.name = item["metadata"]["name"]
+            self._launch_count = item["status"]["launchCount"]
+        self._content_id = content_of(item) or ""
         self.wanted = ProcessingElementSpec.model_validate(item["spec"])
         runtime = item.get("status", {}).get("runtime") or {}
         if not self._known:
             self._releases = RuntimeStatus.model_validate(runtime).releases
         self._known = runtime or self._known
+        self._wake()
         self._reconcile()
 
     def _reconcile(self) -> None:
-        if not self.warm or self.wanted is None or self._stopping:
+        if self.content is None or self.wanted is None or self._stopping:
             return
         for shard in self.wanted.shards:
             if shard not in self.shards:
@@ -174,11 +199,14 @@ class FakePe:
 
     async def _write(self) -> bool:
         metadata = self.pod["metadata"]
+        if not self.name:
+            return True
         path = PROCESSING_ELEMENT.path(metadata["namespace"], self.name) + "/status"
         status = RuntimeStatus(
             pod=metadata["name"],
-            launch_count=int(metadata["labels"][names.LABEL_LAUNCH]),
-            ready=self.warm and self.wanted is not None and not self._stopping,
+            launch_count=self._launch_count,
+            ready=self.content is not None and not self._stopping,
+            content_id=self._applied(),
             epoch=self._epoch,
             shards={str(shard): status for shard, status in self.shards.items()},
             releases=self._releases,

@@ -69,8 +69,8 @@ class Invariants:
             del self._writers[_stage_of(pe), shard]
 
     def _region_uid(self, pe: FakePe) -> str:
-        region = pe.pod["metadata"]["labels"].get(names.LABEL_REGION, "")
-        key = pe.pod["metadata"]["namespace"], names.region_name(pe.job, region)
+        region = pe.wanted.region if pe.wanted else None
+        key = pe.pod["metadata"]["namespace"], names.region_name(pe.job, region or "")
         item = self._items(REGIONS.path(*key)).get(key)
         return str(item["metadata"]["uid"]) if item else ""
 
@@ -156,5 +156,6 @@ def _content(item: Object) -> str:
 
 
 def _stage_of(pe: FakePe) -> Stage:
+    assert pe.content is not None
     document = json.loads(pe.content["data"][names.PE_METADATA_KEY])
     return pe.pod["metadata"]["ownerReferences"][0]["uid"], document["stageName"]

@@ -71,13 +71,18 @@ def _region(region: Object) -> Iterator[str]:
 def _pe(world: World, wanted: Submission, region: Object, name: str) -> Iterator[str]:
     pe = world.get(PROCESSING_ELEMENTS, name)
     assert pe is not None
-    pods = [pod for pod in world.objects(PODS) if pod["metadata"]["labels"][names.LABEL_PE] == name]
+    pods = [
+        pod for pod in world.objects(PODS) if pod["metadata"]["labels"].get(names.LABEL_PE) == name
+    ]
     if len(pods) != 1 or launch_of(pods[0]) != pe["status"]["launchCount"]:
         yield f"PE {name} at launch {pe['status']['launchCount']} has pods {_names(pods)}"
         return
     container = world.nodes.containers.get(pods[0]["metadata"]["uid"])
     if container is None or not container.process.alive:
         yield f"pod {pods[0]['metadata']['name']} does not run"
+        return
+    if container.pe.content is None:
+        yield f"PE {name} has no content"
         return
     metadata = json.loads(container.pe.content["data"][names.PE_METADATA_KEY])
     have = metadata["bundleDigest"], metadata["parameters"]["speed"]

@@ -14,6 +14,7 @@ from streamgraft_common.resources.job import (
 )
 from streamgraft_common.resources.parallel_region import (
     PARALLEL_REGION,
+    AvoidedWidth,
     ParallelRegionSpec,
     ParallelRegionStatus,
     WidthChange,
@@ -58,6 +59,7 @@ __all__ = [
     "PARALLEL_REGION",
     "PROCESSING_ELEMENT",
     "TEST_SUITE",
+    "AvoidedWidth",
     "BundleSource",
     "CheckpointRepository",
     "Fusion",

@@ -85,6 +85,8 @@ class Kind(Model):
     columns: list[PrinterColumn] = []
     rules: list[CelRule] = []
     scale: Scale | None = None
+    selectable: list[str] = []
+    """JSON paths of fields that field selectors can name, beside those of metadata."""
     categories: list[str] = ["streamgraft", "streams"]
 
     api_version: ClassVar[str] = names.API_VERSION

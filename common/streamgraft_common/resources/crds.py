@@ -61,6 +61,12 @@ def _kept(key: str, value: Any) -> bool:
     return key != "$ref" and not (key == "title" and isinstance(value, str)) and value is not False
 
 
+def selectable(kind: Kind) -> dict[str, Any]:
+    """Return the part of a version that says what field selectors can name."""
+    paths = [{"jsonPath": path} for path in kind.selectable]
+    return {"selectableFields": paths} if paths else {}
+
+
 def crd(kind: Kind) -> dict[str, Any]:
     """Return the definition of a namespaced kind."""
     spec = structural(kind.spec)
@@ -97,6 +103,7 @@ def crd(kind: Kind) -> dict[str, Any]:
                     "schema": {"openAPIV3Schema": schema},
                     "subresources": subresources,
                     "additionalPrinterColumns": [column.to_wire() for column in kind.columns],
+                    **selectable(kind),
                 }
             ],
         },

@@ -84,7 +84,8 @@ class JobSpec(Model):
     submission_timeout_seconds: Annotated[int, Field(ge=1)] = 300
     """Time in which all resources must exist, or a first submission is rolled back and repeated."""
     warm_pool: Annotated[int, Field(ge=0)] = 0
-    """Warm pods that each region keeps ready for a width change."""
+    """Warm pods, without a PE: a launch takes one of them, if there is one, instead of starting a
+    driver. Each takes the memory of a PE."""
 
 
 class JobStatus(Model):

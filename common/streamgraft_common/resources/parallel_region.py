@@ -23,7 +23,8 @@ class ParallelRegionSpec(Model):
     key: Annotated[list[Annotated[str, Field(max_length=253)]], Field(max_length=16)]
     """Columns by which rows are spread over key groups."""
     change_deadline_seconds: Annotated[int, Field(ge=1)] = DEFAULT_DEADLINE_SECONDS
-    """Time in which new channels must be ready, or a width change is given up; from the Job."""
+    """Time in which new channels must be ready, and then again moved shards must run, or a width
+    change is rolled back."""
     autoscaling: Autoscaling | None = None
     """What the application asks of an autoscaler. Default: nothing."""
 
@@ -39,6 +40,8 @@ class WidthChange(Model):
     """Epoch of its assignment."""
     requested_at: str
     """When the operator saw the wish."""
+    decided_at: str | None = None
+    """When all new channels were ready and shards began to move."""
     serving_at: str | None = None
     """When every moved shard had committed a batch under its new owner."""
     finished_at: str | None = None
@@ -49,6 +52,23 @@ class WidthChange(Model):
     """Longest pause of a moved shard: last batch of the old owner → first batch of the new one."""
     unclean_releases: int = 0
     """Moved shards whose last batch was cut off."""
+    rollback: bool = False
+    """Whether it takes back the change before it."""
+    failure: str | None = None
+    """Why it was rolled back."""
+
+
+class AvoidedWidth(Model):
+    """A width that was rolled back, and is not tried again for a while."""
+
+    width: int
+    """The width."""
+    failures: int
+    """How often in a row it failed."""
+    until: str
+    """When it is tried again, if it is still wanted."""
+    reason: str
+    """Why it failed last."""
 
 
 class ParallelRegionStatus(Model):
@@ -64,6 +84,8 @@ class ParallelRegionStatus(Model):
     """Shard → channel, as decided for `epoch`."""
     observed_generation: int = 0
     """metadata.generation of the spec that this status is about."""
+    avoided: list[AvoidedWidth] = []
+    """Widths that failed and have not served since."""
     changes: list[WidthChange] = []
     """The last changes, newest last."""
     conditions: list[Condition] = []

@@ -30,6 +30,10 @@ class ProcessingElementSpec(Model):
     """Index within the channel."""
     bundle_digest: str = ""
     """sha256 of the bundle that its pod runs."""
+    slots: Annotated[int, Field(ge=1)] = 1
+    """Spark task slots of its driver."""
+    spark_conf: dict[str, str] = {}
+    """Spark settings of its driver."""
     restartable: bool = True
     """Whether all of its operators may be restarted after a failure."""
     settings: PodSettings = PodSettings()
@@ -91,6 +95,8 @@ class RuntimeStatus(Model):
     """Warm: session up, plan compiled; it can take shards at once."""
     epoch: int = 0
     """Epoch of the last spec that was fully applied."""
+    content_id: str = ""
+    """Content of the PE (its annotation) that the driver works by."""
     shards: dict[str, ShardStatus] = {}
     """Shards held, by number."""
     releases: dict[str, Release] = {}
@@ -122,7 +128,7 @@ class ProcessingElementStatus(Model):
     stopped: Stopped | None = None
     """Set if the last launch is over and the restart policies allow no other."""
     pod: str | None = None
-    """Name of the pod of this launch, once it exists."""
+    """The one pod of this launch, set once: only the pod that is named here runs anything."""
     phase: Literal["Pending", "Starting", "Running", "Stopped", "Failed"] = "Pending"
     """How its pod is."""
     message: str = ""
@@ -141,6 +147,7 @@ PROCESSING_ELEMENT = Kind(
     short_names=["pe"],
     spec=ProcessingElementSpec,
     status=ProcessingElementStatus,
+    selectable=[".status.pod"],
     rules=[
         CelRule(
             rule="self.job == oldSelf.job && self.peId == oldSelf.peId",

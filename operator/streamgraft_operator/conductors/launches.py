@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from streamgraft_common.content import Change, Content, classify
 from streamgraft_common.resources import (
     ProcessingElementSpec,
     ProcessingElementStatus,
     Stopped,
 )
-from streamgraft_operator.conductors.pod import PodView
+from streamgraft_operator.conductors.pod import PodView, launched
 from streamgraft_operator.timestamps import from_rfc3339, to_rfc3339
 
 FIRST_BACKOFF_SECONDS = 1.0
@@ -79,32 +80,28 @@ def resumed(stopped: Stopped, policy: RestartPolicy, version: str) -> Relaunch |
 
 def relaunch(
     status: ProcessingElementStatus,
-    expected_pod: str,
-    content_id: str,
+    content: Content,
     pods: Sequence[PodView],
     pe_uid: str,
     settings_id: str = "",
 ) -> Relaunch | None:
     """Return why the current launch is over, or None if it is not.
 
-    `expected_pod` is the name of the current launch's pod; `content_id` and `settings_id` (of its
-    own settings) are the PE's.
+    `content` and `settings_id` (of its own settings) are the PE's. A pod whose content can become
+    that in place is kept.
     """
     if status.launch_count < 1:
         return Relaunch("Created")
-    current = next(
-        (pod for pod in pods if pod.launch == status.launch_count and pod.pe_uid == pe_uid),
-        None,
-    )
+    current = launched(pods, pe_uid, status.launch_count, status.pod)
     if current is None:
-        return Relaunch("PodDeleted") if status.pod == expected_pod else None
+        return Relaunch("PodDeleted") if status.pod else None
     if current.phase == "Failed":
         return Relaunch("PodFailed", failed=True, deleting=current.deleting)
     if current.phase == "Succeeded":
         return Relaunch("PodCompleted", failed=True, deleting=current.deleting)
     if current.deleting:
         return Relaunch("PodDeleted")
-    if current.content_id != content_id:
+    if classify(Content.parse(current.content_id), content) is Change.RESTART:
         return Relaunch("GraphChanged")
     if current.settings_id != settings_id:
         return Relaunch("SettingsChanged")

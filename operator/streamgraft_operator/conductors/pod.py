@@ -1,9 +1,12 @@
 """The pod conductor: a PE's pod exists exactly when everything it needs does. Pure.
 
 At most one pod of a PE may run, since a PE's shards have one writer: the pod of a new launch is
-created only after all older ones have ended.
+created only after all older ones have ended. It is a new one, or one of the job's warm pool: then
+it gets the PE's labels, by a patch of the very version that had none. `status.pod` names the pod of
+a launch, once; another one that has the launch's labels (two operators may overlap) has to go.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,6 +39,19 @@ class PodView:
 
 
 @dataclass(frozen=True)
+class WarmPodView:
+    """One pod of the job's warm pool."""
+
+    name: str
+    driver: str
+    """What it fixed when it started (`Content.driver`)."""
+    ready: bool
+    usable: bool
+    """Whether it runs, or will: not ended, not being deleted."""
+    running: bool = False
+
+
+@dataclass(frozen=True)
 class PeLaunch:
     """A ProcessingElement, as far as its pod depends on it. Times are Unix seconds."""
 
@@ -47,6 +63,8 @@ class PeLaunch:
     bundle_exists: bool
     pool_lacks: str = ""
     """What the HostPool that it is placed in still needs; '' if nothing, or if it is in none."""
+    driver: str = ""
+    """What a warm pod must have fixed at its start (`Content.driver`); "": none will do."""
     pod: str | None = None
     """Name of the launch's pod, once there was one."""
     not_before: float = 0.0
@@ -62,24 +80,29 @@ class PodDecision:
 
     delete: tuple[str, ...]
     create: bool = False
+    adopt: str | None = None
+    """Pod of the warm pool to take instead of creating one."""
     waiting_for: str = ""
     again_in: float | None = None
     """Seconds after which to look again, for nothing else will announce it."""
 
 
-def step(pe: PeLaunch | None, pods: tuple[PodView, ...], now: float) -> PodDecision:
-    """Return what to delete and whether to create the pod of the current launch.
+def step(
+    pe: PeLaunch | None, pods: tuple[PodView, ...], pool: tuple[WarmPodView, ...], now: float
+) -> PodDecision:
+    """Return what to delete and how to get the pod of the current launch.
 
     `pe` is None if the ProcessingElement is gone or going: then all its pods go.
     """
     if pe is None:
         return PodDecision(delete=tuple(pod.name for pod in pods if not pod.deleting))
-    current = [pod for pod in pods if pod.pe_uid == pe.uid and pod.launch == pe.launch_count]
+    current = launched(pods, pe.uid, pe.launch_count, pe.pod)
     kept = _kept(pe, pods)
-    others = [pod for pod in pods if pod not in current and pod not in kept]
+    others = [pod for pod in pods if pod != current and pod not in kept]
     delete = tuple(pod.name for pod in others if not pod.deleting)
     if pe.stopped:
-        failed = (pod.name for pod in current if pod.phase == "Failed" and not pod.deleting)
+        over = current and current.phase == "Failed" and not current.deleting
+        failed = (current.name,) if current and over else ()
         return PodDecision(delete if pe.keep_failed else (*delete, *failed))
     if current or pe.launch_count < 1:
         return PodDecision(delete)
@@ -97,7 +120,25 @@ def step(pe: PeLaunch | None, pods: tuple[PodView, ...], now: float) -> PodDecis
     if now < pe.not_before:
         seconds = pe.not_before - now
         return PodDecision(delete, waiting_for="the back-off after failures", again_in=seconds)
-    return PodDecision(delete, create=True)
+    warm = warmest(pool, pe.driver)
+    return PodDecision(delete, create=warm is None, adopt=warm.name if warm else None)
+
+
+def launched(
+    pods: Iterable[PodView], pe_uid: str, launch_count: int, named: str | None
+) -> PodView | None:
+    """Return the pod of a launch: the one that the PE names, while it names none the first."""
+    found = [pod for pod in pods if pod.launch == launch_count and pod.pe_uid == pe_uid]
+    return next((pod for pod in found if named in (None, pod.name)), None)
+
+
+def warmest(pool: Iterable[WarmPodView], driver: str) -> WarmPodView | None:
+    """Return the pod of a pool that is nearest to being warm, if any has this driver.
+
+    One that still starts is ahead of a new one, too.
+    """
+    fitting = [pod for pod in pool if pod.usable and pod.driver == driver]
+    return min(fitting, key=lambda pod: (not pod.ready, not pod.running, pod.name), default=None)
 
 
 def _kept(pe: PeLaunch, pods: tuple[PodView, ...]) -> list[PodView]:

@@ -7,6 +7,8 @@ A change goes through these phases; each is told from the resources alone:
 - removing: it serves; channels that own nothing are deleted, then the change is finished.
 
 Surge first: shards move only once every new channel is warm, so nobody waits for a pod to start.
+What takes longer than its deadline is rolled back: a change that hands over is followed by another
+one, to the width before. Then the width is avoided for a while.
 """
 
 from collections.abc import Mapping
@@ -15,8 +17,9 @@ from dataclasses import dataclass, replace
 from streamgraft_common import names
 from streamgraft_common.resources import ParallelRegionStatus, WidthChange
 from streamgraft_operator import events
-from streamgraft_operator.conditions import find, merged
-from streamgraft_operator.conductors.region_conditions import SURGE_FAILED, ready, resizing
+from streamgraft_operator.conditions import merged
+from streamgraft_operator.conductors.region_conditions import ready, resizing
+from streamgraft_operator.conductors.region_rollback import avoid, avoided, overdue, without
 from streamgraft_operator.conductors.region_shards import (
     Shards,
     SpecUpdate,
@@ -49,6 +52,8 @@ class RegionDecision:
     """PE id → new `spec.shards` and `spec.epoch`."""
     status: ParallelRegionStatus
     events: tuple[Event, ...]
+    again_in: float | None = None
+    """Seconds after which a width that is avoided may be tried again."""
 
 
 @dataclass(frozen=True)
@@ -57,21 +62,17 @@ class _Progress:
 
     status: ParallelRegionStatus
     events: tuple[Event, ...] = ()
-    surge_failed: bool = False
 
 
-def step(view: RegionView, deadline: float = 300.0) -> RegionDecision:
-    """Return what brings the region closer to its wanted width.
-
-    `deadline`: seconds that new channels have to become ready before the change is given up.
-    """
+def step(view: RegionView) -> RegionDecision:
+    """Return what brings the region closer to its wanted width."""
     specs = max((pe.spec_epoch for pe in view.pes), default=0)
     if 0 < view.status.epoch < specs:  # a status older than the PEs: wait for the newer one
         there = max(pe.channel + 1 for pe in view.pes)
         return RegionDecision(_channels(view, view.status, there), {}, view.status, ())
-    progress = _advance(view, deadline)
+    progress = _advance(view)
     shards = Shards(view, progress.status)
-    states = (ready(shards), resizing(shards, progress.surge_failed))
+    states = (ready(shards), resizing(shards))
     status = progress.status.model_copy(
         update={
             "selector": _selector(view),
@@ -80,9 +81,15 @@ def step(view: RegionView, deadline: float = 300.0) -> RegionDecision:
             "conditions": merged(view.status.conditions, states, view.now, view.generation),
         }
     )
-    wanted = 0 if progress.surge_failed else view.width
-    channels = _channels(view, status, wanted)
-    return RegionDecision(channels, shards.spec_updates(channels), status, progress.events)
+    refused = avoided(status, view.width, view.now)
+    channels = _channels(view, status, 0 if refused else view.width)
+    return RegionDecision(
+        channels,
+        shards.spec_updates(channels),
+        status,
+        progress.events,
+        again_in=from_rfc3339(refused.until) - view.now if refused else None,
+    )
 
 
 def _selector(view: RegionView) -> str:
@@ -98,15 +105,18 @@ def _selector(view: RegionView) -> str:
 def _channels(view: RegionView, status: ParallelRegionStatus, wanted: int) -> int:
     """Return how many channels must exist: none goes while it has, or may have, a shard.
 
-    Old owners stay until the new width serves: their releases tell what the change cost.
+    Old owners stay until the new width serves: their releases tell what the change cost. But a
+    rollback must end: what does not give back its shards in time is deleted, and they with it.
     """
-    busy = (pe.channel + 1 for pe in view.pes if pe.spec_shards or (pe.pod_alive and pe.held))
     change = under_way(status)
+    if change and change.rollback and overdue(change, view.deadline_seconds, view.now):
+        return assigned_width(status.assignment)
+    busy = (pe.channel + 1 for pe in view.pes if pe.spec_shards or (pe.pod_alive and pe.held))
     old = change.from_width if change and change.serving_at is None else 0
     return max(wanted, assigned_width(status.assignment), old, *busy, 1)
 
 
-def _advance(view: RegionView, deadline: float) -> _Progress:
+def _advance(view: RegionView) -> _Progress:
     """Take the step that is due in the phase that the region is in."""
     status = view.status
     if status.epoch == 0:
@@ -115,7 +125,7 @@ def _advance(view: RegionView, deadline: float) -> _Progress:
     if change is None:
         return _settled(view)
     if change.epoch > status.epoch:
-        return _warm_up(view, change, deadline)
+        return _warm_up(view, change)
     if change.serving_at is None:
         return _hand_over(view, change)
     return _remove(view, change)
@@ -136,21 +146,12 @@ def _begun(view: RegionView) -> ParallelRegionStatus:
 
 
 def _settled(view: RegionView) -> _Progress:
-    """Start a change if another width is wanted and was not given up just before."""
+    """Start a change if another width is wanted and did not fail just before."""
     status = view.status
     width = assigned_width(status.assignment)
-    if view.width == width:
+    if view.width == width or avoided(status, view.width, view.now):
         return _Progress(status)
-    condition = find(status.conditions, "Resizing")
-    if condition and condition.reason == SURGE_FAILED and _given_up(status) == view.width:
-        return _Progress(status, surge_failed=True)
     return _begin_change(view, status, events.width_change_started(width, view.width))
-
-
-def _given_up(status: ParallelRegionStatus) -> int | None:
-    """Return the width of the last change if it ended without ever serving."""
-    last = status.changes[-1] if status.changes else None
-    return last.to_width if last and last.serving_at is None else None
 
 
 def _begin_change(view: RegionView, status: ParallelRegionStatus, told: Event) -> _Progress:
@@ -162,10 +163,10 @@ def _begin_change(view: RegionView, status: ParallelRegionStatus, told: Event) -
         requested_at=to_rfc3339(view.now),
     )
     progress = _Progress(status.model_copy(update={"changes": [*status.changes, change]}), (told,))
-    return _decide(progress, change) if change.to_width < change.from_width else progress
+    return _decide(view, progress) if change.to_width < change.from_width else progress
 
 
-def _warm_up(view: RegionView, change: WidthChange, deadline: float) -> _Progress:
+def _warm_up(view: RegionView, change: WidthChange) -> _Progress:
     """Wait for the new channels, for ever changing wishes, or for the deadline."""
     status = view.status
     if view.width != change.to_width:
@@ -176,22 +177,52 @@ def _warm_up(view: RegionView, change: WidthChange, deadline: float) -> _Progres
         return _begin_change(view, without, told)
     cold = Shards(view, status).cold(change)
     if not cold:
-        return _decide(_Progress(status), change)
-    if view.now - from_rfc3339(change.requested_at) < deadline:
+        return _decide(view, _Progress(status))
+    if not overdue(change, view.deadline_seconds, view.now):
         return _Progress(status)
-    waiting = ", ".join(names.pe_name(view.job, pe.pe_id) for pe in cold)
-    event = events.surge_failed(change.from_width, change.to_width, deadline, waiting)
-    over = _changed(status, change, finished_at=to_rfc3339(view.now))
-    return _Progress(over, (event,), surge_failed=True)
+    why = "; ".join(_why_cold(view, pe) for pe in cold)
+    return _failed(view, change, f"not ready in time: {why}")
 
 
-def _decide(progress: _Progress, change: WidthChange) -> _Progress:
-    """Decide the new assignment: from here on the change goes through."""
+def _why_cold(view: RegionView, pe: PeView) -> str:
+    name = names.pe_name(view.job, pe.pe_id)
+    return f"{name} ({pe.message})" if pe.message else name
+
+
+def _failed(view: RegionView, change: WidthChange, why: str) -> _Progress:
+    """End a change that failed, and avoid its width."""
+    status = _changed(view.status, change, finished_at=to_rfc3339(view.now), failure=why)
+    entry = avoid(status, change.to_width, why, view.now)
+    status = status.model_copy(update={"avoided": [*without(status, change.to_width), entry]})
+    seconds = from_rfc3339(entry.until) - view.now
+    told = events.width_change_rolled_back(change.from_width, change.to_width, why, seconds)
+    return _Progress(status, (told,))
+
+
+def _roll_back(view: RegionView, change: WidthChange, why: str) -> _Progress:
+    """Hand shards back after a hand-over that failed."""
+    failed = _failed(view, change, why)
+    back = WidthChange(
+        from_width=change.to_width,
+        to_width=change.from_width,
+        epoch=change.epoch + 1,
+        requested_at=to_rfc3339(view.now),
+        rollback=True,
+    )
+    status = failed.status.model_copy(update={"changes": [*failed.status.changes, back]})
+    return _decide(view, replace(failed, status=status))
+
+
+def _decide(view: RegionView, progress: _Progress) -> _Progress:
+    """Decide the assignment of the last change: from here on shards move."""
     status = progress.status
+    change = status.changes[-1]
     current = {int(shard): channel for shard, channel in status.assignment.items()}
     assignment = assign(len(current), change.to_width, current)
     moved = [shard for shard, channel in assignment.items() if channel != current[shard]]
-    status = _changed(status, change, moved_shards=moved).model_copy(
+    status = _changed(
+        status, change, moved_shards=moved, decided_at=to_rfc3339(view.now)
+    ).model_copy(
         update={
             "epoch": change.epoch,
             "assignment": {str(shard): channel for shard, channel in assignment.items()},
@@ -204,8 +235,10 @@ def _decide(progress: _Progress, change: WidthChange) -> _Progress:
 def _hand_over(view: RegionView, change: WidthChange) -> _Progress:
     """Note that the new width serves, once every moved shard runs where it belongs."""
     shards = Shards(view, view.status)
-    if shards.not_running(change.moved_shards):
-        return _Progress(view.status)
+    if missing := shards.not_running(change.moved_shards):
+        if change.rollback or not overdue(change, view.deadline_seconds, view.now):
+            return _Progress(view.status)
+        return _roll_back(view, change, shards.why_not_running(missing))
     cost = shards.cost(change)
     status = _changed(
         view.status,
@@ -213,7 +246,9 @@ def _hand_over(view: RegionView, change: WidthChange) -> _Progress:
         serving_at=to_rfc3339(view.now),
         pause_seconds_max=cost.pause_seconds_max,
         unclean_releases=cost.unclean_releases,
-    ).model_copy(update={"width": change.to_width})
+    ).model_copy(
+        update={"width": change.to_width, "avoided": without(view.status, change.to_width)}
+    )
     return _Progress(status, (events.width_serving(change.to_width, cost.pause_seconds_max),))
 
 

@@ -4,10 +4,8 @@ from collections.abc import Iterable
 
 from streamgraft_common import names
 from streamgraft_operator.conditions import State
+from streamgraft_operator.conductors.region_rollback import avoided
 from streamgraft_operator.conductors.region_shards import Shards, under_way
-
-SURGE_FAILED = "SurgeFailed"
-"""Reason of Resizing=False after a change was given up; holds until another width is wanted."""
 
 LISTED = 10
 """Names in a message, at most."""
@@ -25,19 +23,20 @@ def ready(shards: Shards) -> State:
     return State("Ready", "True", "Serving", f"all {len(total)} shards run")
 
 
-def resizing(shards: Shards, surge_failed: bool) -> State:
-    """Tell where a width change is."""
+def resizing(shards: Shards) -> State:
+    """Tell where a width change is, or why the wanted width is not tried."""
     change = under_way(shards.status)
+    view = shards.view
     if change is None:
-        if surge_failed:
-            given_up = shards.status.changes[-1]
+        if refused := avoided(shards.status, view.width, view.now):
             message = (
-                f"width {given_up.to_width} was given up, {given_up.from_width} serves: new"
-                " channels did not become ready in time; another width starts a new attempt"
+                f"width {refused.width} was rolled back, {shards.status.width} serves:"
+                f" {refused.reason}; tried again at {refused.until}, any other width at once"
             )
-            return State("Resizing", "False", SURGE_FAILED, message)
+            return State("Resizing", "False", "RolledBack", message)
         return State("Resizing", "False", "Settled")
-    what = f"width {change.from_width} to {change.to_width}"
+    back = " again" if change.rollback else ""
+    what = f"width {change.from_width} to {change.to_width}{back}"
     if change.epoch > shards.status.epoch:
         cold = (names.pe_name(shards.view.job, pe.pe_id) for pe in shards.cold(change))
         return State("Resizing", "True", "WarmingUp", f"{what}: waiting for {_listed(cold)}")

@@ -76,6 +76,16 @@ class Shards:
         stages = range(self.view.stages)
         return [shard for shard in shards if not all(self.runs(shard, stage) for stage in stages)]
 
+    def why_not_running(self, shards: Iterable[int]) -> str:
+        """Return what the owners of shards say of those that do not run."""
+        reasons = []
+        for shard in shards:
+            owners = (self.owner(shard, stage) for stage in range(self.view.stages))
+            held = (owner.held.get(shard) for owner in owners)
+            said = next((entry.message for entry in held if entry and entry.message), "")
+            reasons.append(f"shard {shard}" + (f" ({said})" if said else ""))
+        return f"not running in time: {', '.join(reasons)}"
+
     def cold(self, change: WidthChange) -> list[PeView]:
         """Return the PEs of a wider region that can't take shards at once."""
         new = range(change.from_width, change.to_width)
@@ -121,7 +131,8 @@ class Shards:
         if self._release(shard, pe.stage):
             return True
         return all(
-            not other.pod_alive or other.applied_epoch >= other.spec_epoch
+            # Of a PE that was deleted only its pod is left, which says nothing any more.
+            not other.pod_alive or (other.exists and other.applied_epoch >= other.spec_epoch)
             for other in others
             if _may_lose(change, other.channel)
         )
@@ -151,7 +162,12 @@ def assigned_width(assignment: Mapping[str, int]) -> int:
 
 
 def _may_lose(change: WidthChange, channel: int) -> bool:
-    """Return whether a channel may have owned shards that moved: assignments are sticky."""
+    """Return whether a channel may have owned shards that moved: assignments are sticky.
+
+    In a rollback shards are on their way from anywhere.
+    """
+    if change.rollback:
+        return True
     if change.to_width > change.from_width:
         return channel < change.from_width
     return channel >= change.to_width

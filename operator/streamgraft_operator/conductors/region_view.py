@@ -21,6 +21,7 @@ class ShardView:
     epoch: int
     started_at: float | None
     first_batch_at: float | None
+    message: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class PeView:
     applied_epoch: int = 0
     pod_alive: bool = False
     launch_count: int = 0
+    message: str = ""
+    """Why it is not ready, as its status says."""
 
     @classmethod
     def of(
@@ -78,6 +81,7 @@ class PeView:
                     epoch=entry.epoch,
                     started_at=_seconds(entry.started_at),
                     first_batch_at=_seconds(entry.first_batch_at),
+                    message=entry.message,
                 )
                 for shard, entry in current.shards.items()
             },
@@ -94,6 +98,7 @@ class PeView:
             applied_epoch=current.epoch,
             pod_alive=bool(pods),
             launch_count=status.launch_count,
+            message=status.message,
         )
 
 
@@ -113,6 +118,8 @@ class RegionView:
     status: ParallelRegionStatus
     pes: tuple[PeView, ...]
     now: float
+    deadline_seconds: float = 300.0
+    """For new channels to become ready, and then for moved shards to run."""
 
 
 def _seconds(timestamp: str | None) -> float | None:

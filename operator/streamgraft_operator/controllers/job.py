@@ -5,6 +5,7 @@ width changes and repair: whatever exists as planned is left alone.
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from streamgraft_common import names
@@ -13,7 +14,7 @@ from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobSpec, JobStatus
-from streamgraft_operator import events, manifests
+from streamgraft_operator import events, manifests, metrics
 from streamgraft_operator.conditions import State, is_true
 from streamgraft_operator.conductors.job import (
     ACCEPTED,
@@ -25,8 +26,8 @@ from streamgraft_operator.conductors.job import (
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.deletion import Cleaner
 from streamgraft_operator.expansion import Expansion
-from streamgraft_operator.grafting import content_of, replace_config_map
-from streamgraft_operator.graph import GraphError, Topology
+from streamgraft_operator.grafting import content_of, contents_of, replace_config_map
+from streamgraft_operator.graph import Change, GraphError, Topology, diff, with_settings
 from streamgraft_operator.kafka import KafkaUnavailable, TopicUnusable
 from streamgraft_operator.kinds import HOST_POOLS, ROLE_BINDINGS, SERVICE_ACCOUNTS
 from streamgraft_operator.manifests.metadata import digest
@@ -139,8 +140,19 @@ class JobController:
         if written is None:
             raise Conflict(409, "Conflict", f"job {key[1]} is gone")
         if fresh:
-            self._context.recorder.record(job, events.generation_began(generation_id, pes))
+            changes = self._changes(key, expansion)
+            for change, count in changes.items():
+                metrics.PE_CHANGES.labels(change).inc(count)
+            self._context.recorder.record(job, events.generation_began(generation_id, changes))
         return written
+
+    def _changes(self, key: Key, expansion: Expansion) -> dict[Change, int]:
+        """Return how many PEs the submission changes, by what the change takes."""
+        existing = contents_of(self._caches.processing_elements_by_job.get(key))
+        settings_id = manifests.settings_id(expansion.spec, self._context.settings)
+        pes = expansion.topology.pes
+        wanted = {pe.pe_id: with_settings(pe.content, settings_id) for pe in pes}
+        return Counter(diff(existing, wanted).values())
 
     def _generation(self, key: Key, status: JobStatus, content_id: str) -> tuple[int, bool]:
         """Return the generation id of this content and whether it is a new one.
@@ -234,8 +246,8 @@ class JobController:
         await self._context.grafter.prune(surplus)
 
     def _content_id(self, spec: JobSpec, topology: Topology) -> str:
-        settings = self._context.settings
-        pes = [manifests.pe_content_id(pe, spec, settings) for pe in topology.pes]
+        settings_id = manifests.settings_id(spec, self._context.settings)
+        pes = [str(with_settings(pe.content, settings_id)) for pe in topology.pes]
         labels = {name: label.to_wire() for name, label in topology.port_labels.items()}
         return digest([pes, [repr(topic) for topic in topology.topics], labels])
 

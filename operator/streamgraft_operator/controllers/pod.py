@@ -6,7 +6,7 @@ It creates nothing: it asks for a higher launch count, and the pod conductor doe
 import time
 from collections.abc import Sequence
 
-from streamgraft_common import names
+from streamgraft_common.content import Content
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_common.resources import ProcessingElementSpec, ProcessingElementStatus, Stopped
@@ -64,14 +64,17 @@ class PodController:
                 await self._launch(key, status.launch_count, cause, None)
             return None
         pods = self._caches.pods_by_pe.get(key)
-        expected = names.pod_name(spec.job, spec.pe_id, status.launch_count)
         views = [pod_view(pod) for pod in pods]
-        uid = item["metadata"]["uid"]
-        cause = relaunch(status, expected, content_of(item) or "", views, uid, own)
+        content = Content.parse(content_of(item) or "")
+        cause = relaunch(status, content, views, item["metadata"]["uid"], own)
         if cause is None:
             return None
-        pod = next((pod for pod in pods if pod["metadata"]["name"] == expected), None)
-        if pod is None and await self._context.write.pods.exists((key[0], expected)):
+        pod = next((pod for pod in pods if pod["metadata"]["name"] == status.pod), None)
+        if (
+            pod is None
+            and status.pod
+            and await self._context.write.pods.exists((key[0], status.pod))
+        ):
             return None  # the cache was behind; its news leads here again
         if policy.allows(cause):
             await self._launch(key, status.launch_count, cause, pod)

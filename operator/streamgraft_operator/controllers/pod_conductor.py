@@ -1,21 +1,26 @@
-"""Drives the pod conductor: the only place where pods are created."""
+"""Drives the pod conductor: the only place where PEs get their pods."""
 
 import time
 from collections.abc import Iterable, Sequence
 
+from streamgraft_common import names
+from streamgraft_common.content import Content
 from streamgraft_common.kube import ApiError
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobSpec, ProcessingElementSpec, ProcessingElementStatus
-from streamgraft_operator import events, manifests
+from streamgraft_operator import events, manifests, metrics
 from streamgraft_operator.conductors.launches import not_before
 from streamgraft_operator.conductors.pod import PeLaunch, PodDecision, step
 from streamgraft_operator.context import Context, owner_of
+from streamgraft_operator.coordinators.coordinator import Patch
 from streamgraft_operator.grafting import content_of
 from streamgraft_operator.manifests import placement
 from streamgraft_operator.references import LOOK_AGAIN_SECONDS, Reference, references
 from streamgraft_operator.runtime import Outcome, Watch, launch_changed
-from streamgraft_operator.views import own_key, pe_key, pod_view
+from streamgraft_operator.views import own_key, pe_key, pod_view, warm_pod_view
+
+AT_ONCE_SECONDS = 0.05
 
 
 class PodConductor:
@@ -49,12 +54,35 @@ class PodConductor:
             return None  # all pods of a deleted job are deleted by one call
         job = self._context.living_job_of(item) if item else None
         views = tuple(pod_view(pod) for pod in pods.values())
-        decision = step(self._launch(item, job), views, time.time())
+        waiting = self._caches.pods_by_pool.get(key_of(job)) if job else []
+        warm = tuple(warm_pod_view(pod) for pod in waiting)
+        decision = step(self._launch(item, job), views, warm, time.time())
         for name in decision.delete:
             await self._context.write.pods.delete(pods[name])
+        if item and decision.adopt:
+            return None if await self._adopt(item, decision.adopt) else AT_ONCE_SECONDS
         if item and job:
             return await self._carry_out(item, job, decision)
         return decision.again_in
+
+    async def _adopt(self, item: Object, name: str) -> bool:
+        """Take a pod out of the pool for a PE; False if it was taken or ended meanwhile."""
+        adoption = manifests.adoption(item)
+        labels = adoption["labels"] | {names.LABEL_POOL: None}
+
+        def command(pod: Object) -> Patch | None:
+            metadata = pod["metadata"]
+            if names.LABEL_POOL not in metadata["labels"] or "deletionTimestamp" in metadata:
+                return None
+            return {"metadata": {**adoption, "labels": labels}}
+
+        namespace, pe = key_of(item)
+        pod = await self._context.write.pods.update((namespace, name), command)
+        if pod is None or pod["metadata"]["labels"].get(names.LABEL_PE) != pe:
+            return False
+        metrics.LAUNCHES.labels("warm").inc()
+        self._context.recorder.record(item, events.pe_adopts(name))
+        return True
 
     async def _carry_out(self, item: Object, job: Object, decision: PodDecision) -> Outcome:
         if decision.create:
@@ -70,6 +98,7 @@ class PodConductor:
             except ApiError as error:
                 self._context.recorder.record(item, events.pod_refused(error.message))
                 raise
+            metrics.LAUNCHES.labels("cold").inc()
         elif decision.waiting_for:
             self._context.recorder.record(item, events.pe_waiting(decision.waiting_for))
         return decision.again_in
@@ -84,12 +113,14 @@ class PodConductor:
             return None
         status = ProcessingElementStatus.model_validate(item.get("status") or {})
         namespace, name = key_of(item)
+        content = Content.parse(content_of(item) or "")
         spec = JobSpec.model_validate(job["spec"])
         settings = ProcessingElementSpec.model_validate(item["spec"]).effective()
         return PeLaunch(
             uid=item["metadata"]["uid"],
             launch_count=status.launch_count,
             content_id=content_of(item) or "",
+            driver=content.driver if manifests.is_generic(item) else "",
             config_content_id=content_of(self._caches.config_maps.get((namespace, name))),
             bundle_exists=self._context.bundles.exists(*key_of(job), spec.bundle),
             pool_lacks=self._pool_lacks(item),

@@ -4,11 +4,13 @@ from collections.abc import Iterable, Sequence
 
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import JobStatus, ProcessingElementStatus
+from streamgraft_common.resources import JobStatus, ProcessingElementStatus, RuntimeStatus
 from streamgraft_operator.conditions import is_true
 from streamgraft_operator.conductors.job import SUBMITTED
 from streamgraft_operator.conductors.launches import Relaunch
+from streamgraft_operator.conductors.pod import launched
 from streamgraft_operator.context import Context
+from streamgraft_operator.grafting import content_of
 from streamgraft_operator.runtime import Outcome, Watch
 from streamgraft_operator.views import is_ready, own_key, pe_key, pod_view, why_not_running
 
@@ -52,23 +54,21 @@ class ProcessingElementController:
                 return None
             await self._write.launch(key, 0, Relaunch("Created"), 0.0)
             return None
-        pod = self._pod(key, item, status.launch_count)
+        pod = self._pod(key, item, status)
         name = pod["metadata"]["name"] if pod else None
-        phase, message = _phase(pod)
-        if status.runtime and status.runtime.pod == name:
-            message = status.runtime.message or message
+        runtime = status.runtime if status.runtime and status.runtime.pod == name else None
+        phase, message = _phase(pod, runtime, content_of(item))
         await self._write.report(key, status.launch_count, name, phase, message)
         return None
 
     def _pes_of(self, job: Object) -> Iterable[Key]:
         return map(key_of, self._caches.processing_elements_by_job.get(key_of(job)))
 
-    def _pod(self, key: Key, item: Object, launch: int) -> Object | None:
-        for pod in self._caches.pods_by_pe.get(key):
-            view = pod_view(pod)
-            if view.launch == launch and view.pe_uid == item["metadata"]["uid"]:
-                return pod
-        return None
+    def _pod(self, key: Key, item: Object, status: ProcessingElementStatus) -> Object | None:
+        pods = {pod["metadata"]["name"]: pod for pod in self._caches.pods_by_pe.get(key)}
+        views = map(pod_view, pods.values())
+        view = launched(views, item["metadata"]["uid"], status.launch_count, status.pod)
+        return pods[view.name] if view else None
 
 
 def _is_submitted(job: Object) -> bool:
@@ -80,7 +80,9 @@ def _submission_changed(old: Object | None, new: Object | None) -> bool:
     return new is not None and _is_submitted(new) and not (old and _is_submitted(old))
 
 
-def _phase(pod: Object | None) -> tuple[str, str]:
+def _phase(
+    pod: Object | None, runtime: RuntimeStatus | None, content_id: str | None
+) -> tuple[str, str]:
     if pod is None:
         return "Pending", "its pod does not exist yet"
     match pod_view(pod).phase:
@@ -88,9 +90,10 @@ def _phase(pod: Object | None) -> tuple[str, str]:
             return "Failed", why_not_running(pod)
         case "Succeeded":
             return "Stopped", why_not_running(pod)
-        case "Running" if is_ready(pod):
-            return "Running", ""
+        case "Running" if runtime and is_ready(pod) and runtime.content_id in ("", content_id):
+            return "Running", runtime.message
         case "Running":
-            return "Starting", "the pod is not ready yet"
+            message = runtime.message if runtime else ""
+            return "Starting", message or "the pod is not ready for this PE yet"
         case _:
             return "Starting", why_not_running(pod) or "the pod is starting"

@@ -30,6 +30,10 @@ from streamgraft_operator.views import own_key, pod_view, region_key
 LOOK_AGAIN_SECONDS = 2.0
 """While a width changes: deadlines pass without any event."""
 STALE_SECONDS = 0.05
+_COUNTERS = {
+    "WidthChangeStarted": metrics.WIDTH_CHANGES,
+    "WidthChangeRolledBack": metrics.ROLLBACKS,
+}
 
 
 class RegionController:
@@ -79,13 +83,12 @@ class RegionController:
             await self._context.grafter.prune(map(key_of, strangers))
             return LOOK_AGAIN_SECONDS
         view = self._view(job, region, planned)
-        spec = ParallelRegionSpec.model_validate(region["spec"])
-        decision = step(view, spec.change_deadline_seconds)
+        decision = step(view)
         if not await self._remember(region, decision):
             return STALE_SECONDS
         await self._carry_out(job, planned, decision)
         resizing = is_true(decision.status.conditions, "Resizing")
-        return LOOK_AGAIN_SECONDS if resizing else None
+        return LOOK_AGAIN_SECONDS if resizing else decision.again_in
 
     async def _plan(self, job: Object, region: Object) -> PlannedRegion | None:
         """Return the plan of the region, or None if the job has not come to this graph yet."""
@@ -115,17 +118,19 @@ class RegionController:
         return [item for item in pes if item["spec"].get("region") == planned.region.name]
 
     def _view(self, job: Object, region: Object, planned: PlannedRegion) -> RegionView:
+        spec = ParallelRegionSpec.model_validate(region["spec"])
         return RegionView(
             job=job["metadata"]["name"],
             region=planned.region.name,
             generation=region["metadata"]["generation"],
-            width=region["spec"]["width"],
-            max_width=region["spec"]["maxWidth"],
+            width=spec.width,
+            max_width=spec.max_width,
             stages=planned.stages,
             first_pe_id=planned.first_pe_id,
             status=ParallelRegionStatus.model_validate(region.get("status") or {}),
             pes=(*self._existing(job, planned), *self._orphans(job, planned)),
             now=time.time(),
+            deadline_seconds=float(spec.change_deadline_seconds),
         )
 
     def _existing(self, job: Object, planned: PlannedRegion) -> Iterable[PeView]:
@@ -168,8 +173,8 @@ class RegionController:
             return False
         for event in decision.events:
             self._context.recorder.record(region, event)
-            if event.reason == "WidthChangeStarted":
-                metrics.WIDTH_CHANGES.labels(*_labels(region)).inc()
+            if counter := _COUNTERS.get(event.reason):
+                counter.labels(*_labels(region)).inc()
         return True
 
     async def _carry_out(

@@ -48,13 +48,16 @@ class ProcessingElementCoordinator(Coordinator):
     async def report(
         self, key: Key, launch_count: int, pod: str | None, phase: str, message: str
     ) -> None:
-        """Say how the pod of a launch is; an outdated report is dropped."""
+        """Say how the pod of a launch is; an outdated report is dropped.
+
+        The first pod that is reported is the launch's for good.
+        """
 
         def command(item: Object) -> Patch | None:
             old = ProcessingElementStatus.model_validate(item.get("status") or {})
             if old.launch_count != launch_count or old.stopped:
                 return None
-            update = {"phase": phase, "message": message, "pod": pod or old.pod}
+            update = {"phase": phase, "message": message, "pod": old.pod or pod}
             return _patch(item, old, old.model_copy(update=update))
 
         await self.update(key, command, status=True)

@@ -8,7 +8,13 @@ of a region to its channels.
 
 from streamgraft_common.content import Change, Content, classify
 from streamgraft_operator.graph.assignment import assign
-from streamgraft_operator.graph.diff import changed_fields, content_of, diff
+from streamgraft_operator.graph.diff import (
+    changed_fields,
+    content_of,
+    diff,
+    graph_content,
+    with_settings,
+)
 from streamgraft_operator.graph.model import (
     GraphError,
     JobContext,
@@ -40,5 +46,7 @@ __all__ = [
     "classify",
     "content_of",
     "diff",
+    "graph_content",
     "plan",
+    "with_settings",
 ]

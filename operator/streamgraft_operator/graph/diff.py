@@ -10,6 +10,7 @@ untouched PE under its old id.
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -32,19 +33,29 @@ _PLACE = frozenset(
     }
 )
 _DRIVER = frozenset({"slots", "bundle_digest"})
-_LIVE_CONF = ("spark.streamgraft.", "spark.log.level")
-"""Beginnings of the Spark settings that a running driver can change; all others are the JVM's."""
+_LIVE_CONF = "spark.streamgraft."
+"""Beginning of the Spark settings that a running driver can change; all others are the JVM's."""
 
 
 def content_of(metadata: PeMetadata, settings_id: str) -> Content:
-    """Return the content of a PE; `settings_id` stands for all that its pod is made from."""
+    """Return the content of a PE; `settings_id` stands for what job and operator put into pods."""
+    return with_settings(graph_content(metadata), settings_id)
+
+
+def graph_content(metadata: PeMetadata) -> Content:
+    """Return the content of a PE, as far as the graph decides it."""
     parts = _parts(metadata)
     return Content(
-        driver=_hash([settings_id, parts[_Part.DRIVER]]),
+        driver=_hash(parts[_Part.DRIVER]),
         place=_hash(parts[_Part.PLACE]),
         plan=_hash(parts[_Part.PLAN]),
         notes=_hash(parts[_Part.NOTES]),
     )
+
+
+def with_settings(content: Content, settings_id: str) -> Content:
+    """Return the whole content, from that of the graph."""
+    return replace(content, driver=_hash([settings_id, content.driver]))
 
 
 def diff(old: Mapping[int, Content], new: Mapping[int, Content]) -> dict[int, Change]:

@@ -1,12 +1,10 @@
 """Step 5, graph metadata: what each PE is told about its place in the graph."""
 
-import hashlib
-import json
-
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import CheckpointRepository
+from streamgraft_operator.graph.diff import graph_content
 from streamgraft_operator.graph.model import JobContext, PlannedPe, PortLabel
 from streamgraft_operator.graph.placement import placement_of
 from streamgraft_operator.graph.ports import Ports
@@ -61,7 +59,7 @@ def planned_pe(
         channel=channel,
         stage=block.index(stage) if block.region else 0,
         metadata=metadata,
-        content_id=content_id(metadata),
+        content=graph_content(metadata),
         placement=placement_of(operators, block.region),
         restartable=all(operator.restartable for operator in operators),
     )
@@ -71,13 +69,6 @@ def _state_store(repository: CheckpointRepository | None) -> dict[str, str]:
     if repository is None or repository.state_store == "Memory":
         return {}
     return {"spark.sql.streaming.stateStore.providerClass": ROCKSDB}
-
-
-def content_id(metadata: PeMetadata) -> str:
-    """Return the sha256 (hex) of the metadata's canonical JSON."""
-    document = metadata.model_dump(by_alias=True, mode="json")
-    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def port_labels(ports: Ports, pe: PlannedPe) -> dict[str, PortLabel]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from streamgraft_common.adl import Placement, Region
+from streamgraft_common.content import Content
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import Fusion, ProcessingElementSettings, Resources, Threading
 
@@ -34,7 +35,7 @@ class JobContext:
 
 @dataclass(frozen=True)
 class PlannedPe:
-    """One PE that should exist. Equal content ids mean that nothing needs a restart."""
+    """One PE that should exist."""
 
     name: str
     pe_id: int
@@ -43,8 +44,8 @@ class PlannedPe:
     channel: int | None
     stage: int
     metadata: PeMetadata
-    content_id: str
-    """sha256 (hex) of the metadata's canonical JSON."""
+    content: Content
+    """Hashes of the metadata: as far as the graph decides, they say what a change takes."""
     placement: Placement = field(default_factory=Placement)
     """On which nodes its operators want to run."""
     restartable: bool = True

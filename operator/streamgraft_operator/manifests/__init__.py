@@ -2,17 +2,24 @@
 
 from streamgraft_operator.manifests.access import role_binding, service_account
 from streamgraft_operator.manifests.config_map import job_config_map, pe_config_map
-from streamgraft_operator.manifests.pod import pe_content_id, pod, settings_id
+from streamgraft_operator.manifests.pod import (
+    adoption,
+    is_generic,
+    pod,
+    settings_id,
+    warm_pod,
+)
 from streamgraft_operator.manifests.processing_element import from_job, processing_element
 from streamgraft_operator.manifests.region import parallel_region, region_content_id
 from streamgraft_operator.manifests.service import service
 
 __all__ = [
+    "adoption",
     "from_job",
+    "is_generic",
     "job_config_map",
     "parallel_region",
     "pe_config_map",
-    "pe_content_id",
     "pod",
     "processing_element",
     "region_content_id",
@@ -20,4 +27,5 @@ __all__ = [
     "service",
     "service_account",
     "settings_id",
+    "warm_pod",
 ]

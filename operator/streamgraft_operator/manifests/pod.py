@@ -1,17 +1,20 @@
-"""The pod of one launch of a PE, as docs/contracts.md describes it."""
+"""Pods: of one launch of a PE, or waiting for one, as docs/contracts.md describes them."""
 
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from streamgraft_common import names
+from streamgraft_common.adl import Placement
 from streamgraft_common.resources import JobSpec, PodSettings, ProcessingElementSpec
-from streamgraft_operator.graph import PlannedPe
+from streamgraft_operator.graph import PlannedPe, with_settings
 from streamgraft_operator.manifests import placement, pod_settings
 from streamgraft_operator.manifests.metadata import Owner, digest
 from streamgraft_operator.manifests.pod_settings import DEFAULT_RESOURCES, Mount
 from streamgraft_operator.manifests.template import merged
 from streamgraft_operator.settings import Settings
 
-PE_DIR = "/etc/streamgraft/pe"
 BUNDLE_DIR = "/etc/streamgraft/bundle"
 ANNOTATION_PE_UID = f"{names.GROUP}/pe-uid"
 ANNOTATION_SETTINGS = f"{names.GROUP}/settings-id"
@@ -36,11 +39,6 @@ def settings_id(spec: JobSpec, settings: Settings) -> str:
     )
 
 
-def pe_content_id(pe: PlannedPe, spec: JobSpec, settings: Settings) -> str:
-    """Return the content id of a PE: when it changes, the PE is launched anew."""
-    return digest([pe.content_id, settings_id(spec, settings)])
-
-
 def pod(
     item: dict[str, Any],
     owner: Owner,
@@ -52,32 +50,78 @@ def pod(
 
     `pool` is the HostPool that the PE is placed in.
     """
+    pe = ProcessingElementSpec.model_validate(item["spec"])
+    name = names.pod_name(owner.name, pe.pe_id, item["status"]["launchCount"])
+    affinity = placement.affinity(
+        pe.placement, pool, owner.namespace, owner.name, item["metadata"]["name"]
+    )
+    driver = _Driver(pe.effective(), pe.slots, pe.spark_conf, affinity)
+    return _pod(name, adoption(item), driver, owner, spec, settings)
+
+
+def warm_pod(
+    name: str, pe: PlannedPe, owner: Owner, spec: JobSpec, settings: Settings
+) -> dict[str, Any]:
+    """Return a pod that waits for a PE with the same driver as `pe`."""
+    content = with_settings(pe.content, settings_id(spec, settings))
+    metadata = {
+        "labels": {**owner.labels(), names.LABEL_POOL: names.POOL_WARM},
+        "annotations": {names.ANNOTATION_CONTENT: content.driver},
+    }
+    inherited = spec.processing_element.for_pods()
+    driver = _Driver(inherited, pe.metadata.slots, pe.metadata.spark_conf, {})
+    return _pod(name, metadata, driver, owner, spec, settings)
+
+
+def adoption(item: dict[str, Any]) -> dict[str, Any]:
+    """Return the labels and annotations of the pod of a PE's current launch.
+
+    Patched onto a warm pod they take it out of the pool.
+    """
     metadata = item["metadata"]
     pe = ProcessingElementSpec.model_validate(item["spec"])
-    launch = item["status"]["launchCount"]
-    name = names.pod_name(owner.name, pe.pe_id, launch)
     annotations = {
         names.ANNOTATION_CONTENT: metadata["annotations"][names.ANNOTATION_CONTENT],
         ANNOTATION_PE_UID: metadata["uid"],
     }
     if own := pod_settings.own_settings_id(pe.settings):
         annotations[ANNOTATION_SETTINGS] = own
-    ours = {
-        "metadata": {
-            "labels": {
-                **metadata["labels"],
-                **placement.labels(pe.placement, owner.name),
-                names.LABEL_LAUNCH: str(launch),
-            },
-            "annotations": annotations,
-        },
-        "spec": _spec(metadata["name"], name, launch, owner, spec, settings, pe.effective()),
+    labels = {
+        **metadata["labels"],
+        **placement.labels(pe.placement, pe.job),
+        names.LABEL_LAUNCH: str(item["status"]["launchCount"]),
     }
-    if affinity := placement.affinity(
-        pe.placement, pool, owner.namespace, owner.name, metadata["name"]
-    ):
-        ours["spec"]["affinity"] = affinity
-    template = merged(pe.effective().pod_template or {}, ours)
+    return {"labels": labels, "annotations": annotations}
+
+
+def is_generic(item: dict[str, Any]) -> bool:
+    """Return whether a PE's pod is made of nothing but its job: then a warm pod will do."""
+    pe = ProcessingElementSpec.model_validate(item["spec"])
+    return pe.placement == Placement() and not pod_settings.own_settings_id(pe.settings)
+
+
+@dataclass(frozen=True)
+class _Driver:
+    """What a pod is made from, beside its name and its job."""
+
+    settings: PodSettings
+    slots: int
+    spark_conf: Mapping[str, str]
+    affinity: dict[str, Any]
+
+
+def _pod(
+    name: str,
+    metadata: dict[str, Any],
+    driver: _Driver,
+    owner: Owner,
+    spec: JobSpec,
+    settings: Settings,
+) -> dict[str, Any]:
+    ours = {"metadata": metadata, "spec": _spec(name, driver, owner, spec, settings)}
+    if driver.affinity:
+        ours["spec"]["affinity"] = driver.affinity
+    template = merged(driver.settings.pod_template or {}, ours)
     identity = {
         "name": name,
         "namespace": owner.namespace,
@@ -92,25 +136,20 @@ def pod(
 
 
 def _spec(
-    pe: str,
-    pod_name: str,
-    launch: int,
-    owner: Owner,
-    spec: JobSpec,
-    settings: Settings,
-    effective: PodSettings,
+    name: str, driver: _Driver, owner: Owner, spec: JobSpec, settings: Settings
 ) -> dict[str, Any]:
-    mounts = _mounts(pe, owner, spec, settings, effective)
+    effective = driver.settings
+    mounts = _mounts(owner, spec, settings, effective)
     values = {
         **(effective.env or {}),
         "STREAMGRAFT_NAMESPACE": owner.namespace,
         "STREAMGRAFT_JOB": owner.name,
-        "STREAMGRAFT_PE": pe,
-        "STREAMGRAFT_POD": pod_name,
-        "STREAMGRAFT_LAUNCH": str(launch),
+        "STREAMGRAFT_POD": name,
         "STREAMGRAFT_BUNDLE": _bundle_path(owner, spec),
+        "STREAMGRAFT_SLOTS": str(driver.slots),
+        "STREAMGRAFT_SPARK_CONF": json.dumps(driver.spark_conf),
         **{mount.variable: mount.path for mount in mounts if mount.variable},
-        **pod_settings.environment(effective, pod_name),
+        **pod_settings.environment(effective, name),
     }
     container = {
         "name": "pe",
@@ -142,17 +181,9 @@ def _environment(values: dict[str, str]) -> list[dict[str, Any]]:
     ]
 
 
-def _mounts(
-    pe: str, owner: Owner, spec: JobSpec, settings: Settings, effective: PodSettings
-) -> list[Mount]:
-    metadata = Mount(
-        "pe", PE_DIR, {"configMap": {"name": pe}}, "STREAMGRAFT_PE_DIR", read_only=True
-    )
+def _mounts(owner: Owner, spec: JobSpec, settings: Settings, effective: PodSettings) -> list[Mount]:
     repository = spec.processing_element.checkpoint_repository
-    mounts = [
-        metadata,
-        *pod_settings.mounts(effective, repository, dict(settings.checkpoint_volume)),
-    ]
+    mounts = pod_settings.mounts(effective, repository, dict(settings.checkpoint_volume))
     if bundle := spec.bundle.mounted(owner.name):
         mounts.append(
             Mount("bundle", BUNDLE_DIR, {"configMap": {"name": bundle.name}}, read_only=True)

@@ -12,6 +12,8 @@ def from_job(spec: JobSpec, pe: PlannedPe) -> dict[str, Any]:
     """Return the fields of a PE's spec that follow the job, whatever its pod holds."""
     return {
         "bundleDigest": pe.metadata.bundle_digest,
+        "slots": pe.metadata.slots,
+        "sparkConf": pe.metadata.spark_conf,
         "restartable": pe.restartable,
         "placement": pe.placement.model_dump(by_alias=True, exclude_defaults=True, mode="json"),
         "inherited": spec.processing_element.for_pods().to_wire(),

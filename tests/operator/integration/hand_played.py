@@ -23,7 +23,7 @@ class HandPlayedPe:
         self._client = client
         self._namespace = namespace
         self._node = node
-        self.pods = Store(client, PODS.path(namespace), labelSelector=names.LABEL_PE)
+        self.pods = Store(client, PODS.path(namespace), labelSelector=names.LABEL_JOB)
         self.pes = Store(client, PROCESSING_ELEMENTS.path(namespace))
         self.serving = True
         self.violations: list[str] = []
@@ -67,14 +67,17 @@ class HandPlayedPe:
             await self._play_runtime(pod)
 
     async def _play_runtime(self, pod: Object) -> None:
-        pe = self.pes.get((self._namespace, pod["metadata"]["labels"][names.LABEL_PE]))
-        if pe is None:
-            return
-        runtime = (pe.get("status") or {}).get("runtime") or {}
+        name = pod["metadata"]["name"]
+        pe = self.pes.get((self._namespace, pod["metadata"]["labels"].get(names.LABEL_PE, "")))
+        if pe is None or (pe.get("status") or {}).get("pod") != name:
+            return  # in the warm pool, or not (yet) the pod of a launch
+        runtime = pe["status"].get("runtime") or {}
         wanted, epoch = set(map(str, pe["spec"]["shards"])), pe["spec"]["epoch"]
-        mine = runtime.get("pod") == pod["metadata"]["name"]
+        content = pe["metadata"]["annotations"][names.ANNOTATION_CONTENT]
+        mine = runtime.get("pod") == name
         held = set(runtime.get("shards", {}))
-        if mine and held == wanted and runtime.get("epoch") == epoch:
+        current = runtime.get("epoch"), runtime.get("contentId")
+        if mine and held == wanted and current == (epoch, content):
             return
         now = to_rfc3339(time.time())
         running = {"state": "Running", "epoch": epoch, "startedAt": now, "firstBatchAt": now}
@@ -82,10 +85,11 @@ class HandPlayedPe:
         fresh = wanted - held if mine else wanted
         shards: dict[str, Any] = dict.fromkeys(held - wanted)
         new: dict[str, Any] = {
-            "pod": pod["metadata"]["name"],
+            "pod": name,
             "launchCount": int(pod["metadata"]["labels"][names.LABEL_LAUNCH]),
             "ready": True,
             "epoch": epoch,
+            "contentId": content,
             "shards": shards | dict.fromkeys(fresh, running),
             "releases": dict.fromkeys(held - wanted if mine else (), release),
         }

@@ -11,6 +11,7 @@ from tests.operator.integration.conftest import running
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle, condition
 
+from streamgraft_common import names
 from streamgraft_common.access import LEASES, NODES, OPERATOR, Rule, namespaced_roles
 from streamgraft_common.kube import ApiError, KubeClient, KubeConfig, load_config
 from streamgraft_common.kube.client import Object
@@ -115,7 +116,7 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             elector = Elector(client, lease, "me", Term(3))
             await replica.run(elector, partial(assembly.run, client, settings), stopping)
 
-        await world.submit()
+        await world.submit(warmPool=1)
         stopping = asyncio.Event()
         async with running(operate(stopping)) as first:
             job = await world.job_in("Pending")
@@ -128,6 +129,7 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             await world.upload(bundle(adl))
             await world.job_in("Healthy")
             await world.eventually(HOST_POOLS, "pool", lambda pool: pool and "status" in pool)
+            await world.until(partial(_pod_waits, world))
             await world.scale("job-r", 2)
             await world.serving("job-r", 2)
             await world.scale("job-r", 1)
@@ -147,6 +149,10 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
     implied = {use for use in allowed if use[2] in ("bind", "get")}
     assert client.used <= allowed
     assert allowed - implied <= client.used
+
+
+async def _pod_waits(world: World) -> bool:
+    return bool(await world.names(PODS, names.LABEL_POOL))
 
 
 def _phase(item: Object) -> str | None:

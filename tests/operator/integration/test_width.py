@@ -3,11 +3,12 @@
 import pytest
 from prometheus_client import generate_latest
 from tests.operator.integration.hand_played import HandPlayedPe
-from tests.operator.integration.world import World, application, bundle
+from tests.operator.integration.world import World, application, bundle, condition
 
 from streamgraft_common.kube import Invalid
+from streamgraft_common.kube.client import Object
 from streamgraft_operator import metrics
-from streamgraft_operator.kinds import PODS, PROCESSING_ELEMENTS
+from streamgraft_operator.kinds import EVENTS, PODS, PROCESSING_ELEMENTS, REGIONS
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
 
@@ -71,3 +72,32 @@ async def test_pod_of_a_channel_dies_during_a_change(
     )
     await world.serving("job-r", 2)
     await world.job_in("Healthy")
+
+
+async def test_width_that_gets_no_healthy_channels_is_rolled_back(
+    world: World, player: HandPlayedPe, source_topic: str
+) -> None:
+    await world.upload(bundle(application(world.namespace)))
+    await world.submit(regions={"r": {"changeDeadlineSeconds": 2}})
+    await world.serving("job-r", 1)
+    await world.job_in("Healthy")
+    before = await world.uids()
+    player.serving = False
+    await world.scale("job-r", 2)
+
+    def rolled_back(item: Object | None) -> bool:
+        return condition(item or {}, "Resizing").get("reason") == "RolledBack"
+
+    region = await world.eventually(REGIONS, "job-r", rolled_back)
+    assert "job-3" in condition(region, "Resizing")["message"]
+    assert (region["spec"]["width"], region["status"]["width"]) == (2, 1)
+    scale = await world.client.get(f"{REGIONS.path(world.namespace, 'job-r')}/scale")
+    assert scale["status"]["replicas"] == 1
+    await world.eventually(PROCESSING_ELEMENTS, "job-3", lambda item: item is None)
+    await world.eventually(PODS, "job-3-1", lambda pod: pod is None)
+    assert await world.uids() == before
+    events = await world.client.get(EVENTS.path(world.namespace))
+    assert "WidthChangeRolledBack" in {event["reason"] for event in events["items"]}
+    player.serving = True
+    await world.scale("job-r", 3)
+    await world.serving("job-r", 3)

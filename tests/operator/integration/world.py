@@ -6,7 +6,7 @@ import io
 import json
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,6 +147,13 @@ class World:
                 raise AssertionError(f"{kind.kind} {name} stayed {json.dumps(item, indent=1)}")
             await asyncio.sleep(0.05)
         return item
+
+    async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
+        """Wait until `holds` says so."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not await holds():
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.05)
 
     async def job_in(self, phase: str, name: str = "job") -> Object:
         """Wait until a job is in a phase."""

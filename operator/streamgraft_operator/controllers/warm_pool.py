@@ -1,0 +1,93 @@
+"""Drives the conductor of warm pools: keeps the wanted number of drivers waiting for each job."""
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from streamgraft_common import names
+from streamgraft_common.bundle import BundleError
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key
+from streamgraft_common.resources import JobSpec, ParallelRegionStatus
+from streamgraft_operator import manifests
+from streamgraft_operator.conditions import is_true
+from streamgraft_operator.conductors.warm_pool import PoolView, step
+from streamgraft_operator.context import Context, owner_of
+from streamgraft_operator.expansion import Expansion
+from streamgraft_operator.graph import GraphError, PlannedPe, with_settings
+from streamgraft_operator.runtime import Outcome, Watch
+from streamgraft_operator.views import ended_seconds, job_key, own_key, warm_pod_view
+
+
+class WarmPoolController:
+    """Creates and deletes pods that no PE has; the pod conductor gives them to PEs."""
+
+    name = "warm-pool"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._caches = context.caches
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """Jobs, their regions and pods."""
+        caches = self._caches
+        return (
+            Watch(caches.jobs, own_key),
+            Watch(caches.regions, job_key),
+            Watch(caches.pods, job_key),
+        )
+
+    def rest_seconds(self, key: Key) -> float:
+        """Return a time in proportion to the job's size."""
+        return self._context.rest_seconds(key)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring the pool of a job to its size."""
+        job = self._caches.jobs.get(key)
+        if job is None or "deletionTimestamp" in job["metadata"]:
+            return None
+        pods = {pod["metadata"]["name"]: pod for pod in self._caches.pods_by_pool.get(key)}
+        size = JobSpec.model_validate(job["spec"]).warm_pool
+        if not size and not pods:
+            return None
+        try:
+            expansion = await self._context.expander.expand(job, {})
+        except (BundleError, GraphError):
+            return None  # the job says what is wrong
+        driver, pe = self._typical(expansion)
+        now = time.time()
+        ended = ((name, ended_seconds(pod, now)) for name, pod in pods.items())
+        decision = step(
+            PoolView(
+                size=size,
+                driver=driver,
+                calm=self._calm(job, key),
+                pods=tuple(map(warm_pod_view, pods.values())),
+                ended_seconds=tuple((name, ago) for name, ago in ended if ago is not None),
+            )
+        )
+        for name in decision.delete:
+            await self._context.write.pods.delete(pods[name])
+        for _ in range(decision.create):
+            name = names.warm_pod_name(key[1], secrets.token_hex(4))
+            spec, settings = expansion.spec, self._context.settings
+            pod = manifests.warm_pod(name, pe, owner_of(job), spec, settings)
+            await self._context.write.pods.create(pod)
+        return decision.again_in
+
+    def _typical(self, expansion: Expansion) -> tuple[str, PlannedPe]:
+        """Return the driver that most PEs of the job have, and one of them."""
+        settings_id = manifests.settings_id(expansion.spec, self._context.settings)
+        pes = [(with_settings(pe.content, settings_id).driver, pe) for pe in expansion.topology.pes]
+        driver = Counter(driver for driver, _ in pes).most_common(1)[0][0]
+        return driver, dict(pes)[driver]
+
+    def _calm(self, job: Object, key: Key) -> bool:
+        regions = (item.get("status") or {} for item in self._caches.regions_by_job.get(key))
+        resizing = any(
+            is_true(ParallelRegionStatus.model_validate(status).conditions, "Resizing")
+            for status in regions
+        )
+        return (job.get("status") or {}).get("phase") == "Healthy" and not resizing

@@ -1,0 +1,69 @@
+"""A widening takes pods of the warm pool; the region's selector counts one pod per channel."""
+
+from functools import partial
+
+import pytest
+from tests.operator.integration.hand_played import HandPlayedPe
+from tests.operator.integration.world import World, application, bundle
+
+from streamgraft_common.kube.client import Object
+from streamgraft_operator.kinds import JOBS, PODS
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
+
+POOL = "streamgraft.io/pool=warm"
+
+
+async def pool(world: World, size: int) -> set[str]:
+    """Wait until the pool has this size; return its pods."""
+    await world.until(lambda: _has(world, size))
+    return set(await world.names(PODS, POOL))
+
+
+async def _has(world: World, size: int) -> bool:
+    return len(await world.names(PODS, POOL)) == size
+
+
+async def test_widening_adopts(world: World, player: HandPlayedPe, source_topic: str) -> None:
+    await world.upload(bundle(application(world.namespace)))
+    await world.submit(warmPool=2)
+    await world.job_in("Healthy")
+    warm = await pool(world, 2)
+    for name in warm:
+        await world.eventually(PODS, name, lambda pod: pod and pod["status"]["phase"] == "Running")
+    before = await world.uids()
+
+    await world.scale("job-r", 3)
+    region = await world.serving("job-r", 3)
+    channels = set(await world.names(PODS, region["status"]["selector"]))
+    assert channels == {"job-2-1", *warm}
+    wide = await world.uids()
+    assert {name: wide[name] for name in before} == before
+
+    refilled = await pool(world, 2)
+    assert refilled.isdisjoint(warm)
+    await world.scale("job-r", 1)
+    await world.serving("job-r", 1)
+    assert await world.names(PODS, region["status"]["selector"]) == ["job-2-1"]
+    path = JOBS.path(world.namespace, "job")
+    await world.client.patch(path, {"spec": {"warmPool": 0}})
+    assert await pool(world, 0) == set()
+
+
+async def test_pod_that_was_adopted_and_dies_is_replaced_by_the_next(
+    world: World, player: HandPlayedPe, source_topic: str
+) -> None:
+    await world.upload(bundle(application(world.namespace)))
+    await world.submit(warmPool=1)
+    await world.job_in("Healthy")
+    (first,) = await pool(world, 1)
+    for count, lost in ((2, "job-1-1"), (3, first)):
+        (waiting,) = await pool(world, 1)
+        await world.client.delete(PODS.path(world.namespace, lost))
+        pe = await world.pe("job-1", partial(_runs, count))
+        assert pe["status"]["pod"] == waiting
+        await world.job_in("Healthy")
+
+
+def _runs(launch: int, item: Object) -> bool:
+    return bool(item["status"]["launchCount"] == launch and item["status"]["phase"] == "Running")

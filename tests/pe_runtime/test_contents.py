@@ -1,0 +1,61 @@
+"""What a running driver takes up without a new pod: a PE, and changes of it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.integration
+
+
+async def test_warm_pod_takes_up_a_pe_and_its_changes(
+    stage: Any, load: Callable[[int], Any], output: Any
+) -> None:
+    """A pod that no PE names gets warm; then a PE names it, and later changes its plan in place."""
+    pe = await stage.start_warm(0, [0, 1])
+    await pe.answers("/readyz", 200)
+    source = load(200)
+    await pe.name_pod()
+    status = await pe.running(0, 1)
+    assert (status.pod, status.launch_count) == (f"{pe.name}-1", 1)
+    output.until(lambda values: sum(map(len, values.values())) > 200)
+
+    changed = stage.metadata().model_copy(
+        update={"parameters": {"least": "1000000"}, "trigger_seconds": 0.2}
+    )
+    await pe.replan(changed, "2")
+    await pe.until(lambda status: status.content_id.split(".")[2] == "2")
+    await pe.running(0, 1)
+    output.read(1.0)
+    before = {key: len(values) for key, values in output.values.items()}
+    sent = source.sent
+    await pe.replan(stage.metadata(), "3")
+    await pe.until(lambda status: status.content_id.split(".")[2] == "3")
+    await pe.running(0, 1)
+    output.until(lambda values: all(len(values[key]) > n for key, n in before.items()))
+    source.stop()
+    # Between the two nothing passed the filter; around it nothing was lost or doubled, in order.
+    for key, values in output.values.items():
+        assert values == sorted(set(values))
+        assert values[: before[key]] == list(range(before[key]))
+        assert values[before[key]] > before[key]
+    assert source.sent > sent
+    assert pe.process.poll() is None
+
+
+async def test_plan_that_cannot_be_applied_leaves_the_old_one(
+    stage: Any, load: Callable[[int], Any], output: Any
+) -> None:
+    pe = await stage.start(0, [0])
+    await pe.running(0)
+    wrong = stage.metadata().model_copy(update={"parameters": {"least": "no number"}})
+    await pe.replan(wrong, "2")
+    status = await pe.until(lambda status: status.message)
+    assert "the old one goes on" in status.message
+    assert status.content_id.split(".")[2] == "1"
+    source = load(100)
+    output.until(lambda values: sum(map(len, values.values())) > 100)
+    source.stop()
+    await pe.replan(stage.metadata(), "3")
+    status = await pe.until(lambda status: status.content_id.split(".")[2] == "3")
+    assert status.message == ""
