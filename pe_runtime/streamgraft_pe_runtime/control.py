@@ -20,7 +20,7 @@ from streamgraft_common.resources import (
     RuntimeStatus,
 )
 from streamgraft_pe_runtime.metrics import PeMetrics
-from streamgraft_pe_runtime.progress import Progress
+from streamgraft_pe_runtime.progress import LOAD_SECONDS, Progress
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.runtime_status import applied, merge_patch
 from streamgraft_pe_runtime.settings import Settings
@@ -115,10 +115,28 @@ class Control:
             ready=self._start is not None and not self._stopping,
             epoch=self._epoch,
             content_id=self._applied,
-            shards={str(number): shard.status for number, shard in sorted(self._shards.items())},
+            shards={
+                str(number): shard.status.model_copy(update=self._load(number))
+                for number, shard in sorted(self._shards.items())
+            },
             releases=self._releases,
             message=self._message,
         )
+
+    async def tell_loads(self) -> None:
+        """Write the loads of shards when they have changed enough to matter, until cancelled."""
+        told: object = None
+        while True:
+            await asyncio.sleep(LOAD_SECONDS)
+            loads = self._progress.loads() if self._progress else {}
+            rough = {shard: (round(load.busy, 1), load.lag > 0) for shard, load in loads.items()}
+            if rough != told:
+                told = rough
+                self._dirty.set()
+
+    def _load(self, shard: int) -> dict[str, float | int]:
+        load = self._progress.loads().get(shard) if self._progress else None
+        return {"busy": load.busy, "lag": load.lag} if load else {}
 
     def report(self, message: str) -> None:
         """Say in our status what is wrong with the PE as a whole."""

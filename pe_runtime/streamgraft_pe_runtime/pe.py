@@ -87,7 +87,8 @@ async def _drive(
         control.report(f"the application can't be started: {type(error).__name__}: {error}")
         end(1, "the application can't be started")
         return
-    await asyncio.gather(_watched(progress.run(), end), _watched(contents.follow(progress), end))
+    works = (progress.run(), contents.follow(progress), control.tell_loads())
+    await asyncio.gather(*(_watched(work, end) for work in works))
 
 
 async def _watched(work: Coroutine[Any, Any, None], end: Any) -> None:

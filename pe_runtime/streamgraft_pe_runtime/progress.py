@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,8 @@ log = logging.getLogger(__name__)
 
 _PERIOD_SECONDS = 1.0
 _CALM_PERIODS = 30
+LOAD_SECONDS = 30.0
+"""Period over which the load of shards is measured."""
 
 
 def ended_at(report: Mapping[str, Any]) -> str:
@@ -35,6 +38,14 @@ def owned_partitions(port: InputPort, region: bool, shard: int, known: Iterable[
     return list(range(port.partitions)) if port.partitions is not None else sorted(known)
 
 
+@dataclass(frozen=True)
+class Load:
+    """What a shard takes: the share of the time that its batches run, and the records behind."""
+
+    busy: float
+    lag: int
+
+
 @dataclass
 class _Watched:
     """A shard that this PE holds."""
@@ -44,6 +55,10 @@ class _Watched:
     batch: int = -1
     last_batch_at: str | None = None
     partitions: dict[InputPort, list[tuple[str, int]]] = field(default_factory=dict)
+    since: float = field(default_factory=time.monotonic)
+    batch_seconds: float = 0.0
+    lag: int = 0
+    load: Load | None = None
 
 
 class Progress:
@@ -107,6 +122,11 @@ class Progress:
                 self._metrics.drop_partition(topic, number)
         return watched.last_batch_at
 
+    def loads(self) -> dict[int, Load]:
+        """Return the load of each shard over the last period, once there was one."""
+        watched = dict(self._shards)
+        return {shard: entry.load for shard, entry in watched.items() if entry.load is not None}
+
     async def run(self) -> None:
         """Follow all shards until cancelled."""
         turn = 0
@@ -129,6 +149,15 @@ class Progress:
         self._publish()
         for name in self._brokers:
             self._ask(name, calm=turn % _CALM_PERIODS == 0)
+        self._measure_loads()
+
+    def _measure_loads(self) -> None:
+        now = time.monotonic()
+        for watched in list(self._shards.values()):
+            if (elapsed := now - watched.since) >= LOAD_SECONDS:
+                busy = round(min(1.0, watched.batch_seconds / elapsed), 2)
+                watched.load = Load(busy, watched.lag)
+                watched.since, watched.batch_seconds = now, 0.0
 
     def _take(self, shard: int, watched: _Watched, report: Mapping[str, Any]) -> None:
         watched.batch = report["batchId"]
@@ -139,6 +168,7 @@ class Progress:
         metrics.output_rows.labels(label).inc(max(report["sink"].get("numOutputRows", 0), 0))
         milliseconds = report["durationMs"].get("triggerExecution", 0)
         metrics.batch_seconds.labels(label).observe(milliseconds / 1000)
+        watched.batch_seconds += milliseconds / 1000
         if operators := report["stateOperators"]:
             rows = sum(operator["numRowsTotal"] for operator in operators)
             metrics.state_rows.labels(label).set(rows)
@@ -201,6 +231,7 @@ class Progress:
         for watched in list(self._shards.values()):
             for partitions in watched.partitions.values():
                 held |= {key: watched.positions.get(key, -1) for key in partitions}
+        lags: dict[tuple[str, int], int] = {}
         for key, (start, end) in bounds.items():
             if key not in held:
                 continue  # released meanwhile
@@ -211,3 +242,7 @@ class Progress:
             position = max(held[key], start)
             self._metrics.committed_offset.labels(*labels).set(position)
             self._metrics.lag.labels(*labels).set(max(end - position, 0))
+            lags[key] = max(end - position, 0)
+        for watched in list(self._shards.values()):
+            keys = (key for partitions in watched.partitions.values() for key in partitions)
+            watched.lag = sum(lags.get(key, 0) for key in keys)

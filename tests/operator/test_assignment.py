@@ -47,3 +47,29 @@ def test_only_new_channels_gain_and_only_old_ones_lose(shards: int, widths: list
 def test_impossible_width(width: int) -> None:
     with pytest.raises(ValueError, match="not within 1 to 4"):
         assign(4, width, {})
+
+
+@given(st.data())
+def test_loads_change_neither_the_numbers_nor_what_has_to_move(data: st.DataObject) -> None:
+    shards = data.draw(st.integers(1, 12))
+    width = data.draw(st.integers(1, min(shards, 5)))
+    current = data.draw(st.dictionaries(st.integers(0, shards - 1), st.integers(0, 6)))
+    loads = data.draw(st.dictionaries(st.integers(0, shards - 1), st.floats(0, 1)))
+
+    def moves(candidate: dict[int, int]) -> int:
+        return sum(current.get(shard) != channel for shard, channel in candidate.items())
+
+    plain, loaded = assign(shards, width, current), assign(shards, width, current, loads)
+    assert balanced(loaded, shards, width)
+    assert moves(loaded) == moves(plain)
+
+
+def test_hot_shards_are_spread() -> None:
+    loads = {0: 0.8, 1: 0.7, 2: 0.1, 3: 0.1, 4: 0.1, 5: 0.1}
+    wide = assign(6, 3, dict.fromkeys(range(6), 0), loads)
+    assert wide[0] != wide[1]
+    assert max(Counter(wide.values()).values()) == 2
+    per_channel = [sum(loads[s] for s, ch in wide.items() if ch == c) for c in range(3)]
+    assert max(per_channel) <= 0.9
+    narrow = assign(6, 2, wide, loads)
+    assert narrow[0] != narrow[1]

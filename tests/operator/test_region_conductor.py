@@ -240,3 +240,41 @@ def test_a_lost_status_is_taken_from_the_specs() -> None:
 def test_a_status_older_than_the_pes_changes_nothing() -> None:
     decision = step(region(1, STEADY, running(0, {0, 1}, epoch=2), running(1, set(), epoch=2)))
     assert (decision.spec_updates, decision.status, decision.channels) == ({}, STEADY, 2)
+
+
+def loaded(pe: PeView, busy: dict[int, float], lag: int) -> PeView:
+    held = {shard: replace(view, busy=busy[shard], lag=lag) for shard, view in pe.held.items()}
+    return replace(pe, held=held)
+
+
+def test_region_is_skewed_when_one_key_group_takes_all_of_a_channel() -> None:
+    assignment = {"0": 0, "1": 1, "2": 1, "3": 1}
+    status = STEADY.model_copy(update={"width": 2, "assignment": assignment})
+
+    def seen(hot: float, beside: float, lag: int) -> RegionDecision:
+        busy = {0: hot, 1: beside, 2: beside, 3: beside}
+        pes = (running(0, {0}), running(1, {1, 2, 3}))
+        return step(region(2, status, *(loaded(pe, busy, lag) for pe in pes)))
+
+    skewed = seen(0.97, 0.1, 5000)
+    assert condition(skewed, "Skewed") == ("True", "HotKeyGroup")
+    message = find(skewed.status.conditions, "Skewed")
+    assert message
+    assert "key group 0" in message.message
+    assert condition(seen(0.97, 0.1, 0), "Skewed") == ("False", "Balanced")
+    assert condition(seen(0.5, 0.1, 5000), "Skewed") == ("False", "Balanced")
+
+
+def test_a_hot_group_that_shares_its_channel_can_be_helped_by_width() -> None:
+    busy = {0: 0.95, 1: 0.3, 2: 0.1, 3: 0.1}
+    owner = loaded(running(0, {0, 1, 2, 3}), busy, 5000)
+    assert condition(step(region(1, STEADY, owner)), "Skewed") == ("False", "Balanced")
+    begun = step(region(2, STEADY, owner))
+    decided = step(region(2, begun.status, owner, running(1, set())))
+    channels = decided.status.assignment
+    assert channels["0"] != channels["1"]
+
+
+def test_skew_is_not_told_before_all_loads_are_measured() -> None:
+    decision = step(region(1, STEADY, running(0, {0, 1, 2, 3})))
+    assert find(decision.status.conditions, "Skewed") is None

@@ -63,6 +63,10 @@ class ShardStatus(Model):
     """What its query does."""
     epoch: int
     """Epoch of the spec that gave it to this PE, or confirmed it."""
+    busy: float | None = None
+    """Share of the time that its batches took of late, 0 to 1."""
+    lag: int | None = None
+    """Records of its inputs that it had not committed."""
     started_at: str | None = None
     """When the query was started."""
     first_batch_at: str | None = None

@@ -18,7 +18,7 @@ from streamgraft_common import names
 from streamgraft_common.resources import ParallelRegionStatus, WidthChange
 from streamgraft_operator import events
 from streamgraft_operator.conditions import merged
-from streamgraft_operator.conductors.region_conditions import ready, resizing
+from streamgraft_operator.conductors.region_conditions import ready, resizing, skewed
 from streamgraft_operator.conductors.region_rollback import avoid, avoided, overdue, without
 from streamgraft_operator.conductors.region_shards import (
     Shards,
@@ -72,7 +72,7 @@ def step(view: RegionView) -> RegionDecision:
         return RegionDecision(_channels(view, view.status, there), {}, view.status, ())
     progress = _advance(view)
     shards = Shards(view, progress.status)
-    states = (ready(shards), resizing(shards))
+    states = (ready(shards), resizing(shards), *skewed(shards))
     status = progress.status.model_copy(
         update={
             "selector": _selector(view),
@@ -218,7 +218,8 @@ def _decide(view: RegionView, progress: _Progress) -> _Progress:
     status = progress.status
     change = status.changes[-1]
     current = {int(shard): channel for shard, channel in status.assignment.items()}
-    assignment = assign(len(current), change.to_width, current)
+    loads = Shards(view, status).loads()
+    assignment = assign(len(current), change.to_width, current, loads)
     moved = [shard for shard, channel in assignment.items() if channel != current[shard]]
     status = _changed(
         status, change, moved_shards=moved, decided_at=to_rfc3339(view.now)

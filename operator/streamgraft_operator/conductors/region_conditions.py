@@ -7,6 +7,10 @@ from streamgraft_operator.conditions import State
 from streamgraft_operator.conductors.region_rollback import avoided
 from streamgraft_operator.conductors.region_shards import Shards, under_way
 
+SATURATED = 0.9
+"""Share of the time from which on a shard's query counts as busy all the time."""
+NEGLIGIBLE = 0.1
+"""Busy share of all other shards of the channel together that does not matter."""
 LISTED = 10
 """Names in a message, at most."""
 
@@ -44,6 +48,32 @@ def resizing(shards: Shards) -> State:
         moving = _listed(shards.not_running(change.moved_shards))
         return State("Resizing", "True", "HandingOver", f"{what}: shards on their way: {moving}")
     return State("Resizing", "True", "RemovingChannels", f"{what}: removing surplus channels")
+
+
+def skewed(shards: Shards) -> tuple[State, ...]:
+    """Tell whether one key group is the bottleneck; nothing while loads are not measured.
+
+    It is if its batches take (nearly) all the time, records wait for it, and the rest of its
+    channel hardly works: then no other width gives it more.
+    """
+    loads = shards.loads()
+    if loads.keys() != set(range(shards.view.max_width)):
+        return ()
+    hot = max(loads, key=lambda shard: loads[shard])
+    channel = shards.status.assignment[str(hot)]
+    beside = (
+        load
+        for shard, load in loads.items()
+        if shard != hot and shards.status.assignment[str(shard)] == channel
+    )
+    if loads[hot] < SATURATED or sum(beside) > NEGLIGIBLE or not shards.behind(hot):
+        return (State("Skewed", "False", "Balanced"),)
+    message = (
+        f"key group {hot} is busy {loads[hot]:.0%} of the time and behind, its channel does little"
+        " else: no width can give it more. Spread its keys: a finer key, or a partial result before"
+        " the region"
+    )
+    return (State("Skewed", "True", "HotKeyGroup", message),)
 
 
 def _listed(items: Iterable[object]) -> str:

@@ -86,6 +86,21 @@ class Shards:
             reasons.append(f"shard {shard}" + (f" ({said})" if said else ""))
         return f"not running in time: {', '.join(reasons)}"
 
+    def loads(self) -> dict[int, float]:
+        """Return how busy each shard is in its busiest stage, where its owners say so."""
+        found: dict[int, float] = {}
+        for pe in self.view.pes:
+            for shard, held in pe.held.items():
+                if held.busy is not None:
+                    found[shard] = max(found.get(shard, 0.0), held.busy)
+        return found
+
+    def behind(self, shard: int) -> bool:
+        """Return whether a shard has records waiting, as its owners say."""
+        owners = (self.owner(shard, stage) for stage in range(self.view.stages))
+        held = (owner.held.get(shard) for owner in owners)
+        return any(entry.lag for entry in held if entry)
+
     def cold(self, change: WidthChange) -> list[PeView]:
         """Return the PEs of a wider region that can't take shards at once."""
         new = range(change.from_width, change.to_width)

@@ -22,6 +22,8 @@ class ShardView:
     started_at: float | None
     first_batch_at: float | None
     message: str = ""
+    busy: float | None = None
+    lag: int | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ class PeView:
                     started_at=_seconds(entry.started_at),
                     first_batch_at=_seconds(entry.first_batch_at),
                     message=entry.message,
+                    busy=entry.busy,
+                    lag=entry.lag,
                 )
                 for shard, entry in current.shards.items()
             },
