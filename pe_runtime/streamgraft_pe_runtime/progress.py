@@ -57,7 +57,7 @@ class _Watched:
     partitions: dict[InputPort, list[tuple[str, int]]] = field(default_factory=dict)
     since: float = field(default_factory=time.monotonic)
     batch_seconds: float = 0.0
-    lag: int = 0
+    lags: dict[tuple[str, int], int] = field(default_factory=dict)
     load: Load | None = None
 
 
@@ -156,7 +156,7 @@ class Progress:
         for watched in list(self._shards.values()):
             if (elapsed := now - watched.since) >= LOAD_SECONDS:
                 busy = round(min(1.0, watched.batch_seconds / elapsed), 2)
-                watched.load = Load(busy, watched.lag)
+                watched.load = Load(busy, sum(watched.lags.values()))
                 watched.since, watched.batch_seconds = now, 0.0
 
     def _take(self, shard: int, watched: _Watched, report: Mapping[str, Any]) -> None:
@@ -228,10 +228,11 @@ class Progress:
 
     def _show(self, bounds: Mapping[tuple[str, int], tuple[int, int]]) -> None:
         held: Positions = {}
+        owners: dict[tuple[str, int], _Watched] = {}
         for watched in list(self._shards.values()):
             for partitions in watched.partitions.values():
                 held |= {key: watched.positions.get(key, -1) for key in partitions}
-        lags: dict[tuple[str, int], int] = {}
+                owners |= dict.fromkeys(partitions, watched)
         for key, (start, end) in bounds.items():
             if key not in held:
                 continue  # released meanwhile
@@ -242,7 +243,4 @@ class Progress:
             position = max(held[key], start)
             self._metrics.committed_offset.labels(*labels).set(position)
             self._metrics.lag.labels(*labels).set(max(end - position, 0))
-            lags[key] = max(end - position, 0)
-        for watched in list(self._shards.values()):
-            keys = (key for partitions in watched.partitions.values() for key in partitions)
-            watched.lag = sum(lags.get(key, 0) for key in keys)
+            owners[key].lags[key] = max(end - position, 0)
