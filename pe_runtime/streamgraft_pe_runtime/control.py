@@ -215,11 +215,23 @@ class Control:
             self._progress.watch(number, query, checkpoint)
             return query
 
-        shard = Shard(number, epoch, checkpoint, start, self._changed)
+        shard = Shard(number, epoch, checkpoint, start, self._changed, self._is_ours)
         self._shards[number] = shard
         self._metrics.shards.set(len(self._shards))
         self._tasks[number] = asyncio.create_task(self._live(shard), name=f"shard-{number}")
         self._dirty.set()
+
+    async def _is_ours(self, shard: int) -> bool:
+        """Ask the API server, not our cache: one that is cut off from it may not go on."""
+        assert self._key is not None
+        path = PROCESSING_ELEMENT.path(self._key[0])
+        ours = {"fieldSelector": f"status.pod={self._settings.pod}"}
+        try:
+            found = (await self._client.list(path, ours))["items"]
+        except (ApiError, Unreachable) as error:
+            log.warning("can't confirm shard %d: %s", shard, error)
+            return False
+        return any(shard in item["spec"].get("shards", []) for item in found or ())
 
     async def _live(self, shard: Shard) -> None:
         """Run a shard to its release: stop, publish positions, only then let go of it."""

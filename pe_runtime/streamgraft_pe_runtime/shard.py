@@ -5,7 +5,7 @@ Starting → Running → Stopping → released; Failed while a query that failed
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,6 +59,8 @@ class Shard:
     start: Callable[[], Running]
     """Starts the query; blocks."""
     changed: Callable[["Shard"], None]
+    is_ours: Callable[[int], Awaitable[bool]]
+    """Asks the API server itself whether our PE may run a shard; False if it does not answer."""
     """Called after each change of the status."""
     query: Running | None = None
     restarts: int = 0
@@ -91,7 +93,7 @@ class Shard:
         self._wake.set()
 
     def renew(self, epoch: int) -> None:
-        """Take note that we own the shard in a newer epoch too; a fenced query starts again."""
+        """Take note that we own the shard in a newer epoch too."""
         if epoch == self.epoch:
             return
         self.epoch = epoch
@@ -113,7 +115,7 @@ class Shard:
             await self._stop_query(0)
             self._set("Failed", message=failures.summary(failure))
             if failures.is_fenced(failure):
-                await self._newer_epoch()
+                await self._confirmed()
             else:
                 delay = next_delay(delay, ran) if self.restarts else _FIRST_DELAY_SECONDS
                 await self._woken(delay)
@@ -166,10 +168,14 @@ class Shard:
             log.warning("shard %d: stop failed: %s", self.number, error)
             return False
 
-    async def _newer_epoch(self) -> None:
-        fenced = self.epoch
-        while self.epoch <= fenced and not self.releasing:
-            await self._woken(_LAST_DELAY_SECONDS)
+    async def _confirmed(self) -> None:
+        """Wait until the shard is known to be ours: another owner wrote to the checkpoint.
+
+        Of two owners one has an outdated spec, and it may be the one whose query survived.
+        """
+        await self._woken(_FIRST_DELAY_SECONDS)
+        while not self.releasing and not await self.is_ours(self.number):
+            await self._woken(_FIRST_DELAY_SECONDS)
 
     async def _woken(self, seconds: float) -> None:
         try:

@@ -250,10 +250,10 @@ class Pe:
                 stderr=log,
             )
 
-    async def name_pod(self) -> None:
-        """Have the ProcessingElement name the process, as the operator does with a launch's pod."""
+    async def name_pod(self, launch: int = 1) -> None:
+        """Have the ProcessingElement name the pod of a launch; the process is that of the first."""
         path = PROCESSING_ELEMENT.path(self.stage.namespace, self.name)
-        named = {"pod": f"{self.name}-1", "launchCount": 1}
+        named = {"pod": f"{self.name}-{launch}", "launchCount": launch}
         await self.stage.kube.patch(f"{path}/status", {"status": named})
 
     async def replan(self, metadata: PeMetadata, plan: str) -> None:
@@ -301,6 +301,12 @@ class Pe:
             assert self.process.poll() is None, self.log.read_text()[-4000:]
             assert time.monotonic() < deadline, self.log.read_text()[-4000:]
             await asyncio.sleep(0.02)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the process and to its JVM."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        for pid in (self.process.pid, *map(int, children.split())):
+            os.kill(pid, number)
 
     async def get(self, path: str) -> tuple[int, str]:
         """Ask the control port; status 0: nobody listens."""

@@ -1,0 +1,38 @@
+"""A zombie: an owner that was cut off, whose shard was given to another, comes back."""
+
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.integration
+
+
+async def test_zombie_does_not_take_the_shard_back(
+    stage: Any, load: Callable[[int], Any], output: Any
+) -> None:
+    """Its query is fenced off by the checkpoint, and it may not start it again."""
+    zombie = await stage.start(0, [0])
+    heir = await stage.start(1, [])
+    await zombie.running(0)
+    await heir.until(lambda status: status.ready, 240)
+    source = load(200)
+    output.until(lambda values: sum(map(len, values.values())) > 200)
+
+    zombie.signal(signal.SIGSTOP)
+    await zombie.name_pod(launch=2)  # the operator has given up on the first one
+    await heir.assign([0], 2)
+    await heir.running(0)
+    zombie.signal(signal.SIGCONT)
+    sent_before = source.sent
+    await zombie.until(lambda status: status.shards["0"].state == "Failed", 120)
+    sent = source.stop()
+    assert source.sent > sent_before
+
+    await heir.running(0)
+    even = {key: count for key, count in sent.items() if int(key[1:]) % 2 == 0}
+    output.until(lambda values: {k: len(set(v)) for k, v in values.items()} == even, 120)
+    # At least once, and the heir goes on: what the zombie wrote beside it was one batch at most.
+    assert (await heir.status()).shards["0"].state == "Running"
+    assert zombie.process.poll() is None
