@@ -93,7 +93,7 @@ def warm_pod_name(job: str, token: str) -> str:
 
     It keeps the name when a PE takes it.
     """
-    return f"{job}-warm-{token}"
+    return f"{_stem(job)}-warm-{token}"
 
 
 def region_name(job: str, region: str) -> str:
