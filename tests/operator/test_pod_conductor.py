@@ -40,11 +40,11 @@ NAMESAKE = replace(POD, pe_uid="of a PE that was deleted")
 
 
 def test_pod_is_created_when_everything_is_there() -> None:
-    assert step(PE, (), (), 0.0) == PodDecision(delete=(), create=True)
+    assert step(PE, (), 0.0) == PodDecision(delete=(), create=True)
 
 
 def test_pod_that_exists_is_left_alone() -> None:
-    assert step(PE, (POD,), (), 0.0) == PodDecision(delete=())
+    assert step(PE, (POD,), 0.0) == PodDecision(delete=())
 
 
 @pytest.mark.parametrize(
@@ -56,38 +56,38 @@ def test_pod_that_exists_is_left_alone() -> None:
     ],
 )
 def test_pod_waits_for_what_it_mounts(lacking: dict[str, object], waiting_for: str) -> None:
-    decision = step(replace(PE, **lacking), (), (), 0.0)  # type: ignore[arg-type]
+    decision = step(replace(PE, **lacking), (), 0.0)  # type: ignore[arg-type]
     assert not decision.create
     assert decision.waiting_for == waiting_for
 
 
 def test_pod_is_not_created_before_the_first_launch() -> None:
-    assert not step(replace(PE, launch_count=0), (), (), 0.0).create
+    assert not step(replace(PE, launch_count=0), (), 0.0).create
 
 
 def test_pod_that_vanished_is_not_created_again_for_the_same_launch() -> None:
-    assert step(replace(PE, pod="j-0-2"), (), (WARM,), 0.0) == PodDecision(delete=())
+    assert step(replace(PE, pod="j-0-2", pool=(WARM,)), (), 0.0) == PodDecision(delete=())
 
 
 @pytest.mark.parametrize("old", [OLDER, NAMESAKE])
 def test_older_pod_has_to_end_first(old: PodView) -> None:
-    assert step(PE, (old,), (), 0.0) == PodDecision(
+    assert step(PE, (old,), 0.0) == PodDecision(
         delete=(old.name,), waiting_for=f"pod {old.name} to end"
     )
     going = replace(old, deleting=True)
-    assert step(PE, (going,), (), 0.0).delete == ()
-    assert not step(PE, (going,), (), 0.0).create
+    assert step(PE, (going,), 0.0).delete == ()
+    assert not step(PE, (going,), 0.0).create
 
 
 def test_pods_of_a_deleted_pe_go() -> None:
-    assert step(None, (POD, OLDER), (), 0.0).delete == ("j-0-2", "j-0-1")
+    assert step(None, (POD, OLDER), 0.0).delete == ("j-0-2", "j-0-1")
 
 
 def test_back_off_is_awaited() -> None:
     late = replace(PE, not_before=100.0)
-    assert step(late, (), (), 97.5).again_in == 2.5
-    assert not step(late, (), (), 97.5).create
-    assert step(late, (), (), 100.0).create
+    assert step(late, (), 97.5).again_in == 2.5
+    assert not step(late, (), 97.5).create
+    assert step(late, (), 100.0).create
 
 
 @pytest.mark.parametrize(
@@ -104,19 +104,19 @@ def test_back_off_is_awaited() -> None:
 def test_launch_takes_the_warmest_pod_that_fits(
     pool: list[WarmPodView], adopted: str | None
 ) -> None:
-    decision = step(PE, (), tuple(pool), 0.0)
+    decision = step(replace(PE, pool=tuple(pool)), (), 0.0)
     assert (decision.adopt, decision.create) == (adopted, adopted is None)
 
 
 def test_adoption_waits_like_a_new_pod() -> None:
-    assert step(PE, (OLDER,), (WARM,), 0.0).adopt is None
-    assert step(replace(PE, not_before=9.0), (), (WARM,), 0.0).adopt is None
+    assert step(replace(PE, pool=(WARM,)), (OLDER,), 0.0).adopt is None
+    assert step(replace(PE, not_before=9.0, pool=(WARM,)), (), 0.0).adopt is None
 
 
 def test_second_pod_of_a_launch_goes() -> None:
     other = replace(POD, name="j-warm-b")
     named = replace(PE, pod="j-warm-b")
-    assert step(named, (POD, other), (), 0.0) == PodDecision(delete=("j-0-2",))
+    assert step(named, (POD, other), 0.0) == PodDecision(delete=("j-0-2",))
 
 
 STATUS = ProcessingElementStatus(launch_count=2, pod="j-0-2")

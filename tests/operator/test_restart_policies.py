@@ -107,11 +107,11 @@ def test_stopped_pe_stays_until_something_changes() -> None:
 
 def test_stopped_pe_gets_no_pod() -> None:
     stopped = replace(PE, stopped=True)
-    assert not step(stopped, (), (), 0.0).create
+    assert not step(stopped, (), 0.0).create
     failed = replace(POD, phase="Failed")
-    assert step(stopped, (failed,), (), 0.0).delete == (POD.name,)
-    assert step(replace(stopped, keep_failed=True), (failed,), (), 0.0).delete == ()
-    assert step(stopped, (replace(POD, phase="Succeeded"),), (), 0.0).delete == ()
+    assert step(stopped, (failed,), 0.0).delete == (POD.name,)
+    assert step(replace(stopped, keep_failed=True), (failed,), 0.0).delete == ()
+    assert step(stopped, (replace(POD, phase="Succeeded"),), 0.0).delete == ()
 
 
 def test_failed_pods_that_stay_hold_up_nothing() -> None:
@@ -120,10 +120,10 @@ def test_failed_pods_that_stay_hold_up_nothing() -> None:
         replace(OLDER, name=f"j-0-{launch}", launch=launch, phase="Failed")
         for launch in range(1, 10)
     )
-    decision = step(keeping, failed[-KEPT_FAILED_PODS:], (), 0.0)
+    decision = step(keeping, failed[-KEPT_FAILED_PODS:], 0.0)
     assert decision.create
     assert decision.delete == ()
-    assert step(keeping, failed, (), 0.0).delete == tuple(
+    assert step(keeping, failed, 0.0).delete == tuple(
         pod.name for pod in failed[:-KEPT_FAILED_PODS]
     )
-    assert not step(replace(PE, launch_count=10), failed[-1:], (), 0.0).create
+    assert not step(replace(PE, launch_count=10), failed[-1:], 0.0).create

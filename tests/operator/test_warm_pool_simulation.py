@@ -102,9 +102,10 @@ class World:
             config_content_id=str(CONTENT),
             bundle_exists=True,
             driver=CONTENT.driver,
+            pool=operator.pool(),
             pod=status.pod,
         )
-        decision = pod_conductor.step(launch, operator.of(pe), operator.pool(), 0.0)
+        decision = pod_conductor.step(launch, operator.of(pe), 0.0)
         for name in decision.delete:
             self.delete(name)
         if decision.create:

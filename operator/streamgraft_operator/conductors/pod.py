@@ -65,6 +65,8 @@ class PeLaunch:
     """What the HostPool that it is placed in still needs; '' if nothing, or if it is in none."""
     driver: str = ""
     """What a warm pod must have fixed at its start (`Content.driver`); "": none will do."""
+    pool: tuple[WarmPodView, ...] = ()
+    """The job's warm pool."""
     pod: str | None = None
     """Name of the launch's pod, once there was one."""
     not_before: float = 0.0
@@ -87,9 +89,7 @@ class PodDecision:
     """Seconds after which to look again, for nothing else will announce it."""
 
 
-def step(
-    pe: PeLaunch | None, pods: tuple[PodView, ...], pool: tuple[WarmPodView, ...], now: float
-) -> PodDecision:
+def step(pe: PeLaunch | None, pods: tuple[PodView, ...], now: float) -> PodDecision:
     """Return what to delete and how to get the pod of the current launch.
 
     `pe` is None if the ProcessingElement is gone or going: then all its pods go.
@@ -120,7 +120,7 @@ def step(
     if now < pe.not_before:
         seconds = pe.not_before - now
         return PodDecision(delete, waiting_for="the back-off after failures", again_in=seconds)
-    warm = warmest(pool, pe.driver)
+    warm = warmest(pe.pool, pe.driver)
     return PodDecision(delete, create=warm is None, adopt=warm.name if warm else None)
 
 

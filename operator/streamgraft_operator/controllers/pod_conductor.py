@@ -54,9 +54,7 @@ class PodConductor:
             return None  # all pods of a deleted job are deleted by one call
         job = self._context.living_job_of(item) if item else None
         views = tuple(pod_view(pod) for pod in pods.values())
-        waiting = self._caches.pods_by_pool.get(key_of(job)) if job else []
-        warm = tuple(warm_pod_view(pod) for pod in waiting)
-        decision = step(self._launch(item, job), views, warm, time.time())
+        decision = step(self._launch(item, job), views, time.time())
         for name in decision.delete:
             await self._context.write.pods.delete(pods[name])
         if item and decision.adopt:
@@ -121,6 +119,7 @@ class PodConductor:
             launch_count=status.launch_count,
             content_id=content_of(item) or "",
             driver=content.driver if manifests.is_generic(item) else "",
+            pool=tuple(map(warm_pod_view, self._caches.pods_by_pool.get(key_of(job)))),
             config_content_id=content_of(self._caches.config_maps.get((namespace, name))),
             bundle_exists=self._context.bundles.exists(*key_of(job), spec.bundle),
             pool_lacks=self._pool_lacks(item),
