@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.resources import RuntimeStatus
+
 pytestmark = pytest.mark.integration
 
 
@@ -23,15 +26,11 @@ async def test_warm_pod_takes_up_a_pe_and_its_changes(
     changed = stage.metadata().model_copy(
         update={"parameters": {"least": "1000000"}, "trigger_seconds": 0.2}
     )
-    await pe.replan(changed, "2")
-    await pe.until(lambda status: status.content_id.split(".")[2] == "2")
-    await pe.running(0, 1)
-    output.read(1.0)
+    await _replanned(pe, changed, "2")
+    output.read(3.0)
     before = {key: len(values) for key, values in output.values.items()}
     sent = source.sent
-    await pe.replan(stage.metadata(), "3")
-    await pe.until(lambda status: status.content_id.split(".")[2] == "3")
-    await pe.running(0, 1)
+    await _replanned(pe, stage.metadata(), "3")
     output.until(lambda values: all(len(values[key]) > n for key, n in before.items()))
     source.stop()
     # Between the two nothing passed the filter; around it nothing was lost or doubled, in order.
@@ -41,6 +40,20 @@ async def test_warm_pod_takes_up_a_pe_and_its_changes(
         assert values[before[key]] > before[key]
     assert source.sent > sent
     assert pe.process.poll() is None
+
+
+async def _replanned(pe: Any, metadata: PeMetadata, plan: str) -> None:
+    """Change the plan, and wait until every shard has a query that was started since."""
+    before = {number: shard.started_at for number, shard in (await pe.status()).shards.items()}
+    await pe.replan(metadata, plan)
+
+    def replanned(status: RuntimeStatus) -> bool:
+        return status.content_id.split(".")[2] == plan and all(
+            shard.first_batch_at and shard.started_at != before[number]
+            for number, shard in status.shards.items()
+        )
+
+    await pe.until(replanned)
 
 
 async def test_plan_that_cannot_be_applied_leaves_the_old_one(
