@@ -8,9 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from examples.flights.observation import Observations
-from examples.flights.plot import bars, text_plot
+from examples.flights.plot import text_plot
 from examples.flights.report import CHANGE_COLUMNS, KEY_COLUMNS, Report
 from examples.flights.settings import MAX_WIDTH, Plan
+from streamgraft_autoscaler.plot import bars
 
 _COLUMNS = 60
 

@@ -10,10 +10,11 @@ from rich.console import Console
 from examples.flights import display
 from examples.flights.batch import statistics
 from examples.flights.observation import Decision, Observations, Sample
-from examples.flights.plot import arrivals, bars, svg_plot, text_plot
+from examples.flights.plot import arrivals, svg_plot, text_plot
 from examples.flights.report import Report
 from examples.flights.settings import Plan, Settings
 from examples.flights.verdict import Check, Outcome
+from streamgraft_autoscaler.plot import bars
 from streamgraft_common.resources import WidthChange
 
 

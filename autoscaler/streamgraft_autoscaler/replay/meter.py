@@ -1,0 +1,134 @@
+"""Takes the signals of a simulated region as the adapter takes those of a real one."""
+
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from streamgraft_autoscaler.capacity import CapacityLearner, Window
+from streamgraft_autoscaler.demand import Demand, DemandPolicy, StageLoad, Surroundings, demand
+from streamgraft_autoscaler.hpa import PodUsage, Reading
+from streamgraft_autoscaler.lag import (
+    TopicLag,
+    gated_lag_change,
+    relative_lag_change,
+    total_lag,
+)
+from streamgraft_autoscaler.readiness import NotReady, Reason
+from streamgraft_autoscaler.replay.region import SimulatedRegion
+from streamgraft_autoscaler.utilization import utilization
+
+KAFKA_LAG = "kafka_lag"
+"""The lag as others serve it: no matter whether a width changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    time: float
+    arrived: float
+    processed: float
+    busy_seconds: float
+    lag: float
+
+
+class Meter:
+    """`window_seconds`: over which rates are taken; `lag_threshold`, `overshoot`: of the paper's
+    policy."""
+
+    def __init__(
+        self,
+        policy: DemandPolicy,
+        *,
+        window_seconds: float,
+        lag_threshold: float,
+        overshoot: float,
+        largest_shard: float,
+    ) -> None:
+        self._policy = policy
+        self._window = window_seconds
+        self._threshold = lag_threshold
+        self._overshoot = overshoot
+        self._largest_shard = largest_shard
+        self._learner = CapacityLearner()
+        self._snapshots: deque[_Snapshot] = deque()
+        self.demand: Demand | NotReady = NotReady(Reason.NO_DATA, "nothing was seen yet")
+
+    @property
+    def input_rate(self) -> float:
+        """Return the records/s that arrived over the window."""
+        first, last = self._snapshots[0], self._snapshots[-1]
+        return (last.arrived - first.arrived) / max(last.time - first.time, 1e-9)
+
+    def look(self, now: float, region: SimulatedRegion) -> None:
+        """Take a sample."""
+        seen = _Snapshot(now, region.arrived, region.processed, region.busy_seconds, region.lag)
+        self._snapshots.append(seen)
+        while now - self._snapshots[0].time > self._window:
+            self._snapshots.popleft()
+
+    def readings(
+        self,
+        region: SimulatedRegion,
+        metrics: Collection[str],
+        forecast_rate: float | None,
+    ) -> dict[str, Reading]:
+        """Return what the HPA reads now; the metrics of the adapter hold while a width changes."""
+        if region.resizing:
+            self.demand = NotReady(Reason.RESIZING, "the width is changing")
+            known: dict[str, Reading] = {
+                name: self.demand for name in metrics if name not in (KAFKA_LAG, "cpu")
+            }
+        elif len(self._snapshots) < 2:
+            known = {}
+        else:
+            known = self._signals(region, metrics, forecast_rate)
+        known[KAFKA_LAG] = region.lag
+        warm = [PodUsage("measured", round(busy * 1000), 1000) for busy in region.channels_busy]
+        cold = [PodUsage("unready", 0, 1000)] * max(region.wanted - region.width, 0)
+        known["cpu"] = warm + cold
+        return known
+
+    def _signals(
+        self,
+        region: SimulatedRegion,
+        metrics: Collection[str],
+        forecast_rate: float | None,
+    ) -> dict[str, Reading]:
+        first, last = self._snapshots[0], self._snapshots[-1]
+        seconds = last.time - first.time
+        processing = (last.processed - first.processed) / seconds
+        busy = (last.busy_seconds - first.busy_seconds) / seconds
+        self._learner.observe(Window(last.time, self._window, processing, busy, busy, region.width))
+        results: dict[str, Reading] = {}
+        if "demand" in metrics:
+            self.demand = self._demand(last.time, region, forecast_rate)
+            found = self.demand
+            results["demand"] = found if isinstance(found, NotReady) else found.value
+        if "relative_lag_change_rate_gated" in metrics:
+            change = (last.lag - first.lag) / seconds
+            results["relative_lag_change_rate_gated"] = self._gated(last.lag, change, processing)
+        if "utilization" in metrics:
+            share = utilization(1 - busy / region.width, region.width, region.width)
+            results["utilization"] = share if isinstance(share, NotReady) else share.value
+        return results
+
+    def _demand(
+        self, now: float, region: SimulatedRegion, forecast_rate: float | None
+    ) -> Demand | NotReady:
+        load = StageLoad(
+            self.input_rate,
+            region.lag,
+            region.batch_seconds,
+            self._largest_shard,
+            self._learner.capacity(now),
+        )
+        return demand({"0": load}, self._policy, Surroundings(region.width, forecast_rate))
+
+    def _gated(self, lag: float, change: float, processing: float) -> Reading:
+        total = total_lag([TopicLag("input", lag, 1)], 1)
+        relative = relative_lag_change(change, processing, overshoot=self._overshoot)
+        if isinstance(total, NotReady):
+            return total
+        if isinstance(relative, NotReady):
+            return relative
+        gated = gated_lag_change(total, relative, self._threshold)
+        return gated if isinstance(gated, NotReady) else gated.value

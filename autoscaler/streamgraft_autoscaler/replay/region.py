@@ -1,0 +1,124 @@
+"""A region that is simulated: records wait in shards, channels work them off, width changes cost.
+
+It is a model and no proof: what a policy does with a load, not what Spark does with records.
+"""
+
+import math
+from dataclasses import dataclass
+
+FIXED_SHARE = 0.1
+"""Batches grow before their fixed cost takes more than this share of a channel's time."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionModel:
+    """What is assumed of a region.
+
+    `true_rate`: records/s of one busy channel when it is the only one; `loss_per_channel`: share of
+    it that each further channel costs all of them; `shards`: how many, `largest_shard`: share of
+    the records that the first one gets (0: an even share); `batch_seconds`: the trigger interval,
+    `batch_cost_seconds`: busy time of a batch without records; `launch_seconds`: until a new
+    channel is warm; `pause_seconds`: how long a moved shard stands still.
+    """
+
+    true_rate: float
+    shards: int
+    loss_per_channel: float = 0.0
+    largest_shard: float = 0.0
+    batch_seconds: float = 1.0
+    batch_cost_seconds: float = 0.05
+    launch_seconds: float = 30.0
+    pause_seconds: float = 1.0
+
+    def shares(self) -> list[float]:
+        """Return the share of the records of each shard."""
+        first = max(self.largest_shard, 1 / self.shards)
+        rest = (1 - first) / max(self.shards - 1, 1)
+        return [first] + [rest] * (self.shards - 1)
+
+    def rate_at(self, width: int) -> float:
+        """Return the records/s of one busy channel of `width`."""
+        return self.true_rate * max(1.0 - self.loss_per_channel * (width - 1), 0.1)
+
+
+class SimulatedRegion:
+    """A region at work. Totals count from the start: records, busy seconds of all channels."""
+
+    def __init__(self, model: RegionModel, width: int) -> None:
+        self._model = model
+        self._shares = model.shares()
+        self._waiting = [0.0] * model.shards
+        self._launching = 0.0
+        self.width = self.wanted = width
+        self.resizing = False
+        self.arrived = self.processed = self.busy_seconds = 0.0
+        self.delay = 0.0
+        """Seconds that a record that arrives now waits in the fullest channel."""
+
+    @property
+    def lag(self) -> float:
+        """Return the records not yet committed: those that wait, and those of running batches."""
+        return sum(self._waiting) + self._in_flight
+
+    @property
+    def batch_seconds(self) -> float:
+        """Return the time from one batch of a shard to its next, in the fullest channel."""
+        return self._interval(math.ceil(self._model.shards / self.width))
+
+    @property
+    def channels_busy(self) -> list[float]:
+        """Return the busy share of each channel in the last step."""
+        return self._busy
+
+    _in_flight = 0.0
+    _busy: list[float] = []
+
+    def want(self, width: int) -> None:
+        """Set the wanted width, as the HPA does through /scale."""
+        if width != self.wanted and width > self.width:
+            self._launching = self._model.launch_seconds
+        self.wanted = width
+
+    def step(self, seconds: float, rate: float) -> None:
+        """Let `seconds` pass with `rate` records/s arriving."""
+        moved = self._change_width(seconds)
+        self.arrived += rate * seconds
+        self._in_flight = rate * min(self.batch_seconds, seconds)
+        for shard, share in enumerate(self._shares):
+            self._waiting[shard] += rate * seconds * share
+        self._busy, self.delay = [], 0.0
+        for channel in range(self.width):
+            self._work(range(channel, self._model.shards, self.width), seconds, rate, moved)
+
+    def _change_width(self, seconds: float) -> float:
+        """Go on with a width change; return the share of the shards that move now."""
+        self.resizing = self.width != self.wanted
+        if not self.resizing:
+            return 0.0
+        self._launching -= seconds
+        if self.wanted > self.width and self._launching > 0:
+            return 0.0
+        moved = 1 - min(self.width, self.wanted) / max(self.width, self.wanted)
+        self.width = self.wanted
+        return moved
+
+    def _interval(self, shards: int) -> float:
+        model = self._model
+        return max(model.batch_seconds, shards * model.batch_cost_seconds / FIXED_SHARE)
+
+    def _work(self, shards: range, seconds: float, rate: float, moved: float) -> None:
+        """Let one channel work on its shards."""
+        model, speed = self._model, self._model.rate_at(self.width)
+        interval = self._interval(len(shards))
+        fixed = len(shards) * model.batch_cost_seconds / interval if rate > 0 else 0.0
+        paused = moved * min(model.pause_seconds, seconds)
+        waiting = sum(self._waiting[shard] for shard in shards)
+        done = min(waiting, speed * max(seconds * (1 - fixed) - paused, 0.0))
+        left = 1 - done / waiting if waiting else 0.0
+        for shard in shards:
+            self._waiting[shard] *= left
+        busy = done / speed + fixed * seconds
+        self.processed += done
+        self.busy_seconds += busy
+        self._busy.append(busy / seconds)
+        self.delay = max(self.delay, interval + waiting * left / speed)

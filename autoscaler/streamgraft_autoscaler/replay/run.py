@@ -1,0 +1,158 @@
+"""What would a policy do with a load: a trace, a simulated region, the HPA, second by second."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from streamgraft_autoscaler.demand import DemandPolicy
+from streamgraft_autoscaler.fitting import Shards, fit
+from streamgraft_autoscaler.hpa import DEFAULT_SYNC_SECONDS, HorizontalPodAutoscaler, Scale, Spec
+from streamgraft_autoscaler.readiness import NotReady
+from streamgraft_autoscaler.replay.meter import Meter
+from streamgraft_autoscaler.replay.region import RegionModel, SimulatedRegion
+from streamgraft_autoscaler.replay.trace import Trace
+
+STEP_SECONDS = 5.0
+"""Resolution of the simulation; the HPA looks at every third step."""
+DAY_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What is tried.
+
+    `autoscaler`: the HPA; `policy`: what `demand` is asked for; `objective_seconds`: longest delay
+    that a record may have; `lag_threshold`, `overshoot`: of the paper's policy.
+    """
+
+    trace: Trace
+    model: RegionModel
+    autoscaler: Spec
+    policy: DemandPolicy
+    objective_seconds: float
+    window_seconds: float = 60.0
+    lag_threshold: float = 1000.0
+    overshoot: float = 1.0
+
+    @property
+    def static_width(self) -> int:
+        """Return the width that a user would set for ever: that of the trace's peak."""
+        peak, model = max(self.trace.rates), self.model
+        shards = Shards(model.shards, model.largest_shard)
+
+        def load(width: int) -> float:
+            return peak * shards.fullest_channel(width) / model.rate_at(width)
+
+        return fit(load, shards, 1, model.shards, self.policy.target_utilization).width
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One look of the HPA. `pods`: channels that run, those that warm up included; `delay`: largest
+    since the last look, seconds; `why`: what the HPA said."""
+
+    seconds: float
+    rate: float
+    lag: float
+    delay: float
+    wanted: int
+    serving: int
+    pods: int
+    demand: float | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What came of an experiment."""
+
+    experiment: Experiment
+    samples: Sequence[Sample]
+
+    @property
+    def days(self) -> float:
+        """Return how long it took, in days."""
+        return self.experiment.trace.duration_seconds / DAY_SECONDS
+
+    @property
+    def violation_ratio(self) -> float:
+        """Return the share of the time in which records waited longer than the objective."""
+        objective = self.experiment.objective_seconds
+        late = sum(sample.delay > objective for sample in self.samples)
+        return late / len(self.samples)
+
+    @property
+    def changes(self) -> list[Sample]:
+        """Return the samples at which another width was wanted than before."""
+        return [after for before, after in pairwise(self.samples) if after.wanted != before.wanted]
+
+    @property
+    def changes_per_day(self) -> float:
+        """Return the width changes per day."""
+        return len(self.changes) / self.days
+
+    @property
+    def pod_hours(self) -> float:
+        """Return the hours that pods of channels ran."""
+        return sum(sample.pods for sample in self.samples) * DEFAULT_SYNC_SECONDS / 3600
+
+    @property
+    def pod_hours_ratio(self) -> float:
+        """Return the pod-hours as a share of those at the static width of the peak."""
+        static = self.experiment.static_width * self.experiment.trace.duration_seconds / 3600
+        return self.pod_hours / static
+
+    def steps_after(self, seconds: float) -> int:
+        """Return how many width changes began after a moment of the trace."""
+        return sum(sample.seconds > seconds for sample in self.changes)
+
+
+def replay(
+    experiment: Experiment,
+    width: int,
+    forecast: Callable[[float, float], float | None] | None = None,
+) -> Replay:
+    """Run an experiment from a width; `forecast`: from (seconds, input rate) to records/s to be
+    prepared for, asked at every look."""
+    region = SimulatedRegion(experiment.model, width)
+    hpa = HorizontalPodAutoscaler(experiment.autoscaler)
+    meter = Meter(
+        experiment.policy,
+        window_seconds=experiment.window_seconds,
+        lag_threshold=experiment.lag_threshold,
+        overshoot=experiment.overshoot,
+        largest_shard=experiment.model.largest_shard,
+    )
+    metrics = [metric.name for metric in experiment.autoscaler.metrics]
+    samples: list[Sample] = []
+    delay, now = 0.0, 0.0
+    while now < experiment.trace.duration_seconds:
+        rate = experiment.trace.at(now)
+        region.step(STEP_SECONDS, rate)
+        now += STEP_SECONDS
+        delay = max(delay, region.delay)
+        meter.look(now, region)
+        if now % DEFAULT_SYNC_SECONDS:
+            continue
+        expected = forecast(now, meter.input_rate) if forecast else None
+        readings = meter.readings(region, metrics, expected)
+        pods = max(region.width, region.wanted)
+        scale = Scale(region.wanted, region.width, pods, region.width)
+        decision = hpa.reconcile(now, scale, readings)
+        region.want(decision.replicas)
+        wanted = None if isinstance(meter.demand, NotReady) else meter.demand.value
+        samples.append(
+            Sample(
+                now,
+                rate,
+                region.lag,
+                delay,
+                region.wanted,
+                region.width,
+                pods,
+                wanted,
+                decision.message,
+            )
+        )
+        delay = 0.0
+    return Replay(experiment, samples)
