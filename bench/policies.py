@@ -24,6 +24,7 @@ MANIFESTS = ROOT / "deploy" / "hpa"
 SHARDS = 24
 TARGET = 0.8
 OBJECTIVE_SECONDS = 60.0
+HEADROOM = 0.5
 MODEL = RegionModel(
     true_rate=traces.PEAK / (12 * TARGET),
     shards=SHARDS,
@@ -37,6 +38,7 @@ DEMAND = DemandPolicy(
     max_width=SHARDS,
     shards=SHARDS,
     target_utilization=TARGET,
+    headroom=HEADROOM,
     catch_up_seconds=OBJECTIVE_SECONDS,
     pause=ExpectedPause(MODEL.pause_seconds, MODEL.pause_seconds, 0.0, 1),
 )
@@ -99,9 +101,15 @@ def tried(trace: Trace, manifest: Manifest) -> Replay:
 
 if __name__ == "__main__":
     import time
+
     for tr in (traces.flights(), traces.bikes(), traces.steps()):
         for name, m in POLICIES.items():
             b = time.time()
             r = tried(tr, m)
-            st = traces.STEP_HOURS*3600
-            print(tr.name, name, f"viol {r.violation_ratio:.4f} ch/day {r.changes_per_day:.1f} pods {r.pod_hours_ratio:.3f} static {r.experiment.static_width} n {len(r.changes)} {time.time()-b:.1f}s", [(s.seconds-st, s.wanted) for s in r.changes][:14] if tr.name=='steps' else '')
+            st = traces.STEP_HOURS * 3600
+            print(
+                tr.name,
+                name,
+                f"viol {r.violation_ratio:.4f} ch/day {r.changes_per_day:.1f} pods {r.pod_hours_ratio:.3f} static {r.experiment.static_width} n {len(r.changes)} {time.time() - b:.1f}s",
+                [(s.seconds - st, s.wanted) for s in r.changes][:14] if tr.name == "steps" else "",
+            )

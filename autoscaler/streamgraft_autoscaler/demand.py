@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from streamgraft_autoscaler.capacity import WARM_UP_BUSY_SECONDS, Capacity
-from streamgraft_autoscaler.fitting import Fit, Shards, fit
+from streamgraft_autoscaler.fitting import Fit, Shards, Target, fit
 from streamgraft_autoscaler.pause import ExpectedPause
 from streamgraft_autoscaler.propagation import ALONE, Neighbourhood
 from streamgraft_autoscaler.readiness import NotReady, Reason, not_finite
@@ -40,15 +40,17 @@ class StageLoad:
 class DemandPolicy:
     """What the region asks for.
 
-    `shards`: how many it has; `target_utilization`: wanted busy share, above 0 to 1;
-    `catch_up_seconds`: the objective, the time in which to work off the lag; `pause`: how long a
-    width change is expected to stop a shard.
+    `shards`: how many it has; `target_utilization`: wanted busy share, above 0 to 1; `headroom`:
+    share by which the load may grow before the next width change; `catch_up_seconds`: the
+    objective, the time in which to work off the lag; `pause`: how long a width change is expected
+    to stop a shard.
     """
 
     min_width: int
     max_width: int
     shards: int
     target_utilization: float
+    headroom: float
     catch_up_seconds: float
     pause: ExpectedPause
 
@@ -158,7 +160,8 @@ def _stage_demand(
         return work * shards.fullest_channel(width) / capacity.rate_at(width)
 
     width = min(surroundings.width, policy.shards)
-    fitting = fit(busy, shards, width, policy.max_width, policy.target_utilization)
+    target = Target(policy.target_utilization, policy.headroom, policy.max_width)
+    fitting = fit(busy, shards, width, target)
     return StageDemand(work, waiting, channels, fitting, load)
 
 

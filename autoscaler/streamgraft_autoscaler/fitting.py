@@ -43,31 +43,39 @@ class Shards:
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """`utilization`: wanted busy share of the fullest channel; `headroom`: by what share the load
+    may still grow once a width was chosen, so that a rising load does not change it at every turn;
+    `limit`: the largest width."""
+
+    utilization: float
+    headroom: float
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
 class Fit:
-    """`width`: channels; `kept`: it is the present width, though another one fits better by less
-    than the tolerance; `enough`: it can do the work at the target utilization."""
+    """`width`: channels; `kept`: it is the present width, though another one would be enough;
+    `enough`: it can do the work at the target utilization."""
 
     width: int
     kept: bool
     enough: bool
 
 
-def fit(
-    load: Callable[[int], float], shards: Shards, present: int, limit: int, target: float
-) -> Fit:
-    """Return the width to have, from 1 to `limit`.
+def fit(load: Callable[[int], float], shards: Shards, present: int, target: Target) -> Fit:
+    """Return the width to have.
 
     `load`: busy share of the fullest channel at a width (1 is all of its time); `present`: the
-    width that serves; `target`: wanted busy share.
+    width that serves. A width is left if its load is above the target, or if a narrower one has
+    the headroom.
     """
-    useful = shards.useful_widths(limit)
-    best = next((width for width in useful if load(width) <= target), None)
-    if best is None:
-        return Fit(useful[-1], False, False)
-    if best > present and load(present) <= target * (1 + TOLERANCE):
-        return Fit(present, True, True)
-    if best < present <= limit:
-        roomy = max(target * (1 - TOLERANCE), load(present))
-        width = next((w for w in useful if w < present and load(w) <= roomy), present)
-        return Fit(width, width != best, True)
-    return Fit(best, False, True)
+    useful = shards.useful_widths(target.limit)
+    roomy = target.utilization / (1 + target.headroom)
+    if present > target.limit or load(present) > target.utilization * (1 + TOLERANCE):
+        found = next((width for width in useful if load(width) <= roomy), useful[-1])
+        return Fit(found, False, load(found) <= target.utilization)
+    least = next((width for width in useful if load(width) <= target.utilization), present)
+    roomy = max(min(roomy, target.utilization * (1 - TOLERANCE)), load(present))
+    lower = next((w for w in useful if w < present and load(w) <= roomy), present)
+    return Fit(lower, lower != least, True)

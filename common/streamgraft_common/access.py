@@ -63,6 +63,8 @@ OPERATOR = (
     ),
     Rule("", ("configmaps",), (*_READ, "create", "patch", "delete", "deletecollection")),
     Rule("", ("pods", "services"), (*_READ, "create", "delete", "deletecollection")),
+    # Those of regions with an `autoscaling` are its own; others it only reads.
+    Rule("autoscaling", ("horizontalpodautoscalers",), (*_READ, "create", "patch", "delete")),
     # Credentials for bundles, and whether what a job names exists; none is listed.
     Rule("", ("secrets", "persistentvolumeclaims"), ("get",)),
     Rule("", ("events",), ("create", "get", "patch")),

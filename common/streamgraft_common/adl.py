@@ -122,8 +122,30 @@ class Stream(AdlModel):
     """Partitions of its topic, where it crosses PEs outside of a region."""
 
 
+Weekday = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+TimeOfDay = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+
+
+class Period(AdlModel):
+    """A time of day on some days of the week, every week."""
+
+    start: TimeOfDay
+    """Begin, HH:MM."""
+    end: TimeOfDay
+    """End, HH:MM. At or before the start: on the next day."""
+    days: list[Weekday] = Field(default=[], max_length=7)
+    """Days on which it starts. None: every day."""
+    time_zone: str = "UTC"
+    """Name in the time zone database, like Europe/Berlin."""
+    min_width: int | None = Field(default=None, ge=1)
+    """Least width in this time. None: no width change in this time."""
+
+
 class Autoscaling(AdlModel):
     """What a region asks of the autoscaler. Times are seconds."""
+
+    mode: Literal["scale", "advise"] = "scale"
+    """scale: a HorizontalPodAutoscaler is generated. advise: it only tells what it would do."""
 
     min_width: int = Field(default=1, ge=1)
     """Least width."""
@@ -137,6 +159,35 @@ class Autoscaling(AdlModel):
     """Time in which a backlog should be gone."""
     lag_threshold: float = Field(default=1000.0, ge=0)
     """Records of lag below which it is no reason to grow."""
+    latency_seconds: float | None = Field(default=None, gt=0)
+    """Longest time that records may wait; a backlog is worked off in this time."""
+    max_cost_per_hour: float | None = Field(default=None, gt=0)
+    """What all channels together may cost in an hour."""
+    channel_cost_per_hour: float | None = Field(default=None, gt=0)
+    """What one channel costs in an hour."""
+    headroom: float = Field(default=0.5, ge=0, le=10)
+    """Share by which the load may grow once a width was chosen, before the next change."""
+    overshoot: float = Field(default=1.0, gt=0)
+    """Multiplier of the lag's change in the signal of lag-utilization."""
+    forecast: bool = False
+    """Prepare for the load that the same time of earlier days shows, while that proves right."""
+    scale_up_seconds: int = Field(default=30, ge=0, le=3600)
+    """How long more channels must be needed before the width grows."""
+    scale_down_seconds: int = Field(default=1800, ge=0, le=3600)
+    """How long fewer channels must do before the width shrinks."""
+    periods: list[Period] = Field(default=[], max_length=32)
+    """Times with a least width of their own, or without width changes."""
+
+    def largest_width(self, region_max_width: int) -> int:
+        """Return the largest width that the limits and the cost allow in a region."""
+        limits = [region_max_width, self.max_width or region_max_width]
+        if self.max_cost_per_hour is not None and self.channel_cost_per_hour is not None:
+            limits.append(int(self.max_cost_per_hour / self.channel_cost_per_hour))
+        return max(min(limits), 1)
+
+    def smallest_width(self, region_max_width: int) -> int:
+        """Return the least width, at most the largest."""
+        return min(self.min_width, self.largest_width(region_max_width))
 
 
 class Region(AdlModel):

@@ -4,6 +4,8 @@ from streamgraft_autoscaler import DemandPolicy
 from streamgraft_autoscaler.pause import MeasuredPause, expected_pause
 from streamgraft_metrics_adapter.regions import Region
 
+HEADROOM = 0.5
+
 
 def policy_of(region: Region) -> DemandPolicy:
     """Return the policy of a region."""
@@ -19,6 +21,7 @@ def policy_of(region: Region) -> DemandPolicy:
         max_width=limit,
         shards=spec.max_width,
         target_utilization=settings.target_utilization,
+        headroom=HEADROOM,
         catch_up_seconds=settings.catch_up_seconds,
         pause=expected_pause(measured, 0.0),
     )

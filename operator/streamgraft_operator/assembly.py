@@ -6,6 +6,7 @@ import logging
 from streamgraft_common.kube import KubeClient
 from streamgraft_operator import metrics
 from streamgraft_operator.context import Context
+from streamgraft_operator.controllers.autoscaler import AutoscalerController
 from streamgraft_operator.controllers.host_pool import HostPoolController
 from streamgraft_operator.controllers.job import JobController
 from streamgraft_operator.controllers.job_conductor import JobConductor
@@ -29,6 +30,7 @@ CONTROLLERS = (
     PodConductor,
     WarmPoolController,
     RegionController,
+    AutoscalerController,
 )
 
 

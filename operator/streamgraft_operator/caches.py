@@ -9,6 +9,7 @@ from streamgraft_common.kube import KubeClient, Store
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, Listener, key_of
 from streamgraft_operator.kinds import (
+    AUTOSCALERS,
     CONFIG_MAPS,
     HOST_POOLS,
     JOBS,
@@ -120,6 +121,14 @@ def label_key(label: str) -> Callable[[Object], Key | None]:
     return key
 
 
+def scaled_region(autoscaler: Object) -> Key | None:
+    """Return the ParallelRegion that a HorizontalPodAutoscaler scales."""
+    target = autoscaler["spec"]["scaleTargetRef"]
+    if target["kind"] != REGIONS.kind or target.get("apiVersion") != REGIONS.api_version:
+        return None
+    return autoscaler["metadata"]["namespace"], target["name"]
+
+
 class Caches:
     """Everything the operator watches."""
 
@@ -133,6 +142,8 @@ class Caches:
         # All ConfigMaps, since a bundle's may be anyone's; of ours the content id says enough.
         self.config_maps = Collection(client, CONFIG_MAPS, namespaces, metadata_only=True)
         self.services = Collection(client, SERVICES, namespaces, labelSelector=names.LABEL_JOB)
+        # All of them, since a user may have one for a region.
+        self.autoscalers = Collection(client, AUTOSCALERS, namespaces)
         job = label_key(names.LABEL_JOB)
         self.pods_by_pool = Index(self.pods, pool_key)
         self.pods_by_pe = Index(self.pods, label_key(names.LABEL_PE))
@@ -140,6 +151,7 @@ class Caches:
         self.processing_elements_by_job = Index(self.processing_elements, job)
         self.regions_by_job = Index(self.regions, job)
         self.config_maps_by_job = Index(self.config_maps, job)
+        self.autoscalers_by_region = Index(self.autoscalers, scaled_region)
         self.services_by_job = Index(self.services, job)
 
     @property
@@ -154,6 +166,7 @@ class Caches:
             self.pods,
             self.config_maps,
             self.services,
+            self.autoscalers,
         )
 
     async def run(self) -> None:

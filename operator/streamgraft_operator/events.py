@@ -162,3 +162,41 @@ def topics_left_over(servers: str, what: str, message: str) -> Event:
 def checkpoints_left_over(path: str, message: str) -> Event:
     """Tell which checkpoints of a deleted job could not be removed."""
     return Event("Warning", "CheckpointsLeftOver", f"remove {path} yourself: {message}")
+
+
+def autoscaler_created(name: str, low: int, high: int) -> Event:
+    """Tell that a HorizontalPodAutoscaler was generated from a region's `autoscaling`."""
+    return Event(
+        "Normal", "AutoscalerCreated", f"HorizontalPodAutoscaler {name}: width {low} to {high}"
+    )
+
+
+def autoscaler_corrected(name: str) -> Event:
+    """Tell that a generated HorizontalPodAutoscaler was set back to what the region asks for."""
+    return Event(
+        "Normal",
+        "AutoscalerCorrected",
+        f"HorizontalPodAutoscaler {name} is again as the region's autoscaling says: change it there",
+    )
+
+
+def autoscaler_removed(name: str) -> Event:
+    """Tell that a region asks for no autoscaling any more."""
+    return Event("Normal", "AutoscalerRemoved", f"HorizontalPodAutoscaler {name} is deleted")
+
+
+def autoscaler_yielded(name: str, other: str) -> Event:
+    """Tell that a user's HorizontalPodAutoscaler takes the place of the generated one."""
+    return Event(
+        "Warning",
+        "AutoscalerYielded",
+        f"HorizontalPodAutoscaler {name} is deleted, since {other} scales the region too: delete"
+        f" that one, or take autoscaling out of the application",
+    )
+
+
+def width_advised(width: int, wanted: int) -> Event:
+    """Tell what the autoscaler of a region that is only advised would do."""
+    return Event(
+        "Normal", "WidthAdvised", f"the load asks for width {wanted}; it is {width} (mode: advise)"
+    )

@@ -17,6 +17,7 @@ from streamgraft_autoscaler import (
     Surroundings,
     demand,
 )
+from streamgraft_autoscaler.capacity import loss_per_channel
 from streamgraft_autoscaler.pause import ExpectedPause
 from streamgraft_autoscaler.propagation import Neighbourhood
 
@@ -32,6 +33,7 @@ POLICY = DemandPolicy(
     max_width=16,
     shards=16,
     target_utilization=0.8,
+    headroom=0.0,
     catch_up_seconds=60.0,
     pause=ExpectedPause(0.0, 0.0, 0.0, 0),
 )
@@ -40,7 +42,8 @@ POLICY = DemandPolicy(
 def capacity(rate: float = 100.0, width: int = 1, **by_width: float) -> Capacity:
     """Return the capacity of `rate` records/s per busy channel, seen at high load."""
     others = {int(name.removeprefix("at_")): value for name, value in by_width.items()}
-    return Capacity(rate, width, 0.5, 0.0, {width: rate, **others})
+    rates = {width: rate, **others}
+    return Capacity(rate, width, 0.5, 0.0, rates, loss_per_channel(width, rates))
 
 
 STEADY = StageLoad(input_rate=300.0, lag=0.0, capacity=capacity())
@@ -138,6 +141,15 @@ def test_the_present_width_is_kept_within_the_tolerance() -> None:
     assert demanded(loaded(89.0), width=1).value == 2
     assert demanded(loaded(75.0), width=2).value == 2
     assert demanded(loaded(71.0), width=2).value == 1
+
+
+def test_headroom_lets_the_load_grow_before_the_next_change() -> None:
+    roomy = dataclasses.replace(POLICY, headroom=1.0)
+    assert demanded(loaded(75.0), 1, roomy).value == 1
+    assert demanded(loaded(89.0), 1, roomy).value == 3
+    assert demanded(loaded(170.0), 3, roomy).value == 3
+    assert demanded(loaded(75.0), 3, roomy).value == 2
+    assert demanded(loaded(1200.0), 3, roomy).value == 16
 
 
 def test_a_shard_can_not_be_divided() -> None:

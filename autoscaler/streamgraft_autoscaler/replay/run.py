@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from streamgraft_autoscaler.demand import DemandPolicy
-from streamgraft_autoscaler.fitting import Shards, fit
+from streamgraft_autoscaler.fitting import Shards, Target, fit
 from streamgraft_autoscaler.hpa import DEFAULT_SYNC_SECONDS, HorizontalPodAutoscaler, Scale, Spec
 from streamgraft_autoscaler.readiness import NotReady
 from streamgraft_autoscaler.replay.meter import Meter
 from streamgraft_autoscaler.replay.region import RegionModel, SimulatedRegion
 from streamgraft_autoscaler.replay.trace import Trace
 
-STEP_SECONDS = 5.0
-"""Resolution of the simulation; the HPA looks at every third step."""
+STEP_SECONDS = float(DEFAULT_SYNC_SECONDS)
+"""Resolution of the simulation; the HPA looks after each step."""
 DAY_SECONDS = 86_400.0
 
 
@@ -43,13 +43,13 @@ class Experiment:
         def load(width: int) -> float:
             return peak * shards.fullest_channel(width) / model.rate_at(width)
 
-        return fit(load, shards, 1, model.shards, self.policy.target_utilization).width
+        return fit(load, shards, 1, Target(self.policy.target_utilization, 0.0, model.shards)).width
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One look of the HPA. `pods`: channels that run, those that warm up included; `delay`: largest
-    since the last look, seconds; `why`: what the HPA said."""
+    """One look of the HPA. `pods`: channels that run, those that warm up included; `delay`: seconds
+    that a record waits; `why`: what the HPA said."""
 
     seconds: float
     rate: float
@@ -125,15 +125,12 @@ def replay(
     )
     metrics = [metric.name for metric in experiment.autoscaler.metrics]
     samples: list[Sample] = []
-    delay, now = 0.0, 0.0
+    now = 0.0
     while now < experiment.trace.duration_seconds:
         rate = experiment.trace.at(now)
         region.step(STEP_SECONDS, rate)
         now += STEP_SECONDS
-        delay = max(delay, region.delay)
         meter.look(now, region)
-        if now % DEFAULT_SYNC_SECONDS:
-            continue
         expected = forecast(now, meter.input_rate) if forecast else None
         readings = meter.readings(region, metrics, expected)
         pods = max(region.width, region.wanted)
@@ -146,7 +143,7 @@ def replay(
                 now,
                 rate,
                 region.lag,
-                delay,
+                region.delay,
                 region.wanted,
                 region.width,
                 pods,
@@ -154,5 +151,4 @@ def replay(
                 decision.message,
             )
         )
-        delay = 0.0
     return Replay(experiment, samples)

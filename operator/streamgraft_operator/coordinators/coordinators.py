@@ -6,6 +6,7 @@ from streamgraft_operator.coordinators.coordinator import Coordinator
 from streamgraft_operator.coordinators.jobs import JobCoordinator
 from streamgraft_operator.coordinators.processing_elements import ProcessingElementCoordinator
 from streamgraft_operator.kinds import (
+    AUTOSCALERS,
     CONFIG_MAPS,
     HOST_POOLS,
     JOBS,
@@ -29,3 +30,4 @@ class Coordinators:
         self.pods = Coordinator(client, PODS, caches.pods)
         self.config_maps = Coordinator(client, CONFIG_MAPS, caches.config_maps)
         self.services = Coordinator(client, SERVICES, caches.services)
+        self.autoscalers = Coordinator(client, AUTOSCALERS, caches.autoscalers)

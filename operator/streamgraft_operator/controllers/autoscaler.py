@@ -1,0 +1,113 @@
+"""Keeps the HorizontalPodAutoscaler of each region with an `autoscaling`."""
+
+import math
+from collections.abc import Sequence
+
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key
+from streamgraft_common.resources import ParallelRegionSpec
+from streamgraft_operator import events
+from streamgraft_operator.caches import scaled_region
+from streamgraft_operator.context import Context
+from streamgraft_operator.coordinators.coordinator import Patch, replacing
+from streamgraft_operator.manifests.autoscaler import autoscaler
+from streamgraft_operator.runtime import Outcome, Watch, wish_changed
+from streamgraft_operator.views import own_key
+
+
+class AutoscalerController:
+    """Keyed by region. A user's own autoscaler of a region has precedence: two would quarrel."""
+
+    name = "autoscaler"
+
+    def __init__(self, context: Context) -> None:
+        self._caches = context.caches
+        self._write = context.write.autoscalers
+        self._recorder = context.recorder
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """Regions, and all autoscalers."""
+        return (
+            Watch(self._caches.regions, own_key, wish_changed),
+            Watch(self._caches.autoscalers, _region_key),
+        )
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Make the generated autoscaler what the region asks for."""
+        region = self._caches.regions.get(key)
+        if region is None or "deletionTimestamp" in region["metadata"]:
+            return None  # garbage collection takes it along
+        wanted = autoscaler(region)
+        found = self._caches.autoscalers_by_region.get(key)
+        mine = next((item for item in found if _owned(item, region)), None)
+        others = [item["metadata"]["name"] for item in found if item is not mine]
+        if wanted is None or others:
+            if mine is not None:
+                await self._write.delete(mine)
+                name = mine["metadata"]["name"]
+                told = events.autoscaler_yielded(name, others[0]) if others else None
+                self._recorder.record(region, told or events.autoscaler_removed(name))
+            return None
+        if mine is None:
+            await self._create(region, wanted)
+        else:
+            await self._correct(key, region, wanted)
+            self._advise(region, mine)
+        return None
+
+    async def _create(self, region: Object, wanted: Object) -> None:
+        created = await self._write.create(wanted)
+        if _owned(created, region):
+            spec = wanted["spec"]
+            low, high = spec["minReplicas"], spec["maxReplicas"]
+            name = wanted["metadata"]["name"]
+            self._recorder.record(region, events.autoscaler_created(name, low, high))
+
+    async def _correct(self, key: Key, region: Object, wanted: Object) -> None:
+        drifted = False
+
+        def command(item: Object) -> Patch | None:
+            nonlocal drifted
+            patch = replacing(item["spec"], wanted["spec"])
+            drifted = bool(patch)
+            return {"spec": patch} if patch else None
+
+        await self._write.update(key, command)
+        if drifted:
+            self._recorder.record(region, events.autoscaler_corrected(key[1]))
+
+    def _advise(self, region: Object, mine: Object) -> None:
+        spec = ParallelRegionSpec.model_validate(region["spec"])
+        if spec.autoscaling is None or spec.autoscaling.mode != "advise":
+            return
+        advice = advised_width(mine)
+        if advice is not None and advice != spec.width:
+            self._recorder.record(region, events.width_advised(spec.width, advice))
+
+
+def advised_width(autoscaler: Object) -> int | None:
+    """Return the width that the metric `demand` asks for, as the autoscaler last saw it.
+
+    The status of an AverageValue has the value divided by the replicas, in thousandths at least.
+    """
+    status = autoscaler.get("status") or {}
+    for metric in status.get("currentMetrics") or []:
+        found = metric.get("object") or {}
+        average: str | None = (found.get("current") or {}).get("averageValue")
+        if average is None:
+            continue
+        value = float(average[:-1]) / 1000 if average.endswith("m") else float(average)
+        # Rounding up the thousandths of an average must not ask for one more channel.
+        return math.ceil(value * int(status.get("currentReplicas", 0)) - 0.1)
+    return None
+
+
+def _owned(item: Object, region: Object) -> bool:
+    owners = item["metadata"].get("ownerReferences") or []
+    return any(owner["uid"] == region["metadata"]["uid"] for owner in owners)
+
+
+def _region_key(item: Object) -> Sequence[Key]:
+    key = scaled_region(item)
+    return [key] if key else []

@@ -1,0 +1,79 @@
+"""The HorizontalPodAutoscaler of a region, from its `autoscaling`."""
+
+from typing import Any
+
+from streamgraft_common import names
+from streamgraft_common.adl import Autoscaling
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import PARALLEL_REGION, ParallelRegionSpec
+from streamgraft_operator.kinds import AUTOSCALERS
+
+AT_ONCE_SECONDS = 15
+"""Period of the rate limits, which limit nothing: a width is reached in one step."""
+
+
+def autoscaler(region: Object) -> Object | None:
+    """Return the autoscaler that a ParallelRegion asks for, None if it asks for none.
+
+    Everything that the API server would fill in is there, so that any difference is a drift.
+    """
+    spec = ParallelRegionSpec.model_validate(region["spec"])
+    settings, metadata = spec.autoscaling, region["metadata"]
+    if settings is None:
+        return None
+    target = {
+        "apiVersion": names.API_VERSION,
+        "kind": PARALLEL_REGION.kind,
+        "name": metadata["name"],
+    }
+    owner = {**target, "uid": metadata["uid"], "controller": True, "blockOwnerDeletion": False}
+    labels = {names.LABEL_JOB: spec.job, names.LABEL_REGION: spec.region}
+    return {
+        "apiVersion": AUTOSCALERS.api_version,
+        "kind": AUTOSCALERS.kind,
+        "metadata": {
+            "name": metadata["name"],
+            "namespace": metadata["namespace"],
+            "labels": labels,
+            "ownerReferences": [owner],
+        },
+        "spec": {
+            "scaleTargetRef": target,
+            "minReplicas": settings.smallest_width(spec.max_width),
+            "maxReplicas": settings.largest_width(spec.max_width),
+            "metrics": _metrics(settings, target),
+            "behavior": _behavior(settings),
+        },
+    }
+
+
+def _metrics(settings: Autoscaling, region: dict[str, str]) -> list[dict[str, Any]]:
+    def metric(name: str, target: dict[str, str]) -> dict[str, Any]:
+        source = {"describedObject": region, "metric": {"name": name}, "target": target}
+        return {"type": "Object", "object": source}
+
+    if settings.metric == "demand":
+        # AverageValue 1: the signal itself is the width, whether the pods are ready or not.
+        return [metric("demand", {"type": "AverageValue", "averageValue": "1"})]
+    share = f"{round(settings.target_utilization * 1000)}m"
+    target = "1" if settings.target_utilization == 1 else share
+    return [
+        metric("relative_lag_change_rate_gated", {"type": "Value", "value": "1"}),
+        metric("utilization", {"type": "Value", "value": target}),
+    ]
+
+
+def _behavior(settings: Autoscaling) -> dict[str, Any]:
+    select = "Disabled" if settings.mode == "advise" else "Max"
+
+    def rules(seconds: int, limit: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "stabilizationWindowSeconds": seconds,
+            "selectPolicy": select,
+            "policies": [{**limit, "periodSeconds": AT_ONCE_SECONDS}],
+        }
+
+    return {
+        "scaleUp": rules(settings.scale_up_seconds, {"type": "Pods", "value": 1024}),
+        "scaleDown": rules(settings.scale_down_seconds, {"type": "Percent", "value": 100}),
+    }
