@@ -5,15 +5,13 @@ docs/autoscaling.md for what is simulated, and docs/policies/ for the plots it d
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
-from rich.console import Console
-from rich.table import Table
 
-from bench import report, traces
+from bench import traces
 from streamgraft_autoscaler import DemandPolicy
 from streamgraft_autoscaler.hpa import spec_of
 from streamgraft_autoscaler.pause import ExpectedPause
@@ -97,19 +95,3 @@ def tried(trace: Trace, manifest: Manifest) -> Replay:
     """Return what a policy does with a load."""
     trial = experiment(trace, manifest)
     return replay(trial, 1)
-
-
-if __name__ == "__main__":
-    import time
-
-    for tr in (traces.flights(), traces.bikes(), traces.steps()):
-        for name, m in POLICIES.items():
-            b = time.time()
-            r = tried(tr, m)
-            st = traces.STEP_HOURS * 3600
-            print(
-                tr.name,
-                name,
-                f"viol {r.violation_ratio:.4f} ch/day {r.changes_per_day:.1f} pods {r.pod_hours_ratio:.3f} static {r.experiment.static_width} n {len(r.changes)} {time.time() - b:.1f}s",
-                [(s.seconds - st, s.wanted) for s in r.changes][:14] if tr.name == "steps" else "",
-            )

@@ -85,8 +85,15 @@ def conditions(flights: DataFrame) -> DataFrame:
     return joined.join(planes, "tailnum", "left").join(airports, "dest", "left")
 
 
-# What waits is worked off within the catch-up time: a day of the demo is less than two minutes.
-quick = sg.Autoscaling(target_utilization=0.8, catch_up_seconds=20)
+# A day of the demo is less than two minutes: what waits is worked off within the catch-up time, a
+# width grows after two looks of the autoscaler, and shrinks after three hours of that day.
+quick = sg.Autoscaling(
+    target_utilization=0.8,
+    headroom=0.0,
+    catch_up_seconds=20,
+    scale_up_seconds=4,
+    scale_down_seconds=12,
+)
 
 with app.parallel("enrich", key=["origin", "carrier"], width=1, max_width=4, autoscaling=quick):
 

@@ -17,7 +17,7 @@ from examples.flights.observation import Observations
 from examples.flights.prometheus import Prometheus, dashboard_queries
 from examples.flights.results import Results
 from examples.flights.settings import APPLICATION, JOB, NAMESPACE, SOURCE_TOPIC, Plan
-from examples.flights.submission import autoscale, submit
+from examples.flights.submission import submit
 from examples.flights.verdict import Outcome
 from examples.flights.watcher import Watcher
 from streamgraft_common.kube import KubeClient, load_config
@@ -131,7 +131,6 @@ class Run:
                 if status.phase == "Healthy":
                     break
                 await asyncio.sleep(_POLL_SECONDS)
-        await autoscale(client)
 
     async def _replay(self, stack: AsyncExitStack, watcher: Watcher) -> None:
         clock = self.plan.settings.clock

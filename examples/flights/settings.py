@@ -13,7 +13,6 @@ from streamgraft_local.paths import state_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 APPLICATION = Path(__file__).with_name("app.py")
-AUTOSCALER = ROOT / "deploy" / "hpa" / "demand.yaml"
 
 NAMESPACE = "default"
 JOB = "flights"
@@ -26,11 +25,6 @@ DAYS_OF_THE_YEAR = 365
 CYCLES = 2
 """The year as two accelerated days; a part of the year is one."""
 CYCLE_SECONDS = 100.0
-SCALE_UP_STABILIZATION_SECONDS = 4
-"""How long the demand must be high before the HPA widens: two of its looks."""
-SCALE_DOWN_STABILIZATION_SECONDS = 12
-"""How long the demand must be low before the HPA narrows: three hours of an accelerated day."""
-
 
 BATCH_SECONDS = 2.5
 """Work in one batch of a channel, at most. A shard moves between two batches, so this bounds how

@@ -22,7 +22,9 @@ def words(lines: DataFrame) -> DataFrame:
     return lines.select(word.alias("word")).where(F.length("word") >= int(shortest.value))
 
 
-with app.parallel("counting", key="word", max_width=4, autoscaling=sg.Autoscaling(max_width=2)):
+advice = sg.Autoscaling(max_width=2, mode="advise")
+
+with app.parallel("counting", key="word", max_width=4, autoscaling=advice):
 
     @app.operator(inputs=words, output_mode="update")
     def counts(words: DataFrame) -> DataFrame:

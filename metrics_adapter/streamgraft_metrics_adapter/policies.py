@@ -4,8 +4,6 @@ from streamgraft_autoscaler import DemandPolicy
 from streamgraft_autoscaler.pause import MeasuredPause, expected_pause
 from streamgraft_metrics_adapter.regions import Region
 
-HEADROOM = 0.5
-
 
 def policy_of(region: Region) -> DemandPolicy:
     """Return the policy of a region."""
@@ -15,13 +13,13 @@ def policy_of(region: Region) -> DemandPolicy:
         for change in region.status.changes
         if change.pause_seconds_max is not None
     ]
-    limit = min(settings.max_width or spec.max_width, spec.max_width)
+    catch_up = min(settings.catch_up_seconds, settings.latency_seconds or settings.catch_up_seconds)
     return DemandPolicy(
-        min_width=min(settings.min_width, limit),
-        max_width=limit,
+        min_width=settings.smallest_width(spec.max_width),
+        max_width=settings.largest_width(spec.max_width),
         shards=spec.max_width,
         target_utilization=settings.target_utilization,
-        headroom=HEADROOM,
-        catch_up_seconds=settings.catch_up_seconds,
+        headroom=settings.headroom,
+        catch_up_seconds=catch_up,
         pause=expected_pause(measured, 0.0),
     )

@@ -83,7 +83,7 @@ def change_signal(situation: Situation) -> RelativeLagChange | NotReady:
         if isinstance(change, NotReady):
             return change
         total += change
-    return relative_lag_change(total, rate)
+    return relative_lag_change(total, rate, overshoot=situation.region.autoscaling.overshoot)
 
 
 def gated_signal(situation: Situation) -> GatedLagChange | NotReady:

@@ -33,6 +33,10 @@ class AutoscalerController:
             Watch(self._caches.autoscalers, _region_key),
         )
 
+    def rest_seconds(self, key: Key) -> float:
+        """Return 0: it looks at one region and its autoscalers."""
+        return 0.0
+
     async def reconcile(self, key: Key) -> Outcome:
         """Make the generated autoscaler what the region asks for."""
         region = self._caches.regions.get(key)

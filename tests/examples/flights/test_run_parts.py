@@ -3,13 +3,11 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
 from examples.flights.demo import settings_of
 from examples.flights.ending import SETTLE_SECONDS, STALLED_SECONDS, Ending
 from examples.flights.observation import Pod, hpa_message, hpa_metric, neighbours, quantity
-from examples.flights.settings import AUTOSCALER, Settings
-from examples.flights.submission import autoscaler
+from examples.flights.settings import Settings
 
 
 def test_over_when_complete_and_narrow() -> None:
@@ -68,21 +66,6 @@ def test_neighbours_are_outside_of_regions() -> None:
     inside = {**labels, "streamgraft.io/pe": "flights-1", "streamgraft.io/region": "enrich"}
     channel = Pod.of({"metadata": {**metadata, "labels": inside}})
     assert neighbours([outside, channel]) == {"flights-0": outside}
-
-
-def test_autoscaler_is_the_manifest_of_deploy() -> None:
-    """The demo changes the target, the limits and how soon it reacts; nothing else."""
-    manifest = yaml.safe_load(AUTOSCALER.read_text())
-    made = autoscaler(manifest)
-    region = {"apiVersion": "streamgraft.io/v1alpha1", "kind": "ParallelRegion"}
-    target = {**region, "name": "flights-enrich"}
-    assert made["apiVersion"] == "autoscaling/v2"
-    assert made["spec"]["scaleTargetRef"] == target
-    metric = made["spec"]["metrics"][0]["object"]
-    assert metric["describedObject"] == target
-    assert metric["metric"]["name"] == "demand"
-    assert metric["target"] == manifest["spec"]["metrics"][0]["object"]["target"]
-    assert (made["spec"]["minReplicas"], made["spec"]["maxReplicas"]) == (1, 4)
 
 
 def test_settings() -> None:
