@@ -176,7 +176,7 @@ def autoscaler_corrected(name: str) -> Event:
     return Event(
         "Normal",
         "AutoscalerCorrected",
-        f"HorizontalPodAutoscaler {name} is again as the region's autoscaling says: change it there",
+        f"HorizontalPodAutoscaler {name} is as the region's autoscaling says again",
     )
 
 
