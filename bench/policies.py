@@ -6,23 +6,31 @@ docs/autoscaling.md for what is simulated, and docs/policies/ for the plots it d
 
 import copy
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from bench import traces
+from bench import report, traces
 from streamgraft_autoscaler import DemandPolicy
+from streamgraft_autoscaler.forecast import SeasonalForecaster
 from streamgraft_autoscaler.hpa import spec_of
 from streamgraft_autoscaler.pause import ExpectedPause
+from streamgraft_autoscaler.plot import Line, Panel, svg_plot
 from streamgraft_autoscaler.replay import Experiment, RegionModel, Replay, Trace, replay
 
 ROOT = Path(__file__).resolve().parents[1]
+PLOTS = ROOT / "docs" / "policies"
 MANIFESTS = ROOT / "deploy" / "hpa"
 SHARDS = 24
 TARGET = 0.8
 OBJECTIVE_SECONDS = 60.0
-HEADROOM = 0.5
+HEADROOM = 0.25
+HORIZON_SECONDS = 7200.0
+"""How far the forecast looks ahead."""
+LEARNING = 2 * 86_400.0 + 3600
+"""The forecast needs two days; no policy is judged by them."""
 MODEL = RegionModel(
     true_rate=traces.PEAK / (12 * TARGET),
     shards=SHARDS,
@@ -70,28 +78,94 @@ LAG = {
         "target": {"type": "AverageValue", "averageValue": str(LAG_PER_CHANNEL)},
     },
 }
-POLICIES: Mapping[str, Manifest] = {
-    "paper": shipped("paper-policy.yaml"),
-    "cpu": autoscaler(CPU),
-    "keda_lag": autoscaler(LAG),
-    "demand": shipped("demand.yaml"),
+
+
+@dataclass(frozen=True)
+class Policy:
+    """An HPA, and whether the demand is raised by the forecast."""
+
+    manifest: Manifest
+    forecast: bool = False
+
+
+POLICIES: Mapping[str, Policy] = {
+    "paper": Policy(shipped("paper-policy.yaml")),
+    "cpu": Policy(autoscaler(CPU)),
+    "keda_lag": Policy(autoscaler(LAG)),
+    "demand": Policy(shipped("demand.yaml")),
+    "demand_forecast": Policy(shipped("demand.yaml"), forecast=True),
 }
 
 
-def experiment(trace: Trace, manifest: Manifest) -> Experiment:
-    """Return an experiment with the benchmark's region."""
-    return Experiment(
+def tried(trace: Trace, policy: Policy, skip_seconds: float) -> Replay:
+    """Return what a policy does with a load; the beginning is not counted."""
+    experiment = Experiment(
         trace=trace,
         model=MODEL,
-        autoscaler=spec_of(manifest),
+        autoscaler=spec_of(policy.manifest),
         policy=DEMAND,
         objective_seconds=OBJECTIVE_SECONDS,
-        lag_threshold=10 * MODEL.true_rate,
-        overshoot=1.0,
+        lag_threshold=LAG_PER_CHANNEL,
+        skip_seconds=skip_seconds,
     )
+    forecaster = SeasonalForecaster()
+
+    def forecast(now: float, rate: float) -> float | None:
+        forecaster.observe(now, rate)
+        found = forecaster.forecast(HORIZON_SECONDS)
+        return found.rate if found and found.trusted else None
+
+    return replay(experiment, 1, forecast if policy.forecast else None)
 
 
-def tried(trace: Trace, manifest: Manifest) -> Replay:
-    """Return what a policy does with a load."""
-    trial = experiment(trace, manifest)
-    return replay(trial, 1)
+def figures(trace: str, name: str, found: Replay) -> dict[str, float]:
+    """Return the figures of a policy with one load."""
+    return {
+        f"{name}.{trace}.violation_ratio": round(found.violation_ratio, 5),
+        f"{name}.{trace}.violation_minutes_per_day": round(found.violation_ratio * 1440, 2),
+        f"{name}.{trace}.changes_per_day": round(found.changes_per_day, 2),
+        f"{name}.{trace}.pod_hours_ratio": round(found.pod_hours_ratio, 3),
+    }
+
+
+def picture(trace: Trace, found: Mapping[str, Replay]) -> str:
+    """Return the load and the widths of all policies as SVG."""
+    samples = next(iter(found.values())).samples
+    start = samples[0].seconds
+    load = Panel("Records/s", [Line("load", "#1f77b4", [sample.rate for sample in samples])])
+    widths = [
+        Panel(f"Channels: {name}", [Line("wanted", "#2ca02c", _widths(result), steps=True)])
+        for name, result in found.items()
+    ]
+    return svg_plot([load, *widths], [sample.seconds - start for sample in samples])
+
+
+def _widths(found: Replay) -> list[float | None]:
+    return [float(sample.wanted) for sample in found.samples]
+
+
+def main() -> None:
+    """Run all policies on all loads; write the figures and the plots."""
+    measured: dict[str, float] = {}
+    PLOTS.mkdir(exist_ok=True)
+    for trace, skip in ((traces.flights(), LEARNING), (traces.bikes(), LEARNING)):
+        found = {name: tried(trace, policy, skip) for name, policy in POLICIES.items()}
+        for name, result in found.items():
+            measured |= figures(trace.name, name, result)
+        (PLOTS / f"{trace.name}.svg").write_text(picture(trace, found))
+    trace, hour = traces.steps(), 3600.0 * traces.STEP_HOURS
+    found = {name: tried(trace, policy, hour / 2) for name, policy in POLICIES.items()}
+    (PLOTS / "steps.svg").write_text(picture(trace, found))
+    for name, result in found.items():
+        up, down = result.steps_between(hour, 2 * hour), result.steps_between(2 * hour, 3 * hour)
+        measured |= {f"{name}.steps_up": up, f"{name}.steps_down": down}
+        measured[f"{name}.steps_max"] = max(up, down)
+        for figure in ("violation_ratio", "changes_per_day", "pod_hours_ratio"):
+            values = [measured[f"{name}.{load}.{figure}"] for load in ("flights", "bikes")]
+            measured[f"{name}.{figure}"] = max(values)
+    settings = {**asdict(MODEL), "objective_seconds": OBJECTIVE_SECONDS, "headroom": HEADROOM}
+    report.write("policies", settings, measured)
+
+
+if __name__ == "__main__":
+    main()

