@@ -18,6 +18,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_local import Cluster
 from streamgraft_operator import assembly, replica
 from streamgraft_operator.kinds import (
+    AUTOSCALERS,
     EVENTS,
     HOST_POOLS,
     JOBS,
@@ -126,8 +127,9 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
         async with running(operate(asyncio.Event())):
             await _told_twice(world, "BundleMissing")
             await world.create_pool("pool", tags=["none"])
-            await world.upload(bundle(adl))
+            await world.upload(bundle(_autoscaled(adl)))
             await world.job_in("Healthy")
+            await _drifts(world, "job-r")
             await world.eventually(HOST_POOLS, "pool", lambda pool: pool and "status" in pool)
             await world.until(partial(_pod_waits, world))
             await world.scale("job-r", 2)
@@ -136,6 +138,7 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             await world.eventually(SERVICES, "job-3", lambda item: item is None)
             await world.upload(bundle({**adl, "parameters": {"speed": "2"}}))
             await world.pe("job-2", lambda item: item["status"]["launchCount"] == 2)
+            await world.eventually(AUTOSCALERS, "job-r", lambda item: item is None)
             await world.upload(bundle(_without_region(adl)))
             await world.eventually(REGIONS, "job-r", lambda item: item is None)
             await world.upload(bundle(adl))
@@ -158,6 +161,23 @@ async def _pod_waits(world: World) -> bool:
 def _phase(item: Object) -> str | None:
     phase: str | None = item.get("status", {}).get("phase")
     return phase
+
+
+def _autoscaled(adl: dict[str, Any]) -> dict[str, Any]:
+    (region,) = adl["regions"]
+    return {**adl, "regions": [{**region, "autoscaling": {"maxWidth": 3}}]}
+
+
+async def _drifts(world: World, region: str) -> None:
+    """Wait for the generated autoscaler, change it, and wait until it is as it was."""
+
+    def kept(item: Object | None) -> bool:
+        return item is not None and item["spec"]["maxReplicas"] == 3
+
+    await world.eventually(AUTOSCALERS, region, kept)
+    path = AUTOSCALERS.path(world.namespace, region)
+    await world.client.patch(path, {"spec": {"maxReplicas": 9}})
+    await world.eventually(AUTOSCALERS, region, kept)
 
 
 def _without_region(adl: dict[str, Any]) -> dict[str, Any]:
