@@ -23,22 +23,25 @@ from streamgraft_autoscaler.replay import Experiment, RegionModel, Replay, Trace
 ROOT = Path(__file__).resolve().parents[1]
 PLOTS = ROOT / "docs" / "policies"
 MANIFESTS = ROOT / "deploy" / "hpa"
-SHARDS = 24
+SHARDS = 60
 TARGET = 0.8
 OBJECTIVE_SECONDS = 60.0
-HEADROOM = 0.25
+HEADROOM = 0.5
 HORIZON_SECONDS = 7200.0
 """How far the forecast looks ahead."""
+EACH = 20
+"""Of so many looks of the HPA one is drawn: every five minutes."""
 LEARNING = 2 * 86_400.0 + 3600
 """The forecast needs two days; no policy is judged by them."""
 MODEL = RegionModel(
-    true_rate=traces.PEAK / (12 * TARGET),
+    true_rate=traces.PEAK / (12 * TARGET * 0.978),
     shards=SHARDS,
     loss_per_channel=0.002,
+    batch_cost_seconds=0.01,
     launch_seconds=30.0,
     pause_seconds=1.0,
 )
-"""At its peak a load keeps 12 channels busy for 80 % of their time."""
+"""At its peak a load keeps 12 channels busy for 80 % of their time, 2.2 % slower than one alone."""
 DEMAND = DemandPolicy(
     min_width=1,
     max_width=SHARDS,
@@ -130,18 +133,18 @@ def figures(trace: str, name: str, found: Replay) -> dict[str, float]:
 
 def picture(trace: Trace, found: Mapping[str, Replay]) -> str:
     """Return the load and the widths of all policies as SVG."""
-    samples = next(iter(found.values())).samples
+    samples = next(iter(found.values())).samples[::EACH]
     start = samples[0].seconds
     load = Panel("Records/s", [Line("load", "#1f77b4", [sample.rate for sample in samples])])
     widths = [
-        Panel(f"Channels: {name}", [Line("wanted", "#2ca02c", _widths(result), steps=True)])
+        Panel(f"Channels: {name}", [Line("wanted", "#2ca02c", _widths(result))])
         for name, result in found.items()
     ]
     return svg_plot([load, *widths], [sample.seconds - start for sample in samples])
 
 
 def _widths(found: Replay) -> list[float | None]:
-    return [float(sample.wanted) for sample in found.samples]
+    return [float(sample.wanted) for sample in found.samples[::EACH]]
 
 
 def main() -> None:

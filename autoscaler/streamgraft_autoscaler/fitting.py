@@ -67,8 +67,9 @@ def fit(load: Callable[[int], float], shards: Shards, present: int, target: Targ
     """Return the width to have.
 
     `load`: busy share of the fullest channel at a width (1 is all of its time); `present`: the
-    width that serves. A width is left if its load is above the target, or if a narrower one has
-    the headroom.
+    width that serves. It is left for a wider one if its load is above the target, and for a
+    narrower one that has the headroom, once the load has gone down by as much again: neither a
+    rising nor a falling load changes the width at every turn.
     """
     useful = shards.useful_widths(target.limit)
     roomy = target.utilization / (1 + target.headroom)
@@ -76,6 +77,8 @@ def fit(load: Callable[[int], float], shards: Shards, present: int, target: Targ
         found = next((width for width in useful if load(width) <= roomy), useful[-1])
         return Fit(found, False, load(found) <= target.utilization)
     least = next((width for width in useful if load(width) <= target.utilization), present)
-    roomy = max(min(roomy, target.utilization * (1 - TOLERANCE)), load(present))
+    falling = load(present) <= roomy / (1 + target.headroom)
+    roomy = min(roomy, target.utilization * (1 - TOLERANCE)) if falling else 0.0
+    roomy = max(roomy, load(present))  # a width that is no better than a narrower one is no use
     lower = next((w for w in useful if w < present and load(w) <= roomy), present)
     return Fit(lower, lower != least, True)

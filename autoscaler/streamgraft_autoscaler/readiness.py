@@ -23,6 +23,8 @@ class Reason(StrEnum):
     """The inputs are sound, but the equation has no value for them."""
     RESIZING = "Resizing"
     """The region is changing its width: rates mix two widths."""
+    BLACKOUT = "Blackout"
+    """The region asks for no width changes at this time."""
     SOURCE_UNAVAILABLE = "PrometheusUnavailable"
     """The metrics store does not answer."""
 

@@ -165,7 +165,7 @@ class Autoscaling(AdlModel):
     """What all channels together may cost in an hour."""
     channel_cost_per_hour: float | None = Field(default=None, gt=0)
     """What one channel costs in an hour."""
-    headroom: float = Field(default=0.25, ge=0, le=10)
+    headroom: float = Field(default=0.5, ge=0, le=10)
     """Share by which the load may grow once a width was chosen, before the next change."""
     overshoot: float = Field(default=1.0, gt=0)
     """Multiplier of the lag's change in the signal of lag-utilization."""

@@ -3,10 +3,14 @@
 import math
 from collections.abc import Collection
 
-from streamgraft_autoscaler import Capacity, CapacityLearner, NotReady, Window
-from streamgraft_metrics_adapter.observations import RegionKey, StageObservation
+from streamgraft_autoscaler import Capacity, CapacityLearner, Window
+from streamgraft_metrics_adapter.observations import (
+    RegionKey,
+    RegionObservation,
+    StageObservation,
+)
 from streamgraft_metrics_adapter.queries import Input
-from streamgraft_metrics_adapter.signals import Situation
+from streamgraft_metrics_adapter.regions import Region
 
 
 class Capacities:
@@ -16,14 +20,11 @@ class Capacities:
         self._window_seconds = window_seconds
         self._learners: dict[RegionKey, dict[str, CapacityLearner]] = {}
 
-    def learn(self, situation: Situation, evaluated_at: float) -> None:
+    def learn(self, region: Region, seen: RegionObservation, evaluated_at: float) -> None:
         """Learn from what one refresh, at that Unix time, saw of a region."""
-        stages = situation.stages()
-        if isinstance(stages, NotReady):
-            return
-        learners = self._learners.setdefault(situation.region.key, {})
-        for index, stage in stages.items():
-            window = self._window(stage, situation.region.width, evaluated_at)
+        learners = self._learners.setdefault(region.key, {})
+        for index, stage in seen.stages.items():
+            window = self._window(stage, region.width, evaluated_at)
             if window is not None:
                 learners.setdefault(index, CapacityLearner()).observe(window)
 

@@ -7,6 +7,9 @@ from streamgraft_autoscaler import TopicLag
 from streamgraft_metrics_adapter.queries import INPUT_LABEL, Input
 from streamgraft_metrics_adapter.source import Rows
 
+FIRST_STAGE = "0"
+"""Where the records of a region come in."""
+
 RegionKey = tuple[str, str, str]
 """(namespace, job, region), as in the labels of the PEs' metrics."""
 
@@ -71,7 +74,7 @@ class Gathering:
 
 
 def _store(region: RegionObservation, name: Input, labels: Mapping[str, str], value: float) -> None:
-    if name in (Input.SAMPLE_TIME, Input.IDLE_SHARE, Input.ELEMENTS):
+    if name in (Input.SAMPLE_TIME, Input.IDLE_SHARE, Input.ELEMENTS, Input.STATE_BYTES):
         region.values[name] = value
         return
     stage = region.stage(labels.get("stage", "0"))

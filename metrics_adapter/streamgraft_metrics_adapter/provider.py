@@ -6,19 +6,23 @@ The metrics API asks for single signals, the REST routes for all of a region's.
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from streamgraft_autoscaler import NotReady, Reason
+from streamgraft_autoscaler import Demand, NotReady, Reason
 from streamgraft_common.kube.store import Key
 from streamgraft_metrics_adapter import telemetry
-from streamgraft_metrics_adapter.capacities import Capacities
+from streamgraft_metrics_adapter.experience import Experience
 from streamgraft_metrics_adapter.history import History, Sample
-from streamgraft_metrics_adapter.observations import Gathering, RegionKey, RegionObservation
+from streamgraft_metrics_adapter.observations import (
+    FIRST_STAGE,
+    Gathering,
+    RegionKey,
+    RegionObservation,
+)
 from streamgraft_metrics_adapter.queries import Input, queries
 from streamgraft_metrics_adapter.regions import Region, RegionCache
 from streamgraft_metrics_adapter.selectors import Selector
 from streamgraft_metrics_adapter.signals import (
-    FIRST_STAGE,
     SIGNALS,
     Signal,
     Situation,
@@ -69,7 +73,7 @@ class Provider:
         self._max_age = max_age_seconds
         self._last: _Refresh | None = None
         self._trouble: str | None = None
-        self._capacities = Capacities(window_seconds)
+        self._experience = Experience(window_seconds)
         self.window_seconds = window_seconds
         self.history = History(SIGNALS)
 
@@ -190,6 +194,7 @@ class Provider:
     ) -> _Refresh:
         results: dict[Key, Mapping[str, Signal | NotReady]] = {}
         sampled_at: dict[Key, float] = {}
+        demands: list[tuple[Region, RegionObservation, Demand]] = []
         for region in regions:
             seen = observations.get(region.key)
             if seen is None or Input.SAMPLE_TIME not in seen.values:
@@ -197,13 +202,16 @@ class Provider:
             key, sampled_at[key] = (region.namespace, region.name), seen.values[Input.SAMPLE_TIME]
             situation = self._situation(region, seen, evaluated_at)
             results[key] = {name: compute(situation) for name, compute in SIGNALS.items()}
+            demand = results[key]["demand"]
+            if isinstance(demand, Demand):
+                demands.append((region, seen, demand))
+        self._experience.conclude(demands)
         return _Refresh(evaluated_at, results, sampled_at)
 
     def _situation(self, region: Region, seen: RegionObservation, evaluated_at: float) -> Situation:
-        before = Situation(region, seen, {})
         if self._doubt(region, seen.values[Input.SAMPLE_TIME]) is None:
-            self._capacities.learn(before, evaluated_at)
-        return replace(before, capacities=self._capacities.of(region.key, evaluated_at))
+            self._experience.learn(region, seen, evaluated_at)
+        return Situation(region, seen, self._experience.of(region, evaluated_at))
 
     def _remember(
         self,
@@ -218,7 +226,7 @@ class Provider:
             )
             self.history.add((region.namespace, region.name), sample)
         self.history.keep({(region.namespace, region.name) for region in regions})
-        self._capacities.keep({region.key for region in regions})
+        self._experience.keep({region.key for region in regions})
 
 
 def _sample(

@@ -46,6 +46,10 @@ class Input(StrEnum):
     """Batches with data per second, by stage."""
     SLOTS = "slots"
     """Task slots of a PE, by stage."""
+    LARGEST_SHARD = "largest_shard"
+    """Share of the arriving records that the fullest shard gets, by stage; 0 if none arrive."""
+    STATE_BYTES = "state_bytes"
+    """State of the largest shard, by region; 0 if there is none."""
     IDLE_SHARE = "idle_share"
     """Mean idle share of the PEs that hold shards, by region."""
     ELEMENTS = "elements"
@@ -55,9 +59,9 @@ class Input(StrEnum):
 QUERIES: Mapping[str, tuple[Input, ...]] = {
     "lag": (Input.LAG, Input.PARTITIONS, Input.SAMPLE_TIME),
     "lag_change": (Input.LAG_CHANGE, Input.HISTORIES),
-    "rates": (Input.INPUT_RATE, Input.PROCESSING_RATE, Input.RESETS),
+    "rates": (Input.INPUT_RATE, Input.PROCESSING_RATE, Input.RESETS, Input.LARGEST_SHARD),
     "busy": (Input.BUSY_SLOTS, Input.WARM_SLOTS, Input.BATCH_RATE, Input.SLOTS),
-    "utilization": (Input.IDLE_SHARE, Input.ELEMENTS),
+    "utilization": (Input.IDLE_SHARE, Input.ELEMENTS, Input.STATE_BYTES),
 }
 """The inputs that each query brings."""
 
@@ -98,7 +102,12 @@ def _inputs(window_seconds: float, max_age_seconds: float) -> dict[Input, str]:
     batches = f"streamgraft_pe_batch_duration_seconds_count{_IN_REGIONS}"
     slots = f"streamgraft_pe_slots{_IN_REGIONS}"
     # The histogram of a PE has no series before its first batch.
-    no_batches = f"0 * sum by ({STAGE}) ({slots})"
+    nothing = f"0 * sum by ({STAGE}) ({slots})"
+    # Partition i of every input topic belongs to shard i.
+    arrived = f"delta(streamgraft_pe_input_end_offset{_IN_REGIONS}[{window}])"
+    by_shard = f"sum by ({STAGE}, partition) (max by ({PARTITION}) ({arrived}))"
+    share = f"max by ({STAGE}) ({by_shard}) / (sum by ({STAGE}) ({by_shard}) > 0)"
+    state = f"max by ({REGION}) (streamgraft_pe_state_bytes{_IN_REGIONS})"
     owners = f"(streamgraft_pe_shards{_IN_REGIONS} > 0)"
     idle = f"1 - clamp_max({busy} / {slots}, 1) and on (namespace, pod) {owners}"
     return {
@@ -112,8 +121,10 @@ def _inputs(window_seconds: float, max_age_seconds: float) -> dict[Input, str]:
         Input.PROCESSING_RATE: f"sum by ({STAGE}) (deriv({committed}))",
         Input.BUSY_SLOTS: f"sum by ({STAGE}) ({busy})",
         Input.WARM_SLOTS: f"sum by ({STAGE}) ({busy} * ({warm}))",
-        Input.BATCH_RATE: f"sum by ({STAGE}) (rate({batches}[{window}])) or {no_batches}",
+        Input.BATCH_RATE: f"sum by ({STAGE}) (rate({batches}[{window}])) or {nothing}",
         Input.SLOTS: f"avg by ({STAGE}) ({slots})",
+        Input.LARGEST_SHARD: f"{share} or {nothing}",
+        Input.STATE_BYTES: f"{state} or 0 * max by ({REGION}) ({slots})",
         Input.IDLE_SHARE: f"avg by ({REGION}) ({idle})",
         Input.ELEMENTS: f"count by ({REGION}) ({idle})",
     }

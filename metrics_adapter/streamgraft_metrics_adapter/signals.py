@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from streamgraft_autoscaler import (
-    Capacity,
     Demand,
     GatedLagChange,
     NotReady,
@@ -20,13 +19,15 @@ from streamgraft_autoscaler import (
     total_lag,
     utilization,
 )
-from streamgraft_metrics_adapter.observations import RegionObservation, StageObservation
-from streamgraft_metrics_adapter.policies import policy_of
+from streamgraft_metrics_adapter.experience import Known
+from streamgraft_metrics_adapter.observations import (
+    FIRST_STAGE,
+    RegionObservation,
+    StageObservation,
+)
+from streamgraft_metrics_adapter.policies import blackout, policy_of
 from streamgraft_metrics_adapter.queries import Input
 from streamgraft_metrics_adapter.regions import Region
-
-FIRST_STAGE = "0"
-
 
 Signal = TotalLag | RelativeLagChange | GatedLagChange | Utilization | Demand
 """A result of the autoscaler: its value, and its inputs beside it."""
@@ -34,11 +35,11 @@ Signal = TotalLag | RelativeLagChange | GatedLagChange | Utilization | Demand
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A region, what was seen of it, and what is known of its stages' capacities, by stage."""
+    """A region, what was seen of it, and what is known of it from before."""
 
     region: Region
     observation: RegionObservation
-    capacities: Mapping[str, Capacity]
+    known: Known
 
     def stages(self) -> dict[str, StageObservation] | NotReady:
         """Return the stages, or NotReady unless each has every partition's lag and rates."""
@@ -88,6 +89,8 @@ def change_signal(situation: Situation) -> RelativeLagChange | NotReady:
 
 def gated_signal(situation: Situation) -> GatedLagChange | NotReady:
     """Return Eq. 4 with the region's lag threshold."""
+    if reason := blackout(situation.region, situation.known.now):
+        return reason
     lag, change = lag_signal(situation), change_signal(situation)
     if isinstance(lag, NotReady):
         return lag
@@ -98,6 +101,8 @@ def gated_signal(situation: Situation) -> GatedLagChange | NotReady:
 
 def utilization_signal(situation: Situation) -> Utilization | NotReady:
     """Return Eq. 5 over the PEs of all stages that hold shards."""
+    if reason := blackout(situation.region, situation.known.now):
+        return reason
     values = situation.observation.values
     if Input.IDLE_SHARE not in values:
         return NotReady(Reason.NO_DATA, "busy time of no PE is known")
@@ -107,23 +112,34 @@ def utilization_signal(situation: Situation) -> Utilization | NotReady:
 
 def demand_signal(situation: Situation) -> Demand | NotReady:
     """Return the channels that the load needs."""
+    if reason := blackout(situation.region, situation.known.now):
+        return reason
     stages = situation.stages()
     if isinstance(stages, NotReady):
         return stages
     loads: dict[str, StageLoad] = {}
     for index, stage in stages.items():
         rate, batches = _value(stage, Input.INPUT_RATE), _value(stage, Input.BATCH_RATE)
+        largest = _value(stage, Input.LARGEST_SHARD)
         if isinstance(rate, NotReady):
             return rate
         if isinstance(batches, NotReady):
             return batches
+        if isinstance(largest, NotReady):
+            return largest
         loads[index] = StageLoad(
             input_rate=rate,
             lag=sum(stage.lag.values()),
             batch_seconds=situation.region.spec.max_width / batches if batches else 0.0,
-            capacity=situation.capacities.get(index),
+            largest_shard=largest,
+            capacity=situation.known.capacities.get(index),
         )
-    return demand(loads, policy_of(situation.region), Surroundings(situation.region.width))
+    known = situation.known
+    around = Surroundings(situation.region.width, known.forecast_rate, known.neighbourhood)
+    state = situation.observation.values.get(Input.STATE_BYTES)
+    if state is None:
+        return NotReady(Reason.NO_DATA, "state bytes is not measured")
+    return demand(loads, policy_of(situation.region, known, state), around)
 
 
 def _value(stage: StageObservation, name: Input) -> float | NotReady:

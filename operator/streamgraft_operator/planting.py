@@ -5,12 +5,12 @@ from streamgraft_common.kube.store import Key
 from streamgraft_common.resources import JobSpec, ParallelRegionSpec
 from streamgraft_operator import manifests
 from streamgraft_operator.context import Context
-from streamgraft_operator.coordinators.coordinator import Command, Patch
+from streamgraft_operator.coordinators.coordinator import Command, Patch, replacing
 from streamgraft_operator.grafting import content_of
 from streamgraft_operator.graph import Topology, check_region
 from streamgraft_operator.manifests.metadata import Owner
 
-_FROM_JOB = ("autoscaling", "changeDeadlineSeconds")
+_FROM_JOB = ("autoscaling", "changeDeadlineSeconds", "upstream")
 """Fields of a region's spec that follow application and job."""
 
 
@@ -50,13 +50,12 @@ def _region_command(manifest: Object) -> Command:
     wanted = {field: manifest["spec"].get(field) for field in _FROM_JOB}
 
     def command(item: Object) -> Patch | None:
-        if content_of(item) == content_of(manifest) and (
-            wanted == {field: item["spec"].get(field) for field in _FROM_JOB}
-        ):
+        present = {field: item["spec"].get(field) for field in _FROM_JOB}
+        if content_of(item) == content_of(manifest) and wanted == present:
             return None
         return {
             "metadata": {"labels": metadata["labels"], "annotations": metadata["annotations"]},
-            "spec": wanted,
+            "spec": replacing(present, wanted),
         }
 
     return command

@@ -143,12 +143,13 @@ def test_the_present_width_is_kept_within_the_tolerance() -> None:
     assert demanded(loaded(71.0), width=2).value == 1
 
 
-def test_headroom_lets_the_load_grow_before_the_next_change() -> None:
+def test_headroom_lets_the_load_change_before_the_width_does() -> None:
     roomy = dataclasses.replace(POLICY, headroom=1.0)
     assert demanded(loaded(75.0), 1, roomy).value == 1
     assert demanded(loaded(89.0), 1, roomy).value == 3
-    assert demanded(loaded(170.0), 3, roomy).value == 3
-    assert demanded(loaded(75.0), 3, roomy).value == 2
+    assert demanded(loaded(190.0), 3, roomy).value == 3
+    assert demanded(loaded(60.0), 3, roomy).value == 3
+    assert demanded(loaded(50.0), 3, roomy).value == 2
     assert demanded(loaded(1200.0), 3, roomy).value == 16
 
 

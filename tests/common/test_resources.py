@@ -66,6 +66,7 @@ def test_manifest_and_paths() -> None:
         "maxWidth": 4,
         "key": ["k"],
         "changeDeadlineSeconds": 300,
+        "upstream": [],
     }
     assert manifest["metadata"] == {"name": "j-r", "namespace": "ns", "labels": {"a": "b"}}
     assert JOB.path("ns", "j") == "/apis/streamgraft.io/v1alpha1/namespaces/ns/jobs/j"

@@ -38,6 +38,8 @@ STEADY: dict[Input, float] = {
     Input.BUSY_SLOTS: 1.0,
     Input.WARM_SLOTS: 1.0,
     Input.BATCH_RATE: 4.0,
+    Input.LARGEST_SHARD: 0.25,
+    Input.STATE_BYTES: 0.0,
     Input.SLOTS: 1.0,
     Input.IDLE_SHARE: 0.5,
     Input.ELEMENTS: 2,

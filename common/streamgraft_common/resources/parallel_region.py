@@ -27,6 +27,8 @@ class ParallelRegionSpec(Model):
     change is rolled back."""
     autoscaling: Autoscaling | None = None
     """What the application asks of an autoscaler. Default: nothing."""
+    upstream: list[str] = []
+    """Regions of the job whose output reaches it, by their names in the application."""
 
 
 class WidthChange(Model):

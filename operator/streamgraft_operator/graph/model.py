@@ -64,6 +64,8 @@ class PlannedRegion:
     """Width for which the topology was planned (initially the region's start width)."""
     first_pe_id: int
     """Id of channel 0, stage 0; the PE of (channel, stage) is this + channel x stages + stage."""
+    upstream: tuple[str, ...] = ()
+    """Regions whose output reaches it, by their own names."""
 
 
 @dataclass(frozen=True)

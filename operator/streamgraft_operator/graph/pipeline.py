@@ -21,6 +21,7 @@ from streamgraft_operator.graph.quantities import divided
 from streamgraft_operator.graph.sizing import sized
 from streamgraft_operator.graph.topology import Block, blocks
 from streamgraft_operator.graph.transforms import expand, without_dead_operators
+from streamgraft_operator.graph.upstream import upstream_regions
 
 
 def plan(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Topology:
@@ -39,6 +40,7 @@ def plan(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Topology:
         for block in numbered
         for replica in expand(block.stages, wide[block.region.name] if block.region else None)
     )
+    above = upstream_regions(adl)
     labels: dict[str, PortLabel] = {}
     for pe in pes:
         labels |= port_labels(ports, pe)
@@ -51,6 +53,7 @@ def plan(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Topology:
                 stages=len(block.stages),
                 width=wide[block.region.name],
                 first_pe_id=block.first_pe_id,
+                upstream=above[block.region.name],
             )
             for block in numbered
             if block.region

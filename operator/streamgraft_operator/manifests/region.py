@@ -39,6 +39,7 @@ def parallel_region(
         key=plan.key,
         change_deadline_seconds=settings.change_deadline_seconds or DEFAULT_DEADLINE_SECONDS,
         autoscaling=plan.autoscaling,
+        upstream=list(region.upstream),
     )
     manifest = PARALLEL_REGION.manifest(region.name, owner.namespace, spec)
     labels = {names.LABEL_REGION: plan.name}

@@ -1,0 +1,101 @@
+"""What the adapter has learned of regions: kept in memory, from refresh to refresh."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from streamgraft_autoscaler import Capacity, Demand
+from streamgraft_autoscaler.forecast import Forecast, SeasonalForecaster
+from streamgraft_autoscaler.pause import MeasuredPause
+from streamgraft_autoscaler.propagation import ALONE, Neighbourhood, RegionFlow, neighbourhoods
+from streamgraft_metrics_adapter.capacities import Capacities
+from streamgraft_metrics_adapter.observations import (
+    FIRST_STAGE,
+    RegionKey,
+    RegionObservation,
+)
+from streamgraft_metrics_adapter.queries import Input
+from streamgraft_metrics_adapter.regions import Region
+
+HORIZON_SECONDS = 7200.0
+"""How far ahead a forecast looks: two hours, so that a width lasts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was known of one region at a refresh, which took place at the Unix time `now`."""
+
+    now: float
+    capacities: Mapping[str, Capacity] = field(default_factory=dict)
+    pauses: tuple[MeasuredPause, ...] = ()
+    forecast: Forecast | None = None
+    neighbourhood: Neighbourhood = ALONE
+
+    @property
+    def forecast_rate(self) -> float | None:
+        """Return the records/s to be prepared for, None without a forecast that proved right."""
+        return self.forecast.rate if self.forecast and self.forecast.trusted else None
+
+
+class Experience:
+    """All that is learned; `window_seconds`: over which rates are taken."""
+
+    def __init__(self, window_seconds: float) -> None:
+        self._capacities = Capacities(window_seconds)
+        self._pauses: dict[RegionKey, dict[int, MeasuredPause]] = {}
+        self._forecasters: dict[RegionKey, SeasonalForecaster] = {}
+        self._neighbourhoods: dict[RegionKey, Neighbourhood] = {}
+
+    def learn(self, region: Region, seen: RegionObservation, now: float) -> None:
+        """Learn from what one refresh saw of a region that is not changing its width."""
+        self._capacities.learn(region, seen, now)
+        state = seen.values.get(Input.STATE_BYTES, 0.0)
+        pauses = self._pauses.setdefault(region.key, {})
+        for change in region.status.changes:
+            if change.pause_seconds_max is not None:
+                measured = MeasuredPause(change.pause_seconds_max, state)
+                pauses.setdefault(change.epoch, measured)
+        rate = seen.stage(FIRST_STAGE).values.get(Input.INPUT_RATE)
+        if region.autoscaling.forecast and rate is not None:
+            self._forecasters.setdefault(region.key, SeasonalForecaster()).observe(now, rate)
+
+    def of(self, region: Region, now: float) -> Known:
+        """Return what is known of a region at a Unix time."""
+        forecaster = self._forecasters.get(region.key)
+        return Known(
+            now,
+            self._capacities.of(region.key, now),
+            tuple(self._pauses.get(region.key, {}).values()),
+            forecaster.forecast(HORIZON_SECONDS) if forecaster else None,
+            self._neighbourhoods.get(region.key, ALONE),
+        )
+
+    def conclude(self, demands: Iterable[tuple[Region, RegionObservation, Demand]]) -> None:
+        """Find out what the regions of each job mean for each other, for the next refresh."""
+        flows: dict[tuple[str, str], dict[str, RegionFlow]] = {}
+        for region, seen, demand in demands:
+            flow = _flow(region, seen, demand)
+            if flow is not None:
+                flows.setdefault(region.key[:2], {})[region.spec.region] = flow
+        self._neighbourhoods = {
+            (*job, name): around
+            for job, regions in flows.items()
+            for name, around in neighbourhoods(regions).items()
+        }
+
+    def keep(self, keys: Collection[RegionKey]) -> None:
+        """Forget all regions but these."""
+        self._capacities.keep(keys)
+        self._pauses = {key: found for key, found in self._pauses.items() if key in keys}
+        self._forecasters = {key: found for key, found in self._forecasters.items() if key in keys}
+
+
+def _flow(region: Region, seen: RegionObservation, demand: Demand) -> RegionFlow | None:
+    stage, policy = demand.stages[demand.stage], demand.policy
+    processing = seen.stage(FIRST_STAGE).values.get(Input.PROCESSING_RATE)
+    if stage.load.capacity is None or processing is None:
+        return None
+    around, width = demand.surroundings.neighbourhood, policy.max_width
+    # Its own work, without what its neighbours made of it.
+    work = stage.work / (around.usable * around.growth)
+    limit = width * stage.load.capacity.rate_at(width) * policy.target_utilization
+    return RegionFlow(work, processing, limit, region.spec.upstream)
