@@ -68,12 +68,13 @@ class Surroundings:
 @dataclass(frozen=True, slots=True)
 class StageDemand:
     """`work`: records/s to be processed, of which `backlog` (records) has to be worked off;
-    `channels`: what that makes in busy channels at the target; `fit`: the width that can do it,
-    None if there is no work."""
+    `channels`: what that makes in channels at the target utilization; `busy_share`: of the fullest
+    channel at the present width; `fit`: the width that can do it, None if there is no work."""
 
     work: float
     backlog: float
     channels: float
+    busy_share: float
     fit: Fit | None
     load: StageLoad
 
@@ -144,7 +145,7 @@ def _stage_demand(
     waiting = backlog(load, policy)
     work = _work(load, waiting, policy, surroundings)
     if work == 0:
-        return StageDemand(work, waiting, 0.0, None, load)
+        return StageDemand(work, waiting, 0.0, 0.0, None, load)
     if load.capacity is None:
         message = (
             f"stage {name}: what a channel can process is not known yet; that takes a window with"
@@ -162,7 +163,7 @@ def _stage_demand(
     width = min(surroundings.width, policy.shards)
     target = Target(policy.target_utilization, policy.headroom, policy.max_width)
     fitting = fit(busy, shards, width, target)
-    return StageDemand(work, waiting, channels, fitting, load)
+    return StageDemand(work, waiting, channels, busy(width), fitting, load)
 
 
 def _work(

@@ -56,11 +56,14 @@ class Target:
 @dataclass(frozen=True, slots=True)
 class Fit:
     """`width`: channels; `kept`: it is the present width, though another one would be enough;
-    `enough`: it can do the work at the target utilization."""
+    `enough`: it can do the work at the target utilization; `grows_above`, `shrinks_below`: busy
+    shares of the present width's fullest channel at which another width would be chosen."""
 
     width: int
     kept: bool
     enough: bool
+    grows_above: float
+    shrinks_below: float
 
 
 def fit(load: Callable[[int], float], shards: Shards, present: int, target: Target) -> Fit:
@@ -73,12 +76,13 @@ def fit(load: Callable[[int], float], shards: Shards, present: int, target: Targ
     """
     useful = shards.useful_widths(target.limit)
     roomy = target.utilization / (1 + target.headroom)
-    if present > target.limit or load(present) > target.utilization * (1 + TOLERANCE):
+    limits = target.utilization * (1 + TOLERANCE), roomy / (1 + target.headroom)
+    if present > target.limit or load(present) > limits[0]:
         found = next((width for width in useful if load(width) <= roomy), useful[-1])
-        return Fit(found, False, load(found) <= target.utilization)
+        return Fit(found, False, load(found) <= target.utilization, *limits)
     least = next((width for width in useful if load(width) <= target.utilization), present)
-    falling = load(present) <= roomy / (1 + target.headroom)
+    falling = load(present) <= limits[1]
     roomy = min(roomy, target.utilization * (1 - TOLERANCE)) if falling else 0.0
     roomy = max(roomy, load(present))  # a width that is no better than a narrower one is no use
     lower = next((w for w in useful if w < present and load(w) <= roomy), present)
-    return Fit(lower, lower != least, True)
+    return Fit(lower, lower != least, True, *limits)

@@ -2,7 +2,13 @@
 
 from streamgraft_autoscaler.replay.region import RegionModel
 from streamgraft_autoscaler.replay.run import Experiment, Replay, Sample, replay
-from streamgraft_autoscaler.replay.trace import Trace, TraceError, from_points, read_csv
+from streamgraft_autoscaler.replay.trace import (
+    Trace,
+    TraceError,
+    from_points,
+    read_csv,
+    read_prometheus,
+)
 
 __all__ = [
     "Experiment",
@@ -13,5 +19,6 @@ __all__ = [
     "TraceError",
     "from_points",
     "read_csv",
+    "read_prometheus",
     "replay",
 ]

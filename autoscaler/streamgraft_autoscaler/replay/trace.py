@@ -3,8 +3,10 @@
 import csv
 import io
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 COLUMNS = ("seconds", "records_per_second")
 
@@ -52,6 +54,17 @@ def read_csv(name: str, text: str) -> Trace:
             raise TraceError(f"{name}, line {number}: two numbers are needed") from None
         points.append(point)
     return from_points(name, points)
+
+
+def read_prometheus(name: str, document: Mapping[str, Any]) -> Trace:
+    """Return the trace of Prometheus' answer to a range query (one series). Raises TraceError."""
+    try:
+        (series,) = document["data"]["result"]
+        values = [(float(time), float(value)) for time, value in series["values"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise TraceError(f"{name} is no range of one series: {error!r}") from error
+    start = values[0][0] if values else 0.0
+    return from_points(name, [(time - start, value) for time, value in values])
 
 
 def from_points(name: str, points: list[tuple[float, float]]) -> Trace:

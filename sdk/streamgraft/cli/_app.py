@@ -187,6 +187,51 @@ def watch(
 
 
 @app.command()
+def replay(
+    load: Annotated[str, typer.Argument(help="CSV, saved range query (JSON), or Prometheus' URL.")],
+    true_rate: Annotated[float, typer.Option(min=1e-9, help="Records/s of one busy channel.")],
+    shards: Annotated[int, typer.Option(min=1, max=1024, help="The region's max_width.")],
+    objective: Annotated[float, typer.Option(help="Longest delay of a record, seconds.")] = 60.0,
+    launch: Annotated[float, typer.Option(help="Seconds until a new channel is warm.")] = 30.0,
+    pause: Annotated[float, typer.Option(help="Seconds that a moved shard stands still.")] = 1.0,
+    query: Annotated[str | None, typer.Option(help="PromQL: the region's records/s.")] = None,
+    hours: Annotated[float, typer.Option(help="Hours to ask Prometheus for.")] = 24.0,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Of the autoscaling.")
+    ] = None,
+    hpa: Annotated[Path | None, typer.Option(help="HPA manifest to try instead.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="File for a plot.")] = None,
+) -> None:
+    """Try a scaling policy on a recorded load: width, delays, changes and pod-hours."""
+    from streamgraft.cli import _replay
+    from streamgraft_autoscaler.replay import RegionModel
+
+    model = RegionModel(true_rate, shards, launch_seconds=launch, pause_seconds=pause)
+    _replay.run(
+        _replay.Request(load, query, hours, model, objective, tuple(settings or ()), hpa, svg)
+    )
+
+
+explain = typer.Typer(no_args_is_help=True, help="Tell why something is as it is.")
+app.add_typer(explain, name="explain")
+
+
+@explain.command("region")
+def explain_region(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Name of the ParallelRegion: JOB-REGION.")],
+    adapter: Annotated[
+        str | None, typer.Option(help="URL of the metrics adapter; default: the embedded one's.")
+    ] = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Print every input of a region's width, the decision, and what would change it."""
+    from streamgraft.cli import _explain
+
+    _explain.run(options.target(context, namespace), name, adapter)
+
+
+@app.command()
 def logs(
     context: typer.Context,
     job: options.Job,

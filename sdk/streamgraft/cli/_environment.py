@@ -53,6 +53,14 @@ def running_kubeconfig() -> Path | None:
     return cluster.kubeconfig if cluster.leftovers() else None
 
 
+def running_adapter() -> str | None:
+    """Return the URL of the embedded environment's metrics adapter, or None if it is not up."""
+    from streamgraft_local import Cluster
+
+    cluster = Cluster()
+    return cluster.adapter_url if cluster.leftovers() else None
+
+
 def offer_tools() -> None:
     """Let builds use the embedded environment's Java, if there is one: its driver starts faster.
 

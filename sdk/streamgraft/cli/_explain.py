@@ -1,0 +1,125 @@
+"""`streamgraft explain region`: every input, the decision, and what would change it."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from streamgraft.cli import _output as output
+from streamgraft.cli._cluster import connected
+from streamgraft.cli._environment import running_adapter
+from streamgraft.cli._options import Target
+from streamgraft.cli._output import CommandError
+from streamgraft_common.kube import KubeClient, NotFound
+
+Facts = dict[str, Any]
+
+
+def run(target: Target, name: str, adapter: str | None) -> None:
+    """Print the explanation of a region."""
+    output.say("\n".join(asyncio.run(_explain(target, name, adapter))))
+
+
+async def _explain(target: Target, name: str, adapter: str | None) -> list[str]:
+    url = adapter or running_adapter()
+    if url is None:
+        raise CommandError("say where the metrics adapter is: --adapter https://HOST:PORT")
+    async with connected(target) as cluster:
+        place = f"/api/v1/namespaces/{cluster.namespace}/regions/{name}"
+        async with KubeClient(replace(cluster.client.config, server=url)) as client:
+            try:
+                region = await client.get(place)
+            except NotFound as error:
+                raise CommandError(f"no region {name} in namespace {cluster.namespace}") from error
+        autoscalers = await cluster.client.get(
+            f"/apis/autoscaling/v2/namespaces/{cluster.namespace}/horizontalpodautoscalers"
+        )
+    mine = [
+        item
+        for item in autoscalers["items"]
+        if item["spec"]["scaleTargetRef"]["name"] == name
+        and item["spec"]["scaleTargetRef"]["kind"] == "ParallelRegion"
+    ]
+    return list(explanation(region, mine))
+
+
+def explanation(region: Facts, autoscalers: list[Facts]) -> Iterator[str]:
+    """Yield the lines: `region` as the adapter's REST tells it, and the HPAs that scale it."""
+    yield (
+        f"Region {region['name']}: width {region['width']} wanted, {region['serving']} serving,"
+        f" {region['maxWidth']} at most" + (", changing" if region["resizing"] else "")
+    )
+    yield ""
+    yield "Signals"
+    for name, signal in region["signals"].items():
+        if signal.get("value") is None:
+            yield f"  {name:<32} none: {signal['reason']}: {signal['message']}"
+        else:
+            yield f"  {name:<32} {signal['value']:.4g}"
+    yield ""
+    yield from _demand(region["signals"]["demand"])
+    yield ""
+    for item in autoscalers:
+        yield from _autoscaler(item)
+    if not autoscalers:
+        yield "No HorizontalPodAutoscaler scales it: give the region an autoscaling, or make one"
+
+
+def _demand(signal: Facts) -> Iterator[str]:
+    if signal.get("value") is None:
+        yield "The demand has no value, so the width is held"
+        return
+    inputs = signal["inputs"]
+    policy, around = inputs["policy"], inputs["surroundings"]
+    for index, stage in inputs["stages"].items():
+        yield f"Stage {index}" + (", which decides" if index == inputs["stage"] else "")
+        yield from _stage(stage, around)
+    yield (
+        f"Asked for: {policy['min_width']} to {policy['max_width']} channels,"
+        f" {policy['target_utilization']:.0%} busy, {policy['headroom']:.0%} headroom, backlog gone"
+        f" in {policy['catch_up_seconds']:g} s; a width change pauses a shard for"
+        f" {policy['pause']['seconds']:.2g} s ({policy['pause']['changes']} measured)"
+    )
+    if around["forecast_rate"] is not None:
+        yield f"Forecast: up to {around['forecast_rate']:,.0f} records/s"
+    yield f"Decision: width {signal['value']:g}"
+    yield from (f"  because {reason}" for reason in inputs["held"])
+
+
+def _stage(stage: Facts, around: Facts) -> Iterator[str]:
+    load, capacity, fit = stage["load"], stage["load"]["capacity"], stage["fit"]
+    yield (
+        f"  {load['input_rate']:,.1f} records/s arrive, {load['lag']:,.0f} are not committed,"
+        f" {stage['backlog']:,.0f} of them wait; the fullest shard gets {load['largest_shard']:.0%}"
+    )
+    if capacity is None or fit is None:
+        yield "  there is no work, or nothing is known yet of what a channel can do"
+        return
+    yield (
+        f"  a busy channel does {capacity['true_rate']:,.1f} records/s (seen at width"
+        f" {capacity['width']}, {capacity['busy_share']:.0%} load or more);"
+        f" {stage['work']:,.1f} records/s are to be done: {stage['channels']:.2f} channels' worth"
+    )
+    work, busy = stage["work"], stage["busy_share"]
+    grows, shrinks = (work * fit[name] / busy for name in ("grows_above", "shrinks_below"))
+    yield (
+        f"  at width {around['width']} its fullest channel is {busy:.0%} busy; the width grows"
+        f" above {grows:,.0f} records/s of work and shrinks below {shrinks:,.0f}"
+    )
+
+
+def _autoscaler(item: Facts) -> Iterator[str]:
+    spec, status = item["spec"], item.get("status") or {}
+    yield (
+        f"HorizontalPodAutoscaler {item['metadata']['name']}: {spec.get('minReplicas', 1)} to"
+        f" {spec['maxReplicas']}; it sees {status.get('currentReplicas')}, wants"
+        f" {status.get('desiredReplicas')}"
+    )
+    for condition in status.get("conditions") or []:
+        yield f"  {condition['type']} {condition['status']}: {condition['message']}"
+    for direction, word in (("scaleUp", "grow"), ("scaleDown", "shrink")):
+        rules = (spec.get("behavior") or {}).get(direction) or {}
+        if rules.get("selectPolicy") == "Disabled":
+            yield f"  it only advises: it does not {word} the region"
+        elif seconds := rules.get("stabilizationWindowSeconds"):
+            yield f"  to {word}, the need must last for {seconds} s"

@@ -1,0 +1,73 @@
+"""`streamgraft explain region`: the text, from what the adapter and the HPA say."""
+
+from dataclasses import asdict
+from typing import Any
+
+from streamgraft.cli._explain import explanation
+from streamgraft_autoscaler import (
+    Capacity,
+    Demand,
+    DemandPolicy,
+    StageLoad,
+    Surroundings,
+    demand,
+)
+from streamgraft_autoscaler.pause import expected_pause
+
+AUTOSCALER = {
+    "metadata": {"name": "j-r"},
+    "spec": {
+        "minReplicas": 1,
+        "maxReplicas": 8,
+        "behavior": {"scaleDown": {"stabilizationWindowSeconds": 1800}},
+    },
+    "status": {
+        "currentReplicas": 2,
+        "desiredReplicas": 2,
+        "conditions": [{"type": "ScalingActive", "status": "True", "message": "valid"}],
+    },
+}
+
+
+def told(signal: dict[str, Any], *autoscalers: dict[str, Any]) -> str:
+    """Return the explanation of a region of width 2 with this demand."""
+    region = {
+        "name": "j-r",
+        "width": 2,
+        "serving": 2,
+        "maxWidth": 8,
+        "resizing": False,
+        "signals": {"demand": signal},
+    }
+    return "\n".join(explanation(region, list(autoscalers)))
+
+
+def signal(input_rate: float) -> dict[str, Any]:
+    """Return the demand of a load as REST tells it, at 100 records/s per busy channel."""
+    load = StageLoad(input_rate, 0.0, 1.0, 0.125, Capacity(100.0, 2, 0.5, 0.0, {2: 100.0}, 0.0))
+    policy = DemandPolicy(1, 8, 8, 0.8, 0.5, 60.0, expected_pause([], 0.0))
+    found = demand({"0": load}, policy, Surroundings(2))
+    assert isinstance(found, Demand)
+    inputs = asdict(found)
+    return {"value": inputs.pop("value"), "inputs": inputs}
+
+
+def test_inputs_decision_and_what_would_change_it() -> None:
+    text = told(signal(100.0), AUTOSCALER)
+    assert "100.0 records/s arrive" in text
+    assert "a busy channel does 100.0 records/s" in text
+    assert "the width grows above 176 records/s of work and shrinks below 71" in text
+    assert "Decision: width 2" in text
+    assert "ScalingActive True: valid" in text
+    assert "to shrink, the need must last for 1800 s" in text
+
+
+def test_what_held_the_width_is_told() -> None:
+    assert "but the largest width is 8" in told(signal(10_000.0), AUTOSCALER)
+
+
+def test_a_missing_value_and_a_missing_autoscaler_are_told() -> None:
+    text = told({"reason": "Stale", "message": "too old"})
+    assert "none: Stale: too old" in text
+    assert "the width is held" in text
+    assert "No HorizontalPodAutoscaler scales it" in text

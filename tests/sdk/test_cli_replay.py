@@ -1,0 +1,61 @@
+"""`streamgraft replay`: from a load to what a policy would have done."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from streamgraft.cli._app import app
+
+MODEL = ["--true-rate", "100", "--shards", "12"]
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Path:
+    """Half a day with a peak in its middle, as CSV."""
+    rows = (f"{minute * 60},{50 + 500 * math.sin(minute / 720 * math.pi)}" for minute in range(720))
+    file = tmp_path / "load.csv"
+    file.write_text("\n".join(["seconds,records_per_second", *rows]))
+    return file
+
+
+def test_a_load_is_replayed_and_plotted(load: Path, tmp_path: Path) -> None:
+    plot = tmp_path / "plot.svg"
+    result = CliRunner().invoke(app, ["replay", str(load), *MODEL, "--svg", str(plot)])
+    assert result.exit_code == 0, result.output
+    assert "12.0 h of load" in result.output
+    assert "objective missed  0.00% of the time" in result.output
+    assert "demand above target" in result.output
+    assert plot.read_text().startswith("<svg")
+
+
+def test_a_saved_range_query_is_a_load(tmp_path: Path) -> None:
+    values = [[1_700_000_000 + 60 * i, "300"] for i in range(60)]
+    file = tmp_path / "range.json"
+    file.write_text(json.dumps({"data": {"result": [{"metric": {}, "values": values}]}}))
+    result = CliRunner().invoke(app, ["replay", str(file), *MODEL])
+    assert result.exit_code == 0, result.output
+    assert "1.0 h of load" in result.output
+
+
+def test_settings_of_the_autoscaling_are_tried(load: Path) -> None:
+    result = CliRunner().invoke(app, ["replay", str(load), *MODEL, "--set", "max_width=1"])
+    assert "width changes     0" in result.output
+    assert "objective missed  0.00%" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing.csv"], "No such file"),
+        (["http://127.0.0.1:1"], "--query is needed"),
+        (["LOAD", "--set", "target=2"], "Extra inputs"),
+    ],
+)
+def test_what_is_wrong_is_told(load: Path, arguments: list[str], message: str) -> None:
+    typed = [str(load) if item == "LOAD" else item for item in arguments]
+    result = CliRunner().invoke(app, ["replay", *typed, *MODEL])
+    assert result.exit_code == 1
+    assert message in " ".join(result.output.split())
