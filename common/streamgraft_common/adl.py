@@ -5,8 +5,9 @@ runs user code) and by the PE runtime. Stream schemas are Spark's JSON form of a
 """
 
 from typing import Annotated, Any, Literal, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
 FORMAT = 1
@@ -139,6 +140,15 @@ class Period(AdlModel):
     """Name in the time zone database, like Europe/Berlin."""
     min_width: int | None = Field(default=None, ge=1)
     """Least width in this time. None: no width change in this time."""
+
+    @field_validator("time_zone")
+    @classmethod
+    def _known_zone(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            raise ValueError(f"{name!r} is no time zone, like Europe/Berlin") from error
+        return name
 
 
 class Autoscaling(AdlModel):

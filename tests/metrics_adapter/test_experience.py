@@ -1,0 +1,106 @@
+"""What the adapter learns of regions, and what their resources ask for at a time."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from streamgraft_autoscaler import Capacity, Demand, Reason, StageLoad, Surroundings, demand
+from streamgraft_autoscaler.propagation import ALONE
+from streamgraft_common.resources import PARALLEL_REGION
+from streamgraft_metrics_adapter.experience import Experience, Known
+from streamgraft_metrics_adapter.observations import RegionObservation
+from streamgraft_metrics_adapter.policies import blackout, policy_of
+from streamgraft_metrics_adapter.queries import Input
+from streamgraft_metrics_adapter.regions import Region, region_of
+
+MONDAY_NOON = datetime(2026, 1, 5, 12, tzinfo=UTC).timestamp()
+WINDOW = 60.0
+
+
+def region(name: str = "r", upstream: tuple[str, ...] = (), **autoscaling: Any) -> Region:
+    """Return a region of a job, with one finished width change that paused a shard for 3 s."""
+    spec = {
+        "job": "j",
+        "region": name,
+        "width": 1,
+        "maxWidth": 8,
+        "key": ["k"],
+        "upstream": list(upstream),
+        "autoscaling": autoscaling,
+    }
+    change = {
+        "fromWidth": 2,
+        "toWidth": 1,
+        "epoch": 4,
+        "requestedAt": "2026-01-01T00:00:00Z",
+        "pauseSecondsMax": 3.0,
+    }
+    body = PARALLEL_REGION.manifest(f"j-{name}", "ns", spec)
+    return region_of({**body, "status": {"width": 1, "changes": [change]}})
+
+
+def seen(rate: float, processed: float) -> RegionObservation:
+    """Return what a refresh saw of a warm region of one channel, busy for 80 % of its time."""
+    observation = RegionObservation(values={Input.STATE_BYTES: 1e6})
+    observation.stage("0").values |= {
+        Input.INPUT_RATE: rate,
+        Input.PROCESSING_RATE: processed,
+        Input.BUSY_SLOTS: 0.8,
+        Input.WARM_SLOTS: 0.8,
+        Input.SLOTS: 1.0,
+    }
+    return observation
+
+
+def test_capacity_and_pauses_are_learned_and_forgotten() -> None:
+    experience, item = Experience(WINDOW), region()
+    experience.learn(item, seen(90.0, 80.0), 1000.0)
+    known = experience.of(item, 1000.0)
+    assert known.capacities["0"].true_rate == pytest.approx(100.0)
+    assert policy_of(item, known, 1e6).pause.seconds == 3.0
+    experience.keep(set())
+    assert experience.of(item, 1000.0) == Known(1000.0)
+
+
+def test_regions_of_a_job_learn_of_each_other() -> None:
+    experience = Experience(WINDOW)
+    capacity = Capacity(100.0, 1, 0.5, 0.0, {1: 100.0}, 0.0)
+    made = []
+    for item, rate in ((region("a"), 200.0), (region("b", ("a",)), 50.0)):
+        load = StageLoad(rate, 0.0, capacity=capacity)
+        policy = policy_of(item, Known(MONDAY_NOON), 0.0)
+        result = demand({"0": load}, policy, Surroundings(1))
+        assert isinstance(result, Demand)
+        made.append((item, seen(rate, 50.0), result))
+    experience.conclude(made)
+    assert experience.of(made[0][0], MONDAY_NOON).neighbourhood == ALONE
+    # The first region does 50/s now, and 200/s and what its pauses cost once it is wide enough.
+    growth = experience.of(made[1][0], MONDAY_NOON).neighbourhood.growth
+    assert growth == pytest.approx(200 * (1 + 2 / 60) / 50)
+
+
+def test_a_period_raises_the_least_width() -> None:
+    busy = {"start": "08:00", "end": "17:00", "days": ["Mon"], "minWidth": 3}
+    asked = region(minWidth=2, periods=[busy])
+    assert policy_of(asked, Known(MONDAY_NOON), 0.0).min_width == 3
+    assert policy_of(asked, Known(MONDAY_NOON + 86_400), 0.0).min_width == 2
+    assert blackout(asked, MONDAY_NOON) is None
+
+
+def test_a_period_without_a_width_is_a_blackout() -> None:
+    asked = region(periods=[{"start": "11:00", "end": "13:00"}])
+    found = blackout(asked, MONDAY_NOON)
+    assert found is not None
+    assert found.reason is Reason.BLACKOUT
+    assert blackout(asked, MONDAY_NOON + 3600) is None
+
+
+def test_the_tighter_objective_counts() -> None:
+    asked = region(latencySeconds=20, catchUpSeconds=60)
+    assert policy_of(asked, Known(MONDAY_NOON), 0.0).catch_up_seconds == 20
+
+
+def test_an_unknown_time_zone_is_refused() -> None:
+    with pytest.raises(ValueError, match="no time zone"):
+        region(periods=[{"start": "11:00", "end": "13:00", "timeZone": "Middle/Earth"}])
