@@ -40,14 +40,24 @@ class Experience:
     """All that is learned; `window_seconds`: over which rates are taken."""
 
     def __init__(self, window_seconds: float) -> None:
+        self._window_seconds = window_seconds
         self._capacities = Capacities(window_seconds)
+        self._changed_at: dict[RegionKey, float] = {}
         self._pauses: dict[RegionKey, dict[int, MeasuredPause]] = {}
         self._forecasters: dict[RegionKey, SeasonalForecaster] = {}
         self._neighbourhoods: dict[RegionKey, Neighbourhood] = {}
 
     def learn(self, region: Region, seen: RegionObservation, now: float) -> None:
-        """Learn from what one refresh saw of a region that is not changing its width."""
-        self._capacities.learn(region, seen, now)
+        """Learn from what one refresh saw of a region.
+
+        A window that reaches back into a width change mixes two widths and what a hand-over leaves
+        behind, so it tells nothing of a channel.
+        """
+        if region.resizing is not None:
+            self._changed_at[region.key] = now
+            return
+        if now - self._changed_at.get(region.key, 0.0) > self._window_seconds:
+            self._capacities.learn(region, seen, now)
         state = seen.values.get(Input.STATE_BYTES, 0.0)
         pauses = self._pauses.setdefault(region.key, {})
         for change in region.status.changes:
@@ -85,6 +95,7 @@ class Experience:
     def keep(self, keys: Collection[RegionKey]) -> None:
         """Forget all regions but these."""
         self._capacities.keep(keys)
+        self._changed_at = {key: at for key, at in self._changed_at.items() if key in keys}
         self._pauses = {key: found for key, found in self._pauses.items() if key in keys}
         self._forecasters = {key: found for key, found in self._forecasters.items() if key in keys}
 

@@ -209,7 +209,7 @@ class Provider:
         return _Refresh(evaluated_at, results, sampled_at)
 
     def _situation(self, region: Region, seen: RegionObservation, evaluated_at: float) -> Situation:
-        if self._doubt(region, seen.values[Input.SAMPLE_TIME]) is None:
+        if region.resizing or self._doubt(region, seen.values[Input.SAMPLE_TIME]) is None:
             self._experience.learn(region, seen, evaluated_at)
         return Situation(region, seen, self._experience.of(region, evaluated_at))
 

@@ -1,5 +1,6 @@
 """What the adapter learns of regions, and what their resources ask for at a time."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from streamgraft_autoscaler import Capacity, Demand, Reason, StageLoad, Surroundings, demand
 from streamgraft_autoscaler.propagation import ALONE
 from streamgraft_common.resources import PARALLEL_REGION
+from streamgraft_common.resources.base import Condition
 from streamgraft_metrics_adapter.experience import Experience, Known
 from streamgraft_metrics_adapter.observations import RegionObservation
 from streamgraft_metrics_adapter.policies import blackout, policy_of
@@ -61,6 +63,17 @@ def test_capacity_and_pauses_are_learned_and_forgotten() -> None:
     assert policy_of(item, known, 1e6).pause.seconds == 3.0
     experience.keep(set())
     assert experience.of(item, 1000.0) == Known(1000.0)
+
+
+def test_a_window_with_a_width_change_in_it_teaches_no_capacity() -> None:
+    experience, item = Experience(WINDOW), region()
+    condition = Condition(type="Resizing", status="True", reason="WidthChanged")
+    status = item.status.model_copy(update={"conditions": [condition]})
+    experience.learn(replace(item, status=status), seen(90.0, 80.0), 1000.0)
+    experience.learn(item, seen(90.0, 800.0), 1000.0 + WINDOW)
+    assert experience.of(item, 1000.0 + WINDOW).capacities == {}
+    experience.learn(item, seen(90.0, 80.0), 1001.0 + WINDOW)
+    assert experience.of(item, 1001.0 + WINDOW).capacities["0"].true_rate == pytest.approx(100.0)
 
 
 def test_regions_of_a_job_learn_of_each_other() -> None:
