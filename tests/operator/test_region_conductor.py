@@ -100,8 +100,18 @@ HELD = ShardView("Stopping", 1, NOW, NOW)
         (replace(OLD, releases={2: ReleaseView(2, NOW, NOW, clean=True)}), {2}),
         (replace(OLD, releases={2: ReleaseView(1, NOW, NOW, clean=True)}), set()),
         (replace(OLD, pod_alive=False, held={}), {2, 3}),
+        (PeView(0, 0, 0, exists=False, pod_alive=True), set()),
     ],
-    ids=["in spec", "held", "unconfirmed", "applied", "released", "released before", "pod gone"],
+    ids=[
+        "in spec",
+        "held",
+        "unconfirmed",
+        "applied",
+        "released",
+        "released before",
+        "pod gone",
+        "PE deleted, pod alive",
+    ],
 )
 def test_a_shard_is_granted_when_nobody_can_have_it(old: PeView, granted: set[int]) -> None:
     decision = step(region(2, handing_over(), old, NEW))

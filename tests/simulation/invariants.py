@@ -22,6 +22,8 @@ from streamgraft_common.kube.store import Key
 from streamgraft_operator.kinds import PODS, PROCESSING_ELEMENTS, REGIONS
 from streamgraft_operator.manifests.pod import ANNOTATION_PE_UID
 
+ENDED = ("Failed", "Succeeded")
+
 Stage = tuple[str, str]
 """uid of the job, name of the stage."""
 
@@ -47,6 +49,8 @@ class Invariants:
         self._launches: dict[str, int] = {}
         self._contents: dict[str, set[str]] = defaultdict(set)
         self._pods: dict[tuple[str, int], str] = {}
+        self._ended: set[tuple[str, int]] = set()
+        """Launches of which a pod failed, was deleted, or is being deleted."""
         server.storage.observers.append(self._written)
 
     # Truth: what processes do.
@@ -85,10 +89,16 @@ class Invariants:
     def _pod(self, change: Change) -> None:
         pod = change.last
         labels = pod["metadata"].get("labels", {})
-        if names.LABEL_PE not in labels or change.old is not None:
+        if names.LABEL_PE not in labels:
             return
         name, launch = pod["metadata"]["name"], launch_of(pod)
         uid = pod["metadata"]["annotations"][ANNOTATION_PE_UID]
+        if pod["status"].get("phase") in ENDED or "deletionTimestamp" in pod["metadata"]:
+            self._ended.add((uid, launch))
+        if change.new is None:
+            self._ended.add((uid, launch))
+        if change.old is not None:
+            return
         if launch > self._launches.get(uid, 0):
             self._break(f"pod {name} has no cause: launch {launch} was never asked for")
         self._pods[uid, launch] = pod["metadata"]["uid"]
@@ -123,13 +133,12 @@ class Invariants:
         if count > before + 1:
             self._break(f"PE {pe['metadata']['name']} leaps from launch {before} to {count}")
         for pod in self._items(PODS.path()).values():
-            metadata = pod["metadata"]
-            if metadata["uid"] != self._pods.get((uid, before)):
+            if pod["metadata"]["uid"] != self._pods.get((uid, before)):
                 continue
-            ended = pod["status"].get("phase") in ("Failed", "Succeeded")
             outdated = self._contents[uid] != {_content(pod)}
-            if not (ended or outdated or "deletionTimestamp" in metadata):
-                self._break(f"launch {count} has no cause: pod {metadata['name']} is well")
+            if not outdated and (uid, before) not in self._ended:
+                name = pod["metadata"]["name"]
+                self._break(f"launch {count} has no cause: pod {name} is well")
 
     def _shards_are_disjoint(self, pe: Object) -> None:
         spec = pe["spec"]
