@@ -11,7 +11,7 @@ from tests.simulation.world import World
 
 from streamgraft_operator.kinds import REGIONS
 
-BACKOFF_SECONDS = 31.0
+BACKOFF_SECONDS = 40.0
 """Longest time after which something that failed is tried again."""
 REST_SECONDS = 1200.0
 """How long the way back may take: back-offs, deadlines and leases have to pass."""

@@ -35,7 +35,12 @@ class PodView:
     @property
     def alive(self) -> bool:
         """Whether its process may be running."""
-        return self.scheduled and self.phase not in ("Succeeded", "Failed")
+        return self.scheduled and not self.ended
+
+    @property
+    def ended(self) -> bool:
+        """Whether its process has ended."""
+        return self.phase in ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True)

@@ -138,10 +138,16 @@ class RegionController:
             if "deletionTimestamp" in item["metadata"]:
                 continue
             pods = map(pod_view, self._caches.pods_by_pe.get(key_of(item)))
+            status = ProcessingElementStatus.model_validate(item.get("status") or {})
+            reporter = status.runtime.pod if status.runtime else ""  # runs, if the cache lags
             yield PeView.of(
                 ProcessingElementSpec.model_validate(item["spec"]),
-                ProcessingElementStatus.model_validate(item.get("status") or {}),
-                frozenset(pod.name for pod in pods if pod.alive),
+                status,
+                frozenset(
+                    pod.name
+                    for pod in pods
+                    if pod.alive or (pod.name == reporter and not pod.ended)
+                ),
             )
 
     def _orphans(self, job: Object, planned: PlannedRegion) -> Iterable[PeView]:
