@@ -68,24 +68,6 @@ def record_expression(
         "partition": f"cast({partition} as int)",
         "headers": f"cast({headers} as {HEADERS_TYPE})",
     }
-    return _struct(fields)
-
-
-def sink_expression(target: int) -> str:
-    """Return the struct of a row that goes to a sink function, in the form of a record."""
-    return _struct(
-        {
-            "target": str(target),
-            "topic": "cast(null as string)",
-            "key": "cast(null as binary)",
-            "value": value_expression(),
-            "partition": "cast(null as int)",
-            "headers": f"cast(null as {HEADERS_TYPE})",
-        }
-    )
-
-
-def _struct(fields: dict[str, str]) -> str:
     return f"struct({', '.join(f'{text} as {name}' for name, text in fields.items())})"
 
 

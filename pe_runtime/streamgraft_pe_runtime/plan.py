@@ -7,6 +7,7 @@ split) share one pass over it: an array of records per row, exploded. So nothing
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -39,27 +40,20 @@ class KafkaTarget:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class SinkTarget:
-    """A sink function (foreachBatch) and the schema of its rows."""
-
-    function: Callable[[DataFrame, int], None]
-    schema: StructType
-
-
-Target = KafkaTarget | SinkTarget
+SinkFunction = Callable[[DataFrame, int], None]
+"""A function of the application that takes each batch's rows and its id (foreachBatch)."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One streaming frame, its targets, and the output mode.
+    """One streaming frame, where its rows go, and the output mode.
 
-    The frame has the columns of a record (target, topic, key, value, partition, headers), where
-    `target` indexes `targets`; or, with one target that is a sink, the rows of its stream.
+    For Kafka the frame has the columns of a record (target, topic, key, value, partition, headers),
+    where `target` indexes the targets; a sink function takes the rows of its stream.
     """
 
     frame: DataFrame
-    targets: list[Target]
+    output: list[KafkaTarget] | SinkFunction
     output_mode: str
 
 
@@ -96,6 +90,15 @@ def kafka_options(
     return options
 
 
+def tasks(port: InputPort, metadata: PeMetadata) -> int:
+    """Return how many tasks of a batch read an input: one a slot at most, for each costs. Pure.
+
+    If it is one, rows need not be shuffled to get to their state, either.
+    """
+    partitions = 1 if metadata.region else port.partitions
+    return min(partitions or metadata.slots, metadata.slots)
+
+
 class RealInputs:
     """The streams themselves."""
 
@@ -107,7 +110,8 @@ class RealInputs:
     def records(self, port: InputPort, shard: int) -> DataFrame:
         """Return the Kafka columns of an input port as a streaming frame."""
         options = kafka_options(port, self._metadata, self._operators.get(port.operator), shard)
-        return self._session.readStream.format("kafka").options(**options).load()
+        records = self._session.readStream.format("kafka").options(**options).load()
+        return records.coalesce(tasks(port, self._metadata))
 
     def source(self, operator: Operator, function: Callable[..., Any]) -> DataFrame:
         """Return what the application's function makes."""
@@ -144,19 +148,18 @@ class Compiler:
     def compile(self, shard: int, rows: Inputs) -> Plan:
         """Return the plan of a shard."""
         streams: dict[str, _Stream] = {}
-        mode = "append"
-        sinks: list[tuple[_Stream, Operator]] = []
         inputs = {port.stream: port for port in self._metadata.inputs}
         for port in self._metadata.inputs:
             streams[port.stream] = _Stream(self._decoded(port, rows.records(port, shard)))
-        for name in self._metadata.operators:
-            operator = self._operators[name]
-            mode = "update" if operator.output_mode == "update" else mode
-            if operator.kind == "sink":
-                sinks += [(streams[stream], operator) for stream in operator.inputs]
-            elif not (operator.kind == "kafka-source" and operator.outputs[0] in inputs):
+        operators = [self._operators[name] for name in self._metadata.operators]
+        mode = "update" if any(item.output_mode == "update" for item in operators) else "append"
+        for operator in operators:
+            if operator.kind == "sink":  # the only output of its PE
+                frame = streams[operator.inputs[0]].frame()
+                return Plan(frame, self._function(operator), mode)
+            if not (operator.kind == "kafka-source" and operator.outputs[0] in inputs):
                 streams |= self._applied(operator, streams, rows)
-        return self._routed(streams, sinks, shard, mode)
+        return self._routed(streams, shard, mode)
 
     def _decoded(self, port: InputPort, records: DataFrame) -> DataFrame:
         operator = self._operators[port.operator]
@@ -185,38 +188,20 @@ class Compiler:
     def _function(self, operator: Operator) -> Callable[..., Any]:
         return self._application.functions[operator.function or operator.name]
 
-    def _routed(
-        self,
-        streams: Mapping[str, _Stream],
-        sinks: list[tuple[_Stream, Operator]],
-        shard: int,
-        mode: str,
-    ) -> Plan:
-        targets: list[Target] = []
+    def _routed(self, streams: Mapping[str, _Stream], shard: int, mode: str) -> Plan:
+        targets: list[KafkaTarget] = []
         routes: dict[int, tuple[DataFrame, list[tuple[str, str | None]]]] = {}
-
-        def route(stream: _Stream, record: str) -> None:
-            _, records = routes.setdefault(id(stream.base), (stream.base, []))
-            records.append((record, stream.condition))
-
         for port in self._metadata.outputs:
             target = self._kafka_target(port)
             if target not in targets:
                 targets.append(target)
             stream = streams[port.stream]
             raw = stream.base.columns if self._is_raw(port) else None
-            number = targets.index(target)
-            route(stream, expressions.record_expression(port, shard, number, raw))
-        for stream, operator in sinks:
-            targets.append(SinkTarget(self._function(operator), stream.base.schema))
-            if len(sinks) == 1 and not self._metadata.outputs:
-                return Plan(stream.frame(), targets, mode)
-            route(stream, expressions.sink_expression(len(targets) - 1))
+            record = expressions.record_expression(port, shard, targets.index(target), raw)
+            _, records = routes.setdefault(id(stream.base), (stream.base, []))
+            records.append((record, stream.condition))
         frames = [_records(frame, records) for frame, records in routes.values()]
-        whole = frames[0]
-        for frame in frames[1:]:
-            whole = whole.unionAll(frame)
-        return Plan(whole, targets, mode)
+        return Plan(reduce(DataFrame.unionAll, frames), targets, mode)
 
     def _kafka_target(self, port: OutputPort) -> KafkaTarget:
         operator = self._operators[port.operator]

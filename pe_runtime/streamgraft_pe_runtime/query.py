@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from streamgraft_pe_runtime.plan import KafkaTarget, Plan, SinkTarget
+from streamgraft_pe_runtime.plan import KafkaTarget, Plan, SinkFunction
 
 _RECORD = ("topic", "key", "value", "partition", "headers")
 _POLL_SECONDS = 0.003
@@ -30,34 +29,32 @@ def start(plan: Plan, checkpoint: Path, trigger_seconds: float, name: str) -> "S
 
 
 def _sink(plan: Plan) -> DataStreamWriter:
-    first = plan.targets[0]
-    if len(plan.targets) > 1:
-        return plan.frame.writeStream.foreachBatch(_dispatcher(plan))
-    if isinstance(first, SinkTarget):
-        return plan.frame.writeStream.foreachBatch(first.function)
-    options = {"kafka.bootstrap.servers": first.bootstrap_servers, **first.options}
-    return plan.frame.select(*_RECORD).writeStream.format("kafka").options(**options)
+    if not isinstance(plan.output, list):
+        return plan.frame.writeStream.foreachBatch(plan.output)
+    if len(plan.output) > 1:
+        return plan.frame.writeStream.foreachBatch(_dispatcher(plan.output))
+    (target,) = plan.output
+    writer = plan.frame.select(*_RECORD).writeStream.format("kafka")
+    return writer.options(**_options(target))
 
 
-def _dispatcher(plan: Plan) -> Callable[[DataFrame, int], None]:
+def _dispatcher(targets: list[KafkaTarget]) -> SinkFunction:
     """Return a batch function for several targets: the batch is computed once, then dealt out."""
 
     def dispatch(batch: DataFrame, batch_id: int) -> None:
         batch.persist()
         try:
-            for number, target in enumerate(plan.targets):
-                rows = batch.where(F.col("target") == number)
-                if isinstance(target, KafkaTarget):
-                    options = {"kafka.bootstrap.servers": target.bootstrap_servers}
-                    writer = rows.select(*_RECORD).write.format("kafka")
-                    writer.options(**options, **target.options).save()
-                else:
-                    value = F.from_json(F.col("value").cast("string"), target.schema)
-                    target.function(rows.select(value.alias("row")).select("row.*"), batch_id)
+            for number, target in enumerate(targets):
+                rows = batch.where(F.col("target") == number).select(*_RECORD)
+                rows.write.format("kafka").options(**_options(target)).save()
         finally:
             batch.unpersist()
 
     return dispatch
+
+
+def _options(target: KafkaTarget) -> dict[str, str]:
+    return {"kafka.bootstrap.servers": target.bootstrap_servers, **target.options}
 
 
 class ShardQuery:

@@ -28,7 +28,6 @@ from streamgraft_pe_runtime.plan import (
     Compiler,
     KafkaTarget,
     Plan,
-    SinkTarget,
 )
 from streamgraft_pe_runtime.query import ShardQuery
 
@@ -95,11 +94,7 @@ def _harmless(plan: Plan) -> Plan:
     def drop(batch: DataFrame, batch_id: int) -> None:
         batch.write.format("noop").mode("overwrite").save()
 
-    targets = [
-        SinkTarget(drop, target.schema) if isinstance(target, SinkTarget) else target
-        for target in plan.targets
-    ]
-    return replace(plan, targets=targets)
+    return plan if isinstance(plan.output, list) else replace(plan, output=drop)
 
 
 def kafka_only(session: SparkSession, port: InputPort) -> Plan:

@@ -7,7 +7,7 @@ import pytest
 from streamgraft_common.adl import KafkaEndpoint, Operator
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime.conf import spark_conf
-from streamgraft_pe_runtime.plan import kafka_options
+from streamgraft_pe_runtime.plan import kafka_options, tasks
 from streamgraft_pe_runtime.progress import ended_at, owned_partitions
 
 PORT = InputPort(
@@ -45,6 +45,16 @@ def test_partitions(region: str | None, partitions: int | None, option: str, val
     assert (json.loads(found) if option == "assign" else found) == value
     owned = owned_partitions(port, region is not None, 2, [0, 1])
     assert owned == {"assign": value["t"] if isinstance(value, dict) else []}.get(option, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("region", "partitions", "slots", "expected"),
+    [("r", 4, 2, 1), (None, 4, 2, 2), (None, 1, 2, 1), (None, None, 3, 3)],
+)
+def test_tasks(region: str | None, partitions: int | None, slots: int, expected: int) -> None:
+    """As many as can run at once, and no more than there are partitions."""
+    metadata = METADATA.model_copy(update={"region": region, "slots": slots})
+    assert tasks(PORT.model_copy(update={"partitions": partitions}), metadata) == expected
 
 
 def test_endpoint_options_win() -> None:

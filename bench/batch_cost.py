@@ -1,0 +1,308 @@
+"""What a micro-batch costs: CPU of the driver's JVM per batch, of a PE and of stock Spark.
+
+`make bench-batch-cost`. Four cases, each at ten records a second and partition and a trigger of a
+second: without state over 1 and 8 partitions, and groupBy().count() over 8 partitions with 1 and 8
+state partitions. Stock: the same in plain PySpark, Spark's and Java's own settings.
+"""
+
+import asyncio
+import os
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bench import report
+from bench.cluster import running_cluster
+from streamgraft_common.adl import Adl, Operator, Stream
+from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
+from streamgraft_common.spark_jvm import JvmSettings, SparkJvm
+from streamgraft_pe_runtime import query
+from streamgraft_pe_runtime.conf import spark_conf
+from streamgraft_pe_runtime.plan import Compiler, RealInputs
+
+TRIGGER_SECONDS = 1.0
+RECORDS_PER_SECOND = 10
+STOCK_SLOTS = 2
+KEYS = 200
+COLD_SECONDS = 30.0
+"""Until the measurement begins in a fresh driver; compilers run all the while."""
+WARM_SECONDS = 8.0
+"""The same for a further query in a warm driver."""
+MEASURED_SECONDS = 25.0
+SCHEMA = "key string, n bigint"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One query: its input partitions, and its state partitions (0: no state)."""
+
+    name: str
+    partitions: int
+    state_partitions: int = 0
+
+
+CASES = (
+    Case("stateless_1", 1),
+    Case("stateless_8", 8),
+    Case("stateful_8_1", 8, 1),
+    Case("stateful_8_8", 8, 8),
+)
+Start = Callable[[SparkSession, Case, str, Path], query.ShardQuery]
+"""Starts a case's query from a topic on a checkpoint; the sink's topic has `.out` behind."""
+
+
+class Application:
+    """The application of the cases, as the PE runtime calls it."""
+
+    functions: Mapping[str, Callable[[DataFrame], DataFrame]]
+
+    def __init__(self) -> None:
+        self.functions = {"plain": plain, "counted": counted}
+
+    def bind(self, parameters: Mapping[str, str]) -> None:
+        """There are none."""
+
+
+def plain(frame: DataFrame) -> DataFrame:
+    """Work without state."""
+    return frame.where("n >= 0").withColumn("n", F.col("n") + 1)
+
+
+def counted(frame: DataFrame) -> DataFrame:
+    """Work with state."""
+    return frame.groupBy("key").agg(F.count("*").alias("n"))
+
+
+def start_pe(servers: str) -> Start:
+    """Return how a PE starts a case."""
+
+    def start(session: SparkSession, case: Case, topic: str, checkpoint: Path) -> query.ShardQuery:
+        metadata, adl = _metadata(case, topic, servers), _adl()
+        plan = Compiler(Application(), adl, metadata).compile(0, RealInputs(session, metadata, adl))
+        return query.start(plan, checkpoint, TRIGGER_SECONDS, case.name)
+
+    return start
+
+
+def start_stock(servers: str) -> Start:
+    """Return how plain PySpark starts a case."""
+
+    def start(session: SparkSession, case: Case, topic: str, checkpoint: Path) -> query.ShardQuery:
+        reader = session.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
+        text = reader.option("subscribe", topic).load().selectExpr("cast(value as string) as text")
+        rows = text.select(F.from_json("text", SCHEMA).alias("row")).select("row.*")
+        result = counted(rows) if case.state_partitions else plain(rows)
+        records = result.select("key", F.to_json(F.struct("*")).alias("value"))
+        writer = records.writeStream.format("kafka").option("kafka.bootstrap.servers", servers)
+        writer = writer.option("topic", f"{topic}.out").outputMode("update")
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        interval = f"{TRIGGER_SECONDS} seconds"
+        return query.ShardQuery(session, writer.trigger(processingTime=interval).start())
+
+    return start
+
+
+def _adl() -> Adl:
+    types = {"key": "string", "n": "long"}
+    schema = {
+        "type": "struct",
+        "fields": [
+            {"name": name, "type": kind, "nullable": True, "metadata": {}}
+            for name, kind in types.items()
+        ],
+    }
+    operators = [
+        Operator(name=name, kind="function", inputs=["in"], outputs=[name], output_mode="update")
+        for name in ("plain", "counted")
+    ]
+    streams = [
+        Stream(name=name, producer="test", schema=schema) for name in ("in", "plain", "counted")
+    ]
+    return Adl(
+        name="cost", built_by="", module="", application="", operators=operators, streams=streams
+    )
+
+
+def _metadata(case: Case, topic: str, servers: str) -> PeMetadata:
+    operator = "counted" if case.state_partitions else "plain"
+    source = InputPort(
+        port=0,
+        stream="in",
+        topic=topic,
+        partitions=case.partitions,
+        bootstrap_servers=servers,
+        operator=operator,
+    )
+    sink = OutputPort(
+        port=0,
+        stream=operator,
+        topic=f"{topic}.out",
+        partitions=1,
+        bootstrap_servers=servers,
+        key=["key"],
+        operator=operator,
+    )
+    return PeMetadata(
+        namespace="",
+        job="cost",
+        pe_id=0,
+        stage_name="pe-0",
+        operators=[operator],
+        inputs=[source],
+        outputs=[sink],
+        checkpoint_path="",
+        trigger_seconds=TRIGGER_SECONDS,
+        bundle_digest="",
+    )
+
+
+class Driver:
+    """One driver with certain settings, which runs one case after the other."""
+
+    def __init__(
+        self, conf: Mapping[str, str], settings: JvmSettings, start: Start, servers: str
+    ) -> None:
+        self._jvm = SparkJvm.start(conf, settings)
+        self._session = self._jvm.attach()
+        self._start = start
+        self._servers = servers
+        self._warm_seconds = COLD_SECONDS
+
+    def cost(self, case: Case) -> float:
+        """Return the milliseconds of CPU that a batch of the case takes."""
+        topic = f"cost-{uuid.uuid4().hex[:8]}"
+        _make_topics(self._servers, topic, case.partitions)
+        shuffle = str(case.state_partitions or 1)
+        self._session.conf.set("spark.sql.shuffle.partitions", shuffle)
+        with tempfile.TemporaryDirectory() as folder:
+            running = self._start(self._session, case, topic, Path(folder))
+            load = _Load(self._servers, topic, case.partitions)
+            _follow(running, self._warm_seconds)
+            self._warm_seconds = WARM_SECONDS
+            before, cpu = _last_batch(running), self._cpu_seconds()
+            _follow(running, MEASURED_SECONDS)
+            batches = _last_batch(running) - before
+            milliseconds = (self._cpu_seconds() - cpu) * 1000
+            load.stop()
+            running.stop(30)
+        return milliseconds / batches
+
+    def close(self) -> None:
+        """End the driver."""
+        self._jvm.stop()
+
+    def _cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self._jvm.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _follow(running: query.ShardQuery, seconds: float) -> None:
+    """Look at the query as often as a PE does, so that it costs what it costs there."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        _last_batch(running)
+        for _ in range(5):
+            if failure := running.failure():
+                raise RuntimeError(failure)
+            time.sleep(0.2)
+
+
+def _last_batch(running: query.ShardQuery) -> int:
+    return max((report["batchId"] for report in running.reports(-1)[-1:]), default=-1)
+
+
+def _make_topics(servers: str, topic: str, partitions: int) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    wanted = [NewTopic(topic, partitions, 1), NewTopic(f"{topic}.out", 1, 1)]
+    for created in admin.create_topics(wanted).values():
+        created.result()
+
+
+class _Load:
+    """Ten records a second into each partition, until stopped."""
+
+    def __init__(self, servers: str, topic: str, partitions: int) -> None:
+        self._producer = Producer({"bootstrap.servers": servers})
+        self._topic = topic
+        self._partitions = partitions
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop, and wait for what is on its way."""
+        self._stop.set()
+        self._thread.join()
+        self._producer.flush(10)
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stop.wait(1 / RECORDS_PER_SECOND):
+            for partition in range(self._partitions):
+                value = f'{{"key": "k{number % KEYS}", "n": {number}}}'
+                self._producer.produce(self._topic, value, partition=partition)
+                number += 1
+            self._producer.poll(0)
+
+
+STOCK_OPTIONS = "-XX:TieredStopAtLevel=4 -XX:-UseSerialGC -XX:+UseG1GC -Xmx1g"
+"""What spark-submit's JVM would have had."""
+STOCK_CONF = {
+    "spark.master": f"local[{STOCK_SLOTS}]",
+    "spark.ui.enabled": "true",
+    "spark.ui.port": "0",
+}
+
+
+def measure(servers: str, settings: JvmSettings) -> dict[str, float]:
+    """Return all figures."""
+    stock = replace(settings, cds_archive=None, options=STOCK_OPTIONS)
+    conf = spark_conf(_metadata(CASES[0], "", servers))
+    drivers: dict[str, Callable[[], Driver]] = {
+        "stock": lambda: Driver(STOCK_CONF, stock, start_stock(servers), servers),
+        "pe": lambda: Driver(conf, settings, start_pe(servers), servers),
+    }
+    found: dict[str, dict[str, float]] = {}
+    for name, make in drivers.items():
+        driver = make()
+        try:
+            found[name] = {case.name: driver.cost(case) for case in CASES}
+        finally:
+            driver.close()
+    figures: dict[str, float] = {}
+    for case in CASES:
+        ours, theirs = (found[name][case.name] for name in ("pe", "stock"))
+        figures[f"{case.name}.cpu_ms"] = round(ours, 1)
+        figures[f"{case.name}.stock_cpu_ms"] = round(theirs, 1)
+        figures[f"{case.name}.ratio_to_stock"] = round(ours / theirs, 3)
+    return figures
+
+
+async def main() -> None:
+    """Measure in an environment of its own, print and write the figures."""
+    with tempfile.TemporaryDirectory(prefix="streamgraft-bench-") as folder:
+        async with running_cluster(Path(folder)) as cluster:
+            tools = cluster.state().tools
+            settings = JvmSettings(str(tools.java), tools.connector_jars, tools.cds_archive)
+            figures = await asyncio.to_thread(measure, cluster.bootstrap_servers, settings)
+    described = {
+        "records_per_second_and_partition": RECORDS_PER_SECOND,
+        "trigger_seconds": TRIGGER_SECONDS,
+        "slots": 1,
+        "stock_slots": STOCK_SLOTS,
+        "measured_seconds": MEASURED_SECONDS,
+    }
+    report.write("batch-cost", described, figures)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

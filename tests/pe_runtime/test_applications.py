@@ -1,0 +1,261 @@
+"""Applications from their code to records: built, planned into PEs, and run, all in one driver."""
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import streamgraft as sg
+from streamgraft._adl import describe
+from streamgraft._planning import plan as planned
+from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.spark_jvm import JvmSettings, SparkJvm
+from streamgraft_local import Cluster
+from streamgraft_operator.graph import JobContext
+from streamgraft_operator.graph import plan as topology_of
+from streamgraft_pe_runtime import query
+from streamgraft_pe_runtime.conf import spark_conf
+from streamgraft_pe_runtime.plan import Compiler, RealInputs
+
+pytestmark = pytest.mark.integration
+
+COUNT = 40
+KEYS = 4
+PARTITIONS = 3
+
+
+class Job:
+    """An application whose PEs run as queries of one driver, each with its first shard."""
+
+    def __init__(
+        self, app: sg.Application, session: SparkSession, cluster: Cluster, folder: Path
+    ) -> None:
+        found = planned(app.graph, session, Path(__file__).parent)
+        assert found.errors == []
+        adl = describe(app, found, Path(__file__), "app")
+        name = f"job-{uuid.uuid4().hex[:8]}"
+        context = JobContext("default", name, "uid", "digest", cluster.bootstrap_servers)
+        topology = topology_of(adl, context, {})
+        self.pes = [pe.metadata for pe in topology.pes]
+        self.queries: dict[str, query.ShardQuery] = {}
+        self._servers = cluster.bootstrap_servers
+        self._make_topics({topic.name: topic.partitions for topic in topology.topics})
+        for pe in self.pes:
+            plan = Compiler(app, adl, pe).compile(0, RealInputs(session, pe, adl))
+            self.queries[pe.stage_name] = query.start(
+                plan, folder / pe.stage_name, 0.2, f"{name}-{pe.pe_id}"
+            )
+
+    def pe_of(self, operator: str) -> PeMetadata:
+        """Return the PE that has an operator."""
+        (found,) = [pe for pe in self.pes if operator in pe.operators]
+        return found
+
+    def reports(self, operator: str) -> list[dict[str, Any]]:
+        """Return Spark's progress of the batches of the PE that has an operator."""
+        return self.queries[self.pe_of(operator).stage_name].reports(-1)
+
+    def read(self, topic: str, count: int) -> list[Any]:
+        """Wait for this many records of a topic and return its first partition's messages."""
+        consumer = Consumer({"bootstrap.servers": self._servers, "group.id": "test"})
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        found: list[Any] = []
+        deadline = time.monotonic() + 60
+        while len(found) < count:
+            failures = [item.failure() for item in self.queries.values()]
+            assert failures == [None] * len(failures)
+            assert time.monotonic() < deadline, (topic, len(found))
+            found += consumer.consume(1000, 0.2)
+        consumer.close()
+        assert [message.error() for message in found] == [None] * len(found)
+        return found
+
+    def stop(self) -> None:
+        """Stop all queries at their batch boundaries."""
+        clean = [item.stop(30) for item in self.queries.values()]
+        assert all(clean)
+
+    def _make_topics(self, topics: dict[str, int]) -> None:
+        admin = AdminClient({"bootstrap.servers": self._servers})
+        missing = topics.keys() - admin.list_topics(timeout=10).topics.keys()
+        wanted = [NewTopic(topic, topics[topic], 1) for topic in missing]
+        for created in admin.create_topics(wanted).values() if wanted else ():
+            created.result()
+
+
+@pytest.fixture(scope="module")
+def session(cluster: Cluster) -> Iterator[SparkSession]:
+    """A driver with the settings of a PE with two slots."""
+    tools = cluster.state().tools
+    pe = PeMetadata(
+        namespace="",
+        job="test",
+        pe_id=0,
+        stage_name="",
+        operators=[],
+        inputs=[],
+        outputs=[],
+        checkpoint_path="",
+        trigger_seconds=1.0,
+        slots=2,
+        bundle_digest="",
+    )
+    settings = JvmSettings(str(tools.java), tools.connector_jars, tools.cds_archive)
+    jvm = SparkJvm.start(spark_conf(pe), settings)
+    yield jvm.attach()
+    jvm.stop()
+
+
+Run = Callable[[sg.Application], Job]
+
+
+@pytest.fixture
+def run(session: SparkSession, cluster: Cluster, tmp_path: Path) -> Iterator[Run]:
+    """Runs an application; stopped at the end."""
+    jobs: list[Job] = []
+
+    def start(app: sg.Application) -> Job:
+        jobs.append(Job(app, session, cluster, tmp_path))
+        return jobs[-1]
+
+    yield start
+    for job in jobs:
+        job.stop()
+
+
+@pytest.fixture
+def topic(cluster: Cluster) -> str:
+    """A topic of three partitions with numbered records, keys and a header."""
+    name = f"in-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result()
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    for n in range(COUNT):
+        value, key = json.dumps({"key": f"k{n % KEYS}", "n": n}), f"k{n % KEYS}"
+        producer.produce(name, value, key, n % PARTITIONS, headers={"number": str(n).encode()})
+    assert producer.flush(10) == 0
+    return name
+
+
+def rows(messages: list[Any]) -> list[dict[str, Any]]:
+    """Return the JSON objects of messages."""
+    return [json.loads(message.value()) for message in messages]
+
+
+def test_raw_records_go_three_ways(run: Run, topic: str) -> None:
+    """One PE with a raw source: a copy with keys and headers, and both parts of a split."""
+    app = sg.Application("raw")
+    records = app.kafka_source("records", topic=topic, format="raw")
+    app.kafka_sink("copy", input=records, topic=f"{topic}-copy", format="raw")
+
+    @app.operator(inputs=records)
+    def numbers(records: DataFrame) -> DataFrame:
+        row = F.from_json(F.col("value").cast("string"), "key string, n long")
+        return records.select(row.alias("row")).select("row.*")
+
+    app.split("parity", input=numbers, outputs={"even": "n % 2 = 0", "third": "n % 3 = 0"})
+    app.kafka_sink("evens", input="even", topic=f"{topic}-even", key=["key"])
+    app.kafka_sink("thirds", input="third", topic=f"{topic}-third", key=["key", "n"])
+    job = run(app)
+    assert len(job.pes) == 1
+    copies = {
+        int(m.headers()[0][1]): (m.key(), m.value()) for m in job.read(f"{topic}-copy", COUNT)
+    }
+    assert copies == {
+        n: (f"k{n % KEYS}".encode(), json.dumps({"key": f"k{n % KEYS}", "n": n}).encode())
+        for n in range(COUNT)
+    }
+    evens = job.read(f"{topic}-even", COUNT // 2)
+    assert sorted(row["n"] for row in rows(evens)) == list(range(0, COUNT, 2))
+    assert [message.key().decode() for message in evens] == [row["key"] for row in rows(evens)]
+    thirds = job.read(f"{topic}-third", len(range(0, COUNT, 3)))
+    assert sorted(row["n"] for row in rows(thirds)) == list(range(0, COUNT, 3))
+    assert json.loads(thirds[0].key()) == [str(value) for value in rows(thirds)[0].values()]
+
+
+@pytest.mark.parametrize("options", [{}, {"kafka.linger.ms": "1"}])
+def test_a_stateful_stream_goes_two_ways(run: Run, topic: str, options: dict[str, str]) -> None:
+    """The aggregate runs once, whether Kafka's sinks have the same options or not."""
+    app = sg.Application("counts")
+    numbers = app.kafka_source("numbers", topic=topic, schema="key string, n long")
+
+    @app.operator(inputs=numbers, output_mode="update")
+    def counts(numbers: DataFrame) -> DataFrame:
+        return numbers.groupBy("key").agg(F.count("*").alias("n"))
+
+    app.split("size", input=counts, outputs={"first": "key = 'k0'"})
+    app.kafka_sink("whole", input=counts, topic=f"{topic}-whole")
+    app.kafka_sink("part", input="first", topic=f"{topic}-part", options=options)
+    job = run(app)
+    assert len(job.pes) == 1
+    counted = {row["key"]: row["n"] for row in rows(job.read(f"{topic}-whole", KEYS))}
+    assert counted == {f"k{key}": COUNT // KEYS for key in range(KEYS)}
+    assert rows(job.read(f"{topic}-part", 1)) == [{"key": "k0", "n": COUNT // KEYS}]
+    job.stop()
+    reports = job.reports("counts")
+    assert [len(report["stateOperators"]) for report in reports] == [1] * len(reports)
+    assert sum(report["numInputRows"] for report in reports) == COUNT
+    updated = sum(report["stateOperators"][0]["numRowsUpdated"] for report in reports)
+    assert updated == KEYS
+
+
+def test_one_aggregate_behind_another(run: Run, topic: str) -> None:
+    """Spark can't run them in one plan, so they are two PEs."""
+    app = sg.Application("sizes")
+    numbers = app.kafka_source("numbers", topic=topic, schema="key string, n long")
+
+    @app.operator(inputs=numbers, output_mode="update")
+    def counts(numbers: DataFrame) -> DataFrame:
+        return numbers.groupBy("key").agg(F.count("*").alias("n"))
+
+    @app.operator(inputs=counts, output_mode="update")
+    def largest(counts: DataFrame) -> DataFrame:
+        return counts.groupBy().agg(F.max("n").alias("n"))
+
+    app.kafka_sink("out", input=largest, topic=f"{topic}-largest")
+    job = run(app)
+    assert [pe.operators for pe in job.pes] == [["numbers", "counts"], ["largest", "out"]]
+    assert rows(job.read(f"{topic}-largest", 1))[-1] == {"n": COUNT // KEYS}
+
+
+def test_a_source_and_a_sink_of_the_application(run: Run, topic: str, tmp_path: Path) -> None:
+    """Files in, a Python function out, and the same stream into Kafka."""
+    source = tmp_path / "source"
+    source.mkdir()
+    taken: list[dict[str, Any]] = []
+    app = sg.Application("files")
+
+    @app.source(schema="key string, n long")
+    def lines(session: SparkSession) -> DataFrame:
+        return session.readStream.schema("key string, n long").json(str(source))
+
+    @app.operator(inputs=lines)
+    def doubled(lines: DataFrame) -> DataFrame:
+        return lines.withColumn("n", F.col("n") * 2)
+
+    @app.sink(inputs=doubled)
+    def take(batch: DataFrame, batch_id: int) -> None:
+        taken.extend(row.asDict() for row in batch.collect())
+
+    app.kafka_sink("copy", input=doubled, topic=f"{topic}-files", key=["key"])
+    job = run(app)
+    assert job.pe_of("take").operators == ["take"]
+    for n in range(2):
+        fresh = tmp_path / f"{n}.json"
+        fresh.write_text(json.dumps({"key": "a", "n": n}) + "\n")
+        os.replace(fresh, source / fresh.name)
+        assert rows(job.read(f"{topic}-files", n + 1))[-1] == {"key": "a", "n": 2 * n}
+    deadline = time.monotonic() + 30
+    while len(taken) < 2:
+        assert time.monotonic() < deadline, taken
+        time.sleep(0.05)
+    assert taken == [{"key": "a", "n": 0}, {"key": "a", "n": 2}]
