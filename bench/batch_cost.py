@@ -1,4 +1,4 @@
-"""What a micro-batch costs: CPU of the driver's JVM per batch, of a PE and of stock Spark.
+"""What a micro-batch costs: CPU of the driver per batch, of a PE and of stock Spark.
 
 `make bench-batch-cost`. Four cases, each at ten records a second and partition and a trigger of a
 second: without state over 1 and 8 partitions, and groupBy().count() over 8 partitions with 1 and 8
@@ -201,8 +201,9 @@ class Driver:
         self._jvm.stop()
 
     def _cpu_seconds(self) -> float:
+        """Return the CPU time of the JVM and of the commands that it has run."""
         fields = Path(f"/proc/{self._jvm.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return sum(int(field) for field in fields[11:15]) / os.sysconf("SC_CLK_TCK")
 
 
 def _follow(running: query.ShardQuery, seconds: float) -> None:

@@ -26,7 +26,7 @@ KAFKA_COLUMNS = (
 MAX_OFFSETS_CONF = "spark.streamgraft.maxOffsetsPerTrigger"
 """Spark setting: most records of an input that one batch takes, so that a batch (and with it the
 wait for a batch boundary) stays short behind a backlog."""
-_DEFAULT_MAX_OFFSETS = "20000"
+_DEFAULT_MAX_OFFSETS = 20000
 IMPATIENT = {"kafka.default.api.timeout.ms": "10000", "kafka.request.timeout.ms": "9000"}
 """A query that can't reach Kafka fails, and says so, within ten seconds rather than sixty; it can't
 be stopped before."""
@@ -67,6 +67,11 @@ class Inputs(Protocol):
         """Return the streaming frame of an operator of kind source."""
 
 
+def batch_limit(metadata: PeMetadata) -> int:
+    """Return how many records of an input one batch takes at most. Pure."""
+    return int(metadata.spark_conf.get(MAX_OFFSETS_CONF, _DEFAULT_MAX_OFFSETS))
+
+
 def kafka_options(
     port: InputPort, metadata: PeMetadata, operator: Operator | None, shard: int
 ) -> dict[str, str]:
@@ -76,7 +81,7 @@ def kafka_options(
         "kafka.bootstrap.servers": port.bootstrap_servers,
         "startingOffsets": endpoint.starting_offsets if endpoint else "earliest",
         **IMPATIENT,
-        "maxOffsetsPerTrigger": metadata.spark_conf.get(MAX_OFFSETS_CONF, _DEFAULT_MAX_OFFSETS),
+        "maxOffsetsPerTrigger": str(batch_limit(metadata)),
     }
     if metadata.region is not None:
         options["assign"] = json.dumps({port.topic: [shard]})

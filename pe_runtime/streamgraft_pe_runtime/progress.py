@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
+from streamgraft_pe_runtime import pacing
 from streamgraft_pe_runtime.brokers import Brokers, KafkaException
 from streamgraft_pe_runtime.metrics import PeMetrics
+from streamgraft_pe_runtime.plan import batch_limit
 from streamgraft_pe_runtime.positions import Positions, merged, read_checkpoint
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.settings import consumer_group
@@ -54,6 +56,9 @@ class _Watched:
     positions: Positions
     batch: int = -1
     last_batch_at: str | None = None
+    stateful: bool = False
+    interval_seconds: float | None = None
+    """Trigger interval that was set last, None if it is still that of the start."""
     partitions: dict[InputPort, list[tuple[str, int]]] = field(default_factory=dict)
     since: float = field(default_factory=time.monotonic)
     batch_seconds: float = 0.0
@@ -150,6 +155,26 @@ class Progress:
         for name in self._brokers:
             self._ask(name, calm=turn % _CALM_PERIODS == 0)
         self._measure_loads()
+        for watched in list(self._shards.values()):
+            self._pace(watched)
+
+    def _pace(self, watched: _Watched) -> None:
+        """Let a shard's query look for records as often as the PE can afford."""
+        lag = sum(watched.lags.values())
+        seconds = pacing.interval_seconds(
+            self._metadata.trigger_seconds,
+            shards=len(self._shards),
+            slots=self._metadata.slots,
+            stateful=watched.stateful,
+            behind=pacing.is_behind(lag, batch_limit(self._metadata)),
+        )
+        if seconds == (watched.interval_seconds or self._metadata.trigger_seconds):
+            return
+        try:
+            watched.query.set_interval(seconds)
+            watched.interval_seconds = seconds
+        except Exception as error:  # the query may have ended, or not yet begun
+            log.debug("trigger interval: %r", error)
 
     def _measure_loads(self) -> None:
         now = time.monotonic()
@@ -169,6 +194,7 @@ class Progress:
         milliseconds = report["durationMs"].get("triggerExecution", 0)
         metrics.batch_seconds.labels(label).observe(milliseconds / 1000)
         watched.batch_seconds += milliseconds / 1000
+        watched.stateful = bool(report["stateOperators"])
         if operators := report["stateOperators"]:
             rows = sum(operator["numRowsTotal"] for operator in operators)
             metrics.state_rows.labels(label).set(rows)

@@ -90,6 +90,17 @@ class ShardQuery:
             found.insert(0, json.loads(progress.json()))
         return found
 
+    def set_interval(self, seconds: float) -> None:
+        """Change the trigger interval of the running query, from its next trigger on.
+
+        Spark has no call for it and would have to be restarted; but its executor of triggers reads
+        this field before each of them.
+        """
+        executor = self._handle.streamingQuery().triggerExecutor()
+        interval = executor.getClass().getDeclaredField("intervalMs")
+        interval.setAccessible(True)
+        interval.setLong(executor, round(seconds * 1000))
+
     def stop(self, deadline_seconds: float) -> bool:
         """Stop between two batches; False if the deadline passed and a batch was cut off.
 

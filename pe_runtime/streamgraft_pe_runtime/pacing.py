@@ -1,0 +1,31 @@
+"""How often the shards of a PE look for records: the trigger interval by load. Pure.
+
+A micro-batch costs CPU whatever its size (docs/batch-cost.md has the figures). A PE that holds many
+shards runs that many queries, so in a narrow region their fixed costs alone could fill its slots.
+"""
+
+_BATCH_SECONDS = {False: 0.08, True: 0.15}
+"""CPU of a batch with few rows, by whether it has state (bench/batch_cost.py)."""
+_FIXED_SHARE = 0.25
+"""Share of the PE's slots that fixed costs may take while no shard is behind."""
+LONGEST = 4.0
+"""The interval is stretched to this many times the user's trigger at most."""
+
+
+def interval_seconds(
+    trigger_seconds: float, *, shards: int, slots: int, stateful: bool, behind: bool
+) -> float:
+    """Return the interval at which each shard of a PE is to be triggered.
+
+    It lies between the user's trigger and four times that. A shard that is `behind`, with more
+    waiting records than batches at the longer interval would take, has the user's trigger.
+    """
+    if behind:
+        return trigger_seconds
+    affordable = shards * _BATCH_SECONDS[stateful] / (slots * _FIXED_SHARE)
+    return min(max(trigger_seconds, affordable), LONGEST * trigger_seconds)
+
+
+def is_behind(lag: int, batch_limit: int) -> bool:
+    """Return whether a shard's waiting records would fill half a batch or more."""
+    return 2 * lag >= batch_limit
