@@ -105,6 +105,8 @@ class Operator(AdlModel):
     output_mode: Literal["append", "update"] = "append"
     restartable: bool = True
     """Whether a PE with this operator may be restarted after a failure."""
+    real_time: bool = False
+    """Whether a PE with this operator runs in Spark's real-time mode."""
     fusion_group: int = 0
     """Operators of different groups never share a PE: Spark could not run them in one plan."""
     placement: Placement = Placement()

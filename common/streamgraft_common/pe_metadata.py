@@ -71,6 +71,8 @@ class PeMetadata(AdlModel):
     A shard adds `/<number>`."""
     parameters: dict[str, str] = {}
     trigger_seconds: float
+    real_time: bool = False
+    """Spark's real-time mode: records flow through long batches one by one."""
     slots: int = Field(default=1, ge=1)
     """Spark task slots (`local[slots]`)."""
     spark_conf: dict[str, str] = {}

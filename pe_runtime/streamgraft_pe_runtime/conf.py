@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from streamgraft_pe_runtime.real_time import BATCH_SECONDS
+
 _SMALL_AND_CHEAP = {
     # One state partition per shard: a shard is one partition of its input anyway.
     "spark.sql.shuffle.partitions": "1",
@@ -14,6 +16,12 @@ _SMALL_AND_CHEAP = {
     "spark.sql.streaming.numRecentProgressUpdates": "30",
     # Half the files and half the renames per batch.
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # The default starts `readlink` four times for each file (docs/decisions/0008-cheap-batches.md).
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing"
+        ".FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.realTimeMode.minBatchDuration": f"{BATCH_SECONDS}s",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.cleaner.periodicGC.interval": "10min",
 }

@@ -10,12 +10,33 @@ from typing import Any
 from streamgraft_common.adl import Adl
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.spark_jvm import SparkJvm
-from streamgraft_pe_runtime import application, query, restricted
-from streamgraft_pe_runtime.plan import Compiler, RealInputs
+from streamgraft_pe_runtime import application, query, real_time, restricted
+from streamgraft_pe_runtime.brokers import Brokers
+from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
 from streamgraft_pe_runtime.query import ShardQuery
+from streamgraft_pe_runtime.settings import consumer_group
 from streamgraft_pe_runtime.warm_up import EmptyInputs, warm_up
 
 log = logging.getLogger(__name__)
+
+
+class NotEnoughSlots(Exception):
+    """Partitions would starve in real-time mode; the message says what to do."""
+
+
+def check_slots(plan: Plan, metadata: PeMetadata) -> None:
+    """Raise NotEnoughSlots if partitions would starve in a real-time plan. Asks the brokers."""
+    counts: dict[str, int] = {}
+    for port in metadata.inputs:
+        if port.partitions is None:
+            brokers = Brokers(port.bootstrap_servers, consumer_group(metadata))
+            counts[port.topic] = len(brokers.partitions(port.topic))
+            brokers.close()
+    leaves: Any = plan.frame._jdf.queryExecution().analyzed().collectLeaves()
+    scans = sum(leaves.apply(index).isStreaming() for index in range(leaves.size()))
+    slots = plan.frame.sparkSession.sparkContext.defaultParallelism
+    if reason := real_time.starvation(metadata, counts, scans, slots):
+        raise NotEnoughSlots(reason)
 
 
 @dataclass(frozen=True)
@@ -35,6 +56,7 @@ class Driver:
     def __init__(self, jvm: SparkJvm, adl: Adl, properties: Path | None = None) -> None:
         began = time.monotonic()
         self._adl = adl
+        self._jvm = jvm
         self._application = application.load(adl)
         self._session = jvm.attach()
         if properties:
@@ -76,6 +98,8 @@ class Driver:
             assert planned is not None
             inputs = RealInputs(self._session, planned.metadata, self._adl)
             plan = planned.compiler.compile(shard, inputs)
+        if plan.real_time:
+            check_slots(plan, planned.metadata)
         name = f"{planned.metadata.stage_name}-{shard}"
         return query.start(plan, checkpoint, planned.metadata.trigger_seconds, name)
 
@@ -84,7 +108,12 @@ class Driver:
         self._session.sparkContext.setLogLevel(level)
 
     def busy_seconds(self) -> float:
-        """Return the time of all tasks that have ended, summed over slots."""
+        """Return the time of all tasks that have ended, summed over slots.
+
+        In real-time mode, where tasks don't end: their CPU time.
+        """
+        if self._planned is not None and self._planned.metadata.real_time:
+            return real_time.task_cpu_seconds(self._jvm.pid)
         context: Any = self._session.sparkContext._jsc
         return float(context.sc().statusStore().executorSummary("driver").totalDuration()) / 1000
 

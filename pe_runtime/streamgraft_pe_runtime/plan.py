@@ -55,6 +55,7 @@ class Plan:
     frame: DataFrame
     output: list[KafkaTarget] | SinkFunction
     output_mode: str
+    real_time: bool = False
 
 
 class Inputs(Protocol):
@@ -116,6 +117,8 @@ class RealInputs:
         """Return the Kafka columns of an input port as a streaming frame."""
         options = kafka_options(port, self._metadata, self._operators.get(port.operator), shard)
         records = self._session.readStream.format("kafka").options(**options).load()
+        if self._metadata.real_time:  # a task waits for its partition's records all the time
+            return records
         return records.coalesce(tasks(port, self._metadata))
 
     def source(self, operator: Operator, function: Callable[..., Any]) -> DataFrame:
@@ -157,7 +160,8 @@ class Compiler:
         for port in self._metadata.inputs:
             streams[port.stream] = _Stream(self._decoded(port, rows.records(port, shard)))
         operators = [self._operators[name] for name in self._metadata.operators]
-        mode = "update" if any(item.output_mode == "update" for item in operators) else "append"
+        updates = any(item.output_mode == "update" for item in operators)
+        mode = "update" if updates or self._metadata.real_time else "append"
         for operator in operators:
             if operator.kind == "sink":  # the only output of its PE
                 frame = streams[operator.inputs[0]].frame()
@@ -206,7 +210,13 @@ class Compiler:
             _, records = routes.setdefault(id(stream.base), (stream.base, []))
             records.append((record, stream.condition))
         frames = [_records(frame, records) for frame, records in routes.values()]
-        return Plan(reduce(DataFrame.unionAll, frames), targets, mode)
+        if self._metadata.real_time and len(targets) > 1:
+            raise ValueError(
+                "real-time mode writes with one set of options to one set of brokers:"
+                " give the sinks the same, or leave out real_time"
+            )
+        whole = reduce(DataFrame.unionAll, frames)
+        return Plan(whole, targets, mode, self._metadata.real_time)
 
     def _kafka_target(self, port: OutputPort) -> KafkaTarget:
         operator = self._operators[port.operator]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
-from streamgraft_pe_runtime import pacing
+from streamgraft_pe_runtime import pacing, real_time
 from streamgraft_pe_runtime.brokers import Brokers, KafkaException
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.plan import batch_limit
@@ -156,7 +156,17 @@ class Progress:
             self._ask(name, calm=turn % _CALM_PERIODS == 0)
         self._measure_loads()
         for watched in list(self._shards.values()):
-            self._pace(watched)
+            if self._metadata.real_time:
+                self._check_slots(watched)
+            else:
+                self._pace(watched)
+
+    def _check_slots(self, watched: _Watched) -> None:
+        """Let a real-time query start again, and say so, if topics have outgrown its slots."""
+        counts = {topic: len(numbers) for topic, numbers in self._known.items()}
+        slots, scans = self._metadata.slots, len(self._metadata.inputs)
+        if reason := real_time.starvation(self._metadata, counts, scans, slots):
+            watched.query.give_up(reason)
 
     def _pace(self, watched: _Watched) -> None:
         """Let a shard's query look for records as often as the PE can afford."""

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from streamgraft_pe_runtime.plan import KafkaTarget, Plan, SinkFunction
+from streamgraft_pe_runtime.real_time import BATCH_SECONDS
 
 _RECORD = ("topic", "key", "value", "partition", "headers")
 _POLL_SECONDS = 0.003
@@ -24,8 +25,12 @@ def start(plan: Plan, checkpoint: Path, trigger_seconds: float, name: str) -> "S
     """Start the query of a plan on a checkpoint. Returns before its first batch."""
     writer = _sink(plan).outputMode(plan.output_mode).queryName(name)
     writer = writer.option("checkpointLocation", str(checkpoint))
-    interval = f"{round(trigger_seconds * 1000)} milliseconds"
-    return ShardQuery(plan.frame.sparkSession, writer.trigger(processingTime=interval).start())
+    if plan.real_time:
+        # PySpark's annotations leave this trigger out.
+        writer = writer.trigger(realTime=f"{BATCH_SECONDS} seconds")  # type: ignore[call-overload]
+    else:
+        writer = writer.trigger(processingTime=f"{round(trigger_seconds * 1000)} milliseconds")
+    return ShardQuery(plan.frame.sparkSession, writer.start(), real_time=plan.real_time)
 
 
 def _sink(plan: Plan) -> DataStreamWriter:
@@ -60,25 +65,34 @@ def _options(target: KafkaTarget) -> dict[str, str]:
 class ShardQuery:
     """A query that was started. All calls block."""
 
-    def __init__(self, session: SparkSession, query: StreamingQuery) -> None:
+    def __init__(
+        self, session: SparkSession, query: StreamingQuery, *, real_time: bool = False
+    ) -> None:
         self._session = session
+        self._real_time = real_time
         self._query = query
         # The JVM's own object: PySpark's properties parse and copy, and cost ten times as much.
         self._handle: Any = query._jsq
+        self._given_up: str | None = None
 
     def first_trigger_done(self) -> bool:
         """Tell whether the first trigger since the start has completed, with or without data."""
         return bool(
             self._handle.status().message() == "Waiting for next trigger"
             or self._handle.lastProgress() is not None
+            or (self._real_time and _RUNNING[0] in self._stack(self._thread()))
         )
 
     def failure(self) -> str | None:
         """Return why the query ended by itself, None if it runs."""
         if self._handle.isActive():
-            return None
+            return self._given_up
         error = self._handle.exception()
         return str(error.get().toString()) if error.isDefined() else "the query ended by itself"
+
+    def give_up(self, reason: str) -> None:
+        """Have the query count as failed, though Spark goes on with it."""
+        self._given_up = reason
 
     def reports(self, after: int) -> list[dict[str, Any]]:
         """Return Spark's progress of the batches with data that are newer than `after`."""
@@ -112,7 +126,7 @@ class ShardQuery:
         hold it, what the thread is seen to do stays true.
         """
         execution = self._handle.streamingQuery()
-        thread, lock = execution.queryExecutionThread(), execution.awaitProgressLock()
+        thread, lock = self._thread(), execution.awaitProgressLock()
         deadline = time.monotonic() + deadline_seconds
         marked = False
         while thread.isAlive() and time.monotonic() < deadline:
@@ -133,6 +147,9 @@ class ShardQuery:
         in_time = in_time and time.monotonic() < deadline
         self._handle.stop()
         return in_time
+
+    def _thread(self) -> Any:
+        return self._handle.streamingQuery().queryExecutionThread()
 
     def _sleeps(self, thread: Any) -> bool:
         return _SLEEPING in self._stack(thread)

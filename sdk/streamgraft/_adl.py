@@ -43,6 +43,7 @@ def _operator(node: OperatorNode, plan: Plan, folder: Path) -> adl.Operator:
         stateful=node.name in plan.stateful,
         output_mode=node.output_mode,
         placement=node.placement,
+        real_time=node.real_time,
         fusion_group=plan.groups[node.name],
         restartable=node.restartable,
         location=node.location.relative_to(folder),

@@ -133,14 +133,16 @@ class Application:
         *,
         inputs: StreamLike | Sequence[StreamLike],
         output_mode: OutputMode = "append",
+        real_time: bool = False,
         placement: Placement | None = None,
         restartable: bool = True,
     ) -> Callable[[Callable[..., DataFrame]], Stream]:
         """Declare a function from the inputs' DataFrames, in their order, to one DataFrame.
 
-        `output_mode` is Spark's: update for aggregates without a watermark. `placement` says on
-        which nodes it runs. A PE with an operator that is not `restartable` stays down after a
-        failure, unless its settings say otherwise.
+        `output_mode` is Spark's: update for aggregates without a watermark. `real_time` asks for
+        Spark's real-time mode, which takes neither state nor Python in the function's plan.
+        `placement` says on which nodes it runs. A PE with an operator that is not `restartable`
+        stays down after a failure, unless its settings say otherwise.
         """
         location, names = caller(), _stream_names(inputs)
 
@@ -156,6 +158,7 @@ class Application:
                 function=function,
                 output_mode=output_mode,
                 restartable=restartable,
+                real_time=real_time,
             )
 
         return declare

@@ -88,6 +88,8 @@ class Fusion:
 
     def _runs(self, group: _Group) -> bool:
         """Return whether Spark takes the group as one query, with the results of each operator."""
+        if len({member.real_time for member in group.members if member.function}) > 1:
+            return False
         updates = any(member.output_mode == "update" for member in group.members)
         if updates and any(member.name in self.append_only for member in group.members):
             return False

@@ -48,6 +48,7 @@ class OperatorNode:
     split: tuple[SplitOutput, ...] = ()
     schema: "str | StructType | None" = None
     output_mode: OutputMode = "append"
+    real_time: bool = False
     placement: Placement = field(default_factory=Placement)
     restartable: bool = True
 

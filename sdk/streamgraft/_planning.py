@@ -18,6 +18,7 @@ from streamgraft._errors import ApplicationError, PlanningFailed, SchemaMismatch
 from streamgraft._fusion import Fusion
 from streamgraft._graph import Graph, Notice, OperatorNode, OutputMode
 from streamgraft._location import innermost
+from streamgraft._real_time import obstacle, opaque_stream
 from streamgraft._schemas import KAFKA_COLUMNS, empty_stream, nullable, parse, reason
 
 
@@ -76,6 +77,8 @@ class _Planner:
             if operator.output_mode == "append" and plan_checks.depends_on_mode(result):
                 self.plan.append_only.add(operator.name)
             self._check_mode(operator, result, operator.output_mode)
+            if operator.real_time:
+                self._check_real_time(operator)
             self._set_schema(operator, operator.name, nullable(result.schema))
         elif operator.kind == "split":
             for output in operator.split:
@@ -131,6 +134,17 @@ class _Planner:
                 f" {operator.inputs[0]!r}: {reason(error)}",
                 f"it has the columns {', '.join(frame.columns)}",
             ) from error
+
+    def _check_real_time(self, operator: OperatorNode) -> None:
+        frames = [opaque_stream(self._spark, self.plan.schemas[name]) for name in operator.inputs]
+        stateful = operator.name in self.plan.stateful
+        problem = "state" if stateful else obstacle(self._spark, self._call(operator, frames))
+        if problem:
+            raise PlanningFailed(
+                operator.location,
+                f"{operator.name!r} can't run in real time: that mode does not take {problem}",
+                "leave out real_time=True, or move that part into an operator of its own",
+            )
 
     def _check_mode(self, operator: OperatorNode, frame: DataFrame, mode: OutputMode) -> None:
         if problem := plan_checks.unsupported(self._spark, frame, mode):

@@ -24,13 +24,16 @@ from streamgraft_operator.graph import JobContext
 from streamgraft_operator.graph import plan as topology_of
 from streamgraft_pe_runtime import query
 from streamgraft_pe_runtime.conf import spark_conf
+from streamgraft_pe_runtime.driver import NotEnoughSlots, check_slots
 from streamgraft_pe_runtime.plan import Compiler, RealInputs
+from streamgraft_pe_runtime.real_time import BATCH_SECONDS
 
 pytestmark = pytest.mark.integration
 
 COUNT = 40
 KEYS = 4
 PARTITIONS = 3
+SLOTS = 4
 
 
 class Job:
@@ -49,11 +52,22 @@ class Job:
         self.queries: dict[str, query.ShardQuery] = {}
         self._servers = cluster.bootstrap_servers
         self._make_topics({topic.name: topic.partitions for topic in topology.topics})
+        self._plans = {
+            pe.stage_name: Compiler(app, adl, pe).compile(0, RealInputs(session, pe, adl))
+            for pe in self.pes
+        }
+        self._folder = folder / name
+        self.start()
+
+    def start(self) -> None:
+        """Start the queries of all PEs, as their shards 0."""
         for pe in self.pes:
-            plan = Compiler(app, adl, pe).compile(0, RealInputs(session, pe, adl))
-            self.queries[pe.stage_name] = query.start(
-                plan, folder / pe.stage_name, 0.2, f"{name}-{pe.pe_id}"
-            )
+            plan = self._plans[pe.stage_name]
+            if pe.real_time:
+                check_slots(plan, pe)
+            name = f"{pe.job}-{pe.stage_name}"
+            checkpoint = self._folder / pe.stage_name
+            self.queries[pe.stage_name] = query.start(plan, checkpoint, 0.2, name)
 
     def pe_of(self, operator: str) -> PeMetadata:
         """Return the PE that has an operator."""
@@ -94,7 +108,7 @@ class Job:
 
 @pytest.fixture(scope="module")
 def session(cluster: Cluster) -> Iterator[SparkSession]:
-    """A driver with the settings of a PE with two slots."""
+    """A driver with the settings of a PE."""
     tools = cluster.state().tools
     pe = PeMetadata(
         namespace="",
@@ -106,7 +120,7 @@ def session(cluster: Cluster) -> Iterator[SparkSession]:
         outputs=[],
         checkpoint_path="",
         trigger_seconds=1.0,
-        slots=2,
+        slots=SLOTS,
         bundle_digest="",
     )
     settings = JvmSettings(str(tools.java), tools.connector_jars, tools.cds_archive)
@@ -138,12 +152,23 @@ def topic(cluster: Cluster) -> str:
     name = f"in-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result()
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
-    for n in range(COUNT):
-        value, key = json.dumps({"key": f"k{n % KEYS}", "n": n}), f"k{n % KEYS}"
-        producer.produce(name, value, key, n % PARTITIONS, headers={"number": str(n).encode()})
-    assert producer.flush(10) == 0
+    write(cluster, name, range(COUNT))
     return name
+
+
+def write(cluster: Cluster, topic: str, numbers: range) -> None:
+    """Write numbered records."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    for n in numbers:
+        value, key = json.dumps({"key": f"k{n % KEYS}", "n": n}), f"k{n % KEYS}"
+        producer.produce(topic, value, key, n % PARTITIONS, headers={"number": str(n).encode()})
+    assert producer.flush(10) == 0
+
+
+def next_trigger(running: query.ShardQuery) -> float:
+    """Return when Spark would trigger a query again that was triggered at time 0."""
+    executor = running._handle.streamingQuery().triggerExecutor()
+    return float(executor.nextBatchTime(0)) / 1000
 
 
 def rows(messages: list[Any]) -> list[dict[str, Any]]:
@@ -200,6 +225,9 @@ def test_a_stateful_stream_goes_two_ways(run: Run, topic: str, options: dict[str
     counted = {row["key"]: row["n"] for row in rows(job.read(f"{topic}-whole", KEYS))}
     assert counted == {f"k{key}": COUNT // KEYS for key in range(KEYS)}
     assert rows(job.read(f"{topic}-part", 1)) == [{"key": "k0", "n": COUNT // KEYS}]
+    (running,) = job.queries.values()
+    running.set_interval(7.0)
+    assert next_trigger(running) == 7.0
     job.stop()
     reports = job.reports("counts")
     assert [len(report["stateOperators"]) for report in reports] == [1] * len(reports)
@@ -259,3 +287,63 @@ def test_a_source_and_a_sink_of_the_application(run: Run, topic: str, tmp_path: 
         assert time.monotonic() < deadline, taken
         time.sleep(0.05)
     assert taken == [{"key": "a", "n": 0}, {"key": "a", "n": 2}]
+
+
+def test_of_two_owners_one_logs_a_batch(session: SparkSession, tmp_path: Path) -> None:
+    """The fence: a batch that another has logged can't be logged again, and stays as it was."""
+    jvm: Any = session._jvm
+    logs = jvm.org.apache.spark.sql.execution.streaming.checkpointing
+    jsession: Any = session._jsparkSession
+    owners = [logs.CommitLog(jsession, str(tmp_path / "commits"), False) for _ in range(2)]
+    for batch in range(3):
+        entries = [logs.CommitMetadata(watermark) for watermark in (1, 2)]
+        first, second = batch % 2, 1 - batch % 2
+        assert owners[first].add(batch, entries[0])
+        assert not owners[second].add(batch, entries[1])
+        assert '"nextBatchWatermarkMs":1' in (tmp_path / "commits" / str(batch)).read_text()
+
+
+def test_real_time(run: Run, topic: str, cluster: Cluster) -> None:
+    """Batches last their whole length; a planned stop between two loses and repeats nothing."""
+    app = sg.Application("fast")
+    numbers = app.kafka_source("numbers", topic=topic, schema="key string, n long")
+
+    @app.operator(inputs=numbers, real_time=True)
+    def doubled(numbers: DataFrame) -> DataFrame:
+        return numbers.select("key", (F.col("n") * 2).alias("n"))
+
+    app.split("size", input=doubled, outputs={"small": "n < 50"})
+    app.kafka_sink("all", input=doubled, topic=f"{topic}-all", key=["key"])
+    app.kafka_sink("few", input="small", topic=f"{topic}-few")
+    job = run(app)
+    assert [pe.real_time for pe in job.pes] == [True]
+    job.read(f"{topic}-all", COUNT)
+    job.stop()
+    durations = [report["durationMs"]["triggerExecution"] for report in job.reports("doubled")]
+    assert durations
+    assert min(durations) >= BATCH_SECONDS * 1000
+    write(cluster, topic, range(COUNT, 2 * COUNT))
+    job.start()
+    job.read(f"{topic}-all", 2 * COUNT)
+    job.stop()
+    written = rows(job.read(f"{topic}-all", 2 * COUNT))
+    assert sorted(row["n"] for row in written) == list(range(0, 4 * COUNT, 2))
+    assert len(job.read(f"{topic}-few", 25)) == 25
+
+
+def test_no_partition_starves_in_real_time(run: Run, cluster: Cluster) -> None:
+    """Spark would start the query, and never read the partitions without a slot."""
+    topic = f"in-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    admin.create_topics([NewTopic(topic, SLOTS + 1, 1)])[topic].result()
+    app = sg.Application("wide")
+    numbers = app.kafka_source("numbers", topic=topic, schema="key string, n long")
+    app.operator(inputs=numbers, real_time=True)(passed)
+    app.kafka_sink("all", input="passed", topic=f"{topic}-all")
+    with pytest.raises(NotEnoughSlots, match="which are 5; the PE has 4: raise its slots"):
+        run(app)
+
+
+def passed(numbers: DataFrame) -> DataFrame:
+    """Change nothing."""
+    return numbers

@@ -304,6 +304,29 @@ def test_two_stateful_operators_side_by_side(
     assert found.groups["flights"] == found.groups[names[0]]
 
 
+@pytest.mark.parametrize(
+    ("function", "problem"),
+    [
+        (named("python", lambda rows: rows.select(F.udf(str)("delay").alias("d"))), "Python"),
+        (unique, "state"),
+        (named("distributed", lambda rows: rows.repartition(3)), "Exchange"),
+        (named("renamed", lambda rows: rows.select(F.upper("carrier").alias("c"))), ""),
+    ],
+)
+def test_what_can_run_in_real_time(spark: SparkSession, function: Any, problem: str) -> None:
+    """Spark's own list decides; an operator that can has a group apart from those in batches."""
+    app, flights = application()
+    fast = app.operator(inputs=flights, real_time=True)(function)
+    app.operator(inputs=fast)(named("slow", lambda rows: rows.limit(3)))
+    if problem:
+        error = only_error(app, spark, sg.PlanningFailed)
+        assert "can't run in real time" in error.problem
+        assert problem in error.problem
+    else:
+        groups = planned(app, spark).groups
+        assert groups["flights"] == groups["renamed"] != groups["slow"]
+
+
 def test_key_of_a_region_has_to_be_in_the_stream(spark: SparkSession) -> None:
     """Checked where the stream enters; inside the region the column may go."""
     app, flights = application()

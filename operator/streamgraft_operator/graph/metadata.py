@@ -43,6 +43,7 @@ def planned_pe(
         trigger_seconds=(
             settings.trigger_seconds or adl.pe.trigger_seconds or DEFAULT_TRIGGER_SECONDS
         ),
+        real_time=any(operator.real_time for operator in operators),
         slots=task_slots(context.threading, settings, operators, len(inputs)),
         spark_conf={
             **_state_store(settings.checkpoint_repository),

@@ -1,0 +1,54 @@
+"""Real-time mode: how many task slots it needs, and how busy they are.
+
+In this mode each partition of each scan keeps a task, and so a slot, for as long as a batch lasts.
+Spark doesn't check that there are enough: partitions without a slot would starve silently.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from streamgraft_common.pe_metadata import PeMetadata
+
+BATCH_SECONDS = 5
+"""Length of a batch: how long a planned stop takes at most, and how old committed positions get."""
+_TASK_THREADS = "Executor task"
+
+
+def starvation(
+    metadata: PeMetadata, partitions: Mapping[str, int], scans: int, slots: int
+) -> str | None:
+    """Return why partitions would wait for a slot for ever, None if they would not. Pure.
+
+    `partitions`: of the outside topics that the PE reads whole; `scans`: of one query's plan, more
+    than inputs if rows of one input go several ways.
+    """
+    if metadata.region is not None:
+        needed = metadata.shard_count * scans
+    else:
+        counts = [port.partitions or partitions.get(port.topic, 1) for port in metadata.inputs]
+        needed = sum(counts) + max(counts, default=0) * (scans - len(counts))
+    if needed <= slots:
+        return None
+    return (
+        f"real-time mode needs a task slot for each partition that it reads, which are {needed};"
+        f" the PE has {slots}: raise its slots, or leave out real_time"
+    )
+
+
+def task_cpu_seconds(pid: int) -> float:
+    """Return the CPU time of the task threads of a driver's JVM.
+
+    Tasks of this mode run all the time, whether they have something to do or not.
+    """
+    ticks = 0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            stat = (thread / "stat").read_text()
+        except OSError:
+            continue  # it has ended
+        name, _, fields = stat.partition("(")[2].rpartition(")")
+        if name.startswith(_TASK_THREADS):
+            user, system = fields.split()[11:13]
+            ticks += int(user) + int(system)
+    return ticks / os.sysconf("SC_CLK_TCK")
