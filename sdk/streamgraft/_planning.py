@@ -18,7 +18,7 @@ from streamgraft._errors import ApplicationError, PlanningFailed, SchemaMismatch
 from streamgraft._fusion import Fusion
 from streamgraft._graph import Graph, Notice, OperatorNode, OutputMode
 from streamgraft._location import innermost
-from streamgraft._real_time import obstacle, opaque_stream
+from streamgraft._real_time import obstacle
 from streamgraft._schemas import KAFKA_COLUMNS, empty_stream, nullable, parse, reason
 
 
@@ -136,10 +136,10 @@ class _Planner:
             ) from error
 
     def _check_real_time(self, operator: OperatorNode) -> None:
-        frames = [opaque_stream(self._spark, self.plan.schemas[name]) for name in operator.inputs]
+        assert operator.function is not None
+        schemas = [self.plan.schemas[name] for name in operator.inputs]
         stateful = operator.name in self.plan.stateful
-        problem = "state" if stateful else obstacle(self._spark, self._call(operator, frames))
-        if problem:
+        if problem := "state" if stateful else obstacle(self._spark, operator.function, schemas):
             raise PlanningFailed(
                 operator.location,
                 f"{operator.name!r} can't run in real time: that mode does not take {problem}",

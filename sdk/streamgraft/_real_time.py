@@ -1,49 +1,51 @@
 """Whether Spark can run an operator in real-time mode, where rows flow one by one."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-_PLACEHOLDER = "StreamingRelationExec"
-"""Where a planned stream's source will be."""
+from streamgraft._schemas import reason
 
 
-def opaque_stream(spark: SparkSession, schema: StructType) -> DataFrame:
-    """Return a streaming frame of the schema whose rows the optimizer knows nothing about."""
-    text = F.col("value").cast("string")
-    rows = spark.readStream.format("rate").load().select(F.from_json(text, schema).alias("row"))
-    return rows.select("row.*")
+def obstacle(
+    spark: SparkSession, function: Callable[..., DataFrame], schemas: Sequence[StructType]
+) -> str | None:
+    """Return what in the plan of a stateless function real-time mode does not take, or None.
 
-
-def obstacle(spark: SparkSession, frame: DataFrame) -> str | None:
-    """Return what in a stateless frame keeps Spark from running it in real-time mode, or None.
-
-    Spark itself checks only when a query starts, by a list of physical operators: the same here.
+    Spark checks only when a query starts, by a list of physical operators. The same is done here
+    with the plan for batch frames, as a stream has no physical plan before it runs.
     """
-    state: Any = spark._jsparkSession.sessionState()
-    query = frame._jdf.queryExecution()
     try:
-        plan = state.planner().plan(state.optimizer().execute(query.analyzed())).next()
-    except (Py4JJavaError, PySparkException):
-        return "its plan"
-    foreign = {node.nodeName() for node in _nodes(plan) if not _allowed(spark, node)}
+        result = function(*(_opaque(spark, schema) for schema in schemas))
+        plan = result._jdf.queryExecution().sparkPlan()
+    except Exception as error:  # user code; on streams it has run
+        return f"its plan, which can't be looked into: {reason(error)}"
+    allowed = _allowed(spark)
+    foreign = {
+        node.nodeName() for node in _nodes(plan) if not allowed.contains(node.getClass().getName())
+    }
     return ", ".join(sorted(foreign)) or None
 
 
-def _allowed(spark: SparkSession, node: Any) -> bool:
-    streaming: Any = spark._jvm
-    rules = streaming.org.apache.spark.sql.execution.streaming.runtime
-    allowlist = getattr(getattr(rules, "RealTimeModeAllowlist$"), "MODULE$")
-    prefix = "org$apache$spark$sql$execution$streaming$runtime$RealTimeModeAllowlist$$"
-    name = node.getClass().getName()
-    return bool(
-        name.endswith(f".{_PLACEHOLDER}")
-        or getattr(allowlist, f"{prefix}allowedOperators")().contains(name)
+def _opaque(spark: SparkSession, schema: StructType) -> DataFrame:
+    """Return a frame of the schema whose rows the optimizer knows nothing about."""
+    text = F.col("id").cast("string")
+    return spark.range(1).select(F.from_json(text, schema).alias("row")).select("row.*")
+
+
+def _allowed(spark: SparkSession) -> Any:
+    """Return the class names of the physical operators that Spark runs in real-time mode."""
+    jvm: Any = spark._jvm
+    package = "org.apache.spark.sql.execution.streaming.runtime"
+    allowlist = getattr(
+        getattr(jvm.org.apache.spark.sql.execution.streaming.runtime, "RealTimeModeAllowlist$"),
+        "MODULE$",
     )
+    private = f"{package.replace('.', '$')}$RealTimeModeAllowlist$$allowedOperators"
+    return getattr(allowlist, private)()
 
 
 def _nodes(plan: Any) -> list[Any]:

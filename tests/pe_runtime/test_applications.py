@@ -247,12 +247,15 @@ def test_one_aggregate_behind_another(run: Run, topic: str) -> None:
 
     @app.operator(inputs=counts, output_mode="update")
     def largest(counts: DataFrame) -> DataFrame:
-        return counts.groupBy().agg(F.max("n").alias("n"))
+        return counts.groupBy(F.lit("all").alias("keys")).agg(F.max("n").alias("n"))
 
     app.kafka_sink("out", input=largest, topic=f"{topic}-largest")
     job = run(app)
     assert [pe.operators for pe in job.pes] == [["numbers", "counts"], ["largest", "out"]]
-    assert rows(job.read(f"{topic}-largest", 1))[-1] == {"n": COUNT // KEYS}
+    assert rows(job.read(f"{topic}-largest", 1))[-1] == {
+        "keys": "all",
+        "n": COUNT // KEYS,
+    }
 
 
 def test_a_source_and_a_sink_of_the_application(run: Run, topic: str, tmp_path: Path) -> None:

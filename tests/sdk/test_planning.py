@@ -307,7 +307,15 @@ def test_two_stateful_operators_side_by_side(
 @pytest.mark.parametrize(
     ("function", "problem"),
     [
-        (named("python", lambda rows: rows.select(F.udf(str)("delay").alias("d"))), "Python"),
+        (
+            named(
+                "python",
+                lambda rows: rows.select(
+                    F.udf(lambda delay: str(delay), "string")("delay").alias("d")
+                ),
+            ),
+            "Python",
+        ),
         (unique, "state"),
         (named("distributed", lambda rows: rows.repartition(3)), "Exchange"),
         (named("renamed", lambda rows: rows.select(F.upper("carrier").alias("c"))), ""),
