@@ -82,8 +82,9 @@ def kafka_options(
         "kafka.bootstrap.servers": port.bootstrap_servers,
         "startingOffsets": endpoint.starting_offsets if endpoint else "earliest",
         **IMPATIENT,
-        "maxOffsetsPerTrigger": str(batch_limit(metadata)),
     }
+    if not metadata.real_time:  # there a batch is as long as its time, and Spark rejects a limit
+        options["maxOffsetsPerTrigger"] = str(batch_limit(metadata))
     if metadata.region is not None:
         options["assign"] = json.dumps({port.topic: [shard]})
     elif port.partitions is None:
