@@ -93,6 +93,13 @@ class Job:
         assert [message.error() for message in found] == [None] * len(found)
         return found
 
+    def size(self, topic: str) -> int:
+        """Return the number of records in a topic's first partition."""
+        consumer = Consumer({"bootstrap.servers": self._servers, "group.id": "test"})
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)
+        consumer.close()
+        return int(end)
+
     def stop(self) -> None:
         """Stop all queries at their batch boundaries."""
         clean = [item.stop(30) for item in self.queries.values()]
@@ -327,11 +334,12 @@ def test_real_time(run: Run, topic: str, cluster: Cluster) -> None:
     assert min(durations) >= BATCH_SECONDS * 1000
     write(cluster, topic, range(COUNT, 2 * COUNT))
     job.start()
-    job.read(f"{topic}-all", 2 * COUNT)
+    written = job.read(f"{topic}-all", 2 * COUNT)
+    few = job.read(f"{topic}-few", 25)
     job.stop()
-    written = rows(job.read(f"{topic}-all", 2 * COUNT))
-    assert sorted(row["n"] for row in written) == list(range(0, 4 * COUNT, 2))
-    assert len(job.read(f"{topic}-few", 25)) == 25
+    assert sorted(row["n"] for row in rows(written)) == list(range(0, 4 * COUNT, 2))
+    assert sorted(row["n"] for row in rows(few)) == list(range(0, 50, 2))
+    assert [job.size(f"{topic}-{name}") for name in ("all", "few")] == [2 * COUNT, 25]
 
 
 def test_no_partition_starves_in_real_time(run: Run, cluster: Cluster) -> None:
