@@ -4,9 +4,9 @@ A micro-batch costs CPU whatever its size (docs/batch-cost.md has the figures). 
 shards runs that many queries, so in a narrow region their fixed costs alone could fill its slots.
 """
 
-_BATCH_SECONDS = {False: 0.08, True: 0.15}
+_BATCH_SECONDS = {False: 0.1, True: 0.2}
 """CPU of a batch with few rows, by whether it has state (bench/batch_cost.py)."""
-_FIXED_SHARE = 0.25
+_FIXED_SHARE = 0.5
 """Share of the PE's slots that fixed costs may take while no shard is behind."""
 LONGEST = 4.0
 """The interval is stretched to this many times the user's trigger at most."""

@@ -11,9 +11,9 @@ from streamgraft_pe_runtime.pacing import LONGEST, interval_seconds, is_behind
     ("trigger", "shards", "slots", "stateful", "expected"),
     [
         (1.0, 1, 1, False, 1.0),
-        (1.0, 8, 1, False, 2.56),
-        (1.0, 8, 2, False, 1.28),
-        (1.0, 4, 1, True, 2.4),
+        (1.0, 8, 1, False, 1.6),
+        (1.0, 16, 2, False, 1.6),
+        (1.0, 4, 1, True, 1.6),
         (2.0, 2, 1, True, 2.0),
         (0.5, 32, 1, True, 2.0),
     ],
