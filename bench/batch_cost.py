@@ -272,7 +272,7 @@ STOCK_CONF = {
 def measure(servers: str, settings: JvmSettings) -> dict[str, float]:
     """Return all figures."""
     stock = replace(settings, cds_archive=None, options=STOCK_OPTIONS)
-    conf = spark_conf(_metadata(CASES[0], "", servers))
+    conf = spark_conf("cost", 1, {})
     drivers: dict[str, Callable[[], Driver]] = {
         "stock": lambda: Driver(STOCK_CONF, stock, start_stock(servers), servers),
         "pe": lambda: Driver(conf, settings, start_pe(servers), servers),

@@ -117,21 +117,8 @@ class Job:
 def session(cluster: Cluster) -> Iterator[SparkSession]:
     """A driver with the settings of a PE."""
     tools = cluster.state().tools
-    pe = PeMetadata(
-        namespace="",
-        job="test",
-        pe_id=0,
-        stage_name="",
-        operators=[],
-        inputs=[],
-        outputs=[],
-        checkpoint_path="",
-        trigger_seconds=1.0,
-        slots=SLOTS,
-        bundle_digest="",
-    )
     settings = JvmSettings(str(tools.java), tools.connector_jars, tools.cds_archive)
-    jvm = SparkJvm.start(spark_conf(pe), settings)
+    jvm = SparkJvm.start(spark_conf("test", SLOTS, {}), settings)
     yield jvm.attach()
     jvm.stop()
 
