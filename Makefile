@@ -1,4 +1,4 @@
-# Needs Python 3.11+ and make; everything else is installed or built (see docs/installation.md).
+# Needs Python 3.11+ and make; everything else is found, fetched or built on first use.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
