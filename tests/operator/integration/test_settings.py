@@ -78,7 +78,8 @@ async def test_live_settings_restart_nothing_and_others_only_their_pe(world: Wor
     await world.client.patch(path, {"spec": {"settings": {"heapMb": 500}}})
     item = await world.pe("job-0", lambda item: item["status"]["launchCount"] == 2)
     assert item["status"]["launchReason"] == "SettingsChanged"
-    await world.job_in("Healthy")
+    await world.eventually(PODS, "job-0-1", lambda pod: pod is None)
+    await world.eventually(PODS, "job-0-2", lambda pod: pod is not None)
     after = await world.uids()
     assert before.items() - after.items() == {("job-0-1", before["job-0-1"])}
 
