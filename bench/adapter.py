@@ -7,6 +7,7 @@ Only the PEs are hollow. Every region has an HPA with four metrics. Writes
 import asyncio
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,7 @@ _BASE = f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/{hollow_regions.NAMESPA
 
 def main() -> None:
     """Run the benchmark."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up as after Ctrl-C
     with tempfile.TemporaryDirectory(prefix="streamgraft-bench-") as folder:
         figures = asyncio.run(_run(Path(folder)))
     settings = {
