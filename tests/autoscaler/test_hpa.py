@@ -1,7 +1,4 @@
-"""The HPA library: the rules of Kubernetes' controller, told as stories on a clock.
-
-tests/autoscaler/test_hpa_controller.py holds the same arithmetic against the real controller.
-"""
+"""The HPA library: the rules of Kubernetes' controller, told as stories on a clock."""
 
 from typing import Any
 
