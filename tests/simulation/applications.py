@@ -41,7 +41,7 @@ class Submission:
     @property
     def digest(self) -> str:
         """The sha256 of the bundle."""
-        return read_bundle(self.content).digest
+        return _digest(self.content)
 
     def bundle_map(self) -> Object:
         """Return the ConfigMap that carries the bundle."""
@@ -86,3 +86,8 @@ def _bundle(stages: int, max_width: int, version: int) -> bytes:
         adl["streams"] = [raw, middle, done]
     adl["regions"] = [{"name": "r", "key": ["key"], "width": 1, "maxWidth": max_width}]
     return bundle(adl)
+
+
+@cache
+def _digest(content: bytes) -> str:
+    return read_bundle(content).digest
