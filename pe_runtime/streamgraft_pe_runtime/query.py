@@ -135,11 +135,7 @@ class ShardQuery:
                     break
             elif lock.tryLock():
                 try:
-                    stack = self._stack(thread)
-                    if any(frame in stack for frame in (_SLEEPING, *_RUNNING)):
-                        execution.state().set(self._terminated())
-                        marked = True
-                        continue
+                    marked = self._mark(execution, thread)
                 finally:
                     lock.unlock()
             time.sleep(_POLL_SECONDS)
@@ -147,6 +143,20 @@ class ShardQuery:
         in_time = in_time and time.monotonic() < deadline
         self._handle.stop()
         return in_time
+
+    def _mark(self, execution: Any, thread: Any) -> bool:
+        """Mark the query as terminated if its thread sleeps or runs jobs; False if it does not.
+
+        Waking up takes no lock: a thread that slept may have looked at the state just before.
+        """
+        stack = self._stack(thread)
+        if not any(frame in stack for frame in (_SLEEPING, *_RUNNING)):
+            return False
+        execution.state().set(self._state("TERMINATED"))
+        if _SLEEPING in stack and not self._sleeps(thread):
+            execution.state().set(self._state("ACTIVE"))
+            return False
+        return True
 
     def _thread(self) -> Any:
         return self._handle.streamingQuery().queryExecutionThread()
@@ -159,7 +169,7 @@ class ShardQuery:
         dump = jvm.org.apache.spark.util.Utils.getThreadDumpForThread(thread.getId())
         return str(dump.get().stackTrace().toString()) if dump.isDefined() else ""
 
-    def _terminated(self) -> Any:
+    def _state(self, name: str) -> Any:
         jvm: Any = self._session._jvm
         states = jvm.org.apache.spark.sql.execution.streaming.runtime
-        return getattr(getattr(states, "TERMINATED$"), "MODULE$")
+        return getattr(getattr(states, f"{name}$"), "MODULE$")

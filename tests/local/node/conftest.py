@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from streamgraft_common.kube import KubeClient, NotFound
+from streamgraft_common.kube import KubeClient, NotFound, load_config
 from streamgraft_local import Cluster
 from streamgraft_local.node.process import kill_marked
 
@@ -39,6 +39,18 @@ class NodeProcess:
             environment = os.environ | {"STREAMGRAFT_CLUSTER_ID": self.name}
             self._process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 
+    async def cordon(self) -> None:
+        """Keep the scheduler from giving it pods of other tests: its "image" has no Spark."""
+        path = f"/api/v1/nodes/{self.name}"
+        async with KubeClient(load_config(self.kubeconfig)) as kube:
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                while True:
+                    try:
+                        await kube.patch(path, {"spec": {"unschedulable": True}})
+                        return
+                    except NotFound:
+                        await asyncio.sleep(0.05)
+
     def send(self, number: signal.Signals) -> int:
         """Send a signal and return the exit code."""
         assert self._process is not None
@@ -57,6 +69,7 @@ def node(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """Return a node for all tests that don't stop it."""
     process = NodeProcess(cluster.kubeconfig, tmp_path_factory.mktemp("node") / "home")
     process.start()
+    asyncio.run(process.cordon())
     yield process
     process.end()
 
@@ -66,6 +79,7 @@ def own_node(cluster: Cluster, tmp_path: Path) -> Iterator[NodeProcess]:
     """Return a node that the test may kill and start again."""
     process = NodeProcess(cluster.kubeconfig, tmp_path / "home")
     process.start()
+    asyncio.run(process.cordon())
     yield process
     process.end()
 
