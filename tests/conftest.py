@@ -6,12 +6,17 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from hypothesis import settings
 
 from streamgraft_common.kube import KubeClient, NotFound, load_config
 from streamgraft_local import Cluster, ClusterSpec, toolchain
 from streamgraft_local.progress import silent
 
 NAMESPACE_GONE_SECONDS = 90
+
+# A busy machine is slow, not wrong.
+settings.register_profile("untimed", deadline=None, max_examples=50)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -50,7 +50,7 @@ class Context:
             bundles=bundles,
             expander=Expander(bundles, settings),
             references=References(client),
-            grafter=Grafter(caches, write, settings),
+            grafter=Grafter(caches, write),
             kafka=Kafka(),
             recorder=Recorder(client),
         )

@@ -13,13 +13,13 @@ from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import JobSpec
 from streamgraft_operator import events
 from streamgraft_operator.caches import Index
 from streamgraft_operator.context import Context
 from streamgraft_operator.coordinators import Coordinator
 from streamgraft_operator.graph import GraphError
 from streamgraft_operator.kafka import KafkaUnavailable
+from streamgraft_operator.parsed import job_spec
 from streamgraft_operator.runtime import Again, Outcome
 from streamgraft_operator.timestamps import from_rfc3339
 
@@ -131,7 +131,7 @@ class Cleaner:
         return frozenset(topic.name for topic in expansion.topology.topics if topic.external)
 
     def _servers(self, job: Object) -> str:
-        spec = JobSpec.model_validate(job["spec"])
+        spec = job_spec(job)
         return spec.bootstrap_servers or self._context.settings.bootstrap_servers
 
     def _leave_topics(self, job: Object, message: str) -> None:

@@ -6,15 +6,20 @@ Nothing is kept but caches: the topology of a job is computed whenever it is nee
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from streamgraft_common import names
 from streamgraft_common.bundle import Bundle
+from streamgraft_common.content import Content
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import key_of
 from streamgraft_common.resources import JobSpec
+from streamgraft_operator import manifests
 from streamgraft_operator.bundles import Bundles
 from streamgraft_operator.caches import Caches
-from streamgraft_operator.graph import Submission, Topology
+from streamgraft_operator.graph import Submission, Topology, with_settings
+from streamgraft_operator.manifests.metadata import digest
+from streamgraft_operator.parsed import job_spec
 from streamgraft_operator.settings import Settings
 
 CACHED = 64
@@ -29,6 +34,26 @@ class Expansion:
     spec: JobSpec
     """The job's spec with settings of PEs as they are in the end: the job's image settings and
     each PE's share of the job's resources are in `processing_element`."""
+    settings: Settings
+    """The operator's own."""
+
+    @cached_property
+    def settings_id(self) -> str:
+        """The hash of all that job and operator settings put into a pod."""
+        return manifests.settings_id(self.spec, self.settings)
+
+    @cached_property
+    def contents(self) -> Mapping[int, Content]:
+        """The contents of all PEs, by id."""
+        return {pe.pe_id: with_settings(pe.content, self.settings_id) for pe in self.topology.pes}
+
+    @cached_property
+    def content_id(self) -> str:
+        """The hash of all that the job consists of."""
+        pes = [str(content) for content in self.contents.values()]
+        topics = [repr(topic) for topic in self.topology.topics]
+        labels = {name: label.to_wire() for name, label in self.topology.port_labels.items()}
+        return digest([pes, topics, labels])
 
 
 class Expander:
@@ -37,7 +62,7 @@ class Expander:
     def __init__(self, bundles: Bundles, settings: Settings) -> None:
         self._bundles = bundles
         self._settings = settings
-        self._topologies: OrderedDict[tuple[object, ...], Topology] = OrderedDict()
+        self._expansions: OrderedDict[tuple[object, ...], Expansion] = OrderedDict()
 
     async def expand(self, job: Object, widths: Mapping[str, int]) -> Expansion:
         """Return the plan of a job; `widths` by region name, absent ones as the job begins.
@@ -46,7 +71,7 @@ class Expander:
 
         Raises BundleError or GraphError; both say what to do.
         """
-        spec = JobSpec.model_validate(job["spec"])
+        spec = job_spec(job)
         bundle = await self._bundles.read(*key_of(job), spec.bundle)
         submission = Submission(
             namespace=job["metadata"]["namespace"],
@@ -59,12 +84,13 @@ class Expander:
         wanted = submission.widths(widths)
         generation = job["metadata"].get("generation")
         key = submission.uid, generation, bundle.digest, tuple(sorted(wanted.items()))
-        topology = self._topologies.get(key)
-        if topology is None:
-            topology = self._topologies[key] = submission.plan(wanted)
-            if len(self._topologies) > CACHED:
-                self._topologies.popitem(last=False)
-        return Expansion(bundle, topology, submission.resolved(topology))
+        if key not in self._expansions:
+            topology = submission.plan(wanted)
+            resolved = submission.resolved(topology)
+            self._expansions[key] = Expansion(bundle, topology, resolved, self._settings)
+            if len(self._expansions) > CACHED:
+                self._expansions.popitem(last=False)
+        return self._expansions[key]
 
 
 def job_of(caches: Caches, item: Object) -> Object | None:

@@ -14,9 +14,9 @@ from streamgraft_operator import manifests
 from streamgraft_operator.caches import Caches
 from streamgraft_operator.coordinators import Coordinators
 from streamgraft_operator.coordinators.coordinator import replacing
-from streamgraft_operator.graph import PlannedPe, diff, with_settings
+from streamgraft_operator.expansion import Expansion
+from streamgraft_operator.graph import PlannedPe, diff
 from streamgraft_operator.manifests.metadata import Owner
-from streamgraft_operator.settings import Settings
 
 PARALLEL_WRITES = 16
 
@@ -47,27 +47,24 @@ def same_place(item: Object, pe: PlannedPe) -> bool:
 class Grafter:
     """Writes ConfigMaps, Services and ProcessingElements of planned PEs."""
 
-    def __init__(self, caches: Caches, write: Coordinators, settings: Settings) -> None:
+    def __init__(self, caches: Caches, write: Coordinators) -> None:
         self._caches = caches
         self._write = write
-        self._settings = settings
 
     async def graft(
         self,
         owner: Owner,
-        spec: JobSpec,
+        expansion: Expansion,
         pes: Sequence[PlannedPe],
         start: Callable[[PlannedPe], Start],
     ) -> None:
-        """Make the PEs exist as planned. `start` says how a new PE begins.
-
-        `spec` is that of the expansion that `pes` are from.
+        """Make PEs of an expansion exist as planned. `start` says how a new PE begins.
 
         A PE whose place in the graph changed is deleted; it comes anew when that is done.
         """
         limit = asyncio.Semaphore(PARALLEL_WRITES)
-        settings_id = manifests.settings_id(spec, self._settings)
-        contents = {pe.pe_id: with_settings(pe.content, settings_id) for pe in pes}
+        spec = expansion.spec
+        contents = {pe.pe_id: expansion.contents[pe.pe_id] for pe in pes}
         found = (self._caches.processing_elements.get((owner.namespace, pe.name)) for pe in pes)
         changes = diff(contents_of(item for item in found if item), contents)
 

@@ -2,13 +2,14 @@
 
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
-from streamgraft_common.resources import JobSpec, ParallelRegionSpec
 from streamgraft_operator import manifests
 from streamgraft_operator.context import Context
 from streamgraft_operator.coordinators.coordinator import Command, Patch, replacing
+from streamgraft_operator.expansion import Expansion
 from streamgraft_operator.grafting import content_of
 from streamgraft_operator.graph import Topology, check_region
 from streamgraft_operator.manifests.metadata import Owner
+from streamgraft_operator.parsed import region_spec
 
 _FROM_JOB = ("autoscaling", "changeDeadlineSeconds", "upstream")
 """Fields of a region's spec that follow application and job."""
@@ -26,15 +27,14 @@ class RegionPlanter:
         for planned in topology.regions:
             existing = self._caches.regions.get((key[0], planned.name))
             if existing is not None:
-                check_region(ParallelRegionSpec.model_validate(existing["spec"]), planned)
+                check_region(region_spec(existing), planned)
 
-    async def plant(
-        self, owner: Owner, spec: JobSpec, topology: Topology, settings_id: str
-    ) -> None:
+    async def plant(self, owner: Owner, expansion: Expansion) -> None:
         """Create regions that are missing, move on their content ids, delete surplus ones."""
+        topology, settings_id = expansion.topology, expansion.settings_id
         for planned in topology.regions:
             content_id = manifests.region_content_id(topology, planned, settings_id)
-            manifest = manifests.parallel_region(owner, spec, planned, content_id)
+            manifest = manifests.parallel_region(owner, expansion.spec, planned, content_id)
             key = owner.namespace, planned.name
             if self._caches.regions.get(key) is None:
                 await self._write.regions.create(manifest)

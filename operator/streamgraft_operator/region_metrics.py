@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from streamgraft_common.resources import ParallelRegionStatus
 from streamgraft_operator.caches import Collection
 from streamgraft_operator.conditions import is_true
+from streamgraft_operator.parsed import region_status
 
 _LABELS = ("namespace", "streams_job", "region")
 
@@ -33,7 +33,7 @@ class RegionCollector(Collector):
         for region in self._regions.items():
             spec = region["spec"]
             labels = (region["metadata"]["namespace"], spec["job"], spec["region"])
-            status = ParallelRegionStatus.model_validate(region.get("status") or {})
+            status = region_status(region)
             width.add_metric((*labels, "wanted"), spec["width"])
             width.add_metric((*labels, "serving"), status.width)
             resizing.add_metric(labels, is_true(status.conditions, "Resizing"))

@@ -13,6 +13,7 @@ from streamgraft_operator import events
 from streamgraft_operator.conditions import State, find
 from streamgraft_operator.conductors.job import ROLLING_BACK, SUBMITTED, TIMED_OUT
 from streamgraft_operator.context import Context
+from streamgraft_operator.parsed import job_status
 
 LOOK_AGAIN_SECONDS = 1.0
 
@@ -25,7 +26,7 @@ class Rollback:
 
     async def carry_on(self, job: Object) -> bool:
         """Take the next step, if any is due; return whether more of them are to come."""
-        status = JobStatus.model_validate(job.get("status") or {})
+        status = job_status(job)
         submitted = find(status.conditions, SUBMITTED)
         if submitted is None or status.submitted_generation:
             return False

@@ -4,7 +4,7 @@ import dataclasses
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgraft_autoscaler import (
@@ -20,10 +20,6 @@ from streamgraft_autoscaler import (
 from streamgraft_autoscaler.capacity import loss_per_channel
 from streamgraft_autoscaler.pause import ExpectedPause
 from streamgraft_autoscaler.propagation import Neighbourhood
-
-# A busy machine is slow, not wrong.
-settings.register_profile("untimed", deadline=None, max_examples=50)
-settings.load_profile("untimed")
 
 records = st.floats(min_value=0, max_value=1e12)
 rates = st.floats(min_value=1e-3, max_value=1e9)

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgraft_autoscaler import (
@@ -19,10 +19,6 @@ from streamgraft_autoscaler import (
     total_lag,
     utilization,
 )
-
-# A busy machine is slow, not wrong.
-settings.register_profile("untimed", deadline=None, max_examples=50)
-settings.load_profile("untimed")
 
 records = st.floats(min_value=0, max_value=1e12)
 rates = st.floats(min_value=1e-3, max_value=1e9)

@@ -4,16 +4,13 @@ import re
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgraft_metrics_adapter import selectors
 from streamgraft_metrics_adapter.request_info import Wish, wish_of
 from streamgraft_metrics_adapter.status import BadRequestError
 from streamgraft_metrics_adapter.wire import quantity
-
-settings.register_profile("untimed", deadline=None, max_examples=50)
-settings.load_profile("untimed")
 
 SIGNAL = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/parallelregions.streamgraft.io"
 

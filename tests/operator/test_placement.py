@@ -59,6 +59,11 @@ def test_region_places_what_its_operators_leave_open() -> None:
     assert placement_of([pooled], None) == pooled.placement
 
 
+def host_pool(**spec: Any) -> dict[str, Any]:
+    """Return the HostPool `gpu`."""
+    return {"metadata": {"namespace": "ns", "name": "gpu"}, "spec": spec}
+
+
 def test_host_or_pool() -> None:
     with pytest.raises(ValidationError, match="not both"):
         Placement(host="a", host_pool="gpu")
@@ -72,8 +77,8 @@ def test_nothing_asked_nothing_told() -> None:
 def test_node_is_chosen_by_name_or_by_what_the_pool_says() -> None:
     pool = Placement(host_pool="gpu")
     assert node_terms(Placement(host="a")) == [named("a")]
-    assert node_terms(pool, {"spec": {"hosts": ["a", "b"]}}) == [named("a"), named("b")]
-    assert node_terms(pool, {"spec": {"tags": ["gpu"], "nodeSelector": {"zone": "z"}}}) == [
+    assert node_terms(pool, host_pool(hosts=["a", "b"])) == [named("a"), named("b")]
+    assert node_terms(pool, host_pool(tags=["gpu"], nodeSelector={"zone": "z"})) == [
         {
             "matchExpressions": [
                 {"key": "tag.streamgraft.io/gpu", "operator": "Exists"},
@@ -81,7 +86,7 @@ def test_node_is_chosen_by_name_or_by_what_the_pool_says() -> None:
             ]
         }
     ]
-    sized = {"spec": {"tags": ["gpu"], "size": 1}, "status": {"nodes": ["b"]}}
+    sized = {**host_pool(tags=["gpu"], size=1), "status": {"nodes": ["b"]}}
     assert node_terms(pool, sized) == [named("b")]
 
 
@@ -117,7 +122,7 @@ def test_isolated_pe_avoids_all_others_of_its_job() -> None:
 
 
 def test_exclusive_pool_avoids_other_pools_jobs_and_namespaces() -> None:
-    pool = {"spec": {"hosts": ["a"], "exclusive": True}}
+    pool = host_pool(hosts=["a"], exclusive=True)
     terms = told(Placement(host_pool="gpu"), pool)["podAntiAffinity"][REQUIRED]
     others, strangers, elsewhere = (term["labelSelector"]["matchExpressions"] for term in terms)
     assert others[1] == {"key": "streamgraft.io/host-pool", "operator": "NotIn", "values": ["gpu"]}

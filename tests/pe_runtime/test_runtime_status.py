@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgraft_common.resources import Release, RuntimeStatus, ShardStatus
@@ -40,7 +40,6 @@ statuses = st.builds(
 )
 
 
-@settings(max_examples=50, deadline=None)
 @given(statuses, statuses)
 def test_the_patch_leads_from_any_status_to_any_other(
     old: RuntimeStatus, new: RuntimeStatus
@@ -51,7 +50,6 @@ def test_the_patch_leads_from_any_status_to_any_other(
     assert patched["status"]["runtime"] == new.to_wire()
 
 
-@settings(max_examples=50, deadline=None)
 @given(statuses, statuses, statuses, st.booleans())
 def test_a_patch_that_may_be_lost(
     old: RuntimeStatus, lost: RuntimeStatus, new: RuntimeStatus, arrived: bool

@@ -102,12 +102,9 @@ class PodSettings(Model):
 
     def over(self, inherited: "PodSettings") -> "PodSettings":
         """Return these settings with `inherited` wherever nothing is set."""
-        own = {
-            name: value
-            for name in type(self).model_fields
-            if (value := getattr(self, name)) is not None
-        }
-        return inherited.model_copy(update=own)
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        own = {name: value for name, value in given.items() if value is not None}
+        return inherited.model_copy(update=own) if own else inherited
 
 
 class ProcessingElementSettings(PodSettings):
@@ -124,4 +121,5 @@ class ProcessingElementSettings(PodSettings):
 
     def for_pods(self) -> PodSettings:
         """Return the part that a ProcessingElement carries."""
-        return PodSettings.model_validate(self.model_dump(include=set(PodSettings.model_fields)))
+        given = self.model_fields_set & PodSettings.model_fields.keys()
+        return PodSettings(**{name: getattr(self, name) for name in given})

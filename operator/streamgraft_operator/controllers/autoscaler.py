@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
-from streamgraft_common.resources import ParallelRegionSpec
 from streamgraft_operator import events
 from streamgraft_operator.caches import scaled_region
 from streamgraft_operator.context import Context
 from streamgraft_operator.coordinators.coordinator import Patch, replacing
 from streamgraft_operator.manifests.autoscaler import autoscaler
+from streamgraft_operator.parsed import region_spec
 from streamgraft_operator.runtime import Outcome, Watch, wish_changed
 from streamgraft_operator.views import own_key
 
@@ -82,7 +82,7 @@ class AutoscalerController:
             self._recorder.record(region, events.autoscaler_corrected(key[1]))
 
     def _advise(self, region: Object, mine: Object) -> None:
-        spec = ParallelRegionSpec.model_validate(region["spec"])
+        spec = region_spec(region)
         if spec.autoscaling is None or spec.autoscaling.mode != "advise":
             return
         advice = advised_width(mine)

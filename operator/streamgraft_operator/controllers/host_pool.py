@@ -5,11 +5,12 @@ from collections.abc import Iterable, Sequence
 
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import HostPoolSpec, HostPoolStatus
+from streamgraft_common.resources import HostPoolStatus
 from streamgraft_operator.conditions import State, merged
 from streamgraft_operator.conductors.host_pool import members
 from streamgraft_operator.context import Context
 from streamgraft_operator.coordinators.coordinator import Patch
+from streamgraft_operator.parsed import host_pool_spec, host_pool_status
 from streamgraft_operator.runtime import Outcome, Watch, wish_changed
 from streamgraft_operator.views import own_key
 
@@ -46,9 +47,9 @@ class HostPoolController:
         }
 
         def command(item: Object) -> Patch | None:
-            old = HostPoolStatus.model_validate(item.get("status") or {})
+            old = host_pool_status(item)
             generation = item["metadata"]["generation"]
-            found = members(HostPoolSpec.model_validate(item["spec"]), nodes, old.nodes)
+            found = members(host_pool_spec(item), nodes, old.nodes)
             conditions = merged(old.conditions, [_ready(found)], time.time(), generation)
             new = HostPoolStatus(nodes=found, observed_generation=generation, conditions=conditions)
             return None if new == old else {"status": new.to_wire()}

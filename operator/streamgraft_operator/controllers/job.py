@@ -13,7 +13,7 @@ from streamgraft_common.bundle import BundleError
 from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import JobSpec, JobStatus
+from streamgraft_common.resources import JobStatus
 from streamgraft_operator import events, manifests, metrics
 from streamgraft_operator.conditions import State, is_true
 from streamgraft_operator.conductors.job import (
@@ -27,10 +27,11 @@ from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.deletion import Cleaner
 from streamgraft_operator.expansion import Expansion
 from streamgraft_operator.grafting import content_of, contents_of, replace_config_map
-from streamgraft_operator.graph import Change, GraphError, Topology, diff, with_settings
+from streamgraft_operator.graph import Change, GraphError, Topology, diff
 from streamgraft_operator.kafka import KafkaUnavailable, TopicUnusable
 from streamgraft_operator.kinds import HOST_POOLS, ROLE_BINDINGS, SERVICE_ACCOUNTS
 from streamgraft_operator.manifests.metadata import digest
+from streamgraft_operator.parsed import job_spec, job_status
 from streamgraft_operator.planting import RegionPlanter
 from streamgraft_operator.references import Reference, references
 from streamgraft_operator.rollback import LOOK_AGAIN_SECONDS, Rollback
@@ -87,7 +88,7 @@ class JobController:
         if (job := await self._context.write.jobs.hold(key)) is None:
             return None
         try:
-            source = JobSpec.model_validate(job["spec"]).bundle
+            source = job_spec(job).bundle
             generation = job["metadata"]["generation"]
             await self._context.bundles.refresh(owner_of(job), source, generation)
             expansion = await self._context.expander.expand(job, self._widths(key))
@@ -101,33 +102,31 @@ class JobController:
         return await self._submit(job, expansion)
 
     async def _submit(self, job: Object, expansion: Expansion) -> Outcome:
-        key, topology, spec = key_of(job), expansion.topology, expansion.spec
-        content_id = self._content_id(spec, topology)
-        job = await self._begin(job, expansion, content_id)
+        key, topology = key_of(job), expansion.topology
+        job = await self._begin(job, expansion)
         problem = await self._topics(job, topology)
-        status = JobStatus.model_validate(job["status"])
+        status = job_status(job)
         if problem and not is_true(status.conditions, SUBMITTED):
             return TOPICS_RETRY_SECONDS
         owner = owner_of(job)
         await self._grant(owner.namespace)
-        settings_id = manifests.settings_id(spec, self._context.settings)
-        await self._regions.plant(owner, spec, topology, settings_id)
+        await self._regions.plant(owner, expansion)
         outside = [pe for pe in topology.pes if pe.region is None]
-        await self._context.grafter.graft(owner, spec, outside, lambda _: ((0,), 1))
+        await self._context.grafter.graft(owner, expansion, outside, lambda _: ((0,), 1))
         await self._prune(key, topology)
         await replace_config_map(
             self._caches,
             self._context.write,
-            manifests.job_config_map(owner, topology.port_labels, content_id),
+            manifests.job_config_map(owner, topology.port_labels, expansion.content_id),
         )
         missing = await self._references(job, expansion)
         return TOPICS_RETRY_SECONDS if problem or missing else None
 
-    async def _begin(self, job: Object, expansion: Expansion, content_id: str) -> Object:
+    async def _begin(self, job: Object, expansion: Expansion) -> Object:
         """Give new content a generation id, stored before anything is made with it."""
         key = key_of(job)
-        status = JobStatus.model_validate(job.get("status") or {})
-        generation_id, fresh = self._generation(key, status, content_id)
+        status = job_status(job)
+        generation_id, fresh = self._generation(key, status, expansion.content_id)
         pes = len(expansion.topology.pes)
         accepted = State(ACCEPTED, "True", "Planned", f"the graph has {pes} PEs")
         written = await self._context.write.jobs.report(
@@ -149,10 +148,7 @@ class JobController:
     def _changes(self, key: Key, expansion: Expansion) -> dict[Change, int]:
         """Return how many PEs the submission changes, by what the change takes."""
         existing = contents_of(self._caches.processing_elements_by_job.get(key))
-        settings_id = manifests.settings_id(expansion.spec, self._context.settings)
-        pes = expansion.topology.pes
-        wanted = {pe.pe_id: with_settings(pe.content, settings_id) for pe in pes}
-        return Counter(diff(existing, wanted).values())
+        return Counter(diff(existing, expansion.contents).values())
 
     def _generation(self, key: Key, status: JobStatus, content_id: str) -> tuple[int, bool]:
         """Return the generation id of this content and whether it is a new one.
@@ -244,12 +240,6 @@ class JobController:
         regions = {region.region.name for region in topology.regions}
         surplus = self._context.grafter.surplus(key, wanted, lambda name: name not in regions)
         await self._context.grafter.prune(surplus)
-
-    def _content_id(self, spec: JobSpec, topology: Topology) -> str:
-        settings_id = manifests.settings_id(spec, self._context.settings)
-        pes = [str(with_settings(pe.content, settings_id)) for pe in topology.pes]
-        labels = {name: label.to_wire() for name, label in topology.port_labels.items()}
-        return digest([pes, [repr(topic) for topic in topology.topics], labels])
 
     def _widths(self, key: Key) -> dict[str, int]:
         regions = self._caches.regions_by_job.get(key)

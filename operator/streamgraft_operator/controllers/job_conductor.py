@@ -7,11 +7,12 @@ from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import JobSpec, JobStatus
+from streamgraft_common.resources import JobStatus
 from streamgraft_operator.conditions import find
 from streamgraft_operator.conductors.job import ACCEPTED, ROLLING_BACK, SUBMITTED, JobView, step
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError, Topology
+from streamgraft_operator.parsed import job_spec, job_status
 from streamgraft_operator.runtime import Outcome, Watch, wish_changed
 from streamgraft_operator.timestamps import from_rfc3339
 from streamgraft_operator.views import job_key, own_key
@@ -47,7 +48,7 @@ class JobConductor:
         job = self._caches.jobs.get(key)
         if job is None or "deletionTimestamp" in job["metadata"]:
             return None
-        status = JobStatus.model_validate(job.get("status") or {})
+        status = job_status(job)
         accepted = find(status.conditions, ACCEPTED)
         if accepted is None or accepted.status != "True":
             return None
@@ -95,7 +96,7 @@ class JobConductor:
             not_ready=self._not_ready(namespace, topology),
             submitted=_was_submitted(status, job["metadata"]["generation"]),
             waiting_seconds=_waiting_seconds(status),
-            timeout_seconds=JobSpec.model_validate(job["spec"]).submission_timeout_seconds,
+            timeout_seconds=job_spec(job).submission_timeout_seconds,
         )
 
     def _not_ready(self, namespace: str, topology: Topology) -> dict[str, str]:

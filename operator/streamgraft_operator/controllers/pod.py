@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from streamgraft_common.content import Content
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
-from streamgraft_common.resources import ProcessingElementSpec, ProcessingElementStatus, Stopped
+from streamgraft_common.resources import Stopped
 from streamgraft_operator import events
 from streamgraft_operator.conductors.launches import (
     Relaunch,
@@ -21,6 +21,7 @@ from streamgraft_operator.conductors.launches import (
 from streamgraft_operator.context import Context
 from streamgraft_operator.grafting import content_of
 from streamgraft_operator.manifests.pod_settings import own_settings_id
+from streamgraft_operator.parsed import pe_spec, pe_status
 from streamgraft_operator.runtime import Outcome, Watch, launch_changed
 from streamgraft_operator.views import own_key, pe_key, pod_view, ran_seconds, why_not_running
 
@@ -53,8 +54,8 @@ class PodController:
             return None
         if self._context.living_job_of(item) is None:
             return None
-        spec = ProcessingElementSpec.model_validate(item["spec"])
-        status = ProcessingElementStatus.model_validate(item.get("status") or {})
+        spec = pe_spec(item)
+        status = pe_status(item)
         if status.launch_count == 0:
             return None  # the PE controller's
         policy, own = RestartPolicy.of(spec), own_settings_id(spec.settings)
@@ -103,7 +104,7 @@ class PodController:
             return
         event = events.pe_launched(count + 1, cause.reason)
         if cause.failed and pod:
-            status = ProcessingElementStatus.model_validate(item["status"])
+            status = pe_status(item)
             delay = max(0.0, not_before(status) - now)
             name = pod["metadata"]["name"]
             why = why_not_running(pod) or cause.reason

@@ -8,7 +8,7 @@ from streamgraft_common.content import Content
 from streamgraft_common.kube import ApiError
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import JobSpec, ProcessingElementSpec, ProcessingElementStatus
+from streamgraft_common.resources import JobSpec
 from streamgraft_operator import events, manifests, metrics
 from streamgraft_operator.conductors.launches import not_before
 from streamgraft_operator.conductors.pod import PeLaunch, PodDecision, step
@@ -16,6 +16,7 @@ from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.coordinators.coordinator import Patch
 from streamgraft_operator.grafting import content_of
 from streamgraft_operator.manifests import placement
+from streamgraft_operator.parsed import job_spec, pe_spec, pe_status
 from streamgraft_operator.references import LOOK_AGAIN_SECONDS, Reference, references
 from streamgraft_operator.runtime import Outcome, Watch, launch_changed
 from streamgraft_operator.views import own_key, pe_key, pod_view, warm_pod_view
@@ -84,7 +85,7 @@ class PodConductor:
 
     async def _carry_out(self, item: Object, job: Object, decision: PodDecision) -> Outcome:
         if decision.create:
-            spec = JobSpec.model_validate(job["spec"])
+            spec = job_spec(job)
             if missing := await self._missing(item, spec):
                 waiting_for = ", ".join(map(str, missing))
                 self._context.recorder.record(item, events.pe_waiting(waiting_for))
@@ -102,18 +103,18 @@ class PodConductor:
         return decision.again_in
 
     async def _missing(self, item: Object, spec: JobSpec) -> tuple[Reference, ...]:
-        settings = ProcessingElementSpec.model_validate(item["spec"]).effective()
+        settings = pe_spec(item).effective()
         wanted = references(settings, spec.processing_element.checkpoint_repository)
         return await self._context.references.missing(key_of(item)[0], wanted)
 
     def _launch(self, item: Object | None, job: Object | None) -> PeLaunch | None:
         if item is None or job is None or "deletionTimestamp" in item["metadata"]:
             return None
-        status = ProcessingElementStatus.model_validate(item.get("status") or {})
+        status = pe_status(item)
         namespace, name = key_of(item)
         content = Content.parse(content_of(item) or "")
-        spec = JobSpec.model_validate(job["spec"])
-        settings = ProcessingElementSpec.model_validate(item["spec"]).effective()
+        spec = job_spec(job)
+        settings = pe_spec(item).effective()
         return PeLaunch(
             uid=item["metadata"]["uid"],
             launch_count=status.launch_count,

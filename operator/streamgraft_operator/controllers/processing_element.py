@@ -4,13 +4,14 @@ from collections.abc import Iterable, Sequence
 
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import JobStatus, ProcessingElementStatus, RuntimeStatus
+from streamgraft_common.resources import ProcessingElementStatus, RuntimeStatus
 from streamgraft_operator.conditions import is_true
 from streamgraft_operator.conductors.job import SUBMITTED
 from streamgraft_operator.conductors.launches import Relaunch
 from streamgraft_operator.conductors.pod import launched
 from streamgraft_operator.context import Context
 from streamgraft_operator.grafting import content_of
+from streamgraft_operator.parsed import job_status, pe_status
 from streamgraft_operator.runtime import Outcome, Watch
 from streamgraft_operator.views import is_ready, own_key, pe_key, pod_view, why_not_running
 
@@ -48,7 +49,7 @@ class ProcessingElementController:
         job = self._context.living_job_of(item) if item else None
         if item is None or job is None:
             return None
-        status = ProcessingElementStatus.model_validate(item.get("status") or {})
+        status = pe_status(item)
         if status.launch_count == 0:
             if not _is_submitted(job):
                 return None
@@ -72,7 +73,7 @@ class ProcessingElementController:
 
 
 def _is_submitted(job: Object) -> bool:
-    status = JobStatus.model_validate(job.get("status") or {})
+    status = job_status(job)
     return is_true(status.conditions, SUBMITTED)
 
 

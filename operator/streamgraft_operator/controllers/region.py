@@ -12,18 +12,13 @@ from streamgraft_common.bundle import BundleError
 from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import (
-    ParallelRegionSpec,
-    ParallelRegionStatus,
-    ProcessingElementSpec,
-    ProcessingElementStatus,
-)
 from streamgraft_operator import manifests, metrics
 from streamgraft_operator.conditions import is_true
 from streamgraft_operator.conductors.region import PeView, RegionDecision, RegionView, step
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.grafting import Start, content_of
 from streamgraft_operator.graph import GraphError, PlannedPe, PlannedRegion
+from streamgraft_operator.parsed import pe_spec, pe_status, region_spec, region_status
 from streamgraft_operator.runtime import Again, Outcome, Watch, wish_changed
 from streamgraft_operator.views import own_key, pod_view, region_key
 
@@ -98,8 +93,7 @@ class RegionController:
         planned = next((item for item in topology.regions if item.region.name == name), None)
         if planned is None:
             return None
-        settings_id = manifests.settings_id(expansion.spec, self._context.settings)
-        wanted = manifests.region_content_id(topology, planned, settings_id)
+        wanted = manifests.region_content_id(topology, planned, expansion.settings_id)
         return planned if content_of(region) == wanted else None
 
     def _strangers(self, job: Object, planned: PlannedRegion) -> list[Object]:
@@ -118,7 +112,7 @@ class RegionController:
         return [item for item in pes if item["spec"].get("region") == planned.region.name]
 
     def _view(self, job: Object, region: Object, planned: PlannedRegion) -> RegionView:
-        spec = ParallelRegionSpec.model_validate(region["spec"])
+        spec = region_spec(region)
         return RegionView(
             job=job["metadata"]["name"],
             region=planned.region.name,
@@ -127,7 +121,7 @@ class RegionController:
             max_width=spec.max_width,
             stages=planned.stages,
             first_pe_id=planned.first_pe_id,
-            status=ParallelRegionStatus.model_validate(region.get("status") or {}),
+            status=region_status(region),
             pes=(*self._existing(job, planned), *self._orphans(job, planned)),
             now=time.time(),
             deadline_seconds=float(spec.change_deadline_seconds),
@@ -138,10 +132,10 @@ class RegionController:
             if "deletionTimestamp" in item["metadata"]:
                 continue
             pods = map(pod_view, self._caches.pods_by_pe.get(key_of(item)))
-            status = ProcessingElementStatus.model_validate(item.get("status") or {})
+            status = pe_status(item)
             reporter = status.runtime.pod if status.runtime else ""  # runs, if the cache lags
             yield PeView.of(
-                ProcessingElementSpec.model_validate(item["spec"]),
+                pe_spec(item),
                 status,
                 frozenset(
                     pod.name
@@ -204,7 +198,7 @@ class RegionController:
             return updates.get(pe.name, ((), 0))
 
         wanted = [pe for pe in expansion.topology.pes if pe.region == region]
-        await self._context.grafter.graft(owner_of(job), expansion.spec, wanted, start)
+        await self._context.grafter.graft(owner_of(job), expansion, wanted, start)
         keep = {pe.name for pe in wanted}
         grafter = self._context.grafter
         await grafter.prune(grafter.surplus(key_of(job), keep, lambda name: name == region))

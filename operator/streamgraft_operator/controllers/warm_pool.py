@@ -9,13 +9,13 @@ from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
-from streamgraft_common.resources import JobSpec, ParallelRegionStatus
 from streamgraft_operator import manifests
 from streamgraft_operator.conditions import is_true
 from streamgraft_operator.conductors.warm_pool import PoolView, step
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.expansion import Expansion
-from streamgraft_operator.graph import GraphError, PlannedPe, with_settings
+from streamgraft_operator.graph import GraphError, PlannedPe
+from streamgraft_operator.parsed import job_spec, region_status
 from streamgraft_operator.runtime import Outcome, Watch
 from streamgraft_operator.views import ended_seconds, job_key, own_key, warm_pod_view
 
@@ -49,7 +49,7 @@ class WarmPoolController:
         if job is None or "deletionTimestamp" in job["metadata"]:
             return None
         pods = {pod["metadata"]["name"]: pod for pod in self._caches.pods_by_pool.get(key)}
-        size = JobSpec.model_validate(job["spec"]).warm_pool
+        size = job_spec(job).warm_pool
         if not size and not pods:
             return None
         try:
@@ -79,15 +79,11 @@ class WarmPoolController:
 
     def _typical(self, expansion: Expansion) -> tuple[str, PlannedPe]:
         """Return the driver that most PEs of the job have, and one of them."""
-        settings_id = manifests.settings_id(expansion.spec, self._context.settings)
-        pes = [(with_settings(pe.content, settings_id).driver, pe) for pe in expansion.topology.pes]
+        pes = [(expansion.contents[pe.pe_id].driver, pe) for pe in expansion.topology.pes]
         driver = Counter(driver for driver, _ in pes).most_common(1)[0][0]
         return driver, dict(pes)[driver]
 
     def _calm(self, job: Object, key: Key) -> bool:
-        regions = (item.get("status") or {} for item in self._caches.regions_by_job.get(key))
-        resizing = any(
-            is_true(ParallelRegionStatus.model_validate(status).conditions, "Resizing")
-            for status in regions
-        )
+        regions = map(region_status, self._caches.regions_by_job.get(key))
+        resizing = any(is_true(status.conditions, "Resizing") for status in regions)
         return (job.get("status") or {}).get("phase") == "Healthy" and not resizing

@@ -7,10 +7,10 @@ from typing import Any
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
-from streamgraft_common.resources import JobStatus
 from streamgraft_operator.conditions import State, merged
 from streamgraft_operator.conductors.job import message, phase
 from streamgraft_operator.coordinators.coordinator import Coordinator, Patch
+from streamgraft_operator.parsed import job_status
 
 
 class JobCoordinator(Coordinator):
@@ -48,7 +48,7 @@ class JobCoordinator(Coordinator):
         """
 
         def command(job: Object) -> Patch | None:
-            old = JobStatus.model_validate(job.get("status") or {})
+            old = job_status(job)
             conditions = merged(old.conditions, states, time.time(), generation)
             new = old.model_copy(
                 update={

@@ -11,6 +11,7 @@ from streamgraft_common.resources import ProcessingElementStatus, Stopped
 from streamgraft_operator.conditions import State, merged
 from streamgraft_operator.conductors.launches import Relaunch, raised
 from streamgraft_operator.coordinators.coordinator import Coordinator, Patch, replacing
+from streamgraft_operator.parsed import pe_status
 
 _OURS = (
     "launchCount",
@@ -38,7 +39,7 @@ class ProcessingElementCoordinator(Coordinator):
 
         def command(item: Object) -> Patch | None:
             nonlocal done
-            old = ProcessingElementStatus.model_validate(item.get("status") or {})
+            old = pe_status(item)
             done = old.launch_count == seen_count and "deletionTimestamp" not in item["metadata"]
             new = raised(old, cause, ran_seconds, time.time())
             return _patch(item, old, new) if done else None
@@ -54,7 +55,7 @@ class ProcessingElementCoordinator(Coordinator):
         """
 
         def command(item: Object) -> Patch | None:
-            old = ProcessingElementStatus.model_validate(item.get("status") or {})
+            old = pe_status(item)
             if old.launch_count != launch_count or old.stopped:
                 return None
             update = {"phase": phase, "message": message, "pod": old.pod or pod}
@@ -70,7 +71,7 @@ class ProcessingElementCoordinator(Coordinator):
 
         def command(item: Object) -> Patch | None:
             nonlocal done
-            old = ProcessingElementStatus.model_validate(item.get("status") or {})
+            old = pe_status(item)
             done = old.launch_count == seen_count and not old.stopped
             phase = "Failed" if stopped.reason == "PodFailed" else "Stopped"
             update = {"stopped": stopped, "phase": phase, "message": message}

@@ -5,8 +5,9 @@ from typing import Any
 from streamgraft_common import names
 from streamgraft_common.adl import Autoscaling
 from streamgraft_common.kube.client import Object
-from streamgraft_common.resources import PARALLEL_REGION, ParallelRegionSpec
+from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_operator.kinds import AUTOSCALERS
+from streamgraft_operator.parsed import region_spec
 
 AT_ONCE_SECONDS = 15
 """Period of the rate limits, which limit nothing: a width is reached in one step."""
@@ -17,7 +18,7 @@ def autoscaler(region: Object) -> Object | None:
 
     Everything that the API server would fill in is there, so that any difference is a drift.
     """
-    spec = ParallelRegionSpec.model_validate(region["spec"])
+    spec = region_spec(region)
     settings, metadata = spec.autoscaling, region["metadata"]
     if settings is None:
         return None

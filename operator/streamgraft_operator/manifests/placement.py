@@ -8,7 +8,7 @@ from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.adl import Placement
-from streamgraft_common.resources import HostPoolSpec, HostPoolStatus
+from streamgraft_operator.parsed import host_pool_spec, host_pool_status
 
 Term = dict[str, Any]
 HOSTNAME = "kubernetes.io/hostname"
@@ -26,7 +26,7 @@ def labels(placement: Placement, job: str) -> dict[str, str]:
 
 def nodes(pool: dict[str, Any]) -> list[str]:
     """Return the nodes of a HostPool, as its status says."""
-    return HostPoolStatus.model_validate(pool.get("status") or {}).nodes
+    return host_pool_status(pool).nodes
 
 
 def affinity(
@@ -63,7 +63,7 @@ def _node_terms(placement: Placement, item: dict[str, Any] | None) -> list[Term]
         return [_named(placement.host)]
     if item is None:
         return []
-    pool = HostPoolSpec.model_validate(item["spec"])
+    pool = host_pool_spec(item)
     if pool.size is not None:
         return [_named(node) for node in nodes(item)]
     if pool.hosts is not None:

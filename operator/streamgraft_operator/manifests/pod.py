@@ -7,12 +7,13 @@ from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.adl import Placement
-from streamgraft_common.resources import JobSpec, PodSettings, ProcessingElementSpec
+from streamgraft_common.resources import JobSpec, PodSettings
 from streamgraft_operator.graph import PlannedPe, with_settings
 from streamgraft_operator.manifests import placement, pod_settings
 from streamgraft_operator.manifests.metadata import Owner, digest
 from streamgraft_operator.manifests.pod_settings import DEFAULT_RESOURCES, Mount
 from streamgraft_operator.manifests.template import merged
+from streamgraft_operator.parsed import pe_spec
 from streamgraft_operator.settings import Settings
 
 BUNDLE_DIR = "/etc/streamgraft/bundle"
@@ -50,7 +51,7 @@ def pod(
 
     `pool` is the HostPool that the PE is placed in.
     """
-    pe = ProcessingElementSpec.model_validate(item["spec"])
+    pe = pe_spec(item)
     name = names.pod_name(owner.name, pe.pe_id, item["status"]["launchCount"])
     affinity = placement.affinity(
         pe.placement, pool, owner.namespace, owner.name, item["metadata"]["name"]
@@ -79,7 +80,7 @@ def adoption(item: dict[str, Any]) -> dict[str, Any]:
     Patched onto a warm pod they take it out of the pool.
     """
     metadata = item["metadata"]
-    pe = ProcessingElementSpec.model_validate(item["spec"])
+    pe = pe_spec(item)
     annotations = {
         names.ANNOTATION_CONTENT: metadata["annotations"][names.ANNOTATION_CONTENT],
         ANNOTATION_PE_UID: metadata["uid"],
@@ -96,7 +97,7 @@ def adoption(item: dict[str, Any]) -> dict[str, Any]:
 
 def is_generic(item: dict[str, Any]) -> bool:
     """Return whether a PE's pod is made of nothing but its job: then a warm pod will do."""
-    pe = ProcessingElementSpec.model_validate(item["spec"])
+    pe = pe_spec(item)
     return pe.placement == Placement() and not pod_settings.own_settings_id(pe.settings)
 
 

@@ -1,0 +1,59 @@
+"""Resources as models: each version of an object is validated once, however often it is read."""
+
+from typing import Generic, Literal, TypeVar
+
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.resources import (
+    HostPoolSpec,
+    HostPoolStatus,
+    JobSpec,
+    JobStatus,
+    ParallelRegionSpec,
+    ParallelRegionStatus,
+    ProcessingElementSpec,
+    ProcessingElementStatus,
+)
+from streamgraft_common.resources.base import Model
+
+REMEMBERED = 5_000
+"""Objects of a kind whose last version read is kept as a model."""
+
+_ABSENT: Object = {}
+
+_Model = TypeVar("_Model", bound=Model)
+
+
+class Reader(Generic[_Model]):
+    """Reads one part of the objects of a kind. Objects must not be changed in place.
+
+    A part that is absent is read like an empty one. Raises pydantic.ValidationError.
+    """
+
+    def __init__(self, model: type[_Model], part: Literal["spec", "status"]) -> None:
+        self._model = model
+        self._part = part
+        self._read: dict[Key, tuple[Object, _Model]] = {}
+
+    def __call__(self, item: Object) -> _Model:
+        """Return the part of an object as a model."""
+        part = item.get(self._part) or _ABSENT
+        key = key_of(item)
+        known = self._read.get(key)
+        if known is not None and known[0] is part:
+            return known[1]
+        model = self._model.model_validate(part)
+        self._read[key] = part, model
+        if len(self._read) > REMEMBERED:
+            del self._read[next(iter(self._read))]
+        return model
+
+
+job_spec = Reader(JobSpec, "spec")
+job_status = Reader(JobStatus, "status")
+pe_spec = Reader(ProcessingElementSpec, "spec")
+pe_status = Reader(ProcessingElementStatus, "status")
+region_spec = Reader(ParallelRegionSpec, "spec")
+region_status = Reader(ParallelRegionStatus, "status")
+host_pool_spec = Reader(HostPoolSpec, "spec")
+host_pool_status = Reader(HostPoolStatus, "status")
