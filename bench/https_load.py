@@ -1,18 +1,21 @@
 """Load on a server: some clients, each with one kept connection, each asking as soon as it may.
 
-Plain sockets, since a whole HTTP client would take more of the machine than the server measured.
+One thread and plain sockets, since whole HTTP clients would take more of the machine than the
+server that is measured.
 """
 
 import random
+import selectors
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
+
+_CHUNK = 65536
 
 
 @dataclass
@@ -33,59 +36,60 @@ def run(
     address = urlsplit(url)
     assert address.hostname is not None
     assert address.port is not None
-    load, place = Load(), (address.hostname, address.port)
-    started = time.perf_counter()
-    with ThreadPoolExecutor(clients) as threads:
-        ended = [
-            threads.submit(_client, load, place, context, paths, started + seconds)
-            for _ in range(clients)
-        ]
-    for client in ended:
-        client.result()
-    load.duration = time.perf_counter() - started
+    requests = [
+        f"GET {path} HTTP/1.1\r\nHost: {address.hostname}\r\n\r\n".encode() for path in paths
+    ]
+    load, chosen = Load(), random.Random(0)
+    with ExitStack() as stack, selectors.DefaultSelector() as ready:
+        for _ in range(clients):
+            plain = socket.create_connection((address.hostname, address.port), timeout=30)
+            connection = context.wrap_socket(plain, server_hostname=address.hostname)
+            client = _Client(stack.enter_context(connection))
+            ready.register(connection, selectors.EVENT_READ, client)
+            client.ask(chosen.choice(requests))
+        started = time.perf_counter()
+        while time.perf_counter() < started + seconds:
+            for key, _ in ready.select(timeout=1.0):
+                client = key.data
+                if (code := client.answer()) is not None:
+                    load.seconds.append(time.perf_counter() - client.asked_at)
+                    load.failed += code != 200
+                    client.ask(chosen.choice(requests))
+        load.duration = time.perf_counter() - started
     return load
 
 
-def _client(
-    load: Load,
-    place: tuple[str, int],
-    context: ssl.SSLContext,
-    paths: Sequence[str],
-    until: float,
-) -> None:
-    chosen = random.Random(threading.get_ident())
-    with (
-        socket.create_connection(place, timeout=30) as plain,
-        context.wrap_socket(plain, server_hostname=place[0]) as connection,
-    ):
+class _Client:
+    """One connection with one request under way, which was sent at `asked_at`."""
+
+    def __init__(self, connection: ssl.SSLSocket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        while (began := time.perf_counter()) < until:
-            path = chosen.choice(paths)
-            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {place[0]}\r\n\r\n".encode())
-            good = _answer(connection).startswith(b"HTTP/1.1 200")
-            load.seconds.append(time.perf_counter() - began)
-            load.failed += not good
+        connection.setblocking(False)
+        self._connection = connection
+        self._data = b""
+        self.asked_at = 0.0
+
+    def ask(self, request: bytes) -> None:
+        self._data = b""
+        self.asked_at = time.perf_counter()
+        self._connection.sendall(request)
+
+    def answer(self) -> int | None:
+        """Read what there is; return the code once the answer is complete."""
+        try:
+            while True:
+                data = self._connection.recv(_CHUNK)
+                if not data:
+                    raise ConnectionError("the server closed the connection")
+                self._data += data
+        except ssl.SSLWantReadError:
+            pass
+        head, found, body = self._data.partition(b"\r\n\r\n")
+        if not found or len(body) < _length(head):
+            return None
+        return int(head[9:12])
 
 
-def _answer(connection: ssl.SSLSocket) -> bytes:
-    """Read one answer that has a Content-Length; return its head."""
-    data = b""
-    while b"\r\n\r\n" not in data:
-        data += _more(connection)
-    head, _, body = data.partition(b"\r\n\r\n")
-    length = next(
-        int(line.split(b":")[1])
-        for line in head.split(b"\r\n")
-        if line.lower().startswith(b"content-length:")
-    )
-    missing = length - len(body)
-    while missing > 0:
-        missing -= len(_more(connection))
-    return head
-
-
-def _more(connection: ssl.SSLSocket) -> bytes:
-    data = connection.recv(65536)
-    if not data:
-        raise ConnectionError("the server closed the connection")
-    return data
+def _length(head: bytes) -> int:
+    _, _, rest = head.lower().partition(b"content-length:")
+    return int(rest.partition(b"\r\n")[0])

@@ -8,7 +8,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streamgraft_common import VERSION
 from streamgraft_common.kube import ApiError, KubeClient
-from streamgraft_metrics_adapter import region_telemetry
 from streamgraft_metrics_adapter.authentication import Authenticator
 from streamgraft_metrics_adapter.authorization import Authorizer
 from streamgraft_metrics_adapter.catalog import Catalog
@@ -53,7 +52,7 @@ def _rest(provider: Provider, client: KubeClient) -> FastAPI:
         redoc_url=None,
     )
     app.include_router(regions.routes(provider, client))
-    app.include_router(health.routes(provider, region_telemetry.registry(provider)))
+    app.include_router(health.routes(provider))
     app.add_exception_handler(StatusError, _status_error)
     app.add_exception_handler(ApiError, _api_error)
     app.add_exception_handler(RequestValidationError, _invalid)

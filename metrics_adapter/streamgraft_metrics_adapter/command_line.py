@@ -1,14 +1,21 @@
 """The command `streamgraft-adapter`: tools for configurations of metrics."""
 
 import argparse
+import asyncio
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import yaml
 
-from streamgraft_metrics_adapter.configuration import BUILT_IN, ConfigurationError, merged, read
+from streamgraft_metrics_adapter.configuration import (
+    BUILT_IN,
+    ConfigurationError,
+    MetricRule,
+    merged,
+    read,
+)
 from streamgraft_metrics_adapter.migration import migrated
 from streamgraft_metrics_adapter.source import PrometheusSource, SourceError
 
@@ -50,13 +57,21 @@ def _migrate(file: Path) -> int:
 def _check(file: Path, prometheus_url: str | None) -> int:
     rules = read(file)
     merged(read(BUILT_IN), rules)
-    bad = 0
-    for rule in rules if prometheus_url else ():
-        try:
-            PrometheusSource(str(prometheus_url)).query(rule.promql(), time.time())
-        except SourceError as error:
-            print(f"{rule.name}: {error}", file=sys.stderr)
-            bad += 1
-    if not bad:
+    problems = asyncio.run(_refused(rules, prometheus_url)) if prometheus_url else []
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    if not problems:
         print(f"{file}: {len(rules)} metrics are good")
-    return 1 if bad else 0
+    return 1 if problems else 0
+
+
+async def _refused(rules: Iterable[MetricRule], prometheus_url: str) -> list[str]:
+    """Return what Prometheus says against the queries."""
+    problems: list[str] = []
+    async with PrometheusSource(prometheus_url) as prometheus:
+        for rule in rules:
+            try:
+                list(await prometheus.rows(rule.name, rule.promql(), time.time()))
+            except SourceError as error:
+                problems.append(str(error))
+    return problems

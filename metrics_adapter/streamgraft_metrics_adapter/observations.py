@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from streamgraft_autoscaler import TopicLag
 from streamgraft_metrics_adapter.queries import INPUT_LABEL, Input
-from streamgraft_metrics_adapter.source import Rows
 
 FIRST_STAGE = "0"
 """Where the records of a region come in."""
@@ -45,42 +44,32 @@ class RegionObservation:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Observations:
-    """One refresh: `evaluated_at` is the Unix time that all its queries were evaluated at."""
-
-    evaluated_at: float
-    regions: Mapping[RegionKey, RegionObservation]
-
-
 _INPUTS = {name.value: name for name in Input}
+_OF_REGION = frozenset(
+    {Input.SAMPLE_TIME, Input.IDLE_SHARE, Input.ELEMENTS, Input.STATE_BYTES},
+)
 
 
 class Gathering:
-    """Sorts the rows of one refresh by region and stage, answer by answer."""
+    """Sorts the rows of one refresh by region and stage."""
 
     def __init__(self) -> None:
         self.regions: dict[RegionKey, RegionObservation] = {}
 
-    def add(self, rows: Rows) -> None:
-        """Take in the answer to one query."""
-        for row in rows:
-            labels, value = row["metric"], float(row["value"][1])
-            key = (labels["namespace"], labels["streams_job"], labels["region"])
-            region = self.regions.get(key)
-            if region is None:
-                region = self.regions[key] = RegionObservation()
-            _store(region, _INPUTS[labels[INPUT_LABEL]], labels, value)
-
-
-def _store(region: RegionObservation, name: Input, labels: Mapping[str, str], value: float) -> None:
-    if name in (Input.SAMPLE_TIME, Input.IDLE_SHARE, Input.ELEMENTS, Input.STATE_BYTES):
-        region.values[name] = value
-        return
-    stage = region.stage(labels.get("stage", "0"))
-    if name is Input.LAG:
-        stage.lag[labels["topic"]] = value
-    elif name is Input.PARTITIONS:
-        stage.partitions[labels["topic"]] = int(value)
-    else:
-        stage.values[name] = value
+    def add(self, labels: Mapping[str, str], value: float) -> None:
+        """Take in one row."""
+        key = (labels["namespace"], labels["streams_job"], labels["region"])
+        region = self.regions.get(key)
+        if region is None:
+            region = self.regions[key] = RegionObservation()
+        name = _INPUTS[labels[INPUT_LABEL]]
+        if name in _OF_REGION:
+            region.values[name] = value
+            return
+        stage = region.stage(labels.get("stage", FIRST_STAGE))
+        if name is Input.LAG:
+            stage.lag[labels["topic"]] = value
+        elif name is Input.PARTITIONS:
+            stage.partitions[labels["topic"]] = int(value)
+        else:
+            stage.values[name] = value

@@ -5,13 +5,13 @@ The metrics API asks for single signals, the REST routes for all of a region's.
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from streamgraft_autoscaler import Demand, NotReady, Reason
 from streamgraft_common.kube.store import Key
 from streamgraft_metrics_adapter import telemetry
-from streamgraft_metrics_adapter.experience import Experience
+from streamgraft_metrics_adapter.experience import Experience, Known
 from streamgraft_metrics_adapter.history import History, Sample
 from streamgraft_metrics_adapter.observations import (
     FIRST_STAGE,
@@ -22,13 +22,10 @@ from streamgraft_metrics_adapter.observations import (
 from streamgraft_metrics_adapter.queries import Input, queries
 from streamgraft_metrics_adapter.regions import Region, RegionCache
 from streamgraft_metrics_adapter.selectors import Selector
-from streamgraft_metrics_adapter.signals import (
-    SIGNALS,
-    Signal,
-    Situation,
-)
-from streamgraft_metrics_adapter.source import Answers, SourceError
+from streamgraft_metrics_adapter.signals import SIGNALS, Signal, signals_of
+from streamgraft_metrics_adapter.source import Source, SourceError
 from streamgraft_metrics_adapter.status import NotFoundError, UnavailableError
+from streamgraft_metrics_adapter.turns import in_turns
 
 log = logging.getLogger(__name__)
 
@@ -114,41 +111,45 @@ class Provider:
         _need_metric(metric)
         return [self.read(region, metric) for region in self.regions(namespace, selector)]
 
-    def everything(self) -> list[Reading]:
-        """Return every signal of every region. May be called in any thread."""
-        return [reading for region in self._regions.all() for reading in self.read_all(region)]
+    def all_regions(self) -> list[Region]:
+        """Return the regions of all namespaces that are known so far."""
+        return self._regions.all()
 
     def read_all(self, region: Region) -> list[Reading]:
         """Return every signal of a region."""
-        return [self.read(region, metric) for metric in SIGNALS]
+        return self._readings(region, SIGNALS)
 
     def read(self, region: Region, metric: str) -> Reading:
         """Return a signal of a region, from memory."""
+        return self._readings(region, (metric,))[0]
+
+    def _readings(self, region: Region, metrics: Sequence[str]) -> list[Reading]:
         key = region.namespace, region.name
         sampled_at = self._last.sampled_at.get(key) if self._last else None
-        result = self._trouble_of(region, sampled_at) or self._result(key, metric)
-        return Reading(region, metric, result, sampled_at)
+        results = self._results_of(region, sampled_at)
+        if isinstance(results, NotReady):
+            return [Reading(region, metric, results, sampled_at) for metric in metrics]
+        return [Reading(region, metric, results[metric], sampled_at) for metric in metrics]
 
-    def queries(self) -> Mapping[str, str]:
-        """Return the PromQL of all signals, by name."""
-        return self._queries
-
-    def take(self, evaluated_at: float, answers: Answers) -> None:
+    async def take(self, evaluated_at: float, source: Source) -> None:
         """Compute all signals anew; a refresh that fails leaves the last ones, until too old."""
         gathering = Gathering()
-        for _, rows in answers:
-            if isinstance(rows, SourceError):
-                self._fail(str(rows))
-                return
-            gathering.add(rows)
+        try:
+            for name, promql in self._queries.items():
+                rows = await source.rows(name, promql, evaluated_at)
+                async for labels, value in in_turns(rows):
+                    gathering.add(labels, value)
+        except SourceError as error:
+            self._fail(str(error))
+            return
         if self._trouble is not None:
             log.info("Prometheus answers again")
         regions = self._regions.all()
-        self._last = self._compute(evaluated_at, regions, gathering.regions)
+        self._last = await self._compute(evaluated_at, regions, gathering.regions)
         self._trouble = None
         telemetry.REFRESH_TIME.set(evaluated_at)
         if self._regions.synced:
-            self._remember(evaluated_at, regions, gathering.regions)
+            await self._remember(evaluated_at, regions, gathering.regions)
 
     def _fail(self, trouble: str) -> None:
         if self._trouble is None:
@@ -159,8 +160,10 @@ class Provider:
         if not self._regions.synced:
             raise UnavailableError("the regions are not listed yet: the adapter is starting")
 
-    def _trouble_of(self, region: Region, sampled_at: float | None) -> NotReady | None:
-        """Return why no signal of the region may be served now, whatever was computed."""
+    def _results_of(
+        self, region: Region, sampled_at: float | None
+    ) -> Mapping[str, Signal | NotReady] | NotReady:
+        """Return what was computed, or why no signal of the region may be served now."""
         if self._last is None:
             if self._trouble:
                 return NotReady(Reason.SOURCE_UNAVAILABLE, self._trouble)
@@ -168,7 +171,10 @@ class Provider:
         age = time.time() - self._last.evaluated_at
         if self._trouble and age > self._max_age:
             return NotReady(Reason.SOURCE_UNAVAILABLE, f"for {age:.0f} s: {self._trouble}")
-        return self._doubt(region, sampled_at)
+        if doubt := self._doubt(region, sampled_at):
+            return doubt
+        results = self._last.results.get((region.namespace, region.name))
+        return results or NotReady(Reason.NO_DATA, "no PE of the region reports its lag")
 
     def _doubt(self, region: Region, sampled_at: float | None) -> NotReady | None:
         """Return why the samples say nothing of the region as it is now."""
@@ -180,13 +186,7 @@ class Provider:
             return NotReady(Reason.STALE, f"{oldest}, more than {self._max_age:g} s")
         return None
 
-    def _result(self, key: Key, metric: str) -> Signal | NotReady:
-        results = self._last.results.get(key) if self._last else None
-        if results is None:
-            return NotReady(Reason.NO_DATA, "no PE of the region reports its lag")
-        return results[metric]
-
-    def _compute(
+    async def _compute(
         self,
         evaluated_at: float,
         regions: list[Region],
@@ -195,32 +195,31 @@ class Provider:
         results: dict[Key, Mapping[str, Signal | NotReady]] = {}
         sampled_at: dict[Key, float] = {}
         demands: list[tuple[Region, RegionObservation, Demand]] = []
-        for region in regions:
+        async for region in in_turns(regions):
             seen = observations.get(region.key)
             if seen is None or Input.SAMPLE_TIME not in seen.values:
                 continue
             key, sampled_at[key] = (region.namespace, region.name), seen.values[Input.SAMPLE_TIME]
-            situation = self._situation(region, seen, evaluated_at)
-            results[key] = {name: compute(situation) for name, compute in SIGNALS.items()}
+            results[key] = signals_of(region, seen, self._known(region, seen, evaluated_at))
             demand = results[key]["demand"]
             if isinstance(demand, Demand):
                 demands.append((region, seen, demand))
         self._experience.conclude(demands)
         return _Refresh(evaluated_at, results, sampled_at)
 
-    def _situation(self, region: Region, seen: RegionObservation, evaluated_at: float) -> Situation:
+    def _known(self, region: Region, seen: RegionObservation, evaluated_at: float) -> Known:
         if region.resizing or self._doubt(region, seen.values[Input.SAMPLE_TIME]) is None:
             self._experience.learn(region, seen, evaluated_at)
-        return Situation(region, seen, self._experience.of(region, evaluated_at))
+        return self._experience.of(region, evaluated_at)
 
-    def _remember(
+    async def _remember(
         self,
         evaluated_at: float,
         regions: list[Region],
         observations: Mapping[RegionKey, RegionObservation],
     ) -> None:
         """Keep the history; forget regions that left."""
-        for region in regions:
+        async for region in in_turns(regions):
             sample = _sample(
                 evaluated_at, region, self.read_all(region), observations.get(region.key)
             )

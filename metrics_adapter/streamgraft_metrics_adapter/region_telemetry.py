@@ -1,45 +1,35 @@
-"""Signals of all regions as metrics, read from memory whenever Prometheus scrapes."""
+"""What /metrics shows: the signals of all regions, and all that the process says about itself.
 
-from collections.abc import Iterable
+The signals are written as text here, in turns: as objects of the client library those of five
+thousand regions take a second, in which nothing else could be served.
+"""
 
-from prometheus_client import REGISTRY, CollectorRegistry
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client import generate_latest
 
 from streamgraft_autoscaler import NotReady
 from streamgraft_metrics_adapter.provider import Provider
+from streamgraft_metrics_adapter.turns import in_turns
 
-_LABELS = ("namespace", "name", "metric")
+_VALUES = "streamgraft_region_signal"
+_TROUBLES = "streamgraft_region_signal_unavailable"
 
 
-class _Signals(Collector):
-    def __init__(self, provider: Provider) -> None:
-        self._provider = provider
-
-    def collect(self) -> Iterable[Metric]:
-        values = GaugeMetricFamily(
-            "streamgraft_region_signal",
-            "Signals as served, by region; absent while a signal has no value",
-            labels=_LABELS,
-        )
-        troubles = GaugeMetricFamily(
-            "streamgraft_region_signal_unavailable",
-            "1 while a signal of a region has no value, with the reason",
-            labels=(*_LABELS, "reason"),
-        )
-        for reading in self._provider.everything():
-            region, result = reading.region, reading.result
-            labels = [region.namespace, region.name, reading.metric]
+async def exposition(provider: Provider) -> bytes:
+    """Return the text that Prometheus scrapes."""
+    values = [
+        f"# HELP {_VALUES} Signals as served, by region; absent while a signal has no value",
+        f"# TYPE {_VALUES} gauge",
+    ]
+    troubles = [
+        f"# HELP {_TROUBLES} 1 while a signal of a region has no value, with the reason",
+        f"# TYPE {_TROUBLES} gauge",
+    ]
+    async for region in in_turns(provider.all_regions()):
+        place = f'namespace="{region.namespace}",name="{region.name}"'
+        for reading in provider.read_all(region):
+            labels, result = f'{place},metric="{reading.metric}"', reading.result
             if isinstance(result, NotReady):
-                troubles.add_metric([*labels, result.reason.value], 1)
+                troubles.append(f'{_TROUBLES}{{{labels},reason="{result.reason.value}"}} 1')
             else:
-                values.add_metric(labels, result.value)
-        return values, troubles
-
-
-def registry(provider: Provider) -> CollectorRegistry:
-    """Return what /metrics shows: the signals, and all that the process says about itself."""
-    found = CollectorRegistry()
-    found.register(REGISTRY)
-    found.register(_Signals(provider))
-    return found
+                values.append(f"{_VALUES}{{{labels}}} {result.value!r}")
+    return generate_latest() + "\n".join([*values, *troubles, ""]).encode()

@@ -16,6 +16,8 @@ from streamgraft_metrics_adapter.observations import RegionKey
 
 log = logging.getLogger(__name__)
 
+_DEFAULTS = Autoscaling()
+
 
 @dataclass(frozen=True, slots=True)
 class Region:
@@ -48,7 +50,7 @@ class Region:
     @property
     def autoscaling(self) -> Autoscaling:
         """Return the region's own settings, or the defaults."""
-        return self.spec.autoscaling or Autoscaling()
+        return self.spec.autoscaling or _DEFAULTS
 
 
 class RegionCache:
@@ -75,8 +77,8 @@ class RegionCache:
         return sorted(self._regions.get(namespace, {}).values(), key=lambda region: region.name)
 
     def all(self) -> list[Region]:
-        """Return all regions. May be called in any thread."""
-        return [region for found in list(self._regions.values()) for region in list(found.values())]
+        """Return all regions."""
+        return [region for found in self._regions.values() for region in found.values()]
 
     def _changed(self, key: Key, old: Object | None, new: Object | None) -> None:
         namespace, name = key

@@ -11,8 +11,9 @@ from streamgraft_metrics_adapter import telemetry
 from streamgraft_metrics_adapter.configuration import PART, VALUE, Aggregation, MetricRule
 from streamgraft_metrics_adapter.objects import NAMESPACES, Resource
 from streamgraft_metrics_adapter.selectors import Selector
-from streamgraft_metrics_adapter.source import Answers, Rows, SourceError
+from streamgraft_metrics_adapter.source import Row, Source, SourceError
 from streamgraft_metrics_adapter.status import NotFoundError, UnavailableError
+from streamgraft_metrics_adapter.turns import in_turns
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ Place = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LabelledValue:
     """One value and the labels that the mapping does not use."""
 
     labels: Mapping[str, str]
@@ -39,7 +40,7 @@ class Row:
 class Table:
     """The answer to a rule's query."""
 
-    rows: dict[Place, list[Row]] = field(default_factory=dict)
+    rows: dict[Place, list[LabelledValue]] = field(default_factory=dict)
     times: dict[Place, float] = field(default_factory=dict)
     """Unix time of the oldest sample; none if what is there is not all."""
 
@@ -62,15 +63,17 @@ class RuleMetric:
         self._table: Table | None = None
         self._trouble: str | None = None
 
-    def take(self, answer: Rows | SourceError) -> None:
-        """Take in an answer; a failed query leaves the last one, until it is too old."""
-        if isinstance(answer, SourceError):
+    async def take(self, evaluated_at: float, source: Source) -> None:
+        """Evaluate the query anew; if it fails, the last answer stays until it is too old."""
+        try:
+            rows = await source.rows(self.query_name, self.rule.promql(), evaluated_at)
+            self._table = await table_of(self.rule, rows)
+        except SourceError as error:
             if self._trouble is None:
-                log.warning("metric %s: %s", self.query_name, answer)
-            self._trouble = str(answer)
-            return
-        self._table = table_of(self.rule, answer)
-        self._trouble = None
+                log.warning("metric %s: %s", self.query_name, error)
+            self._trouble = str(error)
+        else:
+            self._trouble = None
 
     def places(self) -> Iterable[Place]:
         """Return what has values now."""
@@ -94,7 +97,7 @@ class RuleMetric:
             Measured(self._finite(row.value, place), self._time(place), row.labels) for row in rows
         ]
 
-    def _rows(self, place: Place) -> list[Row]:
+    def _rows(self, place: Place) -> list[LabelledValue]:
         if self._table is None:
             unread = "NoData: it was not read yet"
             raise self._unavailable(place, self._source_trouble() or unread)
@@ -155,34 +158,27 @@ class RuleMetrics:
         # Nobody can ask for several namespaces at once.
         return {resource for resource, _ in self.objects if resource != NAMESPACES}
 
-    def queries(self) -> Mapping[str, str]:
-        """Return the PromQL of all metrics, by name."""
-        return {metric.query_name: metric.rule.promql() for metric in self._all()}
-
-    def take(self, evaluated_at: float, answers: Answers) -> None:
+    async def take(self, evaluated_at: float, source: Source) -> None:
         """Take in one refresh."""
-        by_name = {metric.query_name: metric for metric in self._all()}
-        for name, answer in answers:
-            if name in by_name:
-                by_name[name].take(answer)
+        for metric in self._all():
+            await metric.take(evaluated_at, source)
 
     def _all(self) -> list[RuleMetric]:
         return [*self.objects.values(), *self.externals.values()]
 
 
-def table_of(rule: MetricRule, rows: Rows) -> Table:
+async def table_of(rule: MetricRule, rows: Iterable[Row]) -> Table:
     """Return the rows by what they describe; rows that don't name it describe nothing."""
     table = Table()
     wanted = rule.mapping.labels()
-    for row in rows:
-        labels = dict(row["metric"])
+    async for found, value in in_turns(rows):
+        labels = dict(found)
         part = labels.pop(PART)
         place = tuple(labels.pop(name, "") for name in wanted)
         if not all(place):
             continue
-        value = float(row["value"][1])
         if part == VALUE:
-            table.rows.setdefault(place, []).append(Row(labels, value))
+            table.rows.setdefault(place, []).append(LabelledValue(labels, value))
         else:
             table.times[place] = value
     return table

@@ -1,9 +1,7 @@
 """From what was observed of a region to its signals, by the equations of the autoscaler."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-
 from streamgraft_autoscaler import (
+    Capacity,
     Demand,
     GatedLagChange,
     NotReady,
@@ -33,126 +31,135 @@ Signal = TotalLag | RelativeLagChange | GatedLagChange | Utilization | Demand
 """A result of the autoscaler: its value, and its inputs beside it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """A region, what was seen of it, and what is known of it from before."""
+SIGNALS = (
+    "total_lag",
+    "relative_lag_change_rate",
+    "relative_lag_change_rate_gated",
+    "utilization",
+    "demand",
+)
+"""Every metric that is served."""
 
-    region: Region
-    observation: RegionObservation
-    known: Known
-
-    def stages(self) -> dict[str, StageObservation] | NotReady:
-        """Return the stages, or NotReady unless each has every partition's lag and rates."""
-        stages = self.observation.stages
-        if FIRST_STAGE not in stages:
-            return NotReady(Reason.NO_DATA, "the region's first stage is not measured")
-        for index, stage in stages.items():
-            lag = total_lag(stage.topics(), self.region.spec.max_width)
-            if isinstance(lag, NotReady):
-                return lag
-            known = stage.values.get(Input.HISTORIES, 0)
-            wanted = sum(stage.partitions.values())
-            if known < wanted:
-                message = f"rates are known for {known:g} of {wanted} partitions of stage {index}"
-                return NotReady(Reason.NO_DATA, message)
-            resets = _value(stage, Input.RESETS)
-            if isinstance(resets, NotReady):
-                return resets
-            if resets > 0:
-                message = f"committed positions of stage {index} stepped back within the window"
-                return NotReady(Reason.RESET, message)
-        return stages
+_Stages = dict[str, StageObservation]
 
 
-def lag_signal(situation: Situation) -> TotalLag | NotReady:
+def signals_of(
+    region: Region, seen: RegionObservation, known: Known
+) -> dict[str, Signal | NotReady]:
+    """Return the signals of a region, from what was seen of it and is known from before."""
+    lag, stages = _lag(region, seen), _usable(region, seen)
+    change = stages if isinstance(stages, NotReady) else _change(region, stages)
+    held = blackout(region, known.now)
+    results = (
+        lag,
+        change,
+        held or _gated(region, lag, change),
+        held or _utilization(region, seen),
+        held or (stages if isinstance(stages, NotReady) else _demand(region, seen, stages, known)),
+    )
+    return dict(zip(SIGNALS, results, strict=True))
+
+
+def _usable(region: Region, seen: RegionObservation) -> _Stages | NotReady:
+    """Return the stages, or NotReady unless each has every partition's lag and rates."""
+    if FIRST_STAGE not in seen.stages:
+        return NotReady(Reason.NO_DATA, "the region's first stage is not measured")
+    for index, stage in seen.stages.items():
+        lag = total_lag(stage.topics(), region.spec.max_width)
+        if isinstance(lag, NotReady):
+            return lag
+        known = stage.values.get(Input.HISTORIES, 0)
+        wanted = sum(stage.partitions.values())
+        if known < wanted:
+            message = f"rates are known for {known:g} of {wanted} partitions of stage {index}"
+            return NotReady(Reason.NO_DATA, message)
+        resets = _value(stage, Input.RESETS)
+        if isinstance(resets, NotReady):
+            return resets
+        if resets > 0:
+            message = f"committed positions of stage {index} stepped back within the window"
+            return NotReady(Reason.RESET, message)
+    return seen.stages
+
+
+def _lag(region: Region, seen: RegionObservation) -> TotalLag | NotReady:
     """Return the records that wait in front of the region and between its stages."""
-    topics = [topic for stage in situation.observation.stages.values() for topic in stage.topics()]
-    return total_lag(topics, situation.region.spec.max_width)
+    topics = [topic for stage in seen.stages.values() for topic in stage.topics()]
+    return total_lag(topics, region.spec.max_width)
 
 
-def change_signal(situation: Situation) -> RelativeLagChange | NotReady:
+def _change(region: Region, stages: _Stages) -> RelativeLagChange | NotReady:
     """Return Eq. 3: lag of all stages against the rate of the first."""
-    stages = situation.stages()
-    if isinstance(stages, NotReady):
-        return stages
     rate = _value(stages[FIRST_STAGE], Input.PROCESSING_RATE)
-    changes = [_value(stage, Input.LAG_CHANGE) for stage in stages.values()]
     if isinstance(rate, NotReady):
         return rate
     total = 0.0
-    for change in changes:
+    for stage in stages.values():
+        change = _value(stage, Input.LAG_CHANGE)
         if isinstance(change, NotReady):
             return change
         total += change
-    return relative_lag_change(total, rate, overshoot=situation.region.autoscaling.overshoot)
+    return relative_lag_change(total, rate, overshoot=region.autoscaling.overshoot)
 
 
-def gated_signal(situation: Situation) -> GatedLagChange | NotReady:
+def _gated(
+    region: Region, lag: TotalLag | NotReady, change: RelativeLagChange | NotReady
+) -> GatedLagChange | NotReady:
     """Return Eq. 4 with the region's lag threshold."""
-    if reason := blackout(situation.region, situation.known.now):
-        return reason
-    lag, change = lag_signal(situation), change_signal(situation)
     if isinstance(lag, NotReady):
         return lag
     if isinstance(change, NotReady):
         return change
-    return gated_lag_change(lag, change, situation.region.autoscaling.lag_threshold)
+    return gated_lag_change(lag, change, region.autoscaling.lag_threshold)
 
 
-def utilization_signal(situation: Situation) -> Utilization | NotReady:
+def _utilization(region: Region, seen: RegionObservation) -> Utilization | NotReady:
     """Return Eq. 5 over the PEs of all stages that hold shards."""
-    if reason := blackout(situation.region, situation.known.now):
-        return reason
-    values = situation.observation.values
-    if Input.IDLE_SHARE not in values:
+    if Input.IDLE_SHARE not in seen.values:
         return NotReady(Reason.NO_DATA, "busy time of no PE is known")
-    expected = situation.region.width * max(len(situation.observation.stages), 1)
-    return utilization(values[Input.IDLE_SHARE], int(values.get(Input.ELEMENTS, 0)), expected)
+    expected = region.width * max(len(seen.stages), 1)
+    elements = int(seen.values.get(Input.ELEMENTS, 0))
+    return utilization(seen.values[Input.IDLE_SHARE], elements, expected)
 
 
-def demand_signal(situation: Situation) -> Demand | NotReady:
+def _demand(
+    region: Region, seen: RegionObservation, stages: _Stages, known: Known
+) -> Demand | NotReady:
     """Return the channels that the load needs."""
-    if reason := blackout(situation.region, situation.known.now):
-        return reason
-    stages = situation.stages()
-    if isinstance(stages, NotReady):
-        return stages
     loads: dict[str, StageLoad] = {}
     for index, stage in stages.items():
-        rate, batches = _value(stage, Input.INPUT_RATE), _value(stage, Input.BATCH_RATE)
-        largest = _value(stage, Input.LARGEST_SHARD)
-        if isinstance(rate, NotReady):
-            return rate
-        if isinstance(batches, NotReady):
-            return batches
-        if isinstance(largest, NotReady):
-            return largest
-        loads[index] = StageLoad(
-            input_rate=rate,
-            lag=sum(stage.lag.values()),
-            batch_seconds=situation.region.spec.max_width / batches if batches else 0.0,
-            largest_shard=largest,
-            capacity=situation.known.capacities.get(index),
-        )
-    known = situation.known
-    around = Surroundings(situation.region.width, known.forecast_rate, known.neighbourhood)
-    state = situation.observation.values.get(Input.STATE_BYTES)
+        load = _load(region, stage, known.capacities.get(index))
+        if isinstance(load, NotReady):
+            return load
+        loads[index] = load
+    state = seen.values.get(Input.STATE_BYTES)
     if state is None:
         return NotReady(Reason.NO_DATA, "state bytes is not measured")
-    return demand(loads, policy_of(situation.region, known, state), around)
+    around = Surroundings(region.width, known.forecast_rate, known.neighbourhood)
+    return demand(loads, policy_of(region, known, state), around)
+
+
+def _load(
+    region: Region, stage: StageObservation, capacity: Capacity | None
+) -> StageLoad | NotReady:
+    rate, batches = _value(stage, Input.INPUT_RATE), _value(stage, Input.BATCH_RATE)
+    largest = _value(stage, Input.LARGEST_SHARD)
+    if isinstance(rate, NotReady):
+        return rate
+    if isinstance(batches, NotReady):
+        return batches
+    if isinstance(largest, NotReady):
+        return largest
+    return StageLoad(
+        input_rate=rate,
+        lag=sum(stage.lag.values()),
+        batch_seconds=region.spec.max_width / batches if batches else 0.0,
+        largest_shard=largest,
+        capacity=capacity,
+    )
 
 
 def _value(stage: StageObservation, name: Input) -> float | NotReady:
     if name in stage.values:
         return stage.values[name]
     return NotReady(Reason.NO_DATA, f"{name.value.replace('_', ' ')} is not measured")
-
-
-SIGNALS: Mapping[str, Callable[[Situation], Signal | NotReady]] = {
-    "total_lag": lag_signal,
-    "relative_lag_change_rate": change_signal,
-    "relative_lag_change_rate_gated": gated_signal,
-    "utilization": utilization_signal,
-    "demand": demand_signal,
-}
-"""Every metric that is served, by name."""

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -25,6 +25,7 @@ from streamgraft_metrics_adapter.objects import REGIONS
 from streamgraft_metrics_adapter.provider import Provider
 from streamgraft_metrics_adapter.regions import RegionCache
 from streamgraft_metrics_adapter.rules import RuleMetrics
+from streamgraft_metrics_adapter.source import Row
 
 Object = dict[str, Any]
 EXPORTER = Path(__file__).with_name("hollow_pe_exporter.py")
@@ -55,6 +56,17 @@ _RULES: list[dict[str, Any]] = [
 ]
 
 
+class GivenRows:
+    """A source that answers queries, by name, with given rows; all others with none."""
+
+    def __init__(self, answers: Mapping[str, Sequence[Row]]) -> None:
+        self._answers = answers
+
+    async def rows(self, name: str, promql: str, evaluated_at: float) -> Iterator[Row]:
+        """Return the rows given."""
+        return iter(self._answers.get(name, ()))
+
+
 class InProcess:
     """The application without its guard, with metrics from given rows; nothing else runs."""
 
@@ -63,6 +75,7 @@ class InProcess:
             MetricRule.model_validate({**rule, "series": "x", "query": "x"}) for rule in _RULES
         ]
         self.rules = RuleMetrics(rules)
+        self._answers: dict[str, Sequence[Row]] = {}
         self.regions = Store(_NOWHERE, PARALLEL_REGION.path())
         self.regions.synced.set()
         self.provider = provider = Provider(
@@ -71,13 +84,14 @@ class InProcess:
         catalog = Catalog(provider, self.rules, ObjectLabels(_NOWHERE))
         self.app = routed(provider, catalog, _NOWHERE)
 
-    def answer(self, query: str, *rows: dict[str, Any]) -> None:
+    async def answer(self, query: str, *rows: Row) -> None:
         """Set the answer to one rule's query."""
-        self.rules.take(0.0, iter([(query, rows)]))
+        self._answers[query] = rows
+        await self.rules.take(0.0, GivenRows(self._answers))
 
-    def measure(self, evaluated_at: float, *rows: Object) -> None:
+    async def measure(self, evaluated_at: float, *rows: Row) -> None:
         """Set the rows of the signals' queries as of a Unix time."""
-        self.provider.take(evaluated_at, iter([("all", rows)]))
+        await self.provider.take(evaluated_at, GivenRows({"lag": rows}))
 
     async def get(self, path: str, method: str = "GET", **query: str) -> tuple[int, Object]:
         """Return the status code and the document, which has the length that was announced."""

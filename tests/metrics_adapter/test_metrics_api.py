@@ -1,21 +1,24 @@
 """The metrics APIs over HTTP semantics, in one process: who calls is not asked here."""
 
+import math
 import time
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from streamgraft_metrics_adapter.source import Row
+
 CUSTOM = "/apis/custom.metrics.k8s.io/v1beta2"
 EXTERNAL = "/apis/external.metrics.k8s.io/v1beta1"
 
 
-def row(value: float | str, part: str = "value", **labels: str) -> dict[str, Any]:
+def row(value: float, part: str = "value", **labels: str) -> Row:
     """Return a row of Prometheus' answer."""
-    return {"metric": {"streamgraft_part": part, **labels}, "value": [0, str(value)]}
+    return {"streamgraft_part": part, **labels}, value
 
 
-def now(**labels: str) -> dict[str, Any]:
+def now(**labels: str) -> Row:
     """Return the row that says that the samples are of now."""
     return row(time.time(), "time", **labels)
 
@@ -52,10 +55,10 @@ async def test_discovery_names_every_metric(called: Any) -> None:
 
 async def test_by_name_is_exactly_one_item_in_both_versions(called: Any) -> None:
     place = {"namespace": "a", "pod": "p"}
-    called.answer("pods/rate", row(1.5, **place, code="200"), row(2, **place, code="500"))
+    await called.answer("pods/rate", row(1.5, **place, code="200"), row(2, **place, code="500"))
     path = "namespaces/a/pods/p/rate"
     assert (await called.get(f"{CUSTOM}/{path}"))[0] == 503
-    called.answer(
+    await called.answer(
         "pods/rate", row(1.5, **place, code="200"), row(2, **place, code="500"), now(**place)
     )
     item = only(await called.get(f"{CUSTOM}/{path}"))
@@ -80,8 +83,8 @@ async def test_by_name_is_exactly_one_item_in_both_versions(called: Any) -> None
 
 
 async def test_objects_outside_of_namespaces(called: Any) -> None:
-    called.answer("nodes/free", row(7, node="n"), now(node="n"))
-    called.answer("namespaces/sum", row(8, namespace="a"), now(namespace="a"))
+    await called.answer("nodes/free", row(7, node="n"), now(node="n"))
+    await called.answer("namespaces/sum", row(8, namespace="a"), now(namespace="a"))
     item = only(await called.get(f"{CUSTOM}/nodes/n/free"))
     assert (item["value"], "namespace" in item["describedObject"]) == ("7", False)
     assert "windowSeconds" not in item
@@ -94,7 +97,7 @@ async def test_objects_outside_of_namespaces(called: Any) -> None:
 
 
 async def test_external_metrics(called: Any) -> None:
-    called.answer(
+    await called.answer(
         "external/queue",
         row(1, namespace="a", q="x"),
         row(2, namespace="a", q="y"),
@@ -108,7 +111,7 @@ async def test_external_metrics(called: Any) -> None:
     item = only(await called.get(path, labelSelector="q in (y,z)"))
     assert (item["metricName"], item["metricLabels"]) == ("queue", {"q": "y"})
     assert (await called.get(path, labelSelector="q=z"))[1]["items"] == []
-    called.answer("external/world", row(9), now())
+    await called.answer("external/world", row(9), now())
     assert only(await called.get(f"{EXTERNAL}/namespaces/any/world"))["value"] == "9"
 
 
@@ -121,22 +124,22 @@ PLACE = {"namespace": "a", "pod": "p"}
     [
         ([row(1, **PLACE)], "NoData"),
         ([row(1, **PLACE), row(time.time() - 100, "time", **PLACE)], "Stale"),
-        ([row(1, **PLACE), row("NaN", "time", **PLACE)], "Stale"),
-        ([row("NaN", **PLACE), now(**PLACE)], "NotANumber"),
-        ([row("+Inf", **PLACE), now(**PLACE)], "NotANumber"),
+        ([row(1, **PLACE), row(math.nan, "time", **PLACE)], "Stale"),
+        ([row(math.nan, **PLACE), now(**PLACE)], "NotANumber"),
+        ([row(math.inf, **PLACE), now(**PLACE)], "NotANumber"),
     ],
 )
 async def test_no_value_is_an_error_with_a_reason(
-    called: Any, rows: list[dict[str, Any]], reason: str
+    called: Any, rows: list[Row], reason: str
 ) -> None:
-    called.answer("pods/rate", *rows)
+    await called.answer("pods/rate", *rows)
     code, status = await called.get(PATH)
     assert (code, status["kind"], status["reason"]) == (503, "Status", "ServiceUnavailable")
     assert f"has no value: {reason}" in status["message"]
 
 
 async def test_unknown_is_not_found(called: Any) -> None:
-    called.answer("pods/rate", row(1, **PLACE), now(**PLACE))
+    await called.answer("pods/rate", row(1, **PLACE), now(**PLACE))
     for path in (
         "/apis/custom.metrics.k8s.io/v1",
         f"{CUSTOM}/namespaces/a/pods/other/rate",
@@ -157,7 +160,7 @@ async def test_nothing_can_be_written(called: Any) -> None:
 
 
 async def test_bad_selectors_are_bad_requests(called: Any) -> None:
-    called.answer("pods/rate", row(1, **PLACE), now(**PLACE))
+    await called.answer("pods/rate", row(1, **PLACE), now(**PLACE))
     for selector in ("a b", "a" * 5000):
         code, status = await called.get(PATH, metricLabelSelector=selector)
         assert (code, status["reason"]) == (400, "BadRequest")

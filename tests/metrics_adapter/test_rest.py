@@ -10,6 +10,7 @@ from starlette.types import Message
 
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_metrics_adapter.queries import INPUT_LABEL, Input
+from streamgraft_metrics_adapter.source import Row
 
 SPACE = "/api/v1/namespaces/ns"
 LABELS = {"namespace": "ns", "streams_job": "flights", "region": "enrich", "stage": "0"}
@@ -22,22 +23,18 @@ def region(name: str, *changes: dict[str, Any]) -> dict[str, Any]:
     return {**body, "status": {"width": 2, "changes": list(changes)}}
 
 
-def rows(lag: float) -> list[dict[str, Any]]:
+def rows(lag: float) -> list[Row]:
     """Return the rows that give total_lag a value now."""
     values = {Input.LAG: lag, Input.PARTITIONS: 4, Input.SAMPLE_TIME: time.time()}
     return [
-        {
-            "metric": {**LABELS, "topic": "t", INPUT_LABEL: name.value},
-            "value": [0, str(value)],
-        }
-        for name, value in values.items()
+        ({**LABELS, "topic": "t", INPUT_LABEL: name.value}, value) for name, value in values.items()
     ]
 
 
 async def test_regions_come_in_pages(called: Any) -> None:
     for name in ("c", "a", "b"):
         called.regions.observe(region(name))
-    called.measure(time.time(), *rows(7))
+    await called.measure(time.time(), *rows(7))
     _, first = await called.get(f"{SPACE}/regions", limit="2")
     assert [item["name"] for item in first["items"]] == ["a", "b"]
     signals = first["items"][0]["signals"]
@@ -53,7 +50,7 @@ async def test_history_comes_in_pages(called: Any) -> None:
     called.regions.observe(region("a"))
     start = time.time() - 60
     for index in range(4):
-        called.measure(start + 15 * index, *rows(index))
+        await called.measure(start + 15 * index, *rows(index))
     path = f"{SPACE}/regions/a/history"
     _, first = await called.get(path, limit="3")
     assert [item["signals"]["total_lag"] for item in first["items"]] == [0, 1, 2]
@@ -71,7 +68,7 @@ async def test_decisions_tell_the_signals_before_them(called: Any) -> None:
         for i, at in enumerate(times)
     ]
     called.regions.observe(region("a", *changes))
-    called.measure(1767226195.0, *rows(9))  # five seconds before the second one
+    await called.measure(1767226195.0, *rows(9))  # five seconds before the second one
     path = f"{SPACE}/regions/a/decisions"
     _, first = await called.get(path, limit="1")
     (newest,) = first["items"]
@@ -102,7 +99,7 @@ async def test_refusals_are_status_objects(called: Any, path: str, code: int) ->
 
 async def test_stream_sends_an_event_after_each_refresh(called: Any) -> None:
     called.regions.observe(region("a"))
-    called.measure(time.time() - 1, *rows(1))
+    await called.measure(time.time() - 1, *rows(1))
     events: asyncio.Queue[Any] = asyncio.Queue()
     ended = asyncio.Event()
 
@@ -125,7 +122,7 @@ async def test_stream_sends_an_event_after_each_refresh(called: Any) -> None:
     stream = asyncio.create_task(called.app(scope, receive, send))
     async with asyncio.timeout(30):
         first = await events.get()
-        called.measure(time.time(), *rows(2))
+        await called.measure(time.time(), *rows(2))
         second = await events.get()
         ended.set()
         await stream

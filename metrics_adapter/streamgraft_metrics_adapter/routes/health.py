@@ -1,17 +1,16 @@
 """Health, self metrics, and the OpenAPI documents that the aggregator asks every server for."""
 
-import asyncio
 from typing import Any
 
 from fastapi import APIRouter, Response
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 
-from streamgraft_metrics_adapter import openapi
+from streamgraft_metrics_adapter import openapi, region_telemetry
 from streamgraft_metrics_adapter.provider import Provider
 from streamgraft_metrics_adapter.status import NotFoundError, UnavailableError
 
 
-def routes(provider: Provider, registry: CollectorRegistry) -> APIRouter:
+def routes(provider: Provider) -> APIRouter:
     """Return the routes that say how the adapter itself is."""
     router = APIRouter(include_in_schema=False)
 
@@ -30,8 +29,7 @@ def routes(provider: Provider, registry: CollectorRegistry) -> APIRouter:
 
     @router.get("/metrics")
     async def metrics() -> Response:
-        # Thousands of regions take a while.
-        text = await asyncio.to_thread(generate_latest, registry)
+        text = await region_telemetry.exposition(provider)
         return Response(text, media_type=CONTENT_TYPE_LATEST)
 
     @router.get("/openapi/v2")
