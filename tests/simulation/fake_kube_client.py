@@ -3,12 +3,13 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tests.simulation.fake_api_server import FakeApiServer
 from tests.simulation.fake_resources import FakeResource, Place, Selector, place_of, selector_of
-from tests.simulation.fake_storage import Change, Observer
+from tests.simulation.fake_storage import Change
 
 from streamgraft_common.kube import ApiError, KubeClient, KubeConfig, Unreachable
 from streamgraft_common.kube.client import Object
@@ -49,7 +50,11 @@ class FakeNetwork:
             return
         if self.slow and self.chance.random() < self.slow:
             longest = CLIENT_TIMEOUT_SECONDS + 5
-        await asyncio.sleep(self.chance.random() * longest)
+        arrival = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_later(
+            self.chance.random() * longest, _answer, arrival, True
+        )
+        await arrival
 
     def happens(self, share: float) -> bool:
         """Return whether something of this probability happens now."""
@@ -63,7 +68,6 @@ class FakeKubeClient(KubeClient):
         super().__init__(KubeConfig(server="http://fake"))
         self._server = server
         self._network = network
-        self._news: dict[FakeResource, _News] = {}
 
     async def request(
         self,
@@ -106,13 +110,12 @@ class FakeKubeClient(KubeClient):
         """Yield what a watch yields: late, some twice, until it breaks off."""
         place, version = place_of(path), int(resource_version)
         selector, network = selector_of(selectors or {}), self._network
-        news = self._news_of(place.resource)
         await network.travel(network.latency)
         ends = asyncio.get_running_loop().time() + timeout_seconds
         while True:
             changes = self._server.storage.changes_after(place.resource, version)
             if not changes and not network.cut:
-                if not await news.wait(ends):
+                if not await self._news(place.resource, ends):
                     yield "BOOKMARK", _bookmark(place.resource, self._server.storage.version)
                     return
                 await network.travel(network.watch_delay)
@@ -126,35 +129,11 @@ class FakeKubeClient(KubeClient):
                 raise Unreachable(f"the watch of {path} broke off")
             version = changes[-1].version
 
-    def _news_of(self, resource: FakeResource) -> "_News":
-        if resource not in self._news:
-            news = self._news[resource] = _News()
-            self._server.storage.observers.append(news.of(resource))
-        return self._news[resource]
-
-
-@dataclass
-class _News:
-    """Wakes the watches of a kind."""
-
-    waiting: list[asyncio.Future[bool]] = field(default_factory=list)
-
-    def of(self, resource: FakeResource) -> Observer:
-        """Return the observer that wakes them."""
-
-        def tell(about: FakeResource, _: Change) -> None:
-            if about is resource:
-                waiting, self.waiting = self.waiting, []
-                for future in waiting:
-                    _answer(future, True)
-
-        return tell
-
-    async def wait(self, until: float) -> bool:
-        """Wait for the next write; False if none came by then."""
+    async def _news(self, resource: FakeResource, until: float) -> bool:
+        """Wait for the next write to a kind; False if none came by then."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bool] = loop.create_future()
-        self.waiting.append(future)
+        self._server.storage.at_next_change(resource, partial(_answer, future, True))
         timer = loop.call_at(until, _answer, future, False)
         try:
             return await future

@@ -12,9 +12,12 @@ from streamgraft_operator import kinds
 Selector = Callable[[Object], bool]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FakeResource:
-    """One namespaced kind. Custom resources have generations, and their lists name their kind."""
+    """One namespaced kind: each is there once, and equal to no other.
+
+    Custom resources have generations, and their lists name their kind.
+    """
 
     api_version: str
     kind: str

@@ -1,5 +1,6 @@
 """What the fake API server stores: objects, versions, and the history that watches read."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -51,12 +52,13 @@ class FakeStorage:
         self.version = FIRST_VERSION
         self.observers: list[Observer] = []
         self._compacted = FIRST_VERSION
-        self._items: dict[FakeResource, dict[Key, Object]] = {}
-        self._history: dict[FakeResource, list[Change]] = {}
+        self._items: dict[FakeResource, dict[Key, Object]] = defaultdict(dict)
+        self._history: dict[FakeResource, list[Change]] = defaultdict(list)
+        self._waiting: dict[FakeResource, list[Callable[[], None]]] = defaultdict(list)
 
     def items(self, resource: FakeResource) -> dict[Key, Object]:
         """Return all objects of a kind."""
-        return self._items.setdefault(resource, {})
+        return self._items[resource]
 
     def resources(self) -> list[FakeResource]:
         """Return the kinds of which there are, or were, objects."""
@@ -71,11 +73,15 @@ class FakeStorage:
         """Return the writes to a kind after a version. Raises Gone if they were forgotten."""
         if version < self._compacted:
             raise Gone(410, "Expired", f"too old resource version: {version} ({self._compacted})")
-        history = self._history.get(resource, [])
+        history = self._history[resource]
         first = len(history)
         while first and history[first - 1].version > version:
             first -= 1
         return history[first:]
+
+    def at_next_change(self, resource: FakeResource, callback: Callable[[], None]) -> None:
+        """Call back once, at the next write to a kind."""
+        self._waiting[resource].append(callback)
 
     def store(self, resource: FakeResource, key: Key, new: Object) -> Object:
         """Create or replace an object."""
@@ -96,6 +102,9 @@ class FakeStorage:
         return gone
 
     def _tell(self, resource: FakeResource, change: Change) -> None:
-        self._history.setdefault(resource, []).append(change)
+        self._history[resource].append(change)
         for observer in self.observers:
             observer(resource, change)
+        waiting, self._waiting[resource] = self._waiting[resource], []
+        for callback in waiting:
+            callback()

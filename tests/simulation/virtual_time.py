@@ -32,7 +32,7 @@ class Process:
         self.killed = False
         self.steps_left: int | None = None
         """Callbacks until it stops; None: it does not."""
-        self.waiting: list[asyncio.Handle] = []
+        self.waiting: list[Call] = []
         """Callbacks that would have run since it stopped."""
 
     def kill(self) -> None:
@@ -41,6 +41,34 @@ class Process:
 
 
 _PROCESS: contextvars.ContextVar[Process] = contextvars.ContextVar("process")
+
+
+class Call:
+    """A callback: what asyncio needs of its own Handle and TimerHandle, for less."""
+
+    __slots__ = ("_due", "arguments", "callback", "context")
+
+    def __init__(
+        self,
+        due: float,
+        callback: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        context: contextvars.Context | None,
+    ) -> None:
+        self._due = due
+        self.callback: Callable[..., Any] | None = callback
+        self.arguments = arguments
+        self.context = contextvars.copy_context() if context is None else context
+
+    def when(self) -> float:
+        return self._due
+
+    def cancel(self) -> None:
+        self.callback = None
+        self.arguments = ()
+
+    def cancelled(self) -> bool:
+        return self.callback is None
 
 
 class SimulatedTask(asyncio.Task[Any]):
@@ -61,8 +89,8 @@ class VirtualLoop:
         self._loop: Any = self  # asyncio's types want all of an event loop
         self._chance = chance
         self._now = 0.0
-        self._ready: deque[asyncio.Handle] = deque()
-        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._ready: deque[Call] = deque()
+        self._timers: list[tuple[float, int, Call]] = []
         self._count = 0
         self._tasks: list[SimulatedTask] = []
         self._processes: list[Process] = []
@@ -83,27 +111,29 @@ class VirtualLoop:
                     break
                 due, _, timer = heapq.heappop(self._timers)
                 self._now = max(due, self._now + TICK_SECONDS)
-                if not timer.cancelled():
+                if timer.callback is not None:
                     self._ready.append(timer)
             self._now = max(self._now, until)
         finally:
             asyncio._set_running_loop(None)
 
-    def _run_one(self, handle: asyncio.Handle) -> None:
-        if handle.cancelled():
+    def _run_one(self, call: Call) -> None:
+        if call.callback is None:
             return
-        process = handle._context.get(_PROCESS)  # type: ignore[attr-defined]
+        process = call.context.get(_PROCESS)
         if process is not None and not self._closing:
-            if not process.alive:
-                process.waiting.append(handle)
-                return
-            if process.steps_left is not None:
+            if process.alive and process.steps_left is not None:
                 process.steps_left -= 1
                 process.alive = process.steps_left >= 0
-                if not process.alive:
-                    process.waiting.append(handle)
-                    return
-        handle._run()
+            if not process.alive:
+                process.waiting.append(call)
+                return
+        try:
+            call.context.run(call.callback, *call.arguments)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self.errors.append(f"{call.callback}: {error!r}")
 
     def start(self, process: Process, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Start the main task of a process."""
@@ -160,26 +190,19 @@ class VirtualLoop:
             self._tasks = [task for task in self._tasks if not task.done()]
         return task
 
-    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self._loop, context)
-        self._ready.append(handle)
-        return handle
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> Call:
+        call = Call(self._now, callback, args, context)
+        self._ready.append(call)
+        return call
 
-    def call_later(
-        self, delay: float, callback: Any, *args: Any, context: Any = None
-    ) -> asyncio.TimerHandle:
+    def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> Call:
         return self.call_at(self._now + delay, callback, *args, context=context)
 
-    def call_at(
-        self, when: float, callback: Any, *args: Any, context: Any = None
-    ) -> asyncio.TimerHandle:
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Call:
         self._count += 1
-        timer = asyncio.TimerHandle(when, callback, args, self._loop, context)
-        heapq.heappush(self._timers, (when, self._count, timer))
-        return timer
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Nothing to do: cancelled timers are left out when they are due."""
+        call = Call(when, callback, args, context)
+        heapq.heappush(self._timers, (when, self._count, call))
+        return call
 
     def run_in_executor(
         self, executor: Any, func: Callable[..., Any], *args: Any

@@ -42,11 +42,10 @@ class World:
         )
         self.jobs: dict[str, Submission] = {}
         """Jobs that should exist."""
-        self.writes = 0
-        """Writes so far, but for leases and events."""
         self.last_write = 0.0, ""
-        """When it was, and of what."""
+        """When it was, and of what: leases and events don't count."""
         self._collector = FakeGarbageCollector(self.server)
+        self._sweep_is_due = False
         self._note = note
         self.server.storage.observers.append(self._collect)
         self.server.storage.observers.append(self._count)
@@ -124,12 +123,17 @@ class World:
     def _collect(self, resource: FakeResource, change: Change) -> None:
         metadata = change.last["metadata"]
         new = change.old is None and metadata.get("ownerReferences")
-        if change.new is None or new or FOREGROUND in metadata.get("finalizers", ()):
-            self.loop.later(self.chance.random() * 2.0, self._collector.sweep)
+        concerned = change.new is None or new or FOREGROUND in metadata.get("finalizers", ())
+        if concerned and not self._sweep_is_due:
+            self._sweep_is_due = True
+            self.loop.later(self.chance.random() * 2.0, self._sweep)
+
+    def _sweep(self) -> None:
+        self._sweep_is_due = False
+        self._collector.sweep()
 
     def _count(self, resource: FakeResource, change: Change) -> None:
         if resource.plural not in UNCOUNTED:
-            self.writes += 1
             self.last_write = self.loop.time(), f"{resource.kind} {change.key[1]}"
 
     def _tell(self, resource: FakeResource, change: Change) -> None:
