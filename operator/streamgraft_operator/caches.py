@@ -84,16 +84,14 @@ class Index:
     """The objects of a collection by a key computed from each (None: not in the index)."""
 
     def __init__(self, collection: Collection, key: Callable[[Object], Key | None]) -> None:
-        self._collection = collection
         self._key = key
-        self._members: dict[Key, set[Key]] = {}
+        self._members: dict[Key, dict[Key, Object]] = {}
         collection.listen(self._changed)
 
     def get(self, key: Key) -> list[Object]:
         """Return the objects under `key`, by name."""
-        members = sorted(self._members.get(key, ()))
-        found = (self._collection.get(member) for member in members)
-        return [item for item in found if item is not None]
+        members = self._members.get(key, {})
+        return [members[member] for member in sorted(members)]
 
     def count(self, key: Key) -> int:
         """Return how many objects are under `key`."""
@@ -103,11 +101,11 @@ class Index:
         before = self._key(old) if old else None
         after = self._key(new) if new else None
         if before and before != after:
-            self._members[before].discard(member)
+            del self._members[before][member]
             if not self._members[before]:
                 del self._members[before]
-        if after:
-            self._members.setdefault(after, set()).add(member)
+        if new and after:
+            self._members.setdefault(after, {})[member] = new
 
 
 def label_key(label: str) -> Callable[[Object], Key | None]:

@@ -30,6 +30,8 @@ def merged(
     result = {condition.type: condition for condition in existing}
     for state in states:
         old = result.get(state.type)
+        if old and _says(old, state, generation):
+            continue
         result[state.type] = Condition(
             type=state.type,
             status=state.status,
@@ -41,6 +43,11 @@ def merged(
             observed_generation=generation,
         )
     return list(result.values())
+
+
+def _says(condition: Condition, state: State, generation: int) -> bool:
+    said = condition.status, condition.reason, condition.message, condition.observed_generation
+    return said == (state.status, state.reason, state.message, generation)
 
 
 def find(conditions: Iterable[Condition], kind: str) -> Condition | None:

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.bundle import Bundle
@@ -46,6 +47,21 @@ class Expansion:
     def contents(self) -> Mapping[int, Content]:
         """The contents of all PEs, by id."""
         return {pe.pe_id: with_settings(pe.content, self.settings_id) for pe in self.topology.pes}
+
+    @cached_property
+    def from_job(self) -> Mapping[int, dict[str, Any]]:
+        """The fields of all PEs' specs that follow the job, by id."""
+        return {pe.pe_id: manifests.from_job(self.spec, pe) for pe in self.topology.pes}
+
+    @cached_property
+    def region_contents(self) -> Mapping[str, str]:
+        """The content ids of all regions, by their names in the application."""
+        return {
+            planned.region.name: manifests.region_content_id(
+                self.topology, planned, self.settings_id
+            )
+            for planned in self.topology.regions
+        }
 
     @cached_property
     def content_id(self) -> str:

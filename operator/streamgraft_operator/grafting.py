@@ -6,16 +6,15 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from streamgraft_common import names
-from streamgraft_common.content import Change, Content
+from streamgraft_common.content import Content
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import JobSpec
 from streamgraft_operator import manifests
 from streamgraft_operator.caches import Caches
 from streamgraft_operator.coordinators import Coordinators
 from streamgraft_operator.coordinators.coordinator import replacing
 from streamgraft_operator.expansion import Expansion
-from streamgraft_operator.graph import PlannedPe, diff
+from streamgraft_operator.graph import PlannedPe
 from streamgraft_operator.manifests.metadata import Owner
 
 PARALLEL_WRITES = 16
@@ -63,18 +62,13 @@ class Grafter:
         A PE whose place in the graph changed is deleted; it comes anew when that is done.
         """
         limit = asyncio.Semaphore(PARALLEL_WRITES)
-        spec = expansion.spec
-        contents = {pe.pe_id: expansion.contents[pe.pe_id] for pe in pes}
-        found = (self._caches.processing_elements.get((owner.namespace, pe.name)) for pe in pes)
-        changes = diff(contents_of(item for item in found if item), contents)
 
         async def one(pe: PlannedPe) -> None:
-            content, change = str(contents[pe.pe_id]), changes[pe.pe_id]
-            if not self._is_there(owner, spec, pe, content):
-                async with limit:
-                    await self._graft(owner, spec, pe, content, change, start(pe))
+            async with limit:
+                await self._graft(owner, expansion, pe, start(pe))
 
-        await asyncio.gather(*map(one, pes))
+        different = [pe for pe in pes if not self._is_there(owner.namespace, expansion, pe)]
+        await asyncio.gather(*map(one, different))
 
     def surplus(
         self, job: Key, wanted: Collection[str], concerns: Callable[[str | None], bool]
@@ -116,46 +110,37 @@ class Grafter:
                 if item and "deletionTimestamp" not in item["metadata"]:
                     await coordinator.delete(item)
 
-    def _is_there(self, owner: Owner, spec: JobSpec, pe: PlannedPe, wanted: str) -> bool:
+    def _is_there(self, namespace: str, expansion: Expansion, pe: PlannedPe) -> bool:
         """Return whether everything of a PE is as planned, so that nothing need be made."""
-        key = owner.namespace, pe.name
+        key = namespace, pe.name
         item = self._caches.processing_elements.get(key)
         if item is None or self._caches.services.get(key) is None:
             return False
+        wanted = str(expansion.contents[pe.pe_id])
         if content_of(item) != wanted or content_of(self._caches.config_maps.get(key)) != wanted:
             return False
-        follows = manifests.from_job(spec, pe)
+        follows = expansion.from_job[pe.pe_id]
         return same_place(item, pe) and not replacing(
             {name: item["spec"].get(name) for name in follows}, follows
         )
 
-    async def _graft(
-        self,
-        owner: Owner,
-        spec: JobSpec,
-        pe: PlannedPe,
-        content_id: str,
-        change: Change,
-        start: Start,
-    ) -> None:
-        key = owner.namespace, pe.name
+    async def _graft(self, owner: Owner, expansion: Expansion, pe: PlannedPe, start: Start) -> None:
+        key, content_id = (owner.namespace, pe.name), str(expansion.contents[pe.pe_id])
         existing = self._caches.processing_elements.get(key)
         if existing and not same_place(existing, pe):
             await self.prune([key])
             return
-        await self._config_map(manifests.pe_config_map(owner, pe, content_id))
+        config_map = manifests.pe_config_map(owner, pe, content_id)
+        await replace_config_map(self._caches, self._write, config_map)
         if self._caches.services.get(key) is None:
             await self._write.services.create(manifests.service(owner, pe))
-        if change is Change.ADDED:
-            manifest = manifests.processing_element(owner, spec, pe, content_id, *start)
+        if existing is None:
+            manifest = manifests.processing_element(owner, expansion.spec, pe, content_id, *start)
             await self._write.processing_elements.create(manifest)
         else:
             await self._write.processing_elements.regenerate(
-                key, content_id, owner.generation_id, manifests.from_job(spec, pe)
+                key, content_id, owner.generation_id, expansion.from_job[pe.pe_id]
             )
-
-    async def _config_map(self, manifest: Object) -> None:
-        await replace_config_map(self._caches, self._write, manifest)
 
 
 async def replace_config_map(caches: Caches, write: Coordinators, manifest: Object) -> None:

@@ -31,9 +31,9 @@ class RegionPlanter:
 
     async def plant(self, owner: Owner, expansion: Expansion) -> None:
         """Create regions that are missing, move on their content ids, delete surplus ones."""
-        topology, settings_id = expansion.topology, expansion.settings_id
+        topology = expansion.topology
         for planned in topology.regions:
-            content_id = manifests.region_content_id(topology, planned, settings_id)
+            content_id = expansion.region_contents[planned.region.name]
             manifest = manifests.parallel_region(owner, expansion.spec, planned, content_id)
             key = owner.namespace, planned.name
             if self._caches.regions.get(key) is None:

@@ -92,6 +92,8 @@ class ControlLoop:
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
         self._queue = WorkQueue()
+        self._finished = metrics.RECONCILES.labels(controller.name)
+        self._seconds = metrics.RECONCILE_SECONDS.labels(controller.name)
         for watch in controller.watches:
             watch.collection.listen(self._listener(watch))
 
@@ -145,8 +147,8 @@ class ControlLoop:
     async def _timed(self, key: Key) -> Outcome:
         begin = time.perf_counter()
         outcome = await self._controller.reconcile(key)
-        metrics.RECONCILES.labels(self._controller.name).inc()
-        metrics.RECONCILE_SECONDS.labels(self._controller.name).observe(time.perf_counter() - begin)
+        self._finished.inc()
+        self._seconds.observe(time.perf_counter() - begin)
         return outcome
 
     def _settle(self, key: Key, outcome: Outcome) -> None:

@@ -33,7 +33,7 @@ class JobConductor:
         caches = self._caches
         return (
             Watch(caches.jobs, own_key),
-            Watch(caches.processing_elements, job_key),
+            Watch(caches.processing_elements, job_key, _health_changed),
             Watch(caches.regions, job_key, wish_changed),
             Watch(caches.services, job_key, wish_changed),
             Watch(caches.config_maps, job_key, wish_changed),
@@ -107,6 +107,14 @@ class JobConductor:
             if status.get("phase") != "Running":
                 result[pe.name] = status.get("message", "")
         return result
+
+
+def _health_changed(old: Object | None, new: Object | None) -> bool:
+    """Return whether a PE came, went, or is in another state."""
+    if old is None or new is None:
+        return True
+    before, after = old.get("status") or {}, new.get("status") or {}
+    return any(before.get(field) != after.get(field) for field in ("phase", "message"))
 
 
 def _was_submitted(status: JobStatus, generation: int) -> bool:

@@ -12,7 +12,7 @@ from streamgraft_operator.conductors.pod import launched
 from streamgraft_operator.context import Context
 from streamgraft_operator.grafting import content_of
 from streamgraft_operator.parsed import job_status, pe_status
-from streamgraft_operator.runtime import Outcome, Watch
+from streamgraft_operator.runtime import Outcome, Watch, launch_changed
 from streamgraft_operator.views import is_ready, own_key, pe_key, pod_view, why_not_running
 
 
@@ -34,7 +34,7 @@ class ProcessingElementController:
     def watches(self) -> Sequence[Watch]:
         """ProcessingElements, their pods, and jobs that become submitted."""
         return (
-            Watch(self._caches.processing_elements, own_key),
+            Watch(self._caches.processing_elements, own_key, _report_changed),
             Watch(self._caches.pods, pe_key),
             Watch(self._caches.jobs, self._pes_of, _submission_changed),
         )
@@ -79,6 +79,16 @@ def _is_submitted(job: Object) -> bool:
 
 def _submission_changed(old: Object | None, new: Object | None) -> bool:
     return new is not None and _is_submitted(new) and not (old and _is_submitted(old))
+
+
+def _report_changed(old: Object | None, new: Object | None) -> bool:
+    """Return whether a PE's launch changed, or what its pod says beside how its shards are."""
+    return launch_changed(old, new) or _told(old) != _told(new)
+
+
+def _told(item: Object | None) -> tuple[object, ...]:
+    runtime = ((item or {}).get("status") or {}).get("runtime") or {}
+    return tuple(runtime.get(field) for field in ("pod", "contentId", "message"))
 
 
 def _phase(

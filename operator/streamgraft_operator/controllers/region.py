@@ -12,7 +12,7 @@ from streamgraft_common.bundle import BundleError
 from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_operator import manifests, metrics
+from streamgraft_operator import metrics
 from streamgraft_operator.conditions import is_true
 from streamgraft_operator.conductors.region import PeView, RegionDecision, RegionView, step
 from streamgraft_operator.context import Context, owner_of
@@ -93,8 +93,7 @@ class RegionController:
         planned = next((item for item in topology.regions if item.region.name == name), None)
         if planned is None:
             return None
-        wanted = manifests.region_content_id(topology, planned, expansion.settings_id)
-        return planned if content_of(region) == wanted else None
+        return planned if content_of(region) == expansion.region_contents[name] else None
 
     def _strangers(self, job: Object, planned: PlannedRegion) -> list[Object]:
         """Return PEs of this region from an earlier graph, which had other ids."""
