@@ -79,6 +79,13 @@ def test_older_pod_has_to_end_first(old: PodView) -> None:
     assert not step(PE, (going,), 0.0).create
 
 
+def test_pod_that_has_ended_is_in_the_way_only_if_it_may_have_the_name() -> None:
+    failed = replace(OLDER, phase="Failed")
+    assert step(PE, (failed,), 0.0) == PodDecision(delete=("j-0-1",), create=True)
+    assert step(replace(PE, pool=(WARM,)), (failed,), 0.0).adopt == WARM.name
+    assert not step(PE, (replace(NAMESAKE, phase="Failed"),), 0.0).create
+
+
 def test_pods_of_a_deleted_pe_go() -> None:
     assert step(None, (POD, OLDER), 0.0).delete == ("j-0-2", "j-0-1")
 
@@ -149,7 +156,7 @@ def test_pod_that_was_never_seen_was_not_deleted() -> None:
 def test_failures_in_a_row_wait_longer_each_time() -> None:
     status, delays = STATUS, []
     for _ in range(9):
-        status = raised(status, Relaunch("PodFailed", failed=True), 5.0, now=1000.0)
+        status = raised(status, Relaunch("PodFailed", failed=True), 0.0, now=1000.0)
         delays.append(not_before(status) - 1000.0)
     assert delays[:3] == [1.0, 2.0, 4.0]
     assert delays[-1] == 60.0
@@ -158,11 +165,19 @@ def test_failures_in_a_row_wait_longer_each_time() -> None:
     assert status.failure_count == 9
 
 
+def test_back_off_is_between_starts() -> None:
+    """What ran for longer than the back-off is launched at once: no user waits for nothing."""
+    status = STATUS.model_copy(update={"failure_count": 3})
+    soon = raised(status, Relaunch("PodFailed", failed=True), 3.0, now=1000.0)
+    assert (soon.failure_count, not_before(soon)) == (4, 1005.0)
+    later = raised(status, Relaunch("PodFailed", failed=True), 9.0, now=1000.0)
+    assert (later.failure_count, later.not_before) == (4, None)
+
+
 def test_failure_after_a_long_run_counts_as_the_first() -> None:
     status = STATUS.model_copy(update={"failure_count": 6})
     after = raised(status, Relaunch("PodFailed", failed=True), 3600.0, now=1000.0)
     assert after.failure_count == 1
-    assert not_before(after) == 1001.0
 
 
 def test_deleted_pod_waits_for_nothing() -> None:

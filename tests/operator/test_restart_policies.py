@@ -126,4 +126,4 @@ def test_failed_pods_that_stay_hold_up_nothing() -> None:
     assert step(keeping, failed, 0.0).delete == tuple(
         pod.name for pod in failed[:-KEPT_FAILED_PODS]
     )
-    assert not step(replace(PE, launch_count=10), failed[-1:], 0.0).create
+    assert step(replace(PE, launch_count=10), failed[-1:], 0.0).delete == (failed[-1].name,)

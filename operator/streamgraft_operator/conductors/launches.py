@@ -13,6 +13,8 @@ from streamgraft_operator.conductors.pod import PodView, launched
 from streamgraft_operator.timestamps import from_rfc3339, to_rfc3339
 
 FIRST_BACKOFF_SECONDS = 1.0
+"""Between two starts of a PE that fails; twice as long each time in a row. What ran longer than
+that is launched again at once."""
 LONGEST_BACKOFF_SECONDS = 60.0
 STABLE_SECONDS = 600.0
 """A pod that ran this long was no crash loop: counting starts anew (as the kubelet does)."""
@@ -116,8 +118,8 @@ def raised(
     not_before = None
     if cause.failed:
         failures = 1 if ran_seconds >= STABLE_SECONDS else status.failure_count + 1
-        delay = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(failures - 1, 10))
-        not_before = to_rfc3339(now + delay)
+        apart = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(failures - 1, 10))
+        not_before = to_rfc3339(now + apart - ran_seconds) if ran_seconds < apart else None
     return status.model_copy(
         update={
             "launch_count": status.launch_count + 1,

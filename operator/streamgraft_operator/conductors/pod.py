@@ -111,9 +111,9 @@ def step(pe: PeLaunch | None, pods: tuple[PodView, ...], now: float) -> PodDecis
         return PodDecision(delete if pe.keep_failed else (*delete, *failed))
     if current or pe.launch_count < 1:
         return PodDecision(delete)
-    if others:
-        # Also one that has ended: it may have the name of the new one, and it is soon gone.
-        return PodDecision(delete, waiting_for=f"pod {others[0].name} to end")
+    # A pod that has ended is in the way only if it may have the new one's name.
+    if ahead := [pod for pod in others if not pod.ended or pod.pe_uid != pe.uid]:
+        return PodDecision(delete, waiting_for=f"pod {ahead[0].name} to end")
     if pe.pod is not None:  # it is gone: whether another launch follows is not decided here
         return PodDecision(delete)
     if pe.config_content_id is None or pe.config_content_id != pe.content_id:
