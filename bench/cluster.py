@@ -12,10 +12,12 @@ from pathlib import Path
 from streamgraft_common import names
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.kube.client import Object
-from streamgraft_common.resources import PARALLEL_REGION
+from streamgraft_common.resources import JOB, PARALLEL_REGION, PROCESSING_ELEMENT
 from streamgraft_local import Cluster, ClusterSpec, Display
 
 NAMESPACE = "default"
+CALM_TIMEOUT_SECONDS = 180.0
+_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 
 class Deployed:
@@ -36,17 +38,49 @@ class Deployed:
 
     async def neighbours(self) -> dict[str, tuple[str, int]]:
         """Return uid and restarts of every pod outside of regions, by name."""
-        pods = await self._client.get(
-            f"/api/v1/namespaces/{NAMESPACE}/pods",
-            labelSelector=f"{names.LABEL_JOB}={self.job},!{names.LABEL_REGION}",
-        )
+        pods = await self._list(_PODS, f",!{names.LABEL_REGION},{names.LABEL_PE}")
         return {
             pod["metadata"]["name"]: (
                 pod["metadata"]["uid"],
                 sum(item["restartCount"] for item in pod["status"].get("containerStatuses", [])),
             )
-            for pod in pods["items"]
+            for pod in pods
         }
+
+    async def pes(self) -> list[Object]:
+        """Return the ProcessingElements, in the order of their names."""
+        found = await self._list(PROCESSING_ELEMENT.path(NAMESPACE))
+        return sorted(found, key=lambda item: item["metadata"]["name"])
+
+    async def pod(self, name: str) -> Object:
+        """Return a pod."""
+        return await self._client.get(f"{_PODS}/{name}")
+
+    async def set_warm_pool(self, size: int) -> None:
+        """Set the size of the warm pool."""
+        await self._client.patch(JOB.path(NAMESPACE, self.job), {"spec": {"warmPool": size}})
+
+    async def calm(self, warm_pool: int) -> None:
+        """Wait until the job is healthy and so many pods of its pool are warm."""
+        async with asyncio.timeout(CALM_TIMEOUT_SECONDS):
+            while not (await self._is_healthy() and await self._warm() == warm_pool):
+                await asyncio.sleep(0.2)
+
+    async def _is_healthy(self) -> bool:
+        job = await self._client.get(JOB.path(NAMESPACE, self.job))
+        return bool(job["status"]["phase"] == "Healthy")
+
+    async def _warm(self) -> int:
+        pool = await self._list(_PODS, f",{names.LABEL_POOL}={names.POOL_WARM}")
+        return sum(
+            any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
+            for conditions in (pod["status"].get("conditions", []) for pod in pool)
+        )
+
+    async def _list(self, path: str, further_selector: str = "") -> list[Object]:
+        selector = f"{names.LABEL_JOB}={self.job}{further_selector}"
+        items: list[Object] = (await self._client.get(path, labelSelector=selector))["items"]
+        return items
 
     def _path(self, region: str) -> str:
         return PARALLEL_REGION.path(NAMESPACE, names.region_name(self.job, region))

@@ -4,6 +4,7 @@ Every record has an id and a key. The probe notes when each id arrives, so that 
 order and gaps can be told exactly.
 """
 
+import asyncio
 import json
 import threading
 import time
@@ -16,6 +17,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.partitioner import key_group
+
+QUIET_SECONDS = 30.0
+"""Without any output for so long, nothing more is expected."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,9 @@ class Load:
     def __init__(self, bootstrap_servers: str, topic: str, keys: Sequence[str], rate: float):
         self.sent = 0
         self._topic, self._keys, self._rate = topic, keys, rate
-        self._producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 2})
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap_servers, "linger.ms": 2, "enable.idempotence": True}
+        )
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="load")
 
@@ -123,6 +129,14 @@ class Probe:
         self._stop.set()
         self._thread.join()
         self._consumer.close()
+
+    async def drained(self, sent: int) -> None:
+        """Wait until the ids 0…sent-1 came out, or nothing has for a while."""
+        seen, quiet_since = -1, time.monotonic()
+        while self.arrivals.lost(sent) and time.monotonic() - quiet_since < QUIET_SECONDS:
+            if len(self.arrivals.items) != seen:
+                seen, quiet_since = len(self.arrivals.items), time.monotonic()
+            await asyncio.sleep(0.5)
 
     def _run(self) -> None:
         while not self._stop.is_set():

@@ -88,7 +88,7 @@ async def measure(case: str, app: Deployed, keys: Mapping[int, list[str]]) -> Re
                 spans.append((width, wanted, requested, serving, moved))
                 width = wanted
             after = await app.neighbours()
-        await _drained(probe, load.sent)
+        await probe.drained(load.sent)
     gap = probe.arrivals.longest_gap
     changes = [
         Change(
@@ -109,15 +109,6 @@ async def measure(case: str, app: Deployed, keys: Mapping[int, list[str]]) -> Re
         probe.arrivals.out_of_order(),
         sum(before[name] != after.get(name) for name in before),
     )
-
-
-async def _drained(probe: Probe, sent: int) -> None:
-    """Wait until everything came out, or nothing more comes."""
-    seen, quiet_since = -1, time.monotonic()
-    while probe.arrivals.lost(sent) and time.monotonic() - quiet_since < 30:
-        if len(probe.arrivals.items) != seen:
-            seen, quiet_since = len(probe.arrivals.items), time.monotonic()
-        await asyncio.sleep(0.5)
 
 
 def show(results: Mapping[str, Result]) -> None:

@@ -1,0 +1,144 @@
+"""A killed PE: how long until its streams flow again, with and without a warm pool.
+
+`make bench-recovery` reproduces figure 10 of the cloud native Streams paper. The pods of all PEs
+of a job are killed in turn (SIGKILL, as a crash), under load. A PE has recovered once records that
+were sent after the kill have come out of all of its key groups. Everything is real.
+"""
+
+import asyncio
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import cycle, islice
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bench import report
+from bench.cluster import Deployed, application, running_cluster
+from bench.traffic import Load, Probe, create_topic, keys_by_group
+from streamgraft_common.kube.client import Object
+
+RATE = 200.0
+"""Records a second."""
+GROUPS = 2
+KEYS_PER_GROUP = 4
+KILLS = 6
+"""Of each case; the job has three PEs."""
+CASES = {"warm": 1, "cold": 0}
+"""Sizes of the warm pool."""
+PATIENCE_SECONDS = 120.0
+CALM_SECONDS = 3.0
+"""Between a recovery and the next kill, after the pool is full again."""
+
+console = Console()
+Keys = Mapping[int, list[str]]
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """One kill."""
+
+    case: str
+    pe: str
+    seconds: float
+
+
+async def killed(case: str, app: Deployed, pe: Object, keys: Keys, traffic: "Traffic") -> Recovery:
+    """Kill the pod of a PE, and wait until all of its key groups flow again."""
+    groups = pe["spec"]["shards"] if "region" in pe["spec"] else list(keys)
+    pod = await app.pod(pe["status"]["pod"])
+    sent, began = traffic.load.sent, time.time()
+    os.kill(_pid(pod), signal.SIGKILL)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while (last := traffic.flowing(sent, [keys[group] for group in groups])) is None:
+            await asyncio.sleep(0.02)
+    return Recovery(case, pe["metadata"]["name"], last - began)
+
+
+def _pid(pod: Object) -> int:
+    """Return the process of a pod's container on the process node."""
+    _, _, pid = pod["status"]["containerStatuses"][0]["containerID"].partition("://")
+    return int(pid)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """The load and what comes out of it."""
+
+    load: Load
+    probe: Probe
+
+    def flowing(self, first: int, groups: list[list[str]]) -> float | None:
+        """Return when the last group had its first output of an id from `first` on, if all had."""
+        arrivals = list(self.probe.arrivals.items)
+        times = []
+        for keys in groups:
+            came = (item.at for item in arrivals if item.id >= first and item.key in keys)
+            if (at := next(came, None)) is None:
+                return None
+            times.append(at)
+        return max(times)
+
+
+async def measure(app: Deployed, keys: Keys, traffic: Traffic) -> list[Recovery]:
+    """Kill every PE in turn, in each case."""
+    found = []
+    for case, size in CASES.items():
+        await app.set_warm_pool(size)
+        for number in islice(cycle(range(len(await app.pes()))), KILLS):
+            await app.calm(size)
+            await asyncio.sleep(CALM_SECONDS)
+            pe = (await app.pes())[number]
+            found.append(await killed(case, app, pe, keys, traffic))
+            console.print(f"{case}: {found[-1].pe} flows again after {found[-1].seconds:.2f} s")
+    return found
+
+
+def show(recoveries: list[Recovery]) -> None:
+    """Print one line per case and PE."""
+    table = Table(title="pod killed → flowing again, seconds", title_justify="left")
+    for column in ("pool", "PE", "kills"):
+        table.add_column(column)
+    for case, pe in sorted({(item.case, item.pe) for item in recoveries}):
+        seconds = [item.seconds for item in recoveries if (item.case, item.pe) == (case, pe)]
+        table.add_row(case, pe, ", ".join(f"{value:.2f}" for value in seconds))
+    console.print(table)
+
+
+def figures(recoveries: list[Recovery], lost: int, duplicated: int) -> dict[str, float]:
+    """Return the figures by name."""
+    found: dict[str, float] = {}
+    for case in CASES:
+        seconds = [item.seconds for item in recoveries if item.case == case]
+        found[f"recovery_s_p50.{case}"] = round(report.percentile(seconds, 0.5), 2)
+        found[f"recovery_s_max.{case}"] = round(max(seconds), 2)
+    return found | {"kills": len(recoveries), "lost": lost, "duplicated": duplicated}
+
+
+async def main() -> None:
+    """Kill on a fresh embedded environment."""
+    keys = keys_by_group(GROUPS, KEYS_PER_GROUP)
+    every_key = [key for same_rank in zip(*keys.values(), strict=True) for key in same_rank]
+    with tempfile.TemporaryDirectory(prefix="streamgraft-bench-") as folder:
+        async with running_cluster(Path(folder)) as cluster:
+            servers = cluster.bootstrap_servers
+            create_topic(servers, "bench-in-recovery", 1)
+            source = Path(__file__).parent / "applications" / "recovery.py"
+            async with application(cluster, source) as app:
+                with Probe(servers, "bench-out-recovery", GROUPS) as probe:
+                    with Load(servers, "bench-in-recovery", every_key, RATE) as load:
+                        recoveries = await measure(app, keys, Traffic(load, probe))
+                    await probe.drained(load.sent)
+                lost, duplicated = probe.arrivals.lost(load.sent), probe.arrivals.duplicated()
+    show(recoveries)
+    settings = {"rate": RATE, "pes": 3, "kills_per_case": KILLS, "trigger_seconds": 0.5}
+    report.write("recovery", settings, figures(recoveries, lost, duplicated))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
