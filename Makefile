@@ -8,7 +8,7 @@ SOURCES := autoscaler bench common dashboards deploy examples metrics_adapter op
 export PYTHONDONTWRITEBYTECODE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports unit simulation soak replay integration generate clean
+.PHONY: help demo test check lint types imports unit simulation soak replay torture integration generate clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -57,6 +57,10 @@ soak: $(VENV)/.dev ## New seeds of the simulation for SECONDS=N or HOURS=N (defa
 
 replay: $(VENV)/.dev ## SEED=N: the trace of one seed of the simulation
 	@$(BIN)/python -m tests.simulation --replay $(SEED)
+
+torture: $(VENV)/.dev ## CHANGES=N random width changes (default: 200) with kills, SEED=N to repeat
+	@$(BIN)/python -m tests.e2e.torture $(if $(CHANGES),--changes $(CHANGES)) \
+		$(if $(SEED),--seed $(SEED))
 
 integration: $(VENV)/.dev ## Integration and end-to-end tests on real parts
 	@$(BIN)/python -m pytest -q -m 'integration or e2e'

@@ -1,0 +1,53 @@
+"""`make torture`: width changes and kills on real parts; `--help` says more."""
+
+import argparse
+import asyncio
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.e2e.torture.run import NotServing, torture
+
+from bench.cluster import NAMESPACE, running_cluster
+
+
+async def _run(seed: int, changes: int) -> int:
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="streamgraft-torture-") as folder:
+        async with running_cluster(Path(folder)) as cluster:
+            try:
+                verdict = await torture(cluster, NAMESPACE, seed, changes, say)
+            except NotServing as error:
+                say(str(error))
+                return _again(seed, changes)
+    for problem in verdict.problems:
+        say(problem)
+    say(
+        f"{changes} width changes: {len(verdict.problems) or 'no'} problems, {verdict.inputs_twice}"
+        f" records and {verdict.results_twice} results written twice"
+    )
+    return _again(seed, changes) if verdict.problems else 0
+
+
+def _again(seed: int, changes: int) -> int:
+    print(f"the same once more: make torture CHANGES={changes} SEED={seed}", flush=True)
+    return 1
+
+
+def main() -> int:
+    """Run; 1 if something is wrong at the end."""
+    parser = argparse.ArgumentParser(prog="python -m tests.e2e.torture", description=__doc__)
+    parser.add_argument("--changes", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    parsed = parser.parse_args()
+    return asyncio.run(_run(parsed.seed, parsed.changes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

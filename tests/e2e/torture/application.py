@@ -1,0 +1,19 @@
+"""Numbered records through a parallel region that counts and sums them by key."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+import streamgraft as sg
+
+app = sg.Application("torture", trigger_seconds=0.5)
+
+records = app.kafka_source("records", topic="torture-in", schema="id bigint, key string")
+
+with app.parallel("work", key=["key"], width=1, max_width=3):
+
+    @app.operator(inputs=records, output_mode="update")
+    def totals(rows: DataFrame) -> DataFrame:
+        """Count the records of each key and sum their ids."""
+        return rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("id").alias("total"))
+
+    app.kafka_sink("results", input=totals, topic="torture-out", key=["key"], partitions=3)

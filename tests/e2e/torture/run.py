@@ -1,0 +1,130 @@
+"""A torture run: an application under load, width changes, kills, and the comparison at the end."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from tests.e2e.torture.schedule import Step, steps
+from tests.e2e.torture.topics import PARTITIONS, Topics
+from tests.e2e.torture.verification import Verdict, complete, verify
+from tests.e2e.torture.victims import Killer
+
+from bench.cluster import command
+from bench.traffic import Load, create_topic, keys_by_group
+from streamgraft_common import names
+from streamgraft_common.kube import KubeClient, load_config
+from streamgraft_common.resources import JOB, PARALLEL_REGION, ParallelRegionStatus
+from streamgraft_local import Cluster
+
+APPLICATION = Path(__file__).with_name("application.py")
+NAME = "torture"
+REGION = "work"
+RATE = 100.0
+KEYS_PER_GROUP = 4
+WARM_PODS = 1
+CHANGE_SECONDS = 120.0
+"""A width change takes this long at most, whatever is killed meanwhile."""
+DRAIN_SECONDS = 120.0
+_POLL_SECONDS = 0.1
+
+
+class NotServing(Exception):
+    """A width change did not come to its end in time."""
+
+
+async def torture(
+    cluster: Cluster, namespace: str, seed: int, changes: int, say: Callable[[str], None]
+) -> Verdict:
+    """Submit the application, run, and cancel it. Raises NotServing."""
+    say(f"torture: seed {seed}, {changes} width changes")
+    create_topic(cluster.bootstrap_servers, "torture-in", 1)
+    await command(cluster, "submit", str(APPLICATION), "--namespace", namespace, "--wait")
+    async with KubeClient(load_config(cluster.kubeconfig)) as client:
+        pool = {"spec": {"warmPool": WARM_PODS}}
+        await client.patch(JOB.path(namespace, NAME), pool)
+        run = Torture(cluster, client, namespace, say)
+        verdict = await run.run(seed, changes)
+    await command(cluster, "cancel", NAME, "--namespace", namespace)
+    return verdict
+
+
+@dataclass
+class Torture:
+    """One run in a namespace whose job is healthy."""
+
+    cluster: Cluster
+    client: KubeClient
+    namespace: str
+    say: Callable[[str], None]
+    seconds: list[float] = field(default_factory=list)
+    """How long each change took that was waited for."""
+
+    async def run(self, seed: int, changes: int) -> Verdict:
+        """Run all changes under load; raises NotServing."""
+        servers = self.cluster.bootstrap_servers
+        keys = [*chain(*keys_by_group(PARTITIONS, KEYS_PER_GROUP).values())]
+        topic = names.topic(self.namespace, NAME, "records", REGION)
+        topics = Topics(servers, topic, "torture-out")
+        try:
+            with Load(servers, "torture-in", keys, RATE) as load:
+                for number, step in enumerate(steps(seed, changes, PARTITIONS), 1):
+                    await self._take(f"{number}/{changes}", step)
+            await self._drained(topics, load.sent)
+        finally:
+            topics.close()
+        return verify(load.sent, topics.inputs, topics.results)
+
+    async def _take(self, number: str, step: Step) -> None:
+        killer = Killer(self.cluster, self.client, self.namespace, NAME)
+        kill = asyncio.create_task(killer.kill(step.kill)) if step.kill else None
+        began = time.monotonic()
+        await self._scale(step.width)
+        killed = f", {await kill} was killed" if kill else ""
+        if not step.hurried:
+            await self._serving(step.width)
+            self.seconds.append(time.monotonic() - began)
+        self.say(f"{number}: {step}: {time.monotonic() - began:.1f} s{killed}")
+
+    async def _scale(self, width: int) -> None:
+        await self.client.patch(f"{self._region}/scale", {"spec": {"replicas": width}})
+
+    async def _serving(self, width: int) -> None:
+        """Wait until the region serves at a width and nothing is under way."""
+        deadline = time.monotonic() + CHANGE_SECONDS
+        while not (await self._healthy() and await self._settled(width)):
+            if time.monotonic() > deadline:
+                raise NotServing(f"width {width} after {CHANGE_SECONDS:.0f} s: {await self._why()}")
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _settled(self, width: int) -> bool:
+        status = await self._status()
+        resizing = {item.type: item.status for item in status.conditions}.get("Resizing")
+        return status.width == width and resizing == "False"
+
+    async def _healthy(self) -> bool:
+        job = await self.client.get(JOB.path(self.namespace, NAME))
+        return bool(job["status"]["phase"] == "Healthy")
+
+    async def _status(self) -> ParallelRegionStatus:
+        found = await self.client.get(self._region)
+        return ParallelRegionStatus.model_validate(found["status"])
+
+    async def _why(self) -> str:
+        return "; ".join(
+            f"{item.type} {item.status} {item.message}"
+            for item in (await self._status()).conditions
+        )
+
+    async def _drained(self, topics: Topics, sent: int) -> None:
+        deadline = time.monotonic() + DRAIN_SECONDS
+        while time.monotonic() < deadline:
+            await asyncio.to_thread(topics.read)
+            if complete(sent, topics.inputs, topics.results):
+                return
+
+    @property
+    def _region(self) -> str:
+        return PARALLEL_REGION.path(self.namespace, names.region_name(NAME, REGION))

@@ -1,0 +1,59 @@
+"""The topics of a torture run: what went into the region, and what came out."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from confluent_kafka import Consumer, TopicPartition
+from tests.e2e.torture.verification import Input, Result
+
+PARTITIONS = 3
+
+
+class Reader:
+    """Reads a topic from its beginning, partition by partition in order, as far as it goes."""
+
+    def __init__(self, bootstrap_servers: str, topic: str) -> None:
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "group.id": "torture",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+            },
+        )
+        self._consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows that have come since the last call."""
+        while messages := self._consumer.consume(5000, 0.5):
+            for message in messages:
+                if message.error() is None:
+                    yield json.loads(message.value() or b"")
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._consumer.close()
+
+
+class Topics:
+    """All inputs and results so far."""
+
+    def __init__(self, bootstrap_servers: str, input_topic: str, output_topic: str) -> None:
+        self._readers = (
+            Reader(bootstrap_servers, input_topic),
+            Reader(bootstrap_servers, output_topic),
+        )
+        self.inputs: list[Input] = []
+        self.results: list[Result] = []
+
+    def read(self) -> None:
+        """Read what has come. Blocks."""
+        inputs, results = self._readers
+        self.inputs += (Input(row["key"], row["id"]) for row in inputs.read())
+        self.results += (Result(row["key"], row["n"], row["total"]) for row in results.read())
+
+    def close(self) -> None:
+        """Close the connections."""
+        for reader in self._readers:
+            reader.close()

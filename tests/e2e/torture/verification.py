@@ -1,0 +1,82 @@
+"""Whether a region's results are those of a batch computation, whatever happened meanwhile. Pure.
+
+Crashes may write records into the region's input twice, and results to its output: at least once.
+But the state of a key must be that of its input, each record once and in order: so every result
+that was ever written must be the result of the first n records of its key, for its n.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+
+@dataclass(frozen=True)
+class Input:
+    """A record of the region's input topic."""
+
+    key: str
+    id: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """A record of its output topic: `n` records of the key, whose ids add up to `total`."""
+
+    key: str
+    n: int
+    total: int
+
+
+@dataclass
+class Verdict:
+    """What was found. `problems` is empty if nothing is wrong."""
+
+    problems: list[str] = field(default_factory=list)
+    inputs_twice: int = 0
+    """Records that crashes have written to the region's input again."""
+    results_twice: int = 0
+    """Results that crashes have written again."""
+
+
+def complete(sent: int, inputs: Sequence[Input], results: Iterable[Result]) -> bool:
+    """Return whether everything that was sent is in the newest results."""
+    if len({item.id for item in inputs}) < sent:
+        return False
+    newest = {item.key: item.n for item in results}
+    counts: dict[str, int] = defaultdict(int)
+    for item in inputs:
+        counts[item.key] += 1
+    return all(newest.get(key, 0) >= n for key, n in counts.items())
+
+
+def verify(sent: int, inputs: Sequence[Input], results: Sequence[Result]) -> Verdict:
+    """Compare; inputs and results of a key are in the order of their partition."""
+    verdict = Verdict()
+    ids = {item.id for item in inputs}
+    if missing := sorted(set(range(sent)) - ids):
+        verdict.problems.append(f"{len(missing)} records never came, as {missing[0]}")
+    verdict.inputs_twice = len(inputs) - len(ids)
+    expected = _totals(inputs)
+    newest: dict[str, int] = {}
+    for item in results:
+        totals = expected.get(item.key, [])
+        if not 1 <= item.n <= len(totals) or totals[item.n - 1] != item.total:
+            verdict.problems.append(f"{item} is not the sum of its first {item.n} records")
+        before = newest.get(item.key, 0)
+        if item.n < before:
+            verdict.problems.append(f"{item} came after {before} records were counted")
+        verdict.results_twice += item.n == before
+        newest[item.key] = max(item.n, before)
+    for key, totals in expected.items():
+        if newest.get(key, 0) != len(totals):
+            verdict.problems.append(f"{key}: {newest.get(key, 0)} of {len(totals)} counted")
+    return verdict
+
+
+def _totals(inputs: Iterable[Input]) -> dict[str, list[int]]:
+    """Return, by key, the sum of the first 1, 2, … ids."""
+    ids: dict[str, list[int]] = defaultdict(list)
+    for item in inputs:
+        ids[item.key].append(item.id)
+    return {key: list(accumulate(numbers)) for key, numbers in ids.items()}
