@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,7 @@ from pyspark.sql.types import StructType
 from streamgraft_common.adl import Adl, Operator
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime import query
-from streamgraft_pe_runtime.plan import (
-    IMPATIENT,
-    KAFKA_COLUMNS,
-    Compiler,
-    KafkaTarget,
-    Plan,
-)
+from streamgraft_pe_runtime.plan import KAFKA_COLUMNS, Compiler, Plan, kafka_options
 from streamgraft_pe_runtime.query import ShardQuery
 
 log = logging.getLogger(__name__)
@@ -37,26 +32,20 @@ _POLL_SECONDS = 0.02
 _ONE_BATCH_SECONDS = 86400.0
 """Trigger interval: the first batch comes at once, a second one would only cost CPU."""
 _PLAN_SECONDS = 60.0
-_KAFKA_SECONDS = 10.0
 
 
 def warm_up(session: SparkSession, compiler: Compiler, metadata: PeMetadata, adl: Adl) -> None:
-    """Run the PE's plan on no rows, and touch Kafka's source and the Python workers.
+    """Run the PE's plan on no rows, once from nowhere and once from Kafka; start Python workers.
 
     A failure is only logged: the shards will meet it again, and report it where users look.
     """
     folder = Path(tempfile.mkdtemp(prefix="streamgraft-warm-up-"))
+    empty = EmptyInputs(session, adl)
     try:
-        plan = _harmless(compiler.compile(0, EmptyInputs(session, adl)))
-        _run(
-            lambda: query.start(plan, folder / "plan", _ONE_BATCH_SECONDS, "warm-up"), _PLAN_SECONDS
-        )
-        if metadata.inputs:
-            source = kafka_only(session, metadata.inputs[0])
-            _run(
-                lambda: query.start(source, folder / "kafka", _ONE_BATCH_SECONDS, "kafka"),
-                _KAFKA_SECONDS,
-            )
+        for inputs in (empty, UnseenInputs(empty, session, metadata, adl)):
+            plan = _harmless(compiler.compile(0, inputs))
+            checkpoint = folder / type(inputs).__name__
+            _run(partial(query.start, plan, checkpoint, _ONE_BATCH_SECONDS, "warm-up"))
         session.range(1).select(F.udf(str)("id")).collect()
     except Exception as error:  # user code runs here: it must not keep the PE from starting
         log.warning("warm-up failed: %s", error)
@@ -88,6 +77,34 @@ class EmptyInputs:
         return ticks.where("value < 0").select(*columns)
 
 
+class UnseenInputs:
+    """The real streams, of which a batch reads one record and lets none pass.
+
+    A topic without records makes no batch; `others` stand in for sources that are no topics.
+    """
+
+    def __init__(
+        self, others: EmptyInputs, session: SparkSession, metadata: PeMetadata, adl: Adl
+    ) -> None:
+        self._others = others
+        self._session = session
+        self._metadata = metadata
+        self._operators = {operator.name: operator for operator in adl.operators}
+
+    def records(self, port: InputPort, shard: int) -> DataFrame:
+        """Return Kafka's columns."""
+        options = kafka_options(port, self._metadata, self._operators.get(port.operator), shard)
+        options.pop("assign", None)
+        options |= {"subscribe": port.topic, "maxOffsetsPerTrigger": "1"}
+        options["startingOffsets"] = "earliest"
+        records = self._session.readStream.format("kafka").options(**options).load()
+        return records.where("offset < 0").coalesce(1)
+
+    def source(self, operator: Operator, function: Callable[..., Any]) -> DataFrame:
+        """Return the columns of the source's stream; the function is not called."""
+        return self._others.source(operator, function)
+
+
 def _harmless(plan: Plan) -> Plan:
     """Return the plan in micro-batches, with sink functions that do nothing."""
 
@@ -98,28 +115,12 @@ def _harmless(plan: Plan) -> Plan:
     return plan if isinstance(plan.output, list) else replace(plan, output=drop)
 
 
-def kafka_only(session: SparkSession, port: InputPort) -> Plan:
-    """Return a plan that reads one record of an input at most and drops it."""
-    options = {
-        "kafka.bootstrap.servers": port.bootstrap_servers,
-        **IMPATIENT,
-        "subscribe": port.topic,
-        "maxOffsetsPerTrigger": "1",
-        "startingOffsets": "earliest",
-    }
-    records = session.readStream.format("kafka").options(**options).load()
-    columns = ["topic", "key", "value", "partition", "headers"]
-    headers = F.lit(None).cast("array<struct<key: string, value: binary>>").alias("headers")
-    nothing = records.where("offset < 0").withColumn("headers", headers).select(*columns)
-    return Plan(nothing, [KafkaTarget(port.bootstrap_servers)], "append")
-
-
-def _run(start: Callable[[], ShardQuery], seconds: float) -> None:
+def _run(start: Callable[[], ShardQuery]) -> None:
     running = start()
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + _PLAN_SECONDS
     while time.monotonic() < deadline and not running.first_trigger_done():
         if failure := running.failure():
             log.warning("warm-up: %s", failure.partition("\n")[0])
             return
         time.sleep(_POLL_SECONDS)
-    running.stop(seconds)
+    running.stop(_PLAN_SECONDS)

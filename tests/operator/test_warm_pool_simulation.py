@@ -148,7 +148,7 @@ class World:
     def fill(self) -> None:
         operator = self.operator
         ended = tuple((p.name, 60.0) for p in operator.pods.values() if p.failed and not p.pe)
-        pool = warm_pool.PoolView(SIZE, CONTENT.driver, True, operator.pool(), ended)
+        pool = warm_pool.PoolView(SIZE, CONTENT.driver, 9.0, operator.pool(), ended)
         decision = warm_pool.step(pool)
         for name in decision.delete:
             self.delete(name)

@@ -1,13 +1,15 @@
 """The conductor of a job's warm pool: pods that wait for a PE to take them. Pure.
 
 It is filled only while nothing else happens to the job: to start a driver costs a core for many
-seconds, which a width change or a restart needs itself.
+seconds, which a width change or a restart needs itself, up to the first batches of the new PEs.
 """
 
 from dataclasses import dataclass
 
 from streamgraft_operator.conductors.pod import WarmPodView
 
+SETTLED_SECONDS = 3.0
+"""How long a job has to be calm before its pool is filled."""
 FAILED_SECONDS = 60.0
 """How long a pod that ended by itself stays, and keeps its place from being filled."""
 
@@ -20,8 +22,8 @@ class PoolView:
     """Pods wanted."""
     driver: str
     """What the pods must have fixed at their start (`Content.driver`)."""
-    calm: bool
-    """Whether no width changes and all PEs run."""
+    calm_seconds: float | None
+    """For how long no width has changed and all shards have run; None: it is not so now."""
     pods: tuple[WarmPodView, ...]
     ended_seconds: tuple[tuple[str, float], ...] = ()
     """Pods that ended by themselves, and how long ago."""
@@ -48,9 +50,13 @@ def step(view: PoolView) -> PoolDecision:
     over = (name for name, seconds in failed.items() if seconds >= FAILED_SECONDS)
     surplus = (pod.name for pod in fitting[view.size :])
     recent = [seconds for seconds in failed.values() if seconds < FAILED_SECONDS]
-    missing = view.size - len(fitting) - len(recent)
+    missing = max(0, view.size - len(fitting) - len(recent))
+    waits = [FAILED_SECONDS - max(recent)] if recent else []
+    settled = view.calm_seconds is not None and view.calm_seconds >= SETTLED_SECONDS
+    if missing and not settled and view.calm_seconds is not None:
+        waits.append(SETTLED_SECONDS - view.calm_seconds)
     return PoolDecision(
-        create=max(0, missing) if view.calm else 0,
+        create=missing if settled else 0,
         delete=(*outdated, *surplus, *over),
-        again_in=FAILED_SECONDS - max(recent) if recent else None,
+        again_in=min(waits, default=None),
     )

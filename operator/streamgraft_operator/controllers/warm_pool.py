@@ -3,7 +3,7 @@
 import secrets
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
@@ -15,8 +15,9 @@ from streamgraft_operator.conductors.warm_pool import PoolView, step
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.expansion import Expansion
 from streamgraft_operator.graph import GraphError, PlannedPe
-from streamgraft_operator.parsed import job_spec, region_status
+from streamgraft_operator.parsed import job_spec, pe_status, region_status
 from streamgraft_operator.runtime import Outcome, Watch
+from streamgraft_operator.timestamps import from_rfc3339
 from streamgraft_operator.views import ended_seconds, job_key, own_key, warm_pod_view
 
 
@@ -31,11 +32,12 @@ class WarmPoolController:
 
     @property
     def watches(self) -> Sequence[Watch]:
-        """Jobs, their regions and pods."""
+        """Jobs, their regions, PEs and pods."""
         caches = self._caches
         return (
             Watch(caches.jobs, own_key),
             Watch(caches.regions, job_key),
+            Watch(caches.processing_elements, job_key),
             Watch(caches.pods, job_key),
         )
 
@@ -63,7 +65,7 @@ class WarmPoolController:
             PoolView(
                 size=size,
                 driver=driver,
-                calm=self._calm(job, key),
+                calm_seconds=self._calm_seconds(job, key, now),
                 pods=tuple(map(warm_pod_view, pods.values())),
                 ended_seconds=tuple((name, ago) for name, ago in ended if ago is not None),
             )
@@ -83,7 +85,20 @@ class WarmPoolController:
         driver = Counter(driver for driver, _ in pes).most_common(1)[0][0]
         return driver, dict(pes)[driver]
 
-    def _calm(self, job: Object, key: Key) -> bool:
+    def _calm_seconds(self, job: Object, key: Key, now: float) -> float | None:
         regions = map(region_status, self._caches.regions_by_job.get(key))
         resizing = any(is_true(status.conditions, "Resizing") for status in regions)
-        return (job.get("status") or {}).get("phase") == "Healthy" and not resizing
+        if resizing or (job.get("status") or {}).get("phase") != "Healthy":
+            return None
+        began = map(_running_since, self._caches.processing_elements_by_job.get(key))
+        firsts = [first for of_pe in began for first in of_pe]
+        return None if None in firsts else now - max(filter(None, firsts), default=0.0)
+
+
+def _running_since(pe: Object) -> Iterable[float | None]:
+    """Yield the Unix times of the first batches of a PE's shards; None: there was none yet."""
+    status = pe_status(pe)
+    held = status.runtime.shards if status.runtime else {}
+    for shard in pe["spec"].get("shards", ()):
+        entry = held.get(str(shard))
+        yield from_rfc3339(entry.first_batch_at) if entry and entry.first_batch_at else None
