@@ -65,8 +65,10 @@ OPERATOR = (
     Rule("", ("pods", "services"), (*_READ, "create", "delete", "deletecollection")),
     # Those of regions with an `autoscaling` are its own; others it only reads.
     Rule("autoscaling", ("horizontalpodautoscalers",), (*_READ, "create", "patch", "delete")),
-    # Credentials for bundles, and whether what a job names exists; none is listed.
-    Rule("", ("secrets", "persistentvolumeclaims"), ("get",)),
+    # Credentials for bundles and brokers, certificates of control ports, and whether what a job
+    # names exists; none is listed.
+    Rule("", ("secrets",), ("get", "create", "patch")),
+    Rule("", ("persistentvolumeclaims",), ("get",)),
     Rule("", ("events",), ("create", "get", "patch")),
     # It gives the account of a job's pods the role streamgraft-pe, and no other role.
     Rule("", ("serviceaccounts",), ("create",)),
@@ -74,8 +76,11 @@ OPERATOR = (
     Rule(_RBAC, ("clusterroles",), ("bind",), only=(names.SERVICE_ACCOUNT_PE,)),
 )
 
-LEASES = (Rule("coordination.k8s.io", ("leases",), (*_READ, "create", "update")),)
-"""For the operator's replicas, in the namespace where they run."""
+OWN = (
+    Rule("coordination.k8s.io", ("leases",), (*_READ, "create", "update")),
+    Rule("", ("secrets",), ("get", "create")),
+)
+"""For the operator in its own namespace: the lease of its replicas, and its authority."""
 
 NODES = (Rule("", ("nodes",), ("list", "watch")),)
 """For the operator, to find the nodes of host pools; nodes have no namespace."""
@@ -126,7 +131,7 @@ def cluster_roles() -> list[dict[str, Any]]:
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}},
         role("ClusterRole", "streamgraft-operator", OPERATOR),
         role("ClusterRole", "streamgraft-operator-nodes", NODES),
-        role("Role", "streamgraft-operator-lease", LEASES, SYSTEM_NAMESPACE),
+        role("Role", "streamgraft-operator-own", OWN, SYSTEM_NAMESPACE),
         role("ClusterRole", names.SERVICE_ACCOUNT_PE, PE),
         role("ClusterRole", "streamgraft-metrics-adapter", METRICS_ADAPTER),
         prometheus,
@@ -153,7 +158,7 @@ def cluster_roles() -> list[dict[str, Any]]:
 
 def namespaced_roles() -> list[dict[str, Any]]:
     """Return the role of an operator for one namespace, in which it also runs."""
-    return [role("Role", "streamgraft-operator", (*OPERATOR, *LEASES))]
+    return [role("Role", "streamgraft-operator", (*OPERATOR, *OWN))]
 
 
 MANIFESTS = {"roles.yaml": cluster_roles, "namespaced-role.yaml": namespaced_roles}

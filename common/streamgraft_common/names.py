@@ -41,6 +41,8 @@ ANNOTATION_BUNDLE = f"{GROUP}/bundle-digest"
 watchers hear of it."""
 ANNOTATION_SOURCE = f"{GROUP}/bundle-source"
 """Hash of the address that a bundle was fetched from."""
+ANNOTATION_SCHEME = f"{GROUP}/control-scheme"
+"""`https` on pods whose control port has TLS."""
 FINALIZER = f"{GROUP}/cleanup"
 
 CONTROL_PORT_BASE = 10000
@@ -55,6 +57,11 @@ BUNDLE_KEY = "bundle.zip"
 
 SERVICE_ACCOUNT_PE = "streamgraft-pe"
 """The account that PE pods run under."""
+
+AUTHORITY_SECRET = "streamgraft-ca"
+"""Secret in the operator's namespace with the authority of the control ports' certificates."""
+CONTROL_HOST = "streamgraft-pe"
+"""Name that the certificates of all control ports have: for who connects to a pod's address."""
 
 MAX_JOB_NAME = 63
 """Longest job name: it is the value of a label."""
@@ -117,6 +124,16 @@ def bundle_config_map(job: str) -> str:
 def fetched_config_map(job: str) -> str:
     """Return the name of the ConfigMap into which the operator fetches a job's bundle."""
     return f"{_stem(job)}-fetched"
+
+
+def control_secret(job: str) -> str:
+    """Return the name of the Secret with the certificate of the control ports of a job's PEs."""
+    return f"{_stem(job)}-tls"
+
+
+def control_hosts(namespace: str) -> list[str]:
+    """Return the names in that certificate: one for all, and those of the PEs' Services."""
+    return [CONTROL_HOST, f"*.{namespace}.svc", f"*.{namespace}.svc.cluster.local"]
 
 
 def pe_stage(pe_id: int) -> str:

@@ -21,6 +21,8 @@ class InputPort(AdlModel):
     topic: str
     partitions: int | None
     bootstrap_servers: str
+    tls: bool = False
+    """Whether these brokers speak TLS: the job's own, if it has transport security."""
     external: bool = False
     """True: read as the application's KafkaEndpoint says, by operator `operator`."""
     operator: str
@@ -40,6 +42,8 @@ class OutputPort(AdlModel):
     topic: str
     partitions: int | None
     bootstrap_servers: str
+    tls: bool = False
+    """Whether these brokers speak TLS: the job's own, if it has transport security."""
     key: list[str] = []
     keep_partition: bool = False
     external: bool = False

@@ -177,7 +177,8 @@ class Cluster:
 
     def _resource_tasks(self, state: ClusterState, report: Report) -> dict[str, graph.Task]:
         authority = (self.home.pki / "ca.crt").read_bytes()
-        base = partial(resources.apply_base, self.kubeconfig)
+        signer = [(self.home.pki / f"pe-ca.{part}").read_bytes() for part in ("crt", "key")]
+        base = partial(resources.apply_base, self.kubeconfig, resources.pe_authority(*signer))
         metrics = partial(
             resources.apply_custom_metrics, self.kubeconfig, state.ports["adapter"], authority
         )

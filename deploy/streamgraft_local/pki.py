@@ -1,7 +1,8 @@
 """Keys and certificates of a cluster, all of its own making and never leaving its folder.
 
-Two authorities: one for servers and users, another for the aggregation layer's client
-certificate. Were they the same, any user could pose as the front proxy and name another user.
+Three authorities: one for servers and users, another for the aggregation layer's client
+certificate (were they the same, any user could pose as the front proxy and name another user), and
+one that the operator gets, for the control ports of processing elements.
 """
 
 import datetime
@@ -83,6 +84,8 @@ def issue(
 def ensure(folder: Path) -> None:
     """Create the folder with everything in it, unless it exists: all or nothing."""
     if folder.exists():
+        if not (folder / "pe-ca.crt").exists():  # made by an earlier release
+            authority("streamgraft-pe-ca").save(folder, "pe-ca")
         return
     work = Path(tempfile.mkdtemp(prefix="pki-", dir=folder.parent))
     try:
@@ -97,6 +100,7 @@ def _write_all(folder: Path) -> None:
     users, proxies = authority("streamgraft-ca"), authority("streamgraft-front-proxy-ca")
     users.save(folder, "ca")
     proxies.save(folder, "front-proxy-ca")
+    authority("streamgraft-pe-ca").save(folder, "pe-ca")
     local = ["localhost", "127.0.0.1"]
     kubernetes = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.0.0.1"]
     issue(users, "kube-apiserver", hosts=[*local, *kubernetes]).save(folder, "apiserver")

@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from streamgraft_common import names
+from streamgraft_common.access import SYSTEM_NAMESPACE
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_local.paths import DEPLOY
 
@@ -23,6 +25,7 @@ _PLURALS = {
     "Namespace": "namespaces",
     "Role": "roles",
     "RoleBinding": "rolebindings",
+    "Secret": "secrets",
     "Service": "services",
 }
 
@@ -61,9 +64,24 @@ def with_adapter(items: Iterable[Object], port: int, authority: bytes) -> list[O
     return filled
 
 
-def apply_base(kubeconfig: Path) -> None:
-    """Create or update definitions, roles and users' bindings; wait until all kinds are served."""
-    asyncio.run(_apply_base(kubeconfig))
+def pe_authority(certificate: bytes, key: bytes) -> Object:
+    """Return the Secret with the authority (PEM) that the operator issues certificates with."""
+    content = {"tls.crt": certificate, "tls.key": key}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": names.AUTHORITY_SECRET, "namespace": SYSTEM_NAMESPACE},
+        "type": "kubernetes.io/tls",
+        "data": {name: base64.b64encode(value).decode() for name, value in content.items()},
+    }
+
+
+def apply_base(kubeconfig: Path, authority: Object) -> None:
+    """Create or update definitions, roles, users' bindings and the operator's `authority`.
+
+    Waits until all kinds are served.
+    """
+    asyncio.run(_apply_base(kubeconfig, authority))
 
 
 def apply_custom_metrics(kubeconfig: Path, port: int, authority: bytes) -> None:
@@ -76,12 +94,12 @@ def apply_custom_metrics(kubeconfig: Path, port: int, authority: bytes) -> None:
     asyncio.run(_apply(kubeconfig, items, "Available"))
 
 
-async def _apply_base(kubeconfig: Path) -> None:
+async def _apply_base(kubeconfig: Path, authority: Object) -> None:
     roles = documents(DEPLOY / "manifests/roles.yaml")
     users = documents(DEPLOY / "manifests/local-users.yaml")
     namespaces = [item for item in roles if item["kind"] == "Namespace"]
     await _apply(kubeconfig, namespaces, "")
-    await _apply(kubeconfig, [*definitions(), *roles, *users], "Established")
+    await _apply(kubeconfig, [*definitions(), *roles, *users, authority], "Established")
 
 
 async def _apply(kubeconfig: Path, items: list[Object], condition: str) -> None:

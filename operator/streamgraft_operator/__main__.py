@@ -34,7 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--image", required=True, help="image of the PE runtime")
     add("--namespace", nargs="*", action="extend", default=[], help="namespaces; default: all")
     add("--lease", default="streamgraft-operator", help="the lease that replicas compete for")
-    add("--lease-namespace", help="default: the operator's own namespace")
+    add("--own-namespace", help="of its lease and its authority; default: where it runs")
     add("--lease-seconds", type=int, default=15, help="how long a dead leader is waited for")
     add("--metrics-port", type=int, required=True)
     add("--metrics-address", default="127.0.0.1")
@@ -43,15 +43,16 @@ def _parser() -> argparse.ArgumentParser:
 
 
 async def _run(arguments: argparse.Namespace) -> None:
+    config = load_config(arguments.kubeconfig)
     settings = Settings(
         bootstrap_servers=arguments.bootstrap_servers,
         checkpoint_volume=arguments.checkpoint_volume,
         image=arguments.image,
         checkpoint_root=arguments.checkpoint_root,
+        own_namespace=arguments.own_namespace or config.namespace,
         namespaces=tuple(arguments.namespace),
     )
-    config = load_config(arguments.kubeconfig)
-    lease = arguments.lease_namespace or config.namespace, arguments.lease
+    lease = settings.own_namespace, arguments.lease
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)

@@ -7,10 +7,12 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_operator.bundles import Bundles
 from streamgraft_operator.caches import Caches
+from streamgraft_operator.certificates import Issuer
 from streamgraft_operator.coordinators import Coordinators
 from streamgraft_operator.expansion import Expander, job_of
 from streamgraft_operator.grafting import Grafter
 from streamgraft_operator.kafka import Kafka
+from streamgraft_operator.kafka_tls import KafkaTls
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.recorder import Recorder
 from streamgraft_operator.references import References
@@ -34,6 +36,8 @@ class Context:
     references: References
     grafter: Grafter
     kafka: Kafka
+    kafka_tls: KafkaTls
+    issuer: Issuer
     recorder: Recorder
 
     @classmethod
@@ -52,6 +56,8 @@ class Context:
             references=References(client),
             grafter=Grafter(caches, write),
             kafka=Kafka(),
+            kafka_tls=KafkaTls(client),
+            issuer=Issuer(client, settings.own_namespace),
             recorder=Recorder(client),
         )
 

@@ -18,7 +18,7 @@ from streamgraft_operator.caches import Index
 from streamgraft_operator.context import Context
 from streamgraft_operator.coordinators import Coordinator
 from streamgraft_operator.graph import GraphError
-from streamgraft_operator.kafka import KafkaUnavailable
+from streamgraft_operator.kafka import Brokers, KafkaUnavailable
 from streamgraft_operator.parsed import job_spec
 from streamgraft_operator.runtime import Again, Outcome
 from streamgraft_operator.timestamps import from_rfc3339
@@ -119,7 +119,8 @@ class Cleaner:
         if not (job.get("status") or {}).get("generationId"):
             return  # never accepted, so nothing was made
         prefix = names.topic_prefix(*key_of(job))
-        kafka, servers = self._context.kafka, self._servers(job)
+        kafka = self._context.kafka
+        servers = Brokers(self._servers(job), await self._context.kafka_tls.of(job))
         leftovers = await kafka.leftovers(servers, prefix, await self._outside_topics(job))
         await kafka.delete(servers, leftovers)
 

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
@@ -30,6 +30,22 @@ class TopicUnusable(Exception):
     """An existing topic doesn't fit; the message says what to do."""
 
 
+Options = tuple[tuple[str, str], ...]
+"""Settings of librdkafka."""
+
+
+@dataclass(frozen=True)
+class Brokers:
+    """A Kafka cluster, and how to talk to it."""
+
+    servers: str
+    tls: Options = field(default=(), repr=False)
+    """Settings for brokers that speak TLS; a private key may be among them."""
+
+    def __str__(self) -> str:
+        return self.servers
+
+
 @dataclass(frozen=True)
 class Leftovers:
     """What a job has in Kafka."""
@@ -39,37 +55,38 @@ class Leftovers:
 
 
 class Kafka:
-    """Administers any number of Kafka clusters, by bootstrap servers."""
+    """Administers any number of Kafka clusters."""
 
     def __init__(self) -> None:
-        self._clients: dict[str, AdminClient] = {}
+        self._clients: dict[Brokers, AdminClient] = {}
 
-    async def ensure(self, topics: Iterable[PlannedTopic]) -> list[str]:
+    async def ensure(self, topics: Iterable[PlannedTopic], tls: Options) -> list[str]:
         """Create the topics that are missing; return the missing sources, which are the users'.
 
-        Raises KafkaUnavailable or TopicUnusable.
+        `tls`: options for those brokers that speak TLS. Raises KafkaUnavailable or TopicUnusable.
         """
-        by_servers: dict[str, list[PlannedTopic]] = {}
+        by_servers: dict[Brokers, list[PlannedTopic]] = {}
         for topic in topics:
-            by_servers.setdefault(topic.bootstrap_servers, []).append(topic)
+            brokers = Brokers(topic.bootstrap_servers, tls if topic.tls else ())
+            by_servers.setdefault(brokers, []).append(topic)
         missing: list[str] = []
-        for servers, group in by_servers.items():
-            missing += await asyncio.to_thread(self._ensure, servers, group)
+        for brokers, group in by_servers.items():
+            missing += await asyncio.to_thread(self._ensure, brokers, group)
         return missing
 
-    async def leftovers(self, servers: str, prefix: str, keep: frozenset[str]) -> Leftovers:
+    async def leftovers(self, brokers: Brokers, prefix: str, keep: frozenset[str]) -> Leftovers:
         """Return topics (without `keep`) and consumer groups whose names begin with `prefix`.
 
         Raises KafkaUnavailable.
         """
-        return await asyncio.to_thread(self._leftovers, servers, prefix, keep)
+        return await asyncio.to_thread(self._leftovers, brokers, prefix, keep)
 
-    async def delete(self, servers: str, leftovers: Leftovers) -> None:
+    async def delete(self, brokers: Brokers, leftovers: Leftovers) -> None:
         """Delete topics and groups; what is gone already is fine. Raises KafkaUnavailable."""
-        await asyncio.to_thread(self._delete, servers, leftovers)
+        await asyncio.to_thread(self._delete, brokers, leftovers)
 
-    def _ensure(self, servers: str, topics: list[PlannedTopic]) -> list[str]:
-        existing = self._partitions(servers)
+    def _ensure(self, brokers: Brokers, topics: list[PlannedTopic]) -> list[str]:
+        existing = self._partitions(brokers)
         missing = [topic for topic in topics if topic.name not in existing]
         new = [topic for topic in missing if not topic.source]
         create = [
@@ -77,13 +94,15 @@ class Kafka:
             for topic in new
         ]
         if create:
-            client = self._client(servers)
+            client = self._client(brokers)
             done = client.create_topics(create, request_timeout=TIMEOUT_SECONDS)
-            _settle(servers, done, KafkaError.TOPIC_ALREADY_EXISTS)
-        self._widen(servers, existing, topics)
+            _settle(brokers, done, KafkaError.TOPIC_ALREADY_EXISTS)
+        self._widen(brokers, existing, topics)
         return [topic.name for topic in missing if topic.source]
 
-    def _widen(self, servers: str, existing: Mapping[str, int], topics: list[PlannedTopic]) -> None:
+    def _widen(
+        self, brokers: Brokers, existing: Mapping[str, int], topics: list[PlannedTopic]
+    ) -> None:
         ours = [topic for topic in topics if not topic.external and topic.name in existing]
         for topic in ours:
             if existing[topic.name] > topic.partitions:
@@ -94,15 +113,15 @@ class Kafka:
         narrow = [topic for topic in ours if existing[topic.name] < topic.partitions]
         parts = [NewPartitions(topic.name, topic.partitions) for topic in narrow]
         if parts:
-            done = self._client(servers).create_partitions(parts, request_timeout=TIMEOUT_SECONDS)
-            _settle(servers, done)
+            done = self._client(brokers).create_partitions(parts, request_timeout=TIMEOUT_SECONDS)
+            _settle(brokers, done)
 
-    def _leftovers(self, servers: str, prefix: str, keep: frozenset[str]) -> Leftovers:
-        topics = [name for name in self._partitions(servers) if name.startswith(prefix)]
+    def _leftovers(self, brokers: Brokers, prefix: str, keep: frozenset[str]) -> Leftovers:
+        topics = [name for name in self._partitions(brokers) if name.startswith(prefix)]
         listing = _guarded(
-            servers,
+            brokers,
             lambda: (
-                self._client(servers)
+                self._client(brokers)
                 .list_consumer_groups(request_timeout=TIMEOUT_SECONDS)
                 .result(TIMEOUT_SECONDS * 2)
             ),
@@ -110,56 +129,57 @@ class Kafka:
         groups = [group.group_id for group in listing.valid if group.group_id.startswith(prefix)]
         return Leftovers(tuple(sorted(set(topics) - keep)), tuple(sorted(groups)))
 
-    def _delete(self, servers: str, leftovers: Leftovers) -> None:
-        client = self._client(servers)
+    def _delete(self, brokers: Brokers, leftovers: Leftovers) -> None:
+        client = self._client(brokers)
         if leftovers.topics:
             done = client.delete_topics(
                 list(leftovers.topics),
                 operation_timeout=TIMEOUT_SECONDS,
                 request_timeout=TIMEOUT_SECONDS * 2,
             )
-            _settle(servers, done, KafkaError.UNKNOWN_TOPIC_OR_PART)
+            _settle(brokers, done, KafkaError.UNKNOWN_TOPIC_OR_PART)
         if leftovers.groups:
             done = client.delete_consumer_groups(
                 list(leftovers.groups), request_timeout=TIMEOUT_SECONDS
             )
-            _settle(servers, done, KafkaError.GROUP_ID_NOT_FOUND)
+            _settle(brokers, done, KafkaError.GROUP_ID_NOT_FOUND)
 
-    def _partitions(self, servers: str) -> dict[str, int]:
-        client = self._client(servers)
-        listing = _guarded(servers, lambda: client.list_topics(timeout=TIMEOUT_SECONDS))
+    def _partitions(self, brokers: Brokers) -> dict[str, int]:
+        client = self._client(brokers)
+        listing = _guarded(brokers, lambda: client.list_topics(timeout=TIMEOUT_SECONDS))
         return {name: len(topic.partitions) for name, topic in listing.topics.items()}
 
-    def _client(self, servers: str) -> AdminClient:
-        if servers not in self._clients:
-            self._clients[servers] = AdminClient(
+    def _client(self, brokers: Brokers) -> AdminClient:
+        if brokers not in self._clients:
+            self._clients[brokers] = AdminClient(
                 {
-                    "bootstrap.servers": servers,
+                    "bootstrap.servers": brokers.servers,
+                    **dict(brokers.tls),
                     "socket.timeout.ms": int(TIMEOUT_SECONDS * 1000),
                     # A broker that comes back is to be noticed soon.
                     "reconnect.backoff.max.ms": 1000,
                     "log_level": 2,
                 }
             )
-        return self._clients[servers]
+        return self._clients[brokers]
 
 
-def _guarded(servers: str, call: Callable[[], _Answer]) -> _Answer:
+def _guarded(brokers: Brokers, call: Callable[[], _Answer]) -> _Answer:
     try:
         return call()
     except (KafkaException, TimeoutError) as error:
-        raise KafkaUnavailable(f"Kafka at {servers} does not answer: {_text(error)}") from error
+        raise KafkaUnavailable(f"Kafka at {brokers} does not answer: {_text(error)}") from error
 
 
-def _settle(servers: str, done: Mapping[str, Future[Any]], *harmless: int) -> None:
+def _settle(brokers: Brokers, done: Mapping[str, Future[Any]], *harmless: int) -> None:
     for name, future in done.items():
         try:
             future.result(TIMEOUT_SECONDS * 3)
         except KafkaException as error:
             if error.args[0].code() not in harmless:
-                raise KafkaUnavailable(f"Kafka at {servers}, {name}: {_text(error)}") from error
+                raise KafkaUnavailable(f"Kafka at {brokers}, {name}: {_text(error)}") from error
         except TimeoutError as error:
-            raise KafkaUnavailable(f"Kafka at {servers}, {name}: no answer in time") from error
+            raise KafkaUnavailable(f"Kafka at {brokers}, {name}: no answer in time") from error
 
 
 def _text(error: Exception) -> str:

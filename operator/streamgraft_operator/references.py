@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from streamgraft_common.kube import KubeClient, NotFound
-from streamgraft_common.resources import CheckpointRepository, PodSettings
+from streamgraft_common.resources import CheckpointRepository, PodSettings, TransportSecurity
 from streamgraft_operator.kinds import CLAIMS, SECRETS, ResourcePath
 
 FRESH_SECONDS = 2.0
@@ -31,7 +31,9 @@ class Reference:
 
 
 def references(
-    settings: PodSettings, repository: CheckpointRepository | None
+    settings: PodSettings,
+    repository: CheckpointRepository | None,
+    security: TransportSecurity,
 ) -> Iterator[Reference]:
     """Yield what the settings name."""
     for secret, setting in (
@@ -41,6 +43,8 @@ def references(
     ):
         if secret:
             yield Reference(SECRETS, secret, setting)
+    if security.kafka_secret:
+        yield Reference(SECRETS, security.kafka_secret, "transportSecurity.kafkaSecret")
     if claim := settings.data_volume_claim:
         yield Reference(CLAIMS, claim.name, "dataVolumeClaim")
     if repository and repository.file_system:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from streamgraft_common.access import SYSTEM_NAMESPACE
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -16,5 +18,7 @@ class Settings:
     image: str
     checkpoint_root: Path | None = None
     """Where the operator itself sees that volume, to remove checkpoints of deleted jobs."""
+    own_namespace: str = SYSTEM_NAMESPACE
+    """Where the operator keeps what is its own: its lease, and its certificate authority."""
     namespaces: tuple[str, ...] = ()
     """Namespaces to watch; none: all."""

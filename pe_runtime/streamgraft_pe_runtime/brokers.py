@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from streamgraft_pe_runtime.positions import Positions
+from streamgraft_pe_runtime.transport import consumer_options
 
 _TIMEOUT_SECONDS = 5.0
 _POLL_SECONDS = 0.02
@@ -26,12 +27,13 @@ class Brokers:
     All calls block for at most some seconds; what goes wrong is a KafkaException.
     """
 
-    def __init__(self, bootstrap_servers: str, group: str) -> None:
+    def __init__(self, bootstrap_servers: str, group: str, *, tls: bool) -> None:
         self._lock = threading.Lock()
         self._results: list[tuple[KafkaError | None, Positions]] = []
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap_servers,
+                **consumer_options(tls),
                 "group.id": group,
                 "enable.auto.commit": False,
                 # The end of a log is then its last stable offset: behind it are open transactions.

@@ -21,6 +21,7 @@ from streamgraft_pe_runtime.driver import Driver
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.settings import Settings
 from streamgraft_pe_runtime.trace_levels import TraceLevels
+from streamgraft_pe_runtime.transport import ControlTls
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +55,11 @@ async def run(settings: Settings, adl: Adl, jvm: SparkJvm) -> int:
         store.listen(lambda key, old, new: levels.follow(new))
         probes = server.Probes(lambda: jvm.alive, lambda: control.ready, control.status)
         port = names.control_port()
-        runner = await server.serve(settings.bind_address, port, probes, metrics)
+        tls = ControlTls.from_environment()
+        context = tls.context if tls else None
+        runner = await server.serve(settings.bind_address, port, probes, metrics, context)
         stack.push_async_callback(runner.cleanup)
-        for work in (store.run(), control.run()):
+        for work in (store.run(), control.run(), *((tls.run(),) if tls else ())):
             stack.push_async_callback(_cancel, asyncio.create_task(_watched(work, end)))
         make = partial(Driver, jvm, adl, settings.restricted_properties)
         follow = partial(Contents, control, client, settings, metrics)

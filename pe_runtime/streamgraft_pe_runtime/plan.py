@@ -18,6 +18,7 @@ from streamgraft_common.adl import Adl, Operator
 from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
 from streamgraft_pe_runtime import expressions
 from streamgraft_pe_runtime.application import Application
+from streamgraft_pe_runtime.transport import spark_options
 
 KAFKA_COLUMNS = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp,"
@@ -81,6 +82,7 @@ def kafka_options(
     options = {
         "kafka.bootstrap.servers": port.bootstrap_servers,
         "startingOffsets": endpoint.starting_offsets if endpoint else "earliest",
+        **spark_options(port.tls),
         **IMPATIENT,
     }
     if not metadata.real_time:  # there a batch is as long as its time, and Spark rejects a limit
@@ -222,7 +224,7 @@ class Compiler:
     def _kafka_target(self, port: OutputPort) -> KafkaTarget:
         operator = self._operators[port.operator]
         options = operator.kafka.options if port.external and operator.kafka else {}
-        return KafkaTarget(port.bootstrap_servers, options)
+        return KafkaTarget(port.bootstrap_servers, {**spark_options(port.tls), **options})
 
     def _is_raw(self, port: OutputPort) -> bool:
         operator = self._operators[port.operator]

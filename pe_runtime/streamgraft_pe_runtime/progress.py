@@ -79,9 +79,9 @@ class Progress:
         self._shards: dict[int, _Watched] = {}
         self._published: Positions = {}
         self._known: dict[str, list[int]] = {}
-        servers = {port.bootstrap_servers for port in metadata.inputs}
+        servers = {port.bootstrap_servers: port.tls for port in metadata.inputs}
         group = consumer_group(metadata)
-        self._brokers = {name: Brokers(name, group) for name in servers}
+        self._brokers = {name: Brokers(name, group, tls=tls) for name, tls in servers.items()}
         self._away: set[str] = set()
 
     def replan(self, metadata: PeMetadata) -> None:

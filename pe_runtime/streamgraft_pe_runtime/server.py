@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from ssl import SSLContext
 
 from aiohttp import web
 
@@ -18,8 +19,10 @@ class Probes:
     status: Callable[[], RuntimeStatus]
 
 
-async def serve(address: str, port: int, probes: Probes, metrics: PeMetrics) -> web.AppRunner:
-    """Start the server; `cleanup()` of what is returned ends it."""
+async def serve(
+    address: str, port: int, probes: Probes, metrics: PeMetrics, tls: SSLContext | None
+) -> web.AppRunner:
+    """Start the server, with https if there is `tls`; `cleanup()` of what is returned ends it."""
 
     async def healthz(request: web.Request) -> web.Response:
         return _probe(probes.alive(), "the driver's JVM ended")
@@ -41,7 +44,7 @@ async def serve(address: str, port: int, probes: Probes, metrics: PeMetrics) -> 
     application.router.add_get("/status", status)
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, address, port).start()
+    await web.TCPSite(runner, address, port, ssl_context=tls).start()
     return runner
 
 

@@ -62,7 +62,8 @@ def test_prometheus_labels_pods_as_the_contract_says(setting: Setting) -> None:
         "__meta_kubernetes_pod_container_port_number": "10000",
     }
     labels = {rule.get("target_label") for rule in pods["relabel_configs"]} - {None}
-    assert labels == {"namespace", "pod", "streams_job", "region", "channel", "pe", "stage"}
+    shown = {"namespace", "pod", "streams_job", "region", "channel", "pe", "stage"}
+    assert labels == shown | {"__scheme__"}
 
 
 def test_prometheus_scrapes_at_the_wanted_interval(setting: Setting) -> None:

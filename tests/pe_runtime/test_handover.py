@@ -46,7 +46,7 @@ async def test_stateless(stage: Any, load: Callable[[int], Any], output: Any) ->
         assert await pe.terminate() == 0
     output.read(1.0)
     assert output.values == expected
-    brokers = Brokers(stage.cluster.bootstrap_servers, f"{stage.namespace}.numbers.work")
+    brokers = Brokers(stage.cluster.bootstrap_servers, f"{stage.namespace}.numbers.work", tls=False)
     partitions = [(stage.input, 0), (stage.input, 1)]
     ends = {key: end for key, (_, end) in brokers.bounds(partitions).items()}
     assert brokers.published(partitions) == ends

@@ -11,6 +11,7 @@ from streamgraft_common.resources.job import (
     JobStatus,
     RegionOverride,
     Threading,
+    TransportSecurity,
 )
 from streamgraft_common.resources.parallel_region import (
     PARALLEL_REGION,
@@ -82,6 +83,7 @@ __all__ = [
     "Stopped",
     "Threading",
     "TraceLevel",
+    "TransportSecurity",
     "VolumeClaim",
     "WidthChange",
 ]

@@ -46,6 +46,23 @@ class Threading(Model):
     """For model dynamic: as many slots as the CPU limit, rounded up, but `threadCount` at most."""
 
 
+class TransportSecurity(Model):
+    """Encryption between PEs, Kafka and whoever reads a PE's control port."""
+
+    type: Literal["None", "TLS"] = "None"
+    """TLS: version 1.2 or newer."""
+    certificate_validity_days: Annotated[int, Field(ge=1)] = 30
+    """Validity of the control ports' certificates; they are renewed in time."""
+    kafka_secret: str | None = None
+    """For type TLS: Secret with the brokers' CA (`ca.crt`) and, if they ask for one, a client
+    certificate (`tls.crt`, `tls.key`). Default: brokers are checked against the system's CAs."""
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether Kafka and control ports speak TLS."""
+        return self.type == "TLS"
+
+
 class RegionOverride(Model):
     """What a region of this job starts with."""
 
@@ -135,6 +152,11 @@ JOB = Kind(
             rule="!has(self.threading) || !has(self.threading.elastic) || !self.threading.elastic"
             " || has(self.threading.threadCount)",
             message="threading.elastic is for model dynamic only",
+        ),
+        CelRule(
+            rule="!has(self.transportSecurity) || !has(self.transportSecurity.kafkaSecret)"
+            " || (has(self.transportSecurity.type) && self.transportSecurity.type == 'TLS')",
+            message="transportSecurity.kafkaSecret is for type TLS only",
         ),
         CelRule(
             rule="!has(self.processingElement) || !has(self.processingElement.slots)"

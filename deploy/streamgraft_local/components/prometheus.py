@@ -65,10 +65,16 @@ def _pods(setting: Setting) -> dict[str, Any]:
     return {
         "job_name": POD_JOB,
         "kubernetes_sd_configs": [discovery],
+        # For pods of jobs with transport security only; the scheme is each pod's own.
+        "tls_config": {
+            "ca_file": str(setting.pki("pe-ca.crt")),
+            "server_name": names.CONTROL_HOST,
+        },
         "relabel_configs": [
             _keep(f"labelpresent_{_meta(names.LABEL_PE)}", "true"),
             _keep("phase", "Running"),
             _keep("container_port_number", str(port)),
+            _https(),
             _copy("namespace", "__meta_kubernetes_namespace"),
             _copy("pod", "__meta_kubernetes_pod_name"),
             *(
@@ -77,6 +83,13 @@ def _pods(setting: Setting) -> dict[str, Any]:
             ),
         ],
     }
+
+
+def _https() -> dict[str, Any]:
+    """Return the rule for pods whose annotation says https; the others stay as they are."""
+    source = f"__meta_kubernetes_pod_annotation_{_meta(names.ANNOTATION_SCHEME)}"
+    target = {"target_label": "__scheme__", "regex": "(https)"}
+    return {"action": "replace", "source_labels": [source], **target}
 
 
 def _meta(label: str) -> str:

@@ -47,7 +47,7 @@ def operator(setting: Setting) -> Component:
             *("--checkpoint-volume", json.dumps(volume)),
             *("--checkpoint-root", str(checkpoints)),
             *("--image", setting.spec.image),
-            *("--lease-namespace", SYSTEM_NAMESPACE),
+            *("--own-namespace", SYSTEM_NAMESPACE),
             *("--metrics-port", str(setting.ports["operator"])),
         ),
         probes.http(f"{setting.url('operator')}/metrics"),

@@ -102,8 +102,11 @@ class JobController:
         return await self._submit(job, expansion)
 
     async def _submit(self, job: Object, expansion: Expansion) -> Outcome:
-        key, topology = key_of(job), expansion.topology
+        key, topology, spec = key_of(job), expansion.topology, expansion.spec
         job = await self._begin(job, expansion)
+        if spec.transport_security.encrypted:
+            days = spec.transport_security.certificate_validity_days
+            await self._context.issuer.ensure(owner_of(job), days)
         problem = await self._topics(job, topology)
         status = job_status(job)
         if problem and not is_true(status.conditions, SUBMITTED):
@@ -169,7 +172,7 @@ class JobController:
         pe = expansion.spec.processing_element
         pools = {planned.placement.host_pool for planned in expansion.topology.pes}
         wanted = [
-            *references(pe, pe.checkpoint_repository),
+            *references(pe, pe.checkpoint_repository, expansion.spec.transport_security),
             *(Reference(HOST_POOLS, pool, "placement") for pool in sorted(filter(None, pools))),
         ]
         missing = await self._context.references.missing(key_of(job)[0], wanted)
@@ -190,7 +193,7 @@ class JobController:
         if seen == wanted and time.monotonic() < at + TOPICS_FRESH_SECONDS:
             return False
         self._topics_seen.pop(uid, None)
-        states, event = await self._ensure_topics(topology)
+        states, event = await self._ensure_topics(job, topology)
         if event is not None:
             self._context.recorder.record(job, event)
         await self._context.write.jobs.report(key_of(job), states, generation)
@@ -198,9 +201,12 @@ class JobController:
             self._topics_seen[uid] = (wanted, time.monotonic())
         return event is not None
 
-    async def _ensure_topics(self, topology: Topology) -> tuple[list[State], events.Event | None]:
+    async def _ensure_topics(
+        self, job: Object, topology: Topology
+    ) -> tuple[list[State], events.Event | None]:
         try:
-            missing = await self._context.kafka.ensure(topology.topics)
+            tls = await self._context.kafka_tls.of(job)
+            missing = await self._context.kafka.ensure(topology.topics, tls)
         except (KafkaUnavailable, TopicUnusable) as error:
             text = str(error)
             unavailable = isinstance(error, KafkaUnavailable)

@@ -104,7 +104,9 @@ class PodConductor:
 
     async def _missing(self, item: Object, spec: JobSpec) -> tuple[Reference, ...]:
         settings = pe_spec(item).effective()
-        wanted = references(settings, spec.processing_element.checkpoint_repository)
+        wanted = references(
+            settings, spec.processing_element.checkpoint_repository, spec.transport_security
+        )
         return await self._context.references.missing(key_of(item)[0], wanted)
 
     def _launch(self, item: Object | None, job: Object | None) -> PeLaunch | None:

@@ -22,6 +22,8 @@ class JobContext:
     job_uid: str
     bundle_digest: str
     bootstrap_servers: str
+    tls: bool = False
+    """Whether those brokers speak TLS."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     fusion: Fusion = field(default_factory=Fusion)
     threading: Threading = field(default_factory=Threading)
@@ -81,6 +83,7 @@ class PlannedTopic:
     bootstrap_servers: str
     external: bool
     source: bool
+    tls: bool = False
 
 
 @dataclass(frozen=True)

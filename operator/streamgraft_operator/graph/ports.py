@@ -5,6 +5,7 @@ Ports are numbered within a PE, inputs and outputs each from 0.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypedDict
 
 from streamgraft_common import names
 from streamgraft_common.adl import KafkaEndpoint, Operator, Region
@@ -25,6 +26,11 @@ class Hop:
     keep_partition: bool = False
 
 
+class _Brokers(TypedDict):
+    bootstrap_servers: str
+    tls: bool
+
+
 @dataclass(frozen=True)
 class Ports:
     """Finds the ports of the stages of one graph."""
@@ -43,7 +49,7 @@ class Ports:
                     stream=operator.outputs[0],
                     topic=endpoint.topic,
                     partitions=None,
-                    bootstrap_servers=self._servers(endpoint),
+                    **self._brokers(endpoint),
                     external=True,
                     operator=operator.name,
                 )
@@ -56,7 +62,7 @@ class Ports:
                     stream=stream,
                     topic=hop.topic,
                     partitions=hop.partitions,
-                    bootstrap_servers=self.context.bootstrap_servers,
+                    **self._brokers(None),
                     operator=operator.name,
                 )
         return list(ports.values())
@@ -73,7 +79,7 @@ class Ports:
                         stream=stream,
                         topic=endpoint.topic,
                         partitions=None,
-                        bootstrap_servers=self._servers(endpoint),
+                        **self._brokers(endpoint),
                         key=endpoint.key,
                         external=True,
                         operator=operator.name,
@@ -86,7 +92,7 @@ class Ports:
                     stream=hop.stream,
                     topic=hop.topic,
                     partitions=hop.partitions,
-                    bootstrap_servers=self.context.bootstrap_servers,
+                    **self._brokers(None),
                     key=list(hop.key),
                     keep_partition=hop.keep_partition,
                     operator=operator.name,
@@ -110,19 +116,27 @@ class Ports:
                 yield PlannedTopic(
                     name=operator.kafka.topic,
                     partitions=operator.kafka.partitions,
-                    bootstrap_servers=self._servers(operator.kafka),
                     external=True,
                     source=operator.kind == "kafka-source",
+                    **self._brokers(operator.kafka),
                 )
             for hop in (hop for stream in operator.outputs for hop in self._hops(stage, stream)):
-                servers = self.context.bootstrap_servers
-                yield PlannedTopic(hop.topic, hop.partitions, servers, external=False, source=False)
+                yield PlannedTopic(
+                    name=hop.topic,
+                    partitions=hop.partitions,
+                    external=False,
+                    source=False,
+                    **self._brokers(None),
+                )
 
     def _operators(self, stage: Stage) -> Iterator[Operator]:
         return (self.model.operators[name] for name in stage.operators)
 
-    def _servers(self, endpoint: KafkaEndpoint) -> str:
-        return endpoint.bootstrap_servers or self.context.bootstrap_servers
+    def _brokers(self, endpoint: KafkaEndpoint | None) -> _Brokers:
+        """Return the brokers of an endpoint that names some, else the job's own."""
+        if endpoint and endpoint.bootstrap_servers:
+            return {"bootstrap_servers": endpoint.bootstrap_servers, "tls": False}
+        return {"bootstrap_servers": self.context.bootstrap_servers, "tls": self.context.tls}
 
     def _hops(self, stage: Stage, stream: str) -> list[Hop]:
         """Return the topics that a stage writes a stream to: one per region, one for the rest."""
@@ -168,4 +182,5 @@ def _both(first: PlannedTopic, second: PlannedTopic) -> PlannedTopic:
         bootstrap_servers=first.bootstrap_servers,
         external=first.external,
         source=first.source and second.source,
+        tls=first.tls,
     )

@@ -54,6 +54,7 @@ class Submission:
             job_uid=self.uid,
             bundle_digest=self.bundle.digest,
             bootstrap_servers=self.spec.bootstrap_servers or self.bootstrap_servers,
+            tls=self.spec.transport_security.encrypted,
             parameters=self._parameters(),
             fusion=self.spec.fusion,
             threading=self.spec.threading,

@@ -9,7 +9,7 @@ from streamgraft_common import names
 from streamgraft_common.adl import Placement
 from streamgraft_common.resources import JobSpec, PodSettings
 from streamgraft_operator.graph import PlannedPe, with_settings
-from streamgraft_operator.manifests import placement, pod_settings
+from streamgraft_operator.manifests import placement, pod_settings, transport
 from streamgraft_operator.manifests.metadata import Owner, digest
 from streamgraft_operator.manifests.pod_settings import DEFAULT_RESOURCES, Mount
 from streamgraft_operator.manifests.template import merged
@@ -36,6 +36,7 @@ def settings_id(spec: JobSpec, settings: Settings) -> str:
             pod_settings.settings_content(pe.for_pods()),
             repository.model_dump(include={"file_system"}) if repository else None,
             dict(settings.checkpoint_volume),
+            spec.transport_security.model_dump(include={"type", "kafka_secret"}),
         ]
     )
 
@@ -84,6 +85,7 @@ def adoption(item: dict[str, Any]) -> dict[str, Any]:
     annotations = {
         names.ANNOTATION_CONTENT: metadata["annotations"][names.ANNOTATION_CONTENT],
         ANNOTATION_PE_UID: metadata["uid"],
+        **transport.annotations(spec.transport_security),
     }
     if own := pod_settings.own_settings_id(pe.settings):
         annotations[ANNOTATION_SETTINGS] = own
@@ -160,7 +162,7 @@ def _spec(
         "ports": [{"name": "control", "containerPort": names.control_port()}],
         "resources": effective.resources.to_wire() if effective.resources else DEFAULT_RESOURCES,
         "volumeMounts": [mount.volume_mount() for mount in mounts],
-        **pod_settings.probes(effective),
+        **transport.probes(pod_settings.probes(effective), spec.transport_security),
         **pod_settings.security_context(effective),
     }
     return {
@@ -184,7 +186,10 @@ def _environment(values: dict[str, str]) -> list[dict[str, Any]]:
 
 def _mounts(owner: Owner, spec: JobSpec, settings: Settings, effective: PodSettings) -> list[Mount]:
     repository = spec.processing_element.checkpoint_repository
-    mounts = pod_settings.mounts(effective, repository, dict(settings.checkpoint_volume))
+    mounts = [
+        *pod_settings.mounts(effective, repository, dict(settings.checkpoint_volume)),
+        *transport.mounts(owner.name, spec.transport_security),
+    ]
     if bundle := spec.bundle.mounted(owner.name):
         mounts.append(
             Mount("bundle", BUNDLE_DIR, {"configMap": {"name": bundle.name}}, read_only=True)

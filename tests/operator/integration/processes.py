@@ -30,7 +30,7 @@ async def operator_process(
             *("--bootstrap-servers", cluster.bootstrap_servers, "--image", "streamgraft"),
             *("--checkpoint-volume", f'{{"hostPath": {{"path": "{folder}"}}}}'),
             *("--namespace", world.namespace, "--lease", world.namespace),
-            *("--lease-namespace", SYSTEM_NAMESPACE),
+            *("--own-namespace", SYSTEM_NAMESPACE),
             *("--lease-seconds", str(LEASE_SECONDS), "--metrics-port", "0"),
             stderr=log,
         )

@@ -12,7 +12,7 @@ from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle, condition
 
 from streamgraft_common import names
-from streamgraft_common.access import LEASES, NODES, OPERATOR, Rule, namespaced_roles
+from streamgraft_common.access import NODES, OPERATOR, OWN, Rule, namespaced_roles
 from streamgraft_common.kube import ApiError, KubeClient, KubeConfig, load_config
 from streamgraft_common.kube.client import Object
 from streamgraft_local import Cluster
@@ -22,12 +22,12 @@ from streamgraft_operator.kinds import (
     EVENTS,
     HOST_POOLS,
     JOBS,
+    LEASES,
     PODS,
     PROCESSING_ELEMENTS,
     REGIONS,
     SERVICES,
 )
-from streamgraft_operator.kinds import LEASES as LEASE_PATH
 from streamgraft_operator.leadership import Elector, Term
 from streamgraft_operator.settings import Settings
 
@@ -147,7 +147,7 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             await world.client.delete(JOBS.path(world.namespace, "job"))
             await world.eventually(JOBS, "job", lambda job: job is None)
 
-    allowed = uses_of((*OPERATOR, *LEASES, *NODES))
+    allowed = uses_of((*OPERATOR, *OWN, *NODES))
     # No calls of their own, or only in conflicts and for what a job names: bind, get.
     implied = {use for use in allowed if use[2] in ("bind", "get")}
     assert client.used <= allowed
@@ -210,7 +210,7 @@ async def test_everything_else_is_refused(tenant: KubeConfig, world: World) -> N
             client.get(f"{place}/secrets"),
             client.get(JOBS.path()),
             client.get(PROCESSING_ELEMENTS.path("default")),
-            client.get(LEASE_PATH.path("streamgraft-system")),
+            client.get(LEASES.path("streamgraft-system")),
             client.create(PODS.path("default"), pod),
             client.delete(JOBS.path(world.namespace, "job")),
             client.create(bindings, binding),

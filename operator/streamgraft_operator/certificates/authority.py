@@ -1,0 +1,123 @@
+"""Keys and certificates as PEM: an authority, and what it issues. Pure but for the dice."""
+
+import datetime
+from dataclasses import dataclass
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+AUTHORITY_DAYS = 3650
+RENEW_AT = 2 / 3
+"""Part of its validity after which a certificate is replaced."""
+CLOCK_SKEW = datetime.timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A certificate (PEM) and its private key (PEM, PKCS 8)."""
+
+    certificate: bytes
+    key: bytes
+
+
+def new_authority(now: datetime.datetime) -> Pair:
+    """Return a new authority, signed by itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _name("streamgraft-ca")
+    builder = _builder(name, name, key.public_key(), now, AUTHORITY_DAYS)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    builder = builder.add_extension(_usage(authority=True), critical=True)
+    return _pair(builder.sign(key, hashes.SHA256()), key)
+
+
+def issue(authority: Pair, hosts: list[str], days: int, now: datetime.datetime) -> Pair:
+    """Return a server's certificate for DNS names, signed by an authority.
+
+    Raises ValueError if the authority is no certificate with its key.
+    """
+    signer = x509.load_pem_x509_certificate(authority.certificate)
+    signing_key = serialization.load_pem_private_key(authority.key, password=None)
+    if not isinstance(signing_key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
+        raise ValueError("the authority's key is neither an elliptic curve nor an RSA key")
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = _builder(_name(hosts[0]), signer.subject, key.public_key(), now, days)
+    names = x509.SubjectAlternativeName([x509.DNSName(host) for host in hosts])
+    purpose = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+    for extension, critical in (
+        (x509.BasicConstraints(ca=False, path_length=None), True),
+        (_usage(authority=False), True),
+        (purpose, False),
+        (names, False),
+    ):
+        builder = builder.add_extension(extension, critical)
+    return _pair(builder.sign(signing_key, hashes.SHA256()), key)
+
+
+def needs_renewal(
+    certificate: bytes, authority: bytes, hosts: list[str], days: int, now: datetime.datetime
+) -> bool:
+    """Return whether a certificate is old, not of this authority, or not what is asked for."""
+    try:
+        held = x509.load_pem_x509_certificate(certificate)
+        held.verify_directly_issued_by(x509.load_pem_x509_certificate(authority))
+        names = held.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
+        return True
+    begin, end = held.not_valid_before_utc, held.not_valid_after_utc
+    if names.get_values_for_type(x509.DNSName) != hosts or end - begin != _validity(days):
+        return True
+    return now > begin + (end - begin) * RENEW_AT
+
+
+def _validity(days: int) -> datetime.timedelta:
+    return CLOCK_SKEW + datetime.timedelta(days=days)
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    public: ec.EllipticCurvePublicKey,
+    now: datetime.datetime,
+    days: int,
+) -> x509.CertificateBuilder:
+    begin = now.replace(microsecond=0) - CLOCK_SKEW
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(begin)
+        .not_valid_after(begin + _validity(days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+    )
+
+
+def _name(common: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common[:64])])
+
+
+def _usage(*, authority: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=authority,
+        crl_sign=authority,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
+    pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return Pair(certificate.public_bytes(serialization.Encoding.PEM), pem)

@@ -1,0 +1,95 @@
+"""Keeps the Secrets with the certificates of jobs' control ports.
+
+Secrets are read by name and never listed, so what happens to one is seen at the next resync of its
+job: a deleted or old certificate is replaced within a minute.
+"""
+
+import base64
+import binascii
+import datetime
+
+from streamgraft_common import names
+from streamgraft_common.kube import Conflict, KubeClient, NotFound
+from streamgraft_common.kube.client import Object
+from streamgraft_operator.certificates.authority import Pair, issue, needs_renewal, new_authority
+from streamgraft_operator.kinds import SECRETS
+from streamgraft_operator.manifests.metadata import Owner, metadata
+
+AUTHORITY_KEY, CERTIFICATE_KEY, PRIVATE_KEY = "ca.crt", "tls.crt", "tls.key"
+
+
+class Issuer:
+    """Issues certificates with the authority in the Secret `streamgraft-ca` of its own namespace.
+
+    If there is none it makes one; a Secret of that name (tls.crt, tls.key) that is there is used.
+    """
+
+    def __init__(self, client: KubeClient, own_namespace: str) -> None:
+        self._client = client
+        self._own_namespace = own_namespace
+
+    async def ensure(self, owner: Owner, days: int) -> None:
+        """Make the Secret of a job's control ports hold a certificate that is good for a while.
+
+        Raises ValueError if the authority is unusable.
+        """
+        now = datetime.datetime.now(datetime.UTC)
+        authority = await self._authority(now)
+        hosts = names.control_hosts(owner.namespace)
+        name = names.control_secret(owner.name)
+        path = SECRETS.path(owner.namespace, name)
+        held = await self._get(path)
+        if held and not needs_renewal(
+            _field(held, CERTIFICATE_KEY), authority.certificate, hosts, days, now
+        ):
+            return
+        data = _data(issue(authority, hosts, days, now), authority.certificate)
+        if held:
+            version = held["metadata"]["resourceVersion"]
+            patch = {"metadata": {"resourceVersion": version}, "data": data}
+            await self._client.patch(path, patch)
+        else:
+            described = metadata(owner, name, {})
+            await self._client.create(SECRETS.path(owner.namespace), _secret(described, data))
+
+    async def _authority(self, now: datetime.datetime) -> Pair:
+        path = SECRETS.path(self._own_namespace, names.AUTHORITY_SECRET)
+        held = await self._get(path)
+        if held is None:
+            described = {"name": names.AUTHORITY_SECRET, "namespace": self._own_namespace}
+            manifest = _secret(described, _data(new_authority(now)))
+            try:
+                held = await self._client.create(SECRETS.path(self._own_namespace), manifest)
+            except Conflict:  # another job was quicker
+                held = await self._client.get(path)
+        return Pair(_field(held, CERTIFICATE_KEY), _field(held, PRIVATE_KEY))
+
+    async def _get(self, path: str) -> Object | None:
+        try:
+            return await self._client.get(path)
+        except NotFound:
+            return None
+
+
+def _secret(described: Object, data: dict[str, str]) -> Object:
+    return {
+        "apiVersion": SECRETS.api_version,
+        "kind": SECRETS.kind,
+        "metadata": described,
+        "type": "kubernetes.io/tls",
+        "data": data,
+    }
+
+
+def _data(pair: Pair, authority: bytes | None = None) -> dict[str, str]:
+    content = {CERTIFICATE_KEY: pair.certificate, PRIVATE_KEY: pair.key}
+    if authority is not None:
+        content[AUTHORITY_KEY] = authority
+    return {key: base64.b64encode(value).decode() for key, value in content.items()}
+
+
+def _field(secret: Object, key: str) -> bytes:
+    try:
+        return base64.b64decode((secret.get("data") or {}).get(key, ""), validate=True)
+    except binascii.Error:
+        return b""
