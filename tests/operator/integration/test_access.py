@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,6 +27,7 @@ from streamgraft_operator.kinds import (
     PODS,
     PROCESSING_ELEMENTS,
     REGIONS,
+    SECRETS,
     SERVICES,
 )
 from streamgraft_operator.leadership import Elector, Term
@@ -111,6 +113,7 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
     """From a job that can't start yet to one that is gone, by two replicas one after the other."""
     lease = world.namespace, "streamgraft-operator"
     adl = application(world.namespace)
+    settings = replace(settings, own_namespace=world.namespace)
     async with RecordingClient(tenant) as client:
 
         async def operate(stopping: asyncio.Event) -> None:
@@ -128,6 +131,7 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             await _told_twice(world, "BundleMissing")
             await world.create_pool("pool", tags=["none"])
             await world.upload(bundle(_autoscaled(adl)))
+            await _certificate_renewed(world)
             await world.job_in("Healthy")
             await _drifts(world, "job-r")
             await world.eventually(HOST_POOLS, "pool", lambda pool: pool and "status" in pool)
@@ -156,6 +160,18 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
 
 async def _pod_waits(world: World) -> bool:
     return bool(await world.names(PODS, names.LABEL_POOL))
+
+
+async def _certificate_renewed(world: World) -> None:
+    """Let a job have a certificate, then another one."""
+    brokers = {"bootstrapServers": "127.0.0.1:1"}
+    await world.submit("sealed", transportSecurity={"type": "TLS"}, **brokers)
+    first = await world.eventually(SECRETS, "sealed-tls", lambda item: item)
+    days = {"spec": {"transportSecurity": {"certificateValidityDays": 7}}}
+    await world.client.patch(JOBS.path(world.namespace, "sealed"), days)
+    await world.eventually(
+        SECRETS, "sealed-tls", lambda item: item and item["data"] != first["data"]
+    )
 
 
 def _phase(item: Object) -> str | None:
