@@ -1,5 +1,5 @@
 """Certificates of control ports: `authority` is the pure part, `issuer` keeps them in Secrets."""
 
-from streamgraft_operator.certificates.issuer import Issuer
+from streamgraft_operator.certificates.issuer import AuthorityUnusable, Issuer
 
-__all__ = ["Issuer"]
+__all__ = ["AuthorityUnusable", "Issuer"]

@@ -7,15 +7,25 @@ job: a deleted or old certificate is replaced within a minute.
 import base64
 import binascii
 import datetime
+import time
 
 from streamgraft_common import names
 from streamgraft_common.kube import Conflict, KubeClient, NotFound
 from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key
 from streamgraft_operator.certificates.authority import Pair, issue, needs_renewal, new_authority
 from streamgraft_operator.kinds import SECRETS
 from streamgraft_operator.manifests.metadata import Owner, metadata
 
 AUTHORITY_KEY, CERTIFICATE_KEY, PRIVATE_KEY = "ca.crt", "tls.crt", "tls.key"
+
+
+FRESH_SECONDS = 50.0
+"""What was good is looked at again after this time: with every resync."""
+
+
+class AuthorityUnusable(Exception):
+    """The Secret of the authority can't be used; the message says what it needs."""
 
 
 class Issuer:
@@ -27,12 +37,27 @@ class Issuer:
     def __init__(self, client: KubeClient, own_namespace: str) -> None:
         self._client = client
         self._own_namespace = own_namespace
+        self._seen: dict[Key, tuple[int, float]] = {}
 
     async def ensure(self, owner: Owner, days: int) -> None:
         """Make the Secret of a job's control ports hold a certificate that is good for a while.
 
-        Raises ValueError if the authority is unusable.
+        Raises AuthorityUnusable.
         """
+        key = owner.namespace, owner.name
+        seen, at = self._seen.get(key, (0, 0.0))
+        if seen == days and time.monotonic() < at + FRESH_SECONDS:
+            return
+        try:
+            await self._ensure(owner, days)
+        except ValueError as error:
+            raise AuthorityUnusable(
+                f"Secret {names.AUTHORITY_SECRET} in namespace {self._own_namespace} can't sign"
+                f" certificates ({error}): it needs tls.crt and tls.key of an authority"
+            ) from error
+        self._seen[key] = days, time.monotonic()
+
+    async def _ensure(self, owner: Owner, days: int) -> None:
         now = datetime.datetime.now(datetime.UTC)
         authority = await self._authority(now)
         hosts = names.control_hosts(owner.namespace)

@@ -15,6 +15,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobStatus
 from streamgraft_operator import events, manifests, metrics
+from streamgraft_operator.certificates import AuthorityUnusable
 from streamgraft_operator.conditions import State, is_true
 from streamgraft_operator.conductors.job import (
     ACCEPTED,
@@ -93,10 +94,16 @@ class JobController:
             await self._context.bundles.refresh(owner_of(job), source, generation)
             expansion = await self._context.expander.expand(job, self._widths(key))
             self._regions.check(key, expansion.topology)
+            security = expansion.spec.transport_security
+            if security.encrypted:
+                days = security.certificate_validity_days
+                await self._context.issuer.ensure(owner_of(job), days)
         except BundleError as error:
             return await self._reject(job, error.reason, str(error))
         except GraphError as error:
             return await self._reject(job, "GraphInvalid", str(error))
+        except AuthorityUnusable as error:
+            return await self._reject(job, "AuthorityUnusable", str(error))
         if await self._rollback.carry_on(job):
             return LOOK_AGAIN_SECONDS
         return await self._submit(job, expansion)
@@ -104,9 +111,6 @@ class JobController:
     async def _submit(self, job: Object, expansion: Expansion) -> Outcome:
         key, topology, spec = key_of(job), expansion.topology, expansion.spec
         job = await self._begin(job, expansion)
-        if spec.transport_security.encrypted:
-            days = spec.transport_security.certificate_validity_days
-            await self._context.issuer.ensure(owner_of(job), days)
         problem = await self._topics(job, topology)
         status = job_status(job)
         if problem and not is_true(status.conditions, SUBMITTED):

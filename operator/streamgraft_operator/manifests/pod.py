@@ -85,7 +85,6 @@ def adoption(item: dict[str, Any]) -> dict[str, Any]:
     annotations = {
         names.ANNOTATION_CONTENT: metadata["annotations"][names.ANNOTATION_CONTENT],
         ANNOTATION_PE_UID: metadata["uid"],
-        **transport.annotations(spec.transport_security),
     }
     if own := pod_settings.own_settings_id(pe.settings):
         annotations[ANNOTATION_SETTINGS] = own
@@ -121,7 +120,11 @@ def _pod(
     spec: JobSpec,
     settings: Settings,
 ) -> dict[str, Any]:
-    ours = {"metadata": metadata, "spec": _spec(name, driver, owner, spec, settings)}
+    annotations = {**metadata["annotations"], **transport.annotations(spec.transport_security)}
+    ours = {
+        "metadata": {**metadata, "annotations": annotations},
+        "spec": _spec(name, driver, owner, spec, settings),
+    }
     if driver.affinity:
         ours["spec"]["affinity"] = driver.affinity
     template = merged(driver.settings.pod_template or {}, ours)
