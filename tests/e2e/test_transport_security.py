@@ -42,6 +42,7 @@ SCHEMA = {
     "fields": [{"name": "n", "type": "long", "nullable": True, "metadata": {}}],
 }
 ADL = {
+    "format": 1,
     "name": "echo",
     "builtBy": "0.1.0",
     "module": "echo_application",
@@ -154,6 +155,7 @@ async def test_job_with_transport_security(
     assert producer.flush(30) == 0
     await submit(kube, namespace, broker)
     try:
+        await until(lambda: healthy(kube, namespace))
         assert await asyncio.to_thread(echoed, broker, 10) == set(range(10))
         await until(lambda: scraped(cluster, namespace))
         await renewed(kube, namespace)
@@ -187,6 +189,13 @@ def serial(secret: Object) -> int:
     """Return the serial number of the certificate in a Secret."""
     held = base64.b64decode(secret["data"]["tls.crt"])
     return x509.load_pem_x509_certificate(held).serial_number
+
+
+async def healthy(kube: KubeClient, namespace: str) -> bool:
+    """Return whether the job runs; fail with what is wrong if it can't be accepted."""
+    status = (await kube.get(JOB.path(namespace, "echo"))).get("status", {})
+    assert status.get("phase") != "Failed", status
+    return bool(status.get("phase") == "Healthy")
 
 
 async def gone(kube: KubeClient, namespace: str) -> bool:
