@@ -92,6 +92,8 @@ class JobSpec(Model):
     """Submission-time values; they override the application's defaults."""
     bootstrap_servers: str | None = None
     """Kafka brokers. Default: the operator's."""
+    transport_security: TransportSecurity = TransportSecurity()
+    """Encryption of what PEs send and serve."""
     image: str | None = None
     """Image of the PE runtime. Default: the operator's."""
     image_pull_policy: PullPolicy | None = None
