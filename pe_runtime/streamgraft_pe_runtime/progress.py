@@ -87,9 +87,13 @@ class Progress:
     def replan(self, metadata: PeMetadata) -> None:
         """Follow other inputs from now on. Blocks."""
         gone = [port for port in self._metadata.inputs if port not in metadata.inputs]
-        servers = {port.bootstrap_servers for port in metadata.inputs} - self._brokers.keys()
+        servers = {port.bootstrap_servers: port.tls for port in metadata.inputs}
         group = consumer_group(metadata)
-        self._brokers = self._brokers | {name: Brokers(name, group) for name in servers}
+        self._brokers = self._brokers | {
+            name: Brokers(name, group, tls=tls)
+            for name, tls in servers.items()
+            if name not in self._brokers
+        }
         self._metadata = metadata
         for watched in list(self._shards.values()):
             for port in gone:
