@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
@@ -18,6 +19,8 @@ from streamgraft_operator.graph import PlannedTopic
 log = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS = 5.0
+CLIENTS = 32
+"""Clients that are kept open, each with its threads and connections."""
 
 _Answer = TypeVar("_Answer")
 
@@ -58,7 +61,8 @@ class Kafka:
     """Administers any number of Kafka clusters."""
 
     def __init__(self) -> None:
-        self._clients: dict[Brokers, AdminClient] = {}
+        # A rotated certificate makes another client: what is not used any more must go.
+        self._client = lru_cache(maxsize=CLIENTS)(_connect)
 
     async def ensure(self, topics: Iterable[PlannedTopic], tls: Options) -> list[str]:
         """Create the topics that are missing; return the missing sources, which are the users'.
@@ -149,19 +153,18 @@ class Kafka:
         listing = _guarded(brokers, lambda: client.list_topics(timeout=TIMEOUT_SECONDS))
         return {name: len(topic.partitions) for name, topic in listing.topics.items()}
 
-    def _client(self, brokers: Brokers) -> AdminClient:
-        if brokers not in self._clients:
-            self._clients[brokers] = AdminClient(
-                {
-                    "bootstrap.servers": brokers.servers,
-                    **dict(brokers.tls),
-                    "socket.timeout.ms": int(TIMEOUT_SECONDS * 1000),
-                    # A broker that comes back is to be noticed soon.
-                    "reconnect.backoff.max.ms": 1000,
-                    "log_level": 2,
-                }
-            )
-        return self._clients[brokers]
+
+def _connect(brokers: Brokers) -> AdminClient:
+    return AdminClient(
+        {
+            "bootstrap.servers": brokers.servers,
+            **dict(brokers.tls),
+            "socket.timeout.ms": int(TIMEOUT_SECONDS * 1000),
+            # A broker that comes back is to be noticed soon.
+            "reconnect.backoff.max.ms": 1000,
+            "log_level": 2,
+        }
+    )
 
 
 def _guarded(brokers: Brokers, call: Callable[[], _Answer]) -> _Answer:

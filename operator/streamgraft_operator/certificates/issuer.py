@@ -19,13 +19,26 @@ from streamgraft_operator.manifests.metadata import Owner, metadata
 
 AUTHORITY_KEY, CERTIFICATE_KEY, PRIVATE_KEY = "ca.crt", "tls.crt", "tls.key"
 
-
 FRESH_SECONDS = 50.0
 """What was good is looked at again after this time: with every resync."""
 
 
-class AuthorityUnusable(Exception):
-    """The Secret of the authority can't be used; the message says what it needs."""
+class CertificateError(Exception):
+    """There is no certificate for a job; the message says what to do."""
+
+    reason: str
+
+
+class AuthorityUnusable(CertificateError):
+    """The Secret of the authority holds no authority."""
+
+    reason = "AuthorityUnusable"
+
+
+class SecretTaken(CertificateError):
+    """There is a Secret of the certificate's name that is not the job's."""
+
+    reason = "SecretTaken"
 
 
 class Issuer:
@@ -42,7 +55,7 @@ class Issuer:
     async def ensure(self, owner: Owner, days: int) -> None:
         """Make the Secret of a job's control ports hold a certificate that is good for a while.
 
-        Raises AuthorityUnusable.
+        Raises CertificateError.
         """
         key = owner.namespace, owner.name
         seen, at = self._seen.get(key, (0, 0.0))
@@ -64,6 +77,11 @@ class Issuer:
         name = names.control_secret(owner.name)
         path = SECRETS.path(owner.namespace, name)
         held = await self._get(path)
+        if held and not _is_of(held, owner):
+            raise SecretTaken(
+                f"the job keeps the certificate of its control ports in Secret {name}, and there is"
+                " one that is not the job's: delete it, the job goes on by itself then"
+            )
         if held and not needs_renewal(
             _field(held, CERTIFICATE_KEY), authority.certificate, hosts, days, now
         ):
@@ -94,6 +112,11 @@ class Issuer:
             return await self._client.get(path)
         except NotFound:
             return None
+
+
+def _is_of(secret: Object, owner: Owner) -> bool:
+    references = secret["metadata"].get("ownerReferences", [])
+    return any(reference["uid"] == owner.uid for reference in references)
 
 
 def _secret(described: Object, data: dict[str, str]) -> Object:

@@ -15,7 +15,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobStatus
 from streamgraft_operator import events, manifests, metrics
-from streamgraft_operator.certificates import AuthorityUnusable
+from streamgraft_operator.certificates import CertificateError
 from streamgraft_operator.conditions import State, is_true
 from streamgraft_operator.conductors.job import (
     ACCEPTED,
@@ -98,12 +98,10 @@ class JobController:
             if security.encrypted:
                 days = security.certificate_validity_days
                 await self._context.issuer.ensure(owner_of(job), days)
-        except BundleError as error:
+        except (BundleError, CertificateError) as error:
             return await self._reject(job, error.reason, str(error))
         except GraphError as error:
             return await self._reject(job, "GraphInvalid", str(error))
-        except AuthorityUnusable as error:
-            return await self._reject(job, "AuthorityUnusable", str(error))
         if await self._rollback.carry_on(job):
             return LOOK_AGAIN_SECONDS
         return await self._submit(job, expansion)

@@ -163,9 +163,17 @@ async def _pod_waits(world: World) -> bool:
 
 
 async def _certificate_renewed(world: World) -> None:
-    """Let a job have a certificate, then another one."""
+    """Let a job have a certificate, then another one; a Secret that is not its own stays."""
+    secret = SECRETS.path(world.namespace, "sealed-tls")
+    await world.client.create(SECRETS.path(world.namespace), {"metadata": {"name": "sealed-tls"}})
     brokers = {"bootstrapServers": "127.0.0.1:1"}
     await world.submit("sealed", transportSecurity={"type": "TLS"}, **brokers)
+    await world.job(
+        lambda status: condition({"status": status}, "Accepted").get("reason") == "SecretTaken",
+        "sealed",
+    )
+    assert "data" not in await world.client.get(secret)
+    await world.client.delete(secret)
     first = await world.eventually(SECRETS, "sealed-tls", lambda item: item)
     days = {"spec": {"transportSecurity": {"certificateValidityDays": 7}}}
     await world.client.patch(JOBS.path(world.namespace, "sealed"), days)
