@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.operator.integration.accounts import Account
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World
 
@@ -31,7 +32,14 @@ def without_operator(cluster: Cluster) -> Iterator[Cluster]:
 
 @pytest.fixture
 async def world(without_operator: Cluster, kube: KubeClient) -> AsyncIterator[World]:
-    """A namespace of its own. When its operator and its player are gone, somebody must tidy up."""
+    """A namespace of its own."""
+    async with new_world(kube) as world:
+        yield world
+
+
+@asynccontextmanager
+async def new_world(kube: KubeClient) -> AsyncIterator[World]:
+    """Make a namespace. When its operator and its player are gone, somebody must tidy up."""
     namespace = f"operator-{uuid.uuid4().hex[:8]}"
     await kube.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     world = World(kube, namespace)
@@ -53,10 +61,24 @@ def kafka(cluster: Cluster) -> AdminClient:
 @pytest.fixture
 def source_topic(kafka: AdminClient, world: World) -> str:
     """The source topic that `application(world.namespace)` reads."""
+    return create_source_topic(kafka, world)
+
+
+def create_source_topic(kafka: AdminClient, world: World) -> str:
+    """Create the topic that `application(world.namespace)` reads; return its name."""
     name = f"{world.namespace}-in"
     for future in kafka.create_topics([NewTopic(name, 2, 1)]).values():
         future.result()
     return name
+
+
+@pytest.fixture
+async def account(kube: KubeClient, world: World) -> AsyncIterator[Account]:
+    """An account in the world's namespace that has no rights yet but to list nodes."""
+    account = Account(kube, world.namespace)
+    await account.create()
+    yield account
+    await account.delete()
 
 
 @pytest.fixture

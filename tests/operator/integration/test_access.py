@@ -1,13 +1,14 @@
 """The operator's roles: it needs all of them and nothing else, and gets nothing else."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.operator.integration.accounts import ACCOUNT, Account
 from tests.operator.integration.conftest import running
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle, condition
@@ -35,7 +36,6 @@ from streamgraft_operator.settings import Settings
 
 pytestmark = pytest.mark.integration
 
-ACCOUNT = "tenant-operator"
 Use = tuple[str, str, str]
 """API group, resource with subresource, verb."""
 
@@ -83,28 +83,11 @@ def uses_of(rules: tuple[Rule, ...]) -> set[Use]:
 
 
 @pytest.fixture
-async def tenant(cluster: Cluster, kube: KubeClient, world: World) -> AsyncIterator[KubeConfig]:
-    """An account with the role of an operator for one namespace, which may also list nodes."""
-    namespace = world.namespace
-    place = f"/namespaces/{namespace}"
-    rbac = f"/apis/rbac.authorization.k8s.io/v1{place}"
-    account = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}
+async def tenant(cluster: Cluster, account: Account) -> KubeConfig:
+    """An account with the role of an operator for one namespace."""
     (role,) = namespaced_roles()
-    reference = {"kind": "Role", "name": role["metadata"]["name"]}
-    binding = {"metadata": {"name": ACCOUNT}, "roleRef": reference, "subjects": [account]}
-    accounts = f"/api/v1{place}/serviceaccounts"
-    await kube.create(accounts, {"metadata": {"name": ACCOUNT}})
-    await kube.create(f"{rbac}/roles", role)
-    await kube.create(f"{rbac}/rolebindings", binding)
-    cluster_binding = {**binding, "metadata": {"name": namespace}}
-    cluster_binding["roleRef"] = {"kind": "ClusterRole", "name": "streamgraft-operator-nodes"}
-    bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
-    await kube.create(bindings, cluster_binding)
-    request: dict[str, Any] = {"spec": {"expirationSeconds": 3600}}
-    token = await kube.create(f"{accounts}/{ACCOUNT}/token", request)
-    admin = load_config(cluster.kubeconfig)
-    yield KubeConfig(admin.server, namespace, admin.ca_data, token=token["status"]["token"])
-    await kube.delete(f"{bindings}/{namespace}")
+    await account.give(role)
+    return await account.config(load_config(cluster.kubeconfig))
 
 
 async def test_operator_for_one_namespace_uses_all_its_rights(
