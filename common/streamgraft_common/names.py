@@ -45,8 +45,9 @@ ANNOTATION_SCHEME = f"{GROUP}/control-scheme"
 """`https` on pods whose control port has TLS."""
 FINALIZER = f"{GROUP}/cleanup"
 
-CONTROL_PORT_BASE = 10000
-"""The control port of a PE port is this plus the port id (processing element design, names)."""
+CONTROL_PORT = 10000
+"""TCP port of every PE: metrics, health, status. The base of the PE design's ports, which count up
+from it; here streams have topics, so that there is but one."""
 
 PE_METADATA_KEY = "pe.json"
 """Key of a PE's ConfigMap that holds its graph metadata."""
@@ -88,6 +89,11 @@ def _stem(job: str) -> str:
 def pe_name(job: str, pe_id: int) -> str:
     """Return the name of a PE, of its ConfigMap and of its Service."""
     return f"{_stem(job)}-{pe_id}"
+
+
+def pe_host(namespace: str, job: str, pe_id: int) -> str:
+    """Return the DNS name of a PE: of its Service, whichever pod it has."""
+    return f"{pe_name(job, pe_id)}.{namespace}.svc"
 
 
 def pod_name(job: str, pe_id: int, launch_count: int) -> str:
@@ -164,8 +170,3 @@ def topic_prefix(namespace: str, job: str) -> str:
 def consumer_group(namespace: str, job: str, consumer: str) -> str:
     """Return the consumer group under which progress is published; `consumer` is a stage name."""
     return f"{namespace}.{job}.{consumer}"
-
-
-def control_port(port_id: int = 0) -> int:
-    """Return the TCP port of a PE port; port 0 also serves metrics, health and status."""
-    return CONTROL_PORT_BASE + port_id

@@ -54,7 +54,7 @@ async def run(settings: Settings, adl: Adl, jvm: SparkJvm) -> int:
         levels = TraceLevels(settings.spark_conf.get("spark.log.level", DEFAULT_LOG_LEVEL))
         store.listen(lambda key, old, new: levels.follow(new))
         probes = server.Probes(lambda: jvm.alive, lambda: control.ready, control.status)
-        port = names.control_port()
+        port = names.CONTROL_PORT
         tls = ControlTls.from_environment()
         context = tls.context if tls else None
         runner = await server.serve(settings.bind_address, port, probes, metrics, context)

@@ -82,6 +82,6 @@ def test_topics_of_streams_and_regions_differ() -> None:
     assert not any(a == b for a, b in itertools.combinations(topics, 2))
 
 
-def test_control_ports_follow_port_ids() -> None:
-    """The control port of PE port n is 10000 + n (processing element design)."""
-    assert [names.control_port(), names.control_port(1)] == [10000, 10001]
+def test_pe_has_the_address_of_its_service() -> None:
+    """The second level of name resolution is the cluster's DNS."""
+    assert names.pe_host("ns", "flights", 4) == "flights-4.ns.svc"

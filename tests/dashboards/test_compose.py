@@ -75,4 +75,4 @@ def test_prometheus_labels_pods_as_promised() -> None:
     assert made.pop("__scheme__") == "pod_annotation_streamgraft_io_control_scheme"
     assert made == {"namespace": "namespace", "pod": "pod_name", **expected}
     ports = [rule for rule in pods["relabel_configs"] if rule.get("regex") == "10000"]
-    assert int(ports[0]["regex"]) == names.control_port()
+    assert int(ports[0]["regex"]) == names.CONTROL_PORT

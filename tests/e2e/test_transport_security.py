@@ -139,7 +139,7 @@ async def scraped(cluster: Cluster, namespace: str) -> bool:
 
 def served(address: str) -> int:
     """Return the serial number of the certificate at a control port."""
-    held = ssl.get_server_certificate((address, names.control_port()))
+    held = ssl.get_server_certificate((address, names.CONTROL_PORT))
     return x509.load_pem_x509_certificate(held.encode()).serial_number
 
 

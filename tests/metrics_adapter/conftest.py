@@ -180,7 +180,7 @@ class PlayedRegion:
 
     def _pod(self) -> Object:
         address = {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
-        port = names.control_port()
+        port = names.CONTROL_PORT
         arguments = ["$(IP)", str(port), str(self._settings)]
         labels = {"job": JOB, "region": REGION, "pe": "0", "channel": "0", "stage": "0"}
         return {

@@ -7,12 +7,12 @@ import pytest
 
 from streamgraft_common.adl import Region
 from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.port_labels import PortLabel
 from streamgraft_common.resources import JobSpec
 from streamgraft_operator import manifests
 from streamgraft_operator.graph import (
     PlannedPe,
     PlannedRegion,
-    PortLabel,
     Topology,
     graph_content,
 )

@@ -310,7 +310,7 @@ class Pe:
 
     async def get(self, path: str) -> tuple[int, str]:
         """Ask the control port; status 0: nobody listens."""
-        url = f"http://{self.address}:{names.control_port()}{path}"
+        url = f"http://{self.address}:{names.CONTROL_PORT}{path}"
         try:
             async with aiohttp.ClientSession() as session, session.get(url) as answer:
                 return answer.status, await answer.text()

@@ -32,7 +32,8 @@ class CommandLine:
 
     def run(self, *arguments: str | Path) -> Result:
         """Run a command."""
-        return CliRunner().invoke(app, [*self._options, *map(str, arguments)])
+        wide = {"COLUMNS": "200"}  # no cell of a table is folded
+        return CliRunner().invoke(app, [*self._options, *map(str, arguments)], env=wide)
 
     def succeed(self, *arguments: str | Path) -> str:
         """Run a command that has to succeed, and return what it prints."""
@@ -152,6 +153,7 @@ def test_what_does_not_exist(namespace: str, command: CommandLine, bundle: Path)
     assert f"job a in namespace {namespace} has no region b" in command.fail("scale", "a", "b", "2")
     assert f"job a has no pods in namespace {namespace}" in command.fail("logs", "a")
     assert "processing element 3 of job a has no pods" in command.fail("logs", "a", "3")
+    assert f"no job a is submitted in namespace {namespace}" in command.fail("ports", "a")
     assert '"nowhere" not found' in command.fail("submit", bundle, "-n", "nowhere")
 
 
@@ -181,6 +183,15 @@ def test_plan_compares_with_what_runs(
     create(cluster, JOB.path(namespace), body)
     command.succeed("submit", bundle)
     until_submitted(cluster, namespace, "wordcount")
+
+    shown = command.succeed("ports", "wordcount", "counts").split()
+    assert shown[shown.index("counts[0].0") :][:4] == [
+        "counts[0].0",
+        f"{namespace}.wordcount.words.counting",
+        "wordcount-3",
+        f"http://wordcount-3.{namespace}.svc:10000",
+    ]
+    assert "no operator words of job wordcount" in command.fail("ports", "wordcount", "words")
 
     same = command.succeed("plan", bundle)
     assert "0 restart" in same

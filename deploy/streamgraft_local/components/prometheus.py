@@ -60,7 +60,7 @@ def _target(setting: Setting, port: str) -> dict[str, Any]:
 
 
 def _pods(setting: Setting) -> dict[str, Any]:
-    port = names.control_port()
+    port = names.CONTROL_PORT
     discovery = {"role": "pod", "kubeconfig_file": setting.kubeconfig("prometheus")}
     return {
         "job_name": POD_JOB,

@@ -21,7 +21,6 @@ from streamgraft_operator.graph.model import (
     PlannedPe,
     PlannedRegion,
     PlannedTopic,
-    PortLabel,
     Topology,
 )
 from streamgraft_operator.graph.pipeline import plan
@@ -36,7 +35,6 @@ __all__ = [
     "PlannedPe",
     "PlannedRegion",
     "PlannedTopic",
-    "PortLabel",
     "Sizing",
     "Submission",
     "Topology",

@@ -3,9 +3,10 @@
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
 from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.port_labels import PortLabel, label
 from streamgraft_common.resources import CheckpointRepository
 from streamgraft_operator.graph.diff import graph_content
-from streamgraft_operator.graph.model import JobContext, PlannedPe, PortLabel
+from streamgraft_operator.graph.model import JobContext, PlannedPe
 from streamgraft_operator.graph.placement import placement_of
 from streamgraft_operator.graph.ports import Ports
 from streamgraft_operator.graph.slots import task_slots
@@ -75,11 +76,10 @@ def _state_store(repository: CheckpointRepository | None) -> dict[str, str]:
 def port_labels(ports: Ports, pe: PlannedPe) -> dict[str, PortLabel]:
     """Return the labels of the operator inputs that the PE's input ports feed."""
     labels: dict[str, PortLabel] = {}
-    replica = "" if pe.channel is None else f"[{pe.channel}]"
     by_stream = {port.stream: port for port in pe.metadata.inputs if not port.external}
     for name in pe.metadata.operators:
         for number, stream in enumerate(ports.model.operators[name].inputs):
             if port := by_stream.get(stream):
-                label = PortLabel(pe.pe_id, port.port, port.topic)
-                labels[f"{name}{replica}.{number}"] = label
+                place = PortLabel(pe.pe_id, port.port, port.topic)
+                labels[label(name, pe.channel, number)] = place
     return labels

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from streamgraft_common.adl import Placement, Region
 from streamgraft_common.content import Content
 from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.port_labels import PortLabel
 from streamgraft_common.resources import Fusion, ProcessingElementSettings, Resources, Threading
 
 
@@ -87,19 +88,6 @@ class PlannedTopic:
 
 
 @dataclass(frozen=True)
-class PortLabel:
-    """Where an operator's input port is: PE, PE port, and the topic that feeds it."""
-
-    pe: int
-    port: int
-    topic: str
-
-    def to_wire(self) -> dict[str, int | str]:
-        """Return the JSON form."""
-        return {"pe": self.pe, "port": self.port, "topic": self.topic}
-
-
-@dataclass(frozen=True)
 class Topology:
     """The whole plan of a job."""
 
@@ -107,7 +95,6 @@ class Topology:
     regions: tuple[PlannedRegion, ...]
     topics: tuple[PlannedTopic, ...]
     port_labels: Mapping[str, PortLabel]
-    """First level of name resolution: `<operator>.<input port>`, in a region
-    `<operator>[<channel>].<input port>`, for every input that crosses PEs."""
+    """For every input that crosses PEs."""
     settings: ProcessingElementSettings = field(default_factory=ProcessingElementSettings)
     """Settings of all PEs, with each one's share of the job's resources."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
+from streamgraft_common.port_labels import PortLabel
 from streamgraft_common.resources import ProcessingElementSettings
 from streamgraft_operator.graph.fusion import fuse
 from streamgraft_operator.graph.logical import logical_model
@@ -13,7 +14,6 @@ from streamgraft_operator.graph.model import (
     GraphError,
     JobContext,
     PlannedRegion,
-    PortLabel,
     Topology,
 )
 from streamgraft_operator.graph.ports import Ports

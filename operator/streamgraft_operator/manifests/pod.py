@@ -162,7 +162,7 @@ def _spec(
         **pod_settings.image(effective, settings.image),
         "command": ["python", "-m", "streamgraft_pe_runtime"],
         "env": _environment(values),
-        "ports": [{"name": "control", "containerPort": names.control_port()}],
+        "ports": [{"name": "control", "containerPort": names.CONTROL_PORT}],
         "resources": effective.resources.to_wire() if effective.resources else DEFAULT_RESOURCES,
         "volumeMounts": [mount.volume_mount() for mount in mounts],
         **transport.probes(pod_settings.probes(effective), spec.transport_security),

@@ -9,7 +9,7 @@ from streamgraft_operator.manifests.metadata import Owner, metadata, pe_labels
 
 def service(owner: Owner, pe: PlannedPe) -> dict[str, Any]:
     """Return the headless Service of a PE; it has the PE's name."""
-    port = names.control_port()
+    port = names.CONTROL_PORT
     return {
         "apiVersion": "v1",
         "kind": "Service",

@@ -212,6 +212,19 @@ def replay(
     )
 
 
+@app.command()
+def ports(
+    context: typer.Context,
+    job: options.Job,
+    operator: Annotated[str | None, typer.Argument(help="Only this operator.")] = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Show where the inputs of operators are: topic, processing element, address."""
+    from streamgraft.cli import _ports
+
+    _ports.run(options.target(context, namespace), job, operator)
+
+
 explain = typer.Typer(no_args_is_help=True, help="Tell why something is as it is.")
 app.add_typer(explain, name="explain")
 
