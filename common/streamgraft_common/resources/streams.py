@@ -62,6 +62,7 @@ class ImportStatus(Model):
 EXPORT = Kind(
     kind="Export",
     plural="exports",
+    short_names=["exp"],
     spec=ExportSpec,
     status=ExportStatus,
     rules=[
@@ -81,6 +82,7 @@ EXPORT = Kind(
 IMPORT = Kind(
     kind="Import",
     plural="imports",
+    short_names=["imp"],
     spec=ImportSpec,
     status=ImportStatus,
     rules=[

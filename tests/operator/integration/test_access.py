@@ -129,7 +129,7 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             await world.upload(bundle(_without_region(adl)))
             await world.eventually(REGIONS, "job-r", lambda item: item is None)
             await world.upload(bundle(adl))
-            await world.pe("job-2", lambda item: _phase(item) == "Running")
+            await world.serving("job-r", 1)
             await world.job_in("Healthy")
             await world.client.delete(JOBS.path(world.namespace, "job"))
             await world.eventually(JOBS, "job", lambda job: job is None)
@@ -163,11 +163,6 @@ async def _certificate_renewed(world: World) -> None:
     await world.eventually(
         SECRETS, "sealed-tls", lambda item: item and item["data"] != first["data"]
     )
-
-
-def _phase(item: Object) -> str | None:
-    phase: str | None = item.get("status", {}).get("phase")
-    return phase
 
 
 def _autoscaled(adl: dict[str, Any]) -> dict[str, Any]:
