@@ -2,8 +2,9 @@
 
 `make bench-lifecycle`: submission, full health and termination of n-way regions of n-operator
 pipelines, up to 1,027 PEs, with hollow PEs (`hollow_node`); the raw limit measured in the same call
-(`raw_limit`); what the operator needs; and what one width change of a wide region writes. SIZES
-and CHANNELS in the environment make it smaller: `SIZES="4 8" CHANNELS=16 make bench-lifecycle`.
+(`raw_limit`); what the operator needs; how one replica follows another (`lifecycle_handover`); and
+what one width change of a wide region writes. SIZES and CHANNELS in the environment make it
+smaller: `SIZES="4 8" CHANNELS=16 make bench-lifecycle`.
 """
 
 import asyncio
@@ -88,6 +89,9 @@ def figures(runs: list[Run], changes: list[WidthChange]) -> dict[str, float]:
         "operator_idle_cpu_percent": last.operator.idle_cpu_percent,
         f"api_writes_{last.pes}": float(sum(last.writes.values())),
     }
+    if last.hand_over:
+        found[f"hand_over_leading_s_{last.pes}"] = last.hand_over.leading_s
+        found[f"hand_over_acting_s_{last.pes}"] = last.hand_over.acting_s
     for what in ("submitted", "healthy", "terminated"):
         slope = report.slope([(run.pes, getattr(run, f"{what}_s")) for run in runs])
         found[f"{what}_ms_per_pe"] = slope * 1000
@@ -110,7 +114,7 @@ async def main() -> None:
             cycle = LifeCycle(cluster, client, Path(folder))
             runs = []
             for size in SIZES:
-                runs.append(await cycle.run(size, idle=size == SIZES[-1]))
+                runs.append(await cycle.run(size, rest=size == SIZES[-1]))
                 show(runs[-1:])
             changes = await cycle.width_changes(CHANNELS)
     show(runs)

@@ -10,7 +10,8 @@ from pathlib import Path
 import aiohttp
 import psutil
 
-from bench import raw_limit
+from bench import lifecycle_handover, raw_limit
+from bench.lifecycle_handover import HandOver
 from bench.pipelines import REGION, bundle, pipelines
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
@@ -32,6 +33,8 @@ POLL_SECONDS = 0.05
 PATIENCE_SECONDS = 300.0
 OPERATOR_IDLE_SECONDS = 65
 """How long idle CPU is measured: a resync of the operator is in it."""
+SETTLE_SECONDS = 10
+"""For what a job that has just become healthy, or an operator that has just started, has to do."""
 _KINDS = (REGIONS, PROCESSING_ELEMENTS, PODS, SERVICES, CONFIG_MAPS)
 _WRITES = re.compile(r'^streamgraft_operator_api_writes_total\{kind="(\w+)",verb="(\w+)"\} (\S+)$')
 
@@ -59,6 +62,8 @@ class Run:
     writes: Writes
     """Of the operator, until the job was healthy."""
     operator: OperatorCost
+    hand_over: HandOver | None
+    """Between two replicas, with this job at rest."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +85,11 @@ class LifeCycle:
         self._client = client
         self._folder = folder
 
-    async def run(self, size: int, *, idle: bool) -> Run:
-        """Measure the raw limit, then a job of `size` pipelines of `size` operators."""
+    async def run(self, size: int, *, rest: bool) -> Run:
+        """Measure the raw limit, then a job of `size` pipelines of `size` operators.
+
+        With `rest` also what the operator needs, and how it is handed over, while nothing happens.
+        """
         adl = pipelines(size, size, size)
         spec = self._spec(adl, f"n{size}")
         await asyncio.to_thread(self._cluster.stop, "operator")
@@ -96,11 +104,13 @@ class LifeCycle:
         job = await self._phase(name, "Healthy")
         healthy = time.perf_counter() - begin
         writes = _difference(before, await self._writes())
-        cost = await self._cost(idle)
+        cost = await self._cost(rest)
+        hand_over = await self._hand_over(name) if rest else None
         begin = time.perf_counter()
         await self._delete(name)
         terminated = time.perf_counter() - begin
-        return Run(job["status"]["peCount"], limit, submitted, healthy, terminated, writes, cost)
+        pes = job["status"]["peCount"]
+        return Run(pes, limit, submitted, healthy, terminated, writes, cost, hand_over)
 
     async def width_changes(self, channels: int) -> list[WidthChange]:
         """Widen a region of `channels` channels by one, and narrow it again."""
@@ -187,12 +197,18 @@ class LifeCycle:
         found = filter(None, map(_WRITES.match, lines))
         return {f"{match[2]} {match[1]}": int(float(match[3])) for match in found}
 
+    async def _hand_over(self, job: str) -> HandOver:
+        service = names.pe_name(job, 0)
+        found = await lifecycle_handover.measure(self._cluster, self._client, NAMESPACE, service)
+        await asyncio.sleep(SETTLE_SECONDS)
+        return found
+
     async def _cost(self, idle: bool) -> OperatorCost:
         """Return what the operator needs; measuring idle CPU takes a while."""
         process = psutil.Process(self._pid())
         percent = float("nan")
         if idle:
-            await asyncio.sleep(10)  # what a job that has just become healthy leaves to do
+            await asyncio.sleep(SETTLE_SECONDS)
             before, begin = _cpu_seconds(process), time.perf_counter()
             await asyncio.sleep(OPERATOR_IDLE_SECONDS)
             percent = 100 * (_cpu_seconds(process) - before) / (time.perf_counter() - begin)

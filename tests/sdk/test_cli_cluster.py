@@ -167,13 +167,10 @@ def test_cancelling_in_another_namespace_leaves_ours(
     command.succeed("cancel", "wordcount")
 
 
-def test_plan_compares_with_what_runs(
+def submit_unplaceable(
     cluster: Cluster, namespace: str, command: CommandLine, bundle: Path
 ) -> None:
-    """Nothing is submitted by it; code and settings restart, parameters do not."""
-    assert "it would be new" in command.succeed("plan", bundle)
-    assert find(cluster, JOB.path(namespace, "wordcount")) is None
-
+    """Submit the word count with PEs that no node has room for; wait until all resources exist."""
     servers = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     for future in servers.create_topics([NewTopic("lines", 1, 1)]).values():
         future.exception()  # another test may have made it
@@ -184,6 +181,12 @@ def test_plan_compares_with_what_runs(
     command.succeed("submit", bundle)
     until_submitted(cluster, namespace, "wordcount")
 
+
+def test_ports_of_a_job_that_is_submitted(
+    cluster: Cluster, namespace: str, command: CommandLine, bundle: Path
+) -> None:
+    """A label leads to a topic and a PE, a PE to an address."""
+    submit_unplaceable(cluster, namespace, command, bundle)
     shown = command.succeed("ports", "wordcount", "counts").split()
     assert shown[shown.index("counts[0].0") :][:4] == [
         "counts[0].0",
@@ -192,7 +195,17 @@ def test_plan_compares_with_what_runs(
         f"http://wordcount-3.{namespace}.svc:10000",
     ]
     assert "no operator words of job wordcount" in command.fail("ports", "wordcount", "words")
+    command.succeed("cancel", "wordcount")
 
+
+def test_plan_compares_with_what_runs(
+    cluster: Cluster, namespace: str, command: CommandLine, bundle: Path
+) -> None:
+    """Nothing is submitted by it; code and settings restart, parameters do not."""
+    assert "it would be new" in command.succeed("plan", bundle)
+    assert find(cluster, JOB.path(namespace, "wordcount")) is None
+
+    submit_unplaceable(cluster, namespace, command, bundle)
     same = command.succeed("plan", bundle)
     assert "0 restart" in same
     assert "Nothing that runs would be restarted." in same
