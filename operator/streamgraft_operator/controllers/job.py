@@ -107,7 +107,7 @@ class JobController:
         return await self._submit(job, expansion)
 
     async def _submit(self, job: Object, expansion: Expansion) -> Outcome:
-        key, topology, spec = key_of(job), expansion.topology, expansion.spec
+        key, topology = key_of(job), expansion.topology
         job = await self._begin(job, expansion)
         problem = await self._topics(job, topology)
         status = job_status(job)

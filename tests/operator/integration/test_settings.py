@@ -10,6 +10,7 @@ from tests.operator.integration.world import World, application, bundle, conditi
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import HOST_POOL
 from streamgraft_operator.kinds import (
+    CLAIMS,
     CONFIG_MAPS,
     EVENTS,
     JOBS,
@@ -43,13 +44,16 @@ async def edit(world: World, spec: Object) -> None:
     await world.client.patch(JOBS.path(world.namespace, "job"), {"spec": spec})
 
 
-async def test_missing_secret_and_host_pool_are_named_and_awaited(world: World) -> None:
+async def test_what_is_missing_is_named_and_awaited(world: World) -> None:
+    """A host pool, a secret and a volume claim."""
     adl = application(world.namespace)
     adl["operators"][0]["placement"] = {"hostPool": "gpus"}
     await world.upload(bundle(adl))
-    await world.submit(processingElement={"appPropertiesSecret": "keys"} | UNSCHEDULABLE)
+    names = {"appPropertiesSecret": "keys", "dataVolumeClaim": {"name": "data"}}
+    await world.submit(processingElement=names | UNSCHEDULABLE)
     job = await world.job(lambda status: "Secret keys" in status.get("message", ""))
     assert "HostPool gpus (placement)" in job["status"]["message"]
+    assert "PersistentVolumeClaim data (dataVolumeClaim)" in job["status"]["message"]
     found = condition(job, "ReferencesFound")
     assert (found["status"], found["reason"]) == ("False", "ReferenceMissing")
     assert found["observedGeneration"] == job["metadata"]["generation"]
@@ -58,6 +62,12 @@ async def test_missing_secret_and_host_pool_are_named_and_awaited(world: World) 
     assert "ReferenceMissing" in {event["reason"] for event in events}
 
     await secret(world, "keys", user="me")
+    request = {"requests": {"storage": "1Mi"}}
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": request},
+    }
+    await world.client.create(CLAIMS.path(world.namespace), claim)
     pool = HOST_POOL.manifest("gpus", world.namespace, {"nodeSelector": {"kind": "gpu"}})
     await world.client.create(HOST_POOL.path(world.namespace), pool)
     job = await world.eventually(JOBS, "job", _all_found)
