@@ -5,9 +5,9 @@ import binascii
 
 from streamgraft_common.kube import KubeClient, NotFound
 from streamgraft_common.kube.client import Object
-from streamgraft_common.resources import JobSpec
 from streamgraft_operator.kafka import KafkaUnavailable, Options
 from streamgraft_operator.kinds import SECRETS
+from streamgraft_operator.parsed import job_spec
 
 _OPTIONS = {
     "ca.crt": "ssl.ca.pem",
@@ -27,7 +27,7 @@ class KafkaTls:
 
         Raises KafkaUnavailable if the Secret is missing or malformed.
         """
-        security = JobSpec.model_validate(job["spec"]).transport_security
+        security = job_spec(job).transport_security
         if not security.encrypted:
             return ()
         options = [("security.protocol", "ssl")]
