@@ -29,7 +29,7 @@ def check_slots(plan: Plan, metadata: PeMetadata) -> None:
     counts: dict[str, int] = {}
     for port in metadata.inputs:
         if port.partitions is None:
-            brokers = Brokers(port.bootstrap_servers, consumer_group(metadata))
+            brokers = Brokers(port.bootstrap_servers, consumer_group(metadata), tls=port.tls)
             counts[port.topic] = len(brokers.partitions(port.topic))
             brokers.close()
     leaves: Any = plan.frame._jdf.queryExecution().analyzed().collectLeaves()
