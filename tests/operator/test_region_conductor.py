@@ -72,7 +72,7 @@ def test_surge_waits_for_warm_channels() -> None:
     assert condition(begun, "Resizing") == ("True", "WarmingUp")
     decided = step(region(2, begun.status, owner, running(1, set())))
     assert decided.status.epoch == 2
-    assert decided.spec_updates == {0: (frozenset({0, 1}), 2)}
+    assert decided.spec_updates == {0: (frozenset({0, 1, 3}), 2)}
     assert decided.status.width == 1
 
 
@@ -119,6 +119,21 @@ def test_a_shard_is_granted_when_nobody_can_have_it(old: PeView, granted: set[in
     assert shards == granted
 
 
+def test_shards_move_one_after_another() -> None:
+    before = replace(running(0, {0, 1, 2, 3}, epoch=1))
+    first = step(region(2, handing_over(), before, NEW))
+    assert first.spec_updates == {0: (frozenset({0, 1, 3}), 2)}
+    without = replace(running(0, {0, 1, 3}, epoch=2), held={2: HELD})
+    assert step(region(2, handing_over(), without, NEW)).spec_updates == {}
+    released = replace(without, releases={2: ReleaseView(2, NOW, NOW, clean=True)}, held={})
+    granted = step(region(2, handing_over(), released, NEW))
+    assert granted.spec_updates == {1: (frozenset({2}), 2)}
+    starting = replace(running(1, {2}, epoch=2), held={2: ShardView("Starting", 2, NOW, None)})
+    assert step(region(2, handing_over(), released, starting)).spec_updates == {}
+    arrived = step(region(2, handing_over(), released, running(1, {2}, epoch=2)))
+    assert arrived.spec_updates == {0: (frozenset({0, 1}), 2)}
+
+
 def test_serving_then_finished_with_the_pause() -> None:
     releases = {
         2: ReleaseView(2, NOW + 1, NOW + 0.5, clean=True),
@@ -140,7 +155,7 @@ def test_scale_down_keeps_a_channel_until_it_is_empty() -> None:
     before = STEADY.model_copy(update={"width": 2, "assignment": {"0": 0, "1": 0, "2": 1, "3": 1}})
     decided = step(region(1, before, running(0, {0, 1}), running(1, {2, 3})))
     assert decided.status.epoch == 2
-    assert decided.spec_updates == {1: (frozenset(), 2)}
+    assert decided.spec_updates == {1: (frozenset({3}), 2)}
     held = replace(running(1, set(), epoch=2), held={3: HELD})
     assert step(region(1, decided.status, running(0, {0, 1, 2}, epoch=2), held)).channels == 2
     empty = running(1, set(), epoch=2)

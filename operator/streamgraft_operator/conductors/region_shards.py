@@ -6,6 +6,9 @@ old owner may have read its old spec and not yet have reported the shard that it
 So a moved shard is free only once its release was recorded in this epoch, or once every PE that
 may have owned it has applied its newest spec or has no pod. A PE's spec gets a new epoch only with
 new shards: PEs that a change does not concern are not written.
+
+Shards move one after another: each of them then has the CPU to itself while it starts, and stands
+still only for that long. The others run where they were until it is their turn.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +18,8 @@ from functools import cached_property
 from streamgraft_common.resources import ParallelRegionStatus, WidthChange
 from streamgraft_operator.conductors.region_view import PeView, RegionView, ReleaseView
 
+SHARDS_PER_TURN = 8
+"""One in so many shards of a region may be on its way at a time, and always one."""
 SpecUpdate = tuple[frozenset[int], int]
 """New `spec.shards` and `spec.epoch` of a PE."""
 
@@ -130,8 +135,30 @@ class Shards:
         )
         if not pe.exists and pe.pod_alive:  # a deleted PE's last pod has to end first
             return frozenset()
+        kept = (assigned | self._waiting) & pe.spec_shards
         wanted = assigned - pe.spec_shards
-        return (assigned & pe.spec_shards) | {shard for shard in wanted if self._free(shard, pe)}
+        return kept | {shard for shard in wanted if self._free(shard, pe)}
+
+    @cached_property
+    def _waiting(self) -> frozenset[int]:
+        """Return the moved shards whose turn has not come. What is handed back waits for none."""
+        change = under_way(self.status)
+        if change is None or change.rollback:
+            return frozenset()
+        still_there = [shard for shard in change.moved_shards if self._is_where_it_was(shard)]
+        on_their_way = set(self.not_running(change.moved_shards)).difference(still_there)
+        at_a_time = max(1, self.view.max_width // SHARDS_PER_TURN)
+        return frozenset(still_there[max(0, at_a_time - len(on_their_way)) :])
+
+    def _is_where_it_was(self, shard: int) -> bool:
+        """Return whether a shard is in another PE's spec than its owner's, in every stage."""
+        return all(
+            any(
+                shard in pe.spec_shards and pe.pe_id != self.owner(shard, stage).pe_id
+                for pe in self._stage(stage)
+            )
+            for stage in range(self.view.stages)
+        )
 
     def _free(self, shard: int, pe: PeView) -> bool:
         """Return whether no other PE has a shard, or can still come to have it."""
