@@ -107,7 +107,8 @@ def start_stock(servers: str) -> Start:
         writer = writer.option("topic", f"{topic}.out").outputMode("update")
         writer = writer.option("checkpointLocation", str(checkpoint))
         interval = f"{TRIGGER_SECONDS} seconds"
-        return query.ShardQuery(session, writer.trigger(processingTime=interval).start())
+        running = writer.trigger(processingTime=interval).start()
+        return query.ShardQuery(session, running, TRIGGER_SECONDS)
 
     return start
 

@@ -250,6 +250,7 @@ class Control:
             self._metrics.handover_seconds.labels("stop").observe(shard.stop_seconds)
         if not release.clean:
             self._metrics.unclean_stops.inc()
+        log.info("shard %d released", shard.number)
         self._releases = {**self._releases, str(shard.number): release}
         del self._shards[shard.number], self._tasks[shard.number]
         self._metrics.shards.set(len(self._shards))

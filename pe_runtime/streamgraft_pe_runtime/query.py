@@ -1,6 +1,7 @@
 """Run a plan as one Spark streaming query, and stop it at a batch boundary."""
 
 import json
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,10 @@ from streamgraft_pe_runtime.real_time import BATCH_SECONDS
 
 _RECORD = ("topic", "key", "value", "partition", "headers")
 _POLL_SECONDS = 0.003
+_LONGEST_ALIGNED_SECONDS = 5.0
+"""A stop waits for the next batch unless triggers are farther apart than this."""
+_IDLE_SECONDS = 0.3
+"""A query that sleeps so long after its trigger had nothing to do then."""
 _SLEEPING = "org.apache.spark.util.SystemClock.waitTillTime"
 """What a query's thread does between two triggers."""
 _RUNNING = ("org.apache.spark.sql.classic.Dataset.collect", "ForeachBatchSink.addBatch")
@@ -30,7 +35,8 @@ def start(plan: Plan, checkpoint: Path, trigger_seconds: float, name: str) -> "S
         writer = writer.trigger(realTime=f"{BATCH_SECONDS} seconds")  # type: ignore[call-overload]
     else:
         writer = writer.trigger(processingTime=f"{round(trigger_seconds * 1000)} milliseconds")
-    return ShardQuery(plan.frame.sparkSession, writer.start(), real_time=plan.real_time)
+    interval = None if plan.real_time else trigger_seconds
+    return ShardQuery(plan.frame.sparkSession, writer.start(), interval)
 
 
 def _sink(plan: Plan) -> DataStreamWriter:
@@ -40,7 +46,7 @@ def _sink(plan: Plan) -> DataStreamWriter:
         return plan.frame.writeStream.foreachBatch(_dispatcher(plan.output))
     (target,) = plan.output
     writer = plan.frame.select(*_RECORD).writeStream.format("kafka")
-    return writer.options(**_options(target))
+    return writer.options(**kafka_options(target))
 
 
 def _dispatcher(targets: list[KafkaTarget]) -> SinkFunction:
@@ -51,14 +57,15 @@ def _dispatcher(targets: list[KafkaTarget]) -> SinkFunction:
         try:
             for number, target in enumerate(targets):
                 rows = batch.where(F.col("target") == number).select(*_RECORD)
-                rows.write.format("kafka").options(**_options(target)).save()
+                rows.write.format("kafka").options(**kafka_options(target)).save()
         finally:
             batch.unpersist()
 
     return dispatch
 
 
-def _options(target: KafkaTarget) -> dict[str, str]:
+def kafka_options(target: KafkaTarget) -> dict[str, str]:
+    """Return the options of Spark's Kafka sink for a target."""
     return {"kafka.bootstrap.servers": target.bootstrap_servers, **target.options}
 
 
@@ -66,10 +73,11 @@ class ShardQuery:
     """A query that was started. All calls block."""
 
     def __init__(
-        self, session: SparkSession, query: StreamingQuery, *, real_time: bool = False
+        self, session: SparkSession, query: StreamingQuery, interval_seconds: float | None
     ) -> None:
+        """`interval_seconds`: between triggers; None in real-time mode."""
         self._session = session
-        self._real_time = real_time
+        self._interval_seconds = interval_seconds
         self._query = query
         # The JVM's own object: PySpark's properties parse and copy, and cost ten times as much.
         self._handle: Any = query._jsq
@@ -80,7 +88,7 @@ class ShardQuery:
         return bool(
             self._handle.status().message() == "Waiting for next trigger"
             or self._handle.lastProgress() is not None
-            or (self._real_time and _RUNNING[0] in self._stack(self._thread()))
+            or (self._interval_seconds is None and _RUNNING[0] in self._stack(self._thread()))
         )
 
     def failure(self) -> str | None:
@@ -114,6 +122,7 @@ class ShardQuery:
         interval = executor.getClass().getDeclaredField("intervalMs")
         interval.setAccessible(True)
         interval.setLong(executor, round(seconds * 1000))
+        self._interval_seconds = seconds
 
     def stop(self, deadline_seconds: float) -> bool:
         """Stop between two batches; False if the deadline passed and a batch was cut off.
@@ -124,33 +133,57 @@ class ShardQuery:
         between batches. Only before a batch's jobs start may the mark not be set: there Spark
         would give the batch up. Batches are planned and committed under a lock, so while we
         hold it, what the thread is seen to do stays true.
+
+        A query that sleeps is let go on to its next batch, if that is near: then the output stops
+        for no longer than its next owner takes to start.
         """
         execution = self._handle.streamingQuery()
         thread, lock = self._thread(), execution.awaitProgressLock()
         deadline = time.monotonic() + deadline_seconds
+        trigger, batches = self._next_trigger(), self._batches()
         marked = False
-        while thread.isAlive() and time.monotonic() < deadline:
+        while thread.isAlive() and (now := time.monotonic()) < deadline:
             if marked:
                 if self._sleeps(thread):
                     break
             elif lock.tryLock():
                 try:
-                    marked = self._mark(execution, thread)
+                    over = now > trigger + _IDLE_SECONDS or batches != self._batches()
+                    marked = self._mark(execution, thread, asleep=over)
                 finally:
                     lock.unlock()
+                if not marked and self._sleeps(thread):
+                    time.sleep(max(0.0, min(trigger, deadline) - time.monotonic()))
             time.sleep(_POLL_SECONDS)
         in_time = marked or not thread.isAlive()
         in_time = in_time and time.monotonic() < deadline
         self._handle.stop()
         return in_time
 
-    def _mark(self, execution: Any, thread: Any) -> bool:
-        """Mark the query as terminated if its thread sleeps or runs jobs; False if it does not.
+    def _next_trigger(self) -> float:
+        """Return the (monotonic) time of the next trigger; long ago if it is not worth a wait.
 
-        Waking up takes no lock: a thread that slept may have looked at the state just before.
+        Spark triggers at the whole multiples of the interval since 1970.
+        """
+        interval = self._interval_seconds
+        if interval is None or interval > _LONGEST_ALIGNED_SECONDS:
+            return -math.inf
+        return time.monotonic() + interval - time.time() % interval
+
+    def _batches(self) -> int:
+        """Return the number of the last batch that had data, -1 before the first."""
+        progress = self._handle.lastProgress()
+        return -1 if progress is None else int(progress.batchId())
+
+    def _mark(self, execution: Any, thread: Any, *, asleep: bool) -> bool:
+        """Mark the query as terminated if its thread runs jobs, or sleeps and `asleep` allows it.
+
+        False if not. Waking up takes no lock: a thread that slept may have looked at the state just
+        before.
         """
         stack = self._stack(thread)
-        if not any(frame in stack for frame in (_SLEEPING, *_RUNNING)):
+        expected = (_SLEEPING, *_RUNNING) if asleep else _RUNNING
+        if not any(frame in stack for frame in expected):
             return False
         execution.state().set(self._state("TERMINATED"))
         if _SLEEPING in stack and not self._sleeps(thread):

@@ -133,12 +133,16 @@ class Shard:
         except Exception as error:  # whatever user code or Spark raises is a state, not a crash
             return str(error) or repr(error)
         started_at, waiting = now(), True
+        log.info("shard %d started in %.3f s", self.number, loop.time() - began)
         while not self.releasing and self._replan_seconds is None:
             if failure := await asyncio.to_thread(self.query.failure):
                 return failure
             if waiting and await asyncio.to_thread(self.query.first_trigger_done):
                 waiting = False
                 self.start_seconds = loop.time() - began
+                log.info(
+                    "shard %d ran its first batch after %.3f s", self.number, self.start_seconds
+                )
                 self._set("Running", started_at=started_at, first_batch_at=now())
             elif waiting and self.status.state != "Running":
                 self._set("Running", started_at=started_at, message=self.status.message)
@@ -150,6 +154,7 @@ class Shard:
         began = asyncio.get_running_loop().time()
         in_time = await self._stop_query(self._deadline_seconds or 0)
         self.stop_seconds = asyncio.get_running_loop().time() - began
+        log.info("shard %d stopped in %.3f s", self.number, self.stop_seconds)
         checkpoint = await asyncio.to_thread(read_checkpoint, self.checkpoint)
         return Release(
             epoch=self.epoch,

@@ -1,18 +1,17 @@
 """Warm-up: what a first batch costs, paid before the PE says that it is ready.
 
 A new query in a warm driver has its first output within half a second; in a cold one it takes ten
-times as long (class loading, code generation, Python workers). The PE's own plan runs once on rows
-of which none passes a filter that Spark can't see through: all code is loaded and compiled, no
-user code sees a row, and nothing is written.
+times as long (class loading, code generation, Python workers). The PE's own plan runs a few times,
+and again from its checkpoint, on rows of which none passes a filter that Spark can't see through:
+all code is loaded and compiled, no user code sees a row, and nothing is written.
 """
 
 import logging
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,29 +22,41 @@ from pyspark.sql.types import StructType
 from streamgraft_common.adl import Adl, Operator
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime import query
-from streamgraft_pe_runtime.plan import KAFKA_COLUMNS, Compiler, Plan, kafka_options
-from streamgraft_pe_runtime.query import ShardQuery
+from streamgraft_pe_runtime.plan import (
+    KAFKA_COLUMNS,
+    Compiler,
+    KafkaTarget,
+    Plan,
+    kafka_options,
+    tasks,
+)
 
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.02
-_ONE_BATCH_SECONDS = 86400.0
-"""Trigger interval: the first batch comes at once, a second one would only cost CPU."""
+_TRIGGER_SECONDS = 0.01
+_BATCHES = 5
+"""Batches of a plan on rows from nowhere: only some runs later does the JVM compile its code."""
 _PLAN_SECONDS = 60.0
 
 
 def warm_up(session: SparkSession, compiler: Compiler, metadata: PeMetadata, adl: Adl) -> None:
-    """Run the PE's plan on no rows, once from nowhere and once from Kafka; start Python workers.
+    """Run the PE's plan on no rows, from nowhere and from Kafka; start producers and workers.
 
     A failure is only logged: the shards will meet it again, and report it where users look.
     """
     folder = Path(tempfile.mkdtemp(prefix="streamgraft-warm-up-"))
-    empty = EmptyInputs(session, adl)
+    empty = EmptyInputs(session, metadata, adl)
     try:
-        for inputs in (empty, UnseenInputs(empty, session, metadata, adl)):
-            plan = _harmless(compiler.compile(0, inputs))
-            checkpoint = folder / type(inputs).__name__
-            _run(partial(query.start, plan, checkpoint, _ONE_BATCH_SECONDS, "warm-up"))
+        # The rows that stand in don't come in real-time mode.
+        nowhere = replace(_harmless(compiler.compile(0, empty)), real_time=False)
+        kafka = _harmless(compiler.compile(0, UnseenInputs(empty, session, metadata, adl)))
+        for batches in (_BATCHES, 1):
+            _run(nowhere, folder / "nowhere", batches)
+            _run(kafka, folder / "kafka", 1)
+        if isinstance(kafka.output, list):
+            for target in kafka.output:
+                _connect(session, target, [port.topic for port in metadata.outputs])
         session.range(1).select(F.udf(str)("id")).collect()
     except Exception as error:  # user code runs here: it must not keep the PE from starting
         log.warning("warm-up failed: %s", error)
@@ -56,25 +67,28 @@ def warm_up(session: SparkSession, compiler: Compiler, metadata: PeMetadata, adl
 class EmptyInputs:
     """Streams whose batches never have rows, which Spark can't know beforehand."""
 
-    def __init__(self, session: SparkSession, adl: Adl) -> None:
+    def __init__(self, session: SparkSession, metadata: PeMetadata, adl: Adl) -> None:
         self._session = session
+        self._metadata = metadata
         self._schemas = {stream.name: stream.stream_schema for stream in adl.streams}
 
     def records(self, port: InputPort, shard: int) -> DataFrame:
-        """Return Kafka's columns."""
-        return self._empty(StructType.fromDDL(KAFKA_COLUMNS))
+        """Return Kafka's columns, in as many tasks as the real ones: then the code is the same."""
+        records = self._empty(KAFKA_COLUMNS)
+        return records.coalesce(tasks(port, self._metadata))
 
     def source(self, operator: Operator, function: Callable[..., Any]) -> DataFrame:
         """Return the columns of the source's stream; the function is not called."""
         return self._empty(StructType.fromJson(self._schemas[operator.outputs[0]]))
 
-    def _empty(self, schema: Any) -> DataFrame:
+    def _empty(self, schema: StructType | str) -> DataFrame:
         # Unlike `rate`, this source has rows at once, so the very first trigger runs the plan.
         ticks = (
             self._session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
         )
-        columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema.fields]
-        return ticks.where("value < 0").select(*columns)
+        # Constants would be computed beforehand, and much of the plan with them.
+        row = F.from_json(F.col("value").cast("string"), schema).alias("row")
+        return ticks.where("value < 0").select(row).select("row.*")
 
 
 class UnseenInputs:
@@ -95,10 +109,14 @@ class UnseenInputs:
         """Return Kafka's columns."""
         options = kafka_options(port, self._metadata, self._operators.get(port.operator), shard)
         options.pop("assign", None)
-        options |= {"subscribe": port.topic, "maxOffsetsPerTrigger": "1"}
-        options["startingOffsets"] = "earliest"
+        options["subscribe"] = port.topic
+        if self._metadata.real_time:  # a batch is as long as its time, and knows no limit
+            options["startingOffsets"] = "latest"
+        else:
+            options |= {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "1"}
         records = self._session.readStream.format("kafka").options(**options).load()
-        return records.where("offset < 0").coalesce(1)
+        unseen = records.where("offset < 0")
+        return unseen if self._metadata.real_time else unseen.coalesce(1)
 
     def source(self, operator: Operator, function: Callable[..., Any]) -> DataFrame:
         """Return the columns of the source's stream; the function is not called."""
@@ -106,21 +124,44 @@ class UnseenInputs:
 
 
 def _harmless(plan: Plan) -> Plan:
-    """Return the plan in micro-batches, with sink functions that do nothing."""
+    """Return the plan with sink functions that do nothing."""
 
     def drop(batch: DataFrame, batch_id: int) -> None:
         batch.write.format("noop").mode("overwrite").save()
 
-    plan = replace(plan, real_time=False)  # the rows that stand in don't come in that mode
     return plan if isinstance(plan.output, list) else replace(plan, output=drop)
 
 
-def _run(start: Callable[[], ShardQuery]) -> None:
-    running = start()
+def _connect(session: SparkSession, target: KafkaTarget, topics: Iterable[str]) -> None:
+    """Make the producer that all queries of the driver with this target share.
+
+    Spark would make it when the first row is written, and that takes as long as a small batch.
+    """
+    jvm: Any = session._jvm
+    kafka = jvm.org.apache.spark.sql.kafka010
+    options = jvm.org.apache.spark.sql.catalyst.util.CaseInsensitiveMap.apply(
+        jvm.PythonUtils.toScalaMap(query.kafka_options(target))
+    )
+    provider = getattr(getattr(kafka, "KafkaSourceProvider$"), "MODULE$")
+    pool = getattr(getattr(kafka.producer, "InternalKafkaProducerPool$"), "MODULE$")
+    cached = pool.acquire(provider.kafkaParamsForProducer(options))
+    try:
+        for topic in topics:
+            cached.producer().partitionsFor(topic)
+    finally:
+        pool.release(cached)
+
+
+def _run(plan: Plan, checkpoint: Path, batches: int) -> None:
+    """Run a plan until it has had its batches, or found nothing to do at its first trigger."""
+    running = query.start(plan, checkpoint, _TRIGGER_SECONDS, "warm-up")
     deadline = time.monotonic() + _PLAN_SECONDS
-    while time.monotonic() < deadline and not running.first_trigger_done():
+    while time.monotonic() < deadline:
+        if running.first_trigger_done() and not 0 < len(running.reports(-1)) < batches:
+            break
         if failure := running.failure():
             log.warning("warm-up: %s", failure.partition("\n")[0])
             return
         time.sleep(_POLL_SECONDS)
-    running.stop(_PLAN_SECONDS)
+    # What a batch of real-time mode leaves undone is of no use to anybody here.
+    running.stop(0 if plan.real_time else _PLAN_SECONDS)
