@@ -70,8 +70,8 @@ generate: $(VENV)/.run ## Write generated files again (custom resource definitio
 	@$(BIN)/python -m streamgraft_common.access deploy/manifests
 	@$(BIN)/python -m dashboards.generate
 
-bench-%: $(VENV)/.run ## bench-NAME: one benchmark; writes bench/results/NAME.json
-	@$(BIN)/python -m bench.$(subst -,_,$*)
+bench-%: $(VENV)/.run ## bench-NAME: one benchmark (CASES: some of it); writes bench/results/NAME.json
+	@$(BIN)/python -m bench.$(subst -,_,$*) $(CASES)
 
 clean: ## Remove the virtual environment (the build cache in ~/.cache/streamgraft stays)
 	rm -rf $(VENV)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from streamgraft_common import names
 from streamgraft_common.kube import KubeClient, load_config
-from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.client import MergePatch, Object
 from streamgraft_common.resources import JOB, PARALLEL_REGION, PROCESSING_ELEMENT
 from streamgraft_local import Cluster, ClusterSpec, Display
 
@@ -39,13 +39,12 @@ class Deployed:
     async def neighbours(self) -> dict[str, tuple[str, int]]:
         """Return uid and restarts of every pod outside of regions, by name."""
         pods = await self._list(_PODS, f",!{names.LABEL_REGION},{names.LABEL_PE}")
-        return {
-            pod["metadata"]["name"]: (
-                pod["metadata"]["uid"],
-                sum(item["restartCount"] for item in pod["status"].get("containerStatuses", [])),
-            )
-            for pod in pods
-        }
+        return {pod["metadata"]["name"]: _life(pod) for pod in pods}
+
+    async def pods(self) -> dict[str, tuple[str, int]]:
+        """Return uid and restarts of the pod of every PE, by the PE's name."""
+        pods = await self._list(_PODS, f",{names.LABEL_PE}")
+        return {pod["metadata"]["labels"][names.LABEL_PE]: _life(pod) for pod in pods}
 
     async def pes(self) -> list[Object]:
         """Return the ProcessingElements, in the order of their names."""
@@ -86,6 +85,11 @@ class Deployed:
         return PARALLEL_REGION.path(NAMESPACE, names.region_name(self.job, region))
 
 
+def _life(pod: Object) -> tuple[str, int]:
+    containers = pod["status"].get("containerStatuses", [])
+    return pod["metadata"]["uid"], sum(item["restartCount"] for item in containers)
+
+
 def timestamp(text: str) -> float:
     """Return an RFC 3339 time as seconds since the epoch."""
     return datetime.fromisoformat(text).timestamp()
@@ -119,11 +123,20 @@ async def running_cluster(folder: Path) -> AsyncIterator[Cluster]:
 
 
 @asynccontextmanager
-async def application(cluster: Cluster, source: Path) -> AsyncIterator[Deployed]:
-    """Submit an application, wait until it is healthy, and cancel it at the end."""
-    await command(cluster, "submit", str(source), "--wait")
+async def application(
+    cluster: Cluster, source: Path, spec: MergePatch | None = None
+) -> AsyncIterator[Deployed]:
+    """Submit an application, wait until it is healthy, and cancel it at the end.
+
+    `spec`: what its Job has beside the bundle.
+    """
+    job = source.stem
+    await command(cluster, "submit", str(source))
     try:
         async with KubeClient(load_config(cluster.kubeconfig)) as client:
-            yield Deployed(cluster, client, source.stem)
+            await client.patch(JOB.path(NAMESPACE, job), {"spec": spec or {}})
+            app = Deployed(cluster, client, job)
+            await app.calm(warm_pool=0)
+            yield app
     finally:
-        await command(cluster, "cancel", source.stem)
+        await command(cluster, "cancel", job)

@@ -37,6 +37,14 @@ class Arrivals:
 
     items: list[Arrival] = field(default_factory=list)
 
+    def since(self, first: int) -> "Arrivals":
+        """Return those from a number on."""
+        return Arrivals(self.items[first:])
+
+    def newest_id(self) -> int:
+        """Return the largest id that came, -1 before any."""
+        return max((item.id for item in self.items), default=-1)
+
     def lost(self, sent: int) -> int:
         """Return how many of the ids 0…sent-1 never came."""
         return sent - len({item.id for item in self.items})
@@ -74,7 +82,10 @@ class Load:
 
     def __init__(self, bootstrap_servers: str, topic: str, keys: Sequence[str], rate: float):
         self.sent = 0
-        self._topic, self._keys, self._rate = topic, keys, rate
+        self.sent_at: list[float] = []
+        """Unix time of each record, by id."""
+        self.rate = rate
+        self._topic, self._keys = topic, keys
         self._producer = Producer(
             {"bootstrap.servers": bootstrap_servers, "linger.ms": 2, "enable.idempotence": True}
         )
@@ -92,11 +103,12 @@ class Load:
     def _run(self) -> None:
         start = time.monotonic()
         while not self._stop.wait(0.005):
-            due = int((time.monotonic() - start) * self._rate)
+            due = int((time.monotonic() - start) * self.rate)
             while self.sent < due:
                 key = self._keys[self.sent % len(self._keys)]
-                value = json.dumps({"id": self.sent, "key": key})
+                value = json.dumps({"id": self.sent, "key": key, "count": 1})
                 self._producer.produce(self._topic, value, key)
+                self.sent_at.append(time.time())
                 self.sent += 1
             self._producer.poll(0)
         if left := self._producer.flush(30):

@@ -1,168 +1,261 @@
 """Width changes of a running region: gaps, losses, duplicates, and what was restarted.
 
-`make bench-width-change`: a stateless and a stateful region under a steady load, widths set through
-`/scale`. Everything is real: API server, Kafka, Spark. Gaps are those of the output, per key group.
+`make bench-width-change [CASES="stateless realtime"]`: regions of eight key groups, at half of what
+two cores can do, go through the widths 1→2→4→8→4→1, set through `/scale`, with as many warm pods as
+a change needs. Everything is real: API server, Kafka, Spark. Gaps are those of the output, per key
+group.
 """
 
 import asyncio
+import json
+import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import Producer
 from rich.console import Console
-from rich.table import Table
 
 from bench import report
 from bench.cluster import Deployed, application, running_cluster, timestamp
-from bench.traffic import Load, Probe, create_topic, keys_by_group
+from bench.traffic import Arrivals, Load, Probe, create_topic, keys_by_group
+from bench.width_gaps import Change, Result, table
+from streamgraft_local import Cluster
 
-RATE = 500.0
-"""Records a second."""
-GROUPS = 4
+GROUPS = 8
 KEYS_PER_GROUP = 4
-WIDTHS = (2, 4, 2, 1)
-SETTLE_SECONDS = 8.0
-"""Quiet time before and after a change that its gaps are looked for in."""
+WIDTHS = (2, 4, 8, 4, 1)
+STEADY_SECONDS = 6.0
+"""Before each change: its gaps are what the trigger interval makes."""
+LATENCY_SECONDS = 10.0
+SETTLE_SECONDS = 3.0
+"""After the new width serves, and still part of the change."""
 CHANGE_TIMEOUT_SECONDS = 180.0
+FLOWING_TIMEOUT_SECONDS = 300.0
+IDS_PER_RECORD = 100
+"""State that one record makes while it is built up."""
+FIRST_STATE_ID = 1 << 40
 
 console = Console()
+Keys = Mapping[int, list[str]]
 
 
 @dataclass(frozen=True)
-class Change:
-    """What one width change cost. Times in seconds."""
+class Case:
+    """One application under load. `rate`: records a second; `state_keys`: in place beforehand."""
 
-    case: str
-    from_width: int
-    to_width: int
-    serving: float
-    moved: tuple[int, ...]
-    gaps: Mapping[int, float]
-    """Longest gap in the output by key group."""
+    name: str
+    application: str
+    rate: float
+    slots: int
+    state_keys: int = 0
 
 
-@dataclass(frozen=True)
-class Result:
-    """What a case showed."""
-
-    changes: Sequence[Change]
-    steady_gap: float
-    lost: int
-    duplicated: int
-    out_of_order: int
-    neighbour_restarts: int
-
-
-async def resize(app: Deployed, width: int) -> tuple[float, float, tuple[int, ...]]:
-    """Set the width; return the times of the request and of serving, and the moved shards."""
-    requested = time.time()
-    await app.scale("work", width)
-    async with asyncio.timeout(CHANGE_TIMEOUT_SECONDS):
-        while True:
-            changes = (await app.region("work"))["status"].get("changes", [])
-            last: dict[str, Any] = changes[-1] if changes else {}
-            if last.get("toWidth") == width and last.get("finishedAt"):
-                break
-            await asyncio.sleep(0.2)
-    return requested, timestamp(last["servingAt"]), tuple(last.get("movedShards", []))
-
-
-async def measure(case: str, app: Deployed, keys: Mapping[int, list[str]]) -> Result:
-    """Run the load through all widths."""
-    every_key = [key for same_rank in zip(*keys.values(), strict=True) for key in same_rank]
-    servers = app.cluster.bootstrap_servers
-    probe = Probe(servers, f"bench-out-{case}", GROUPS)
-    spans: list[tuple[int, int, float, float, tuple[int, ...]]] = []
-    with probe:
-        with Load(servers, f"bench-in-{case}", every_key, RATE) as load:
-            await asyncio.sleep(3 * SETTLE_SECONDS)
-            steady = (time.time() - SETTLE_SECONDS, time.time())
-            before = await app.neighbours()
-            width = 1
-            for wanted in WIDTHS:
-                requested, serving, moved = await resize(app, wanted)
-                await asyncio.sleep(SETTLE_SECONDS)
-                spans.append((width, wanted, requested, serving, moved))
-                width = wanted
-            after = await app.neighbours()
-        await probe.drained(load.sent)
-    gap = probe.arrivals.longest_gap
-    changes = [
-        Change(
-            case,
-            old,
-            new,
-            serving - requested,
-            moved,
-            {group: gap(keys[group], requested, serving + SETTLE_SECONDS / 2) for group in keys},
-        )
-        for old, new, requested, serving, moved in spans
-    ]
-    return Result(
-        changes,
-        max(gap(keys[group], *steady) for group in keys),
-        probe.arrivals.lost(load.sent),
-        probe.arrivals.duplicated(),
-        probe.arrivals.out_of_order(),
-        sum(before[name] != after.get(name) for name in before),
+CASES = {
+    case.name: case
+    for case in (
+        Case("stateless", "stateless", rate=1000.0, slots=2),
+        Case("realtime", "realtime", rate=1000.0, slots=GROUPS),
+        Case("state_1m", "state", rate=500.0, slots=2, state_keys=1_000_000),
+        Case("state_10m", "state", rate=500.0, slots=2, state_keys=10_000_000),
     )
+}
 
 
-def show(results: Mapping[str, Result]) -> None:
-    """Print one line per change."""
-    table = Table(title="gaps in the output by key group, ms (* moved)", title_justify="left")
-    for column in ("case", "width", "serving s", *(f"group {n}" for n in range(GROUPS)), "steady"):
-        table.add_column(column, justify="right")
-    for case, result in results.items():
-        for change in result.changes:
-            gaps = [
-                f"{gap * 1000:.0f}{'*' if group in change.moved else ''}"
-                for group, gap in change.gaps.items()
-            ]
-            width = f"{change.from_width}→{change.to_width}"
-            steady = f"{result.steady_gap * 1000:.0f}"
-            table.add_row(case, width, f"{change.serving:.1f}", *gaps, steady)
-    console.print(table)
+@dataclass(frozen=True)
+class Span:
+    """When a width change was, and what moved. Times are Unix seconds."""
+
+    widths: tuple[int, int]
+    requested: float
+    serving: float
+    moved: frozenset[int]
+    restarted: int
+    state_bytes: int
+
+
+class Run:
+    """An application with its load, its state, and what comes out of it."""
+
+    def __init__(self, cluster: Cluster, app: Deployed, probe: Probe, keys: Keys) -> None:
+        self.app = app
+        self.probe = probe
+        self.keys = keys
+        self.state_keys = 0
+        self._servers = cluster.bootstrap_servers
+        self._checkpoints = cluster.checkpoints
+
+    async def through_all_widths(self, case: Case) -> Result:
+        """Build the state that is missing, and change the width under load."""
+        every_key = [key for same in zip(*self.keys.values(), strict=True) for key in same]
+        self._build_state(every_key, case.state_keys)
+        first = len(self.probe.arrivals.items)
+        before = await self.app.neighbours()
+        with Load(self._servers, f"bench-in-{case.application}", every_key, case.rate) as load:
+            await self._flowing(load, first)
+            spans, width = [], 1
+            for wanted in WIDTHS:
+                spans.append(await self._change(width, wanted))
+                width = wanted
+            after = await self.app.neighbours()
+        await self.probe.drained(load.sent)
+        arrivals = self.probe.arrivals.since(first)
+        return Result(
+            [self._cost(span, load, arrivals) for span in spans],
+            lost=arrivals.lost(load.sent),
+            duplicated=arrivals.duplicated(),
+            out_of_order=arrivals.out_of_order(),
+            neighbour_restarts=sum(before[name] != after.get(name) for name in before),
+        )
+
+    def _build_state(self, keys: list[str], wanted: int) -> None:
+        producer = Producer({"bootstrap.servers": self._servers, "linger.ms": 20})
+        topic = f"bench-in-{self.app.job}"
+        for number in range(self.state_keys // IDS_PER_RECORD, wanted // IDS_PER_RECORD):
+            key = keys[number % len(keys)]
+            first = FIRST_STATE_ID + number * IDS_PER_RECORD
+            value = json.dumps({"id": first, "key": key, "count": IDS_PER_RECORD})
+            producer.produce(topic, value, key)
+            producer.poll(0)
+        if left := producer.flush(60):
+            raise RuntimeError(f"{left} records could not be sent")
+        self.state_keys = wanted
+
+    async def _flowing(self, load: Load, first: int) -> None:
+        """Wait until nothing is behind: the newest output was sent a moment ago."""
+        began = time.monotonic()
+        async with asyncio.timeout(FLOWING_TIMEOUT_SECONDS):
+            while self.probe.arrivals.since(first).newest_id() < load.sent - 3 * load.rate:
+                await asyncio.sleep(0.5)
+        console.print(f"{self.app.job}: flows after {time.monotonic() - began:.0f} s")
+
+    async def _change(self, width: int, wanted: int) -> "Span":
+        await self.app.set_warm_pool(max(0, wanted - width))
+        await self.app.calm(max(0, wanted - width))
+        pods = await self.app.pods()
+        await asyncio.sleep(STEADY_SECONDS)
+        requested = time.time()
+        await self.app.scale("work", wanted)
+        status = await self._finished(wanted)
+        await self.app.set_warm_pool(0)  # what fills the pool again is no part of the change
+        serving = timestamp(status["servingAt"])
+        await asyncio.sleep(
+            max(serving + SETTLE_SECONDS, requested + LATENCY_SECONDS) - time.time()
+        )
+        now = await self.app.pods()
+        moved = frozenset(status.get("movedShards", []))
+        console.print(f"{self.app.job}: {width}→{wanted} served after {serving - requested:.1f} s")
+        return Span(
+            (width, wanted),
+            requested,
+            serving,
+            moved,
+            sum(pods[pe] != now[pe] for pe in pods.keys() & now.keys()),
+            sum(self._state_bytes(shard) for shard in moved),
+        )
+
+    async def _finished(self, width: int) -> dict[str, Any]:
+        async with asyncio.timeout(CHANGE_TIMEOUT_SECONDS):
+            while True:
+                changes = (await self.app.region("work"))["status"].get("changes", [])
+                last: dict[str, Any] = changes[-1] if changes else {}
+                if last.get("toWidth") == width and last.get("finishedAt"):
+                    return last
+                await asyncio.sleep(0.2)
+
+    def _cost(self, span: "Span", load: Load, arrivals: Arrivals) -> Change:
+        """Return what a change cost. Not called under load: it takes the probe's time."""
+
+        def gaps(start: float, end: float) -> dict[int, float]:
+            return {
+                group: arrivals.longest_gap(keys, start, end) for group, keys in self.keys.items()
+            }
+
+        after = span.requested + LATENCY_SECONDS
+        latencies = [
+            item.at - load.sent_at[item.id]
+            for item in arrivals.items
+            if span.requested <= item.at <= after
+        ]
+        return Change(
+            *span.widths,
+            span.serving - span.requested,
+            gaps(span.requested - STEADY_SECONDS, span.requested),
+            gaps(span.requested, span.serving + SETTLE_SECONDS),
+            span.moved,
+            report.percentile(latencies, 0.99),
+            span.restarted,
+            span.state_bytes,
+        )
+
+    def _state_bytes(self, shard: int) -> int:
+        folders = self._checkpoints.glob(f"*/{self.app.job}-*/work/{shard}/state")
+        return sum(
+            file.stat().st_size
+            for folder in folders
+            for file in folder.rglob("*")
+            if file.is_file()
+        )
+
+
+async def measure(cluster: Cluster, cases: list[Case]) -> dict[str, Result]:
+    """Run cases of one application, one after the other."""
+    name = cases[0].application
+    create_topic(cluster.bootstrap_servers, f"bench-in-{name}", 1)
+    source = Path(__file__).parent / "applications" / f"{name}.py"
+    spec = {"processingElement": {"slots": cases[0].slots}}
+    async with application(cluster, source, spec) as app:
+        with Probe(cluster.bootstrap_servers, f"bench-out-{name}", GROUPS) as probe:
+            run = Run(cluster, app, probe, keys_by_group(GROUPS, KEYS_PER_GROUP))
+            return {case.name: await run.through_all_widths(case) for case in cases}
 
 
 def figures(results: Mapping[str, Result]) -> dict[str, float]:
     """Return the figures by name."""
-    found: dict[str, float] = {}
-    for case, result in results.items():
-        gaps = [gap * 1000 for change in result.changes for gap in change.gaps.values()]
-        found[f"{case}.gap_ms_p95"] = round(report.percentile(gaps, 0.95), 1)
-        found[f"{case}.steady_gap_ms"] = round(result.steady_gap * 1000, 1)
-    every = list(results.values())
-    serving = [change.serving for result in every for change in result.changes]
-    return found | {
-        "lost": sum(result.lost for result in every),
-        "duplicated": sum(result.duplicated for result in every),
-        "out_of_order": sum(result.out_of_order for result in every),
-        "neighbour_restarts": sum(result.neighbour_restarts for result in every),
+    found = {
+        f"{case}.{name}": value
+        for case, result in results.items()
+        for name, value in result.figures().items()
+    }
+    if "state_1m" in results:
+        found["stateful.gap_ms_p95"] = found["state_1m.gap_ms_p95"]
+    points = [
+        (CASES[case].state_keys / 1e6, gap * 1000)
+        for case, result in results.items()
+        for change in result.changes
+        for gap in change.added_gaps
+        if CASES[case].state_keys
+    ]
+    if points:
+        found["state.added_ms_per_million_keys"] = round(report.slope(points), 2)
+    serving = [change.serving for result in results.values() for change in result.changes]
+    totals = ("lost", "duplicated", "out_of_order", "neighbour_restarts", "pods_restarted")
+    return {
+        **found,
+        **{name: sum(found[f"{case}.{name}"] for case in results) for name in totals},
         "serving_s_p50": round(report.percentile(serving, 0.5), 2),
     }
 
 
 async def main() -> None:
-    """Run both cases, one after the other, on one fresh embedded environment."""
-    keys = keys_by_group(GROUPS, KEYS_PER_GROUP)
+    """Run the cases that the command line names, all by default."""
+    chosen = [CASES[name] for name in sys.argv[1:] or CASES]
     results: dict[str, Result] = {}
     with tempfile.TemporaryDirectory(prefix="streamgraft-bench-") as folder:
         async with running_cluster(Path(folder)) as cluster:
-            for case in ("stateless", "stateful"):
-                create_topic(cluster.bootstrap_servers, f"bench-in-{case}", 1)
-                source = Path(__file__).parent / "applications" / f"{case}.py"
-                async with application(cluster, source) as app:
-                    results[case] = await measure(case, app, keys)
-    show(results)
+            for name in dict.fromkeys(case.application for case in chosen):
+                cases = [case for case in chosen if case.application == name]
+                results |= await measure(cluster, cases)
+    console.print(table(results))
     settings = {
-        "rate": RATE,
         "key_groups": GROUPS,
         "widths": [1, *WIDTHS],
-        "trigger_seconds": 0.5,
+        "records_per_second": {case.name: case.rate for case in chosen},
+        "slots": {case.name: case.slots for case in chosen},
+        "state_keys": {case.name: case.state_keys for case in chosen},
     }
     report.write("width-change", settings, figures(results))
 

@@ -1,0 +1,25 @@
+"""Numbered records through a stateless parallel region in real-time mode."""
+
+from pyspark.sql import DataFrame
+
+import streamgraft as sg
+
+app = sg.Application("realtime")
+
+numbers = app.kafka_source("numbers", topic="bench-in-realtime", schema="id bigint, key string")
+
+
+@app.operator(inputs=numbers, real_time=True)
+def records(rows: DataFrame) -> DataFrame:
+    """Pass records on at once, so that the region's input has no gaps of its own."""
+    return rows
+
+
+with app.parallel("work", key=["key"], width=1, max_width=8):
+
+    @app.operator(inputs=records, real_time=True)
+    def worked(rows: DataFrame) -> DataFrame:
+        """Pass on every record."""
+        return rows.selectExpr("id", "key")
+
+    app.kafka_sink("results", input=worked, topic="bench-out-realtime", key=["key"], partitions=8)

@@ -1,0 +1,109 @@
+"""What width changes cost, computed from what came out of a region and when. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.table import Table
+
+from bench import report
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one width change cost. Times in seconds."""
+
+    from_width: int
+    to_width: int
+    serving: float
+    """From the request to the new width serving."""
+    steady: Mapping[int, float]
+    """Longest gap in the output just before, by key group."""
+    gaps: Mapping[int, float]
+    """Longest gap in the output during the change, by key group."""
+    moved: frozenset[int]
+    """Key groups that changed their channel."""
+    latency: float
+    """99th percentile of the way of a record through the job, in the 10 s from the request on."""
+    restarted: int
+    """Pods of channels that stay, and of neighbours, that are not what they were before."""
+    state_bytes: int
+    """Size of the state that changed hands."""
+
+    @property
+    def moved_gaps(self) -> list[float]:
+        """Gaps of the groups that moved."""
+        return [gap for group, gap in self.gaps.items() if group in self.moved]
+
+    @property
+    def unmoved_gaps(self) -> list[float]:
+        """Gaps of the others."""
+        return [gap for group, gap in self.gaps.items() if group not in self.moved]
+
+    @property
+    def added_gaps(self) -> list[float]:
+        """How much longer the gaps of moved groups were than those just before."""
+        return [self.gaps[group] - self.steady[group] for group in sorted(self.moved)]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a case showed."""
+
+    changes: Sequence[Change]
+    lost: int
+    duplicated: int
+    out_of_order: int
+    neighbour_restarts: int
+
+    def figures(self) -> dict[str, float]:
+        """Return the figures of the case; gaps in milliseconds."""
+        changes = self.changes
+        gaps = {
+            "gap": [gap for change in changes for gap in change.gaps.values()],
+            "added_gap": [gap for change in changes for gap in change.added_gaps],
+            "moved_gap": [gap for change in changes for gap in change.moved_gaps],
+            "unmoved_gap": [gap for change in changes for gap in change.unmoved_gaps],
+            "steady_gap": [gap for change in changes for gap in change.steady.values()],
+        }
+        return {
+            **{f"{name}_ms_p95": _milliseconds(values, 0.95) for name, values in gaps.items()},
+            "added_gap_ms_p50": _milliseconds(gaps["added_gap"], 0.5),
+            "moved_gap_ms_p50": _milliseconds(gaps["moved_gap"], 0.5),
+            "latency_ms_p99": round(max(change.latency for change in changes) * 1000, 1),
+            "serving_s_p50": round(report.percentile([item.serving for item in changes], 0.5), 2),
+            "state_mb_moved": round(sum(change.state_bytes for change in changes) / 1e6, 1),
+            "pods_restarted": sum(change.restarted for change in changes),
+            "lost": self.lost,
+            "duplicated": self.duplicated,
+            "out_of_order": self.out_of_order,
+            "neighbour_restarts": self.neighbour_restarts,
+        }
+
+
+def table(results: Mapping[str, Result]) -> Table:
+    """Return one line per change."""
+    shown = Table(title="longest gap in the output of a key group, ms", title_justify="left")
+    for column in (
+        *("case", "width", "moved: median", "p95", "max", "others: max", "before: max"),
+        *("p99 latency ms", "serving s", "restarts", "state MB"),
+    ):
+        shown.add_column(column, justify="right")
+    for case, result in results.items():
+        for change in result.changes:
+            moved = change.moved_gaps
+            shown.add_row(
+                case,
+                f"{change.from_width}→{change.to_width}",
+                *(f"{_milliseconds(moved, share):.0f}" for share in (0.5, 0.95, 1.0)),
+                f"{_milliseconds(change.unmoved_gaps, 1.0):.0f}" if change.unmoved_gaps else "",
+                f"{_milliseconds(change.steady.values(), 1.0):.0f}",
+                f"{change.latency * 1000:.0f}",
+                f"{change.serving:.1f}",
+                str(change.restarted),
+                f"{change.state_bytes / 1e6:.1f}",
+            )
+    return shown
+
+
+def _milliseconds(seconds: Iterable[float], share: float) -> float:
+    return round(report.percentile(list(seconds), share) * 1000, 1)
