@@ -112,6 +112,7 @@ class Stage:
     folder: Path
     operator: str
     parameters: dict[str, str] = field(default_factory=dict)
+    real_time: bool = False
     processes: list["Pe"] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
     """Further variables of PEs that are started from now on."""
@@ -171,6 +172,7 @@ class Stage:
             checkpoint_path=f"{self.namespace}/numbers/work",
             parameters=self.parameters,
             trigger_seconds=0.5,
+            real_time=self.real_time,
             slots=2,
             bundle_digest="",
         )
@@ -399,11 +401,13 @@ async def stage(
     tmp_path: Path,
     request: pytest.FixtureRequest,
 ) -> AsyncIterator[Stage]:
-    """A stage of the operator named by the test's parameter (default plain)."""
+    """A stage of the operator named by the test's parameter: plain (the default), counted, broken
+    or "real time" (plain in that mode)."""
     operator = getattr(request, "param", "plain")
     parameters = {"broken": str(tmp_path / "broken")} if operator == "broken" else {}
-    name = "plain" if operator == "broken" else operator
-    found = Stage(without_operator, kube, namespace, tmp_path, name, parameters)
+    name = "counted" if operator == "counted" else "plain"
+    real_time = operator == "real time"
+    found = Stage(without_operator, kube, namespace, tmp_path, name, parameters, real_time)
     await asyncio.to_thread(found.prepare)
     yield found
     for pe in found.processes:

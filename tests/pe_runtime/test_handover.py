@@ -10,9 +10,13 @@ from streamgraft_pe_runtime.brokers import Brokers
 pytestmark = pytest.mark.integration
 
 MOVES = 6
+REAL_TIME_MOVES = 2
+"""Each waits for the end of a batch of five seconds."""
 
 
-async def _move_to_and_fro(stage: Any, load: Callable[[int], Any]) -> dict[str, int]:
+async def _move_to_and_fro(
+    stage: Any, load: Callable[[int], Any], moves: int = MOVES
+) -> dict[str, int]:
     """Move shard 0 between two PEs; shard 1 stays where it is. Returns what was sent."""
     first = await stage.start(0, [0, 1])
     second = await stage.start(1, [])
@@ -20,7 +24,7 @@ async def _move_to_and_fro(stage: Any, load: Callable[[int], Any]) -> dict[str, 
     await second.until(lambda status: status.ready, 240)
     source = load(300)
     owner, other, kept = first, second, {first.name: [1], second.name: []}
-    for epoch in range(2, MOVES + 2):
+    for epoch in range(2, moves + 2):
         before = source.sent
         await owner.until(lambda status: status.ready)
         await owner.assign(kept[owner.name], epoch)
@@ -61,3 +65,13 @@ async def test_stateful(stage: Any, load: Callable[[int], Any], output: Any) -> 
     assert {key: values[-1] for key, values in output.values.items()} == sent
     for values in output.values.values():
         assert values == sorted(set(values))
+
+
+@pytest.mark.parametrize("stage", ["real time"], indirect=True)
+async def test_real_time(stage: Any, load: Callable[[int], Any], output: Any) -> None:
+    """A batch ends before its shard moves, so nothing is lost, repeated or out of order."""
+    sent = await _move_to_and_fro(stage, load, REAL_TIME_MOVES)
+    expected = {key: list(range(count)) for key, count in sent.items()}
+    output.until(lambda values: sum(map(len, values.values())) >= sum(sent.values()))
+    output.read(1.0)
+    assert output.values == expected

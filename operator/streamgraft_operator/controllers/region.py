@@ -5,7 +5,7 @@ Only here `spec.shards` and `spec.epoch` of a region's PEs are written.
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
@@ -81,7 +81,8 @@ class RegionController:
         decision = step(view)
         if not await self._remember(region, decision):
             return STALE_SECONDS
-        await self._carry_out(job, planned, decision)
+        seen = {names.pe_name(view.job, pe.pe_id): pe.spec_shards for pe in view.pes}
+        await self._carry_out(job, planned, decision, seen)
         resizing = is_true(decision.status.conditions, "Resizing")
         return LOOK_AGAIN_SECONDS if resizing else decision.again_in
 
@@ -177,17 +178,22 @@ class RegionController:
         return True
 
     async def _carry_out(
-        self, job: Object, planned: PlannedRegion, decision: RegionDecision
+        self,
+        job: Object,
+        planned: PlannedRegion,
+        decision: RegionDecision,
+        seen: Mapping[str, frozenset[int]],
     ) -> None:
+        """Write what was decided; `seen`: the shards of each PE that it was decided on."""
         namespace, name = key_of(job)
         updates = {
             names.pe_name(name, pe_id): update for pe_id, update in decision.spec_updates.items()
         }
         await asyncio.gather(
             *(
-                self._context.write.processing_elements.assign((namespace, pe), *update)
+                self._context.write.processing_elements.assign((namespace, pe), seen[pe], *update)
                 for pe, update in updates.items()
-                if self._caches.processing_elements.get((namespace, pe))
+                if pe in seen and self._caches.processing_elements.get((namespace, pe))
             )
         )
         region = planned.region.name

@@ -80,15 +80,21 @@ class ProcessingElementCoordinator(Coordinator):
         written = await self.update(key, command, status=True)
         return written if done else None
 
-    async def assign(self, key: Key, shards: Iterable[int], epoch: int) -> None:
-        """Set the shards that the PE may run, as of an epoch; an older epoch never wins."""
+    async def assign(
+        self, key: Key, seen: frozenset[int], shards: Iterable[int], epoch: int
+    ) -> None:
+        """Set the shards that the PE may run, as of an epoch; an older epoch never wins.
+
+        Nothing is written to a PE that has others than were `seen`: the decision is outdated then,
+        and in one epoch it could give back what has moved on.
+        """
         wanted = sorted(shards)
 
         def command(item: Object) -> Patch | None:
             spec = item["spec"]
-            if spec.get("epoch", 0) > epoch:
+            if spec.get("epoch", 0) > epoch or seen != set(spec.get("shards", [])):
                 return None
-            if spec.get("shards", []) == wanted and spec.get("epoch", 0) == epoch:
+            if seen == set(wanted) and spec.get("epoch", 0) == epoch:
                 return None
             return {"spec": {"shards": wanted, "epoch": epoch}}
 

@@ -1,0 +1,139 @@
+"""An application on real Spark and Kafka, all of its PEs in the driver of the test."""
+
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+
+import streamgraft as sg
+from streamgraft._adl import describe
+from streamgraft._planning import plan as planned
+from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.spark_jvm import JvmSettings, SparkJvm
+from streamgraft_local import Cluster
+from streamgraft_operator.graph import JobContext
+from streamgraft_operator.graph import plan as topology_of
+from streamgraft_pe_runtime import query
+from streamgraft_pe_runtime.conf import spark_conf
+from streamgraft_pe_runtime.driver import check_slots
+from streamgraft_pe_runtime.plan import Compiler, RealInputs
+
+KEYS = 4
+PARTITIONS = 3
+SLOTS = 4
+
+
+@contextmanager
+def driver(cluster: Cluster, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A driver with the settings of a PE."""
+    tools = cluster.state().tools
+    settings = JvmSettings(str(tools.java), tools.connector_jars, tools.cds_archive)
+    jvm = SparkJvm.start(spark_conf("test", SLOTS, conf), settings)
+    try:
+        yield jvm.attach()
+    finally:
+        jvm.stop()
+
+
+class Job:
+    """An application whose PEs run as queries of one driver, each with its first shard."""
+
+    def __init__(
+        self, app: sg.Application, session: SparkSession, cluster: Cluster, folder: Path
+    ) -> None:
+        found = planned(app.graph, session, Path(__file__).parent)
+        assert found.errors == []
+        adl = describe(app, found, Path(__file__), "app")
+        name = f"job-{uuid.uuid4().hex[:8]}"
+        context = JobContext("default", name, "uid", "digest", cluster.bootstrap_servers)
+        topology = topology_of(adl, context, {})
+        self.pes = [pe.metadata for pe in topology.pes]
+        self.queries: dict[str, query.ShardQuery] = {}
+        self._servers = cluster.bootstrap_servers
+        self._make_topics({topic.name: topic.partitions for topic in topology.topics})
+        self._app, self._adl, self._session = app, adl, session
+        self._folder = folder / name
+        self.start()
+
+    def start(self) -> None:
+        """Start the queries of all PEs, as their shards 0, the way a new owner does."""
+        for pe in self.pes:
+            inputs = RealInputs(self._session, pe, self._adl)
+            plan = Compiler(self._app, self._adl, pe).compile(0, inputs)
+            if pe.real_time:
+                check_slots(plan, pe)
+            name = f"{pe.job}-{pe.stage_name}"
+            checkpoint = self._folder / pe.stage_name
+            self.queries[pe.stage_name] = query.start(plan, checkpoint, 0.2, name)
+
+    def pe_of(self, operator: str) -> PeMetadata:
+        """Return the PE that has an operator."""
+        (found,) = [pe for pe in self.pes if operator in pe.operators]
+        return found
+
+    def reports(self, operator: str) -> list[dict[str, Any]]:
+        """Return Spark's progress of the batches of the PE that has an operator."""
+        return self.queries[self.pe_of(operator).stage_name].reports(-1)
+
+    def read(self, topic: str, count: int) -> list[Any]:
+        """Wait for this many records of a topic and return its first partition's messages."""
+        consumer = Consumer({"bootstrap.servers": self._servers, "group.id": "test"})
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        found: list[Any] = []
+        deadline = time.monotonic() + 60
+        while len(found) < count:
+            failures = [item.failure() for item in self.queries.values()]
+            assert failures == [None] * len(failures)
+            assert time.monotonic() < deadline, (topic, len(found))
+            found += consumer.consume(1000, 0.2)
+        consumer.close()
+        assert [message.error() for message in found] == [None] * len(found)
+        return found
+
+    def size(self, topic: str) -> int:
+        """Return the number of records in a topic's first partition."""
+        consumer = Consumer({"bootstrap.servers": self._servers, "group.id": "test"})
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)
+        consumer.close()
+        return int(end)
+
+    def stop(self) -> None:
+        """Stop all queries at their batch boundaries."""
+        clean = [item.stop(30) for item in self.queries.values()]
+        assert all(clean)
+
+    def _make_topics(self, topics: dict[str, int]) -> None:
+        admin = AdminClient({"bootstrap.servers": self._servers})
+        missing = topics.keys() - admin.list_topics(timeout=10).topics.keys()
+        wanted = [NewTopic(topic, topics[topic], 1) for topic in missing]
+        for created in admin.create_topics(wanted).values() if wanted else ():
+            created.result()
+
+
+def make_topic(cluster: Cluster) -> str:
+    """Make a topic with a name of its own."""
+    name = f"in-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result()
+    return name
+
+
+def write(cluster: Cluster, topic: str, numbers: range) -> None:
+    """Write numbered records."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    for n in numbers:
+        value, key = json.dumps({"key": f"k{n % KEYS}", "n": n}), f"k{n % KEYS}"
+        producer.produce(topic, value, key, n % PARTITIONS, headers={"number": str(n).encode()})
+    assert producer.flush(10) == 0
+
+
+def rows(messages: list[Any]) -> list[dict[str, Any]]:
+    """Return the JSON objects of messages."""
+    return [json.loads(message.value()) for message in messages]
