@@ -28,6 +28,9 @@ from streamgraft_local import Cluster
 GROUPS = 8
 KEYS_PER_GROUP = 4
 WIDTHS = (2, 4, 8, 4, 1)
+WARM_SECONDS = 10.0
+BEHIND = 3.0
+"""Seconds of load that may be under way when all is well."""
 STEADY_SECONDS = 6.0
 """Before each change: its gaps are what the trigger interval makes."""
 LATENCY_SECONDS = 10.0
@@ -128,7 +131,8 @@ class Run:
         """Wait until nothing is behind: the newest output was sent a moment ago."""
         began = time.monotonic()
         async with asyncio.timeout(FLOWING_TIMEOUT_SECONDS):
-            while self.probe.arrivals.since(first).newest_id() < load.sent - 3 * load.rate:
+            await asyncio.sleep(WARM_SECONDS)
+            while self.probe.arrivals.since(first).newest_id() < load.sent - BEHIND * load.rate:
                 await asyncio.sleep(0.5)
         console.print(f"{self.app.job}: flows after {time.monotonic() - began:.0f} s")
 
