@@ -24,6 +24,7 @@ from streamgraft_pe_runtime.settings import Settings
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.2
+_PREPARE_SECONDS = 2.0
 
 
 class Contents:
@@ -43,6 +44,7 @@ class Contents:
         self._settings = settings
         self._metrics = metrics
         self._seen = ""
+        self._shard_count = 0
 
     async def rehearse(self) -> None:
         """While no PE names our pod: warm up for every plan of the job."""
@@ -67,6 +69,7 @@ class Contents:
         checkpoints = self._settings.checkpoint_root / metadata.checkpoint_path
         self._control.warm(self._driver.start, progress, checkpoints)
         self._control.applied(self._seen)
+        self._shard_count = metadata.shard_count
         return progress
 
     async def follow(self, progress: Progress) -> None:
@@ -81,6 +84,16 @@ class Contents:
                 continue
             applied = self._seen
             self._control.applied(applied)
+
+    async def prepare(self) -> None:
+        """Keep a plan ready for each shard that could come to us, until cancelled."""
+        while True:
+            for shard in range(self._shard_count):
+                try:
+                    await asyncio.to_thread(self._driver.prepare, shard)
+                except Exception as error:  # user code: who starts the shard will report it
+                    log.debug("shard %d can't be prepared: %r", shard, error)
+            await asyncio.sleep(_PREPARE_SECONDS)
 
     @property
     def _plan(self) -> str:

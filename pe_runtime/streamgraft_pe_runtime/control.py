@@ -234,14 +234,14 @@ class Control:
         return any(shard in item["spec"].get("shards", []) for item in found or ())
 
     async def _live(self, shard: Shard) -> None:
-        """Run a shard to its release: stop, publish positions, only then let go of it."""
+        """Run a shard to its release: stop, at our own end publish positions, then let go of it."""
         release = await shard.run()
         if self._wanted is not None:  # it counts for the epoch that took the shard away
             epoch = max(release.epoch, self._wanted.epoch)
             release = release.model_copy(update={"epoch": epoch})
         if self._progress is not None:
             batch_at = await asyncio.to_thread(
-                self._progress.release, shard.number, shard.checkpoint
+                self._progress.release, shard.number, shard.checkpoint, publish=self._stopping
             )
             # A shard without data has no new batch, but it served until it was asked to stop.
             served_until = max(batch_at or "", release.last_batch_at or "") or None

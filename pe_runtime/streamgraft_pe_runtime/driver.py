@@ -63,6 +63,7 @@ class Driver:
             restricted.apply(self._session, restricted.read(properties))
         self._planned: _Planned | None = None
         self._rehearsed: set[str] = set()
+        self._prepared: dict[int, Plan] = {}
         self._compiling = threading.Lock()  # user functions need not be safe for threads
         log.info("session after %.1f s", time.monotonic() - began)
 
@@ -85,19 +86,28 @@ class Driver:
                 if before is None and plan not in self._rehearsed:
                     self._warm_up(plan, metadata)
                 self._planned = self._compiled(metadata)
+                self._prepared.clear()
             except Exception:
                 if before is not None:
                     self._bind(before.metadata)
                 raise
         log.info("%s applied in %.1f s", metadata.stage_name, time.monotonic() - began)
 
+    def prepare(self, shard: int) -> None:
+        """Compile the plan of a shard that may come, so that its start is quicker.
+
+        Raises what the application raises; the start would raise it again.
+        """
+        with self._compiling:
+            if self._planned is not None and shard not in self._prepared:
+                self._prepared[shard] = self._plan(self._planned, shard)
+
     def start(self, shard: int, checkpoint: Path) -> ShardQuery:
         """Start the query of a shard on its checkpoint."""
         with self._compiling:
             planned = self._planned
             assert planned is not None
-            inputs = RealInputs(self._session, planned.metadata, self._adl)
-            plan = planned.compiler.compile(shard, inputs)
+            plan = self._prepared.pop(shard, None) or self._plan(planned, shard)
         if plan.real_time:
             check_slots(plan, planned.metadata)
         name = f"{planned.metadata.stage_name}-{shard}"
@@ -127,8 +137,12 @@ class Driver:
         self._bind(metadata)
         compiler = Compiler(self._application, self._adl, metadata)
         # What can't be compiled must fail before any query is stopped for it.
-        compiler.compile(0, EmptyInputs(self._session, self._adl))
+        compiler.compile(0, EmptyInputs(self._session, metadata, self._adl))
         return _Planned(metadata, compiler)
+
+    def _plan(self, planned: _Planned, shard: int) -> Plan:
+        inputs = RealInputs(self._session, planned.metadata, self._adl)
+        return planned.compiler.compile(shard, inputs)
 
     def _bind(self, metadata: PeMetadata) -> None:
         self._application.bind({**self._adl.parameters, **metadata.parameters})

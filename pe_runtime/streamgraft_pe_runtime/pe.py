@@ -90,7 +90,7 @@ async def _drive(
         control.report(f"the application can't be started: {type(error).__name__}: {error}")
         end(1, "the application can't be started")
         return
-    works = (progress.run(), contents.follow(progress), control.tell_loads())
+    works = (progress.run(), contents.follow(progress), contents.prepare(), control.tell_loads())
     await asyncio.gather(*(_watched(work, end) for work in works))
 
 

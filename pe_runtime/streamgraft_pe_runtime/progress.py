@@ -113,17 +113,19 @@ class Progress:
         for report in watched.query.reports(watched.batch):
             self._take(shard, watched, report)
 
-    def release(self, shard: int, checkpoint: Path) -> str | None:
-        """Take the last reports of a stopped query, publish where it ended, forget it. Blocks.
+    def release(self, shard: int, checkpoint: Path, *, publish: bool) -> str | None:
+        """Take the last reports of a stopped query and forget it. Blocks.
 
-        Returns when its last batch with data ended.
+        `publish`: where it ended; not if a new owner waits for it, which does it from the same
+        checkpoint. Returns when its last batch with data ended.
         """
         watched = self._shards.get(shard)
         if watched is None:
             return None
         self.collect(shard)
-        watched.positions = read_checkpoint(checkpoint).positions or watched.positions
-        self._publish()
+        if publish:
+            watched.positions = read_checkpoint(checkpoint).positions or watched.positions
+            self._publish()
         del self._shards[shard]
         self._metrics.drop_shard(shard)
         for partitions in watched.partitions.values():
