@@ -172,6 +172,7 @@ def test_pod_is_restarted_by_nobody_else_and_probed() -> None:
             }
         },
         {"bundle": {"configMap": {"name": "other"}}},
+        {"transportSecurity": {"type": "TLS"}},
     ],
 )
 def test_content_id_covers_what_needs_a_restart(change: dict[str, Any]) -> None:
@@ -183,8 +184,10 @@ def test_content_id_covers_what_needs_a_restart(change: dict[str, Any]) -> None:
 def test_content_is_not_changed_by_what_pods_do_not_depend_on() -> None:
     spec = JobSpec.model_validate(IN_CONFIG_MAP)
     live = {"appTraceLevel": "DEBUG", "restartFailedPod": False}
+    others = {"warmPool": 2, "submissionTimeoutSeconds": 5}
+    validity = {"certificateValidityDays": 7}
     later = JobSpec.model_validate(
-        {**IN_CONFIG_MAP, "warmPool": 2, "submissionTimeoutSeconds": 5, "processingElement": live}
+        {**IN_CONFIG_MAP, **others, "processingElement": live, "transportSecurity": validity}
     )
     assert manifests.settings_id(spec, SETTINGS) == manifests.settings_id(later, SETTINGS)
 
@@ -203,6 +206,26 @@ def test_warm_pod_is_a_pod_of_a_pe_but_for_who_it_is() -> None:
     for manifest in (warm, taken):
         manifest["spec"]["containers"][0].pop("env")
     assert warm["spec"] == taken["spec"]
+
+
+def test_transport_security_is_in_the_pods_of_pes_and_of_the_pool() -> None:
+    security = {"type": "TLS", "kafkaSecret": "brokers"}
+    spec = {**IN_CONFIG_MAP, "transportSecurity": security}
+    job = JobSpec.model_validate(spec)
+    warm = manifests.warm_pod("flights-warm-1", planned(), OWNER, job, SETTINGS)
+    for manifest in (warm, pod(spec)):
+        annotations = manifest["metadata"]["annotations"]
+        assert annotations["streamgraft.io/control-scheme"] == "https"
+        volumes = {item["name"]: item for item in manifest["spec"]["volumes"]}
+        assert volumes["control-tls"]["secret"]["secretName"] == "flights-tls"
+        assert volumes["kafka-tls"]["secret"]["secretName"] == "brokers"
+        found = environment(manifest)
+        assert found["STREAMGRAFT_CONTROL_TLS"] == "/etc/streamgraft/tls/control"
+        assert found["STREAMGRAFT_KAFKA_TLS"] == "/etc/streamgraft/tls/kafka"
+        container = manifest["spec"]["containers"][0]
+        for probe in ("livenessProbe", "readinessProbe"):
+            assert container[probe]["httpGet"]["scheme"] == "HTTPS"
+    assert "streamgraft.io/control-scheme" not in pod(IN_CONFIG_MAP)["metadata"]["annotations"]
 
 
 def test_processing_element_follows_its_job() -> None:
