@@ -34,7 +34,7 @@ from streamgraft_pe_runtime.plan import (
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.02
-_TRIGGER_SECONDS = 0.01
+_TRIGGER_SECONDS = 0.2
 _BATCHES = 5
 """Batches of a plan on rows from nowhere: only some runs later does the JVM compile its code."""
 _PLAN_SECONDS = 60.0
@@ -51,9 +51,9 @@ def warm_up(session: SparkSession, compiler: Compiler, metadata: PeMetadata, adl
         # The rows that stand in don't come in real-time mode.
         nowhere = replace(_harmless(compiler.compile(0, empty)), real_time=False)
         kafka = _harmless(compiler.compile(0, UnseenInputs(empty, session, metadata, adl)))
-        for batches in (_BATCHES, 1):
-            _run(nowhere, folder / "nowhere", batches)
-            _run(kafka, folder / "kafka", 1)
+        _run(nowhere, folder / "nowhere", _BATCHES)
+        _run(kafka, folder / "kafka", 1)
+        _run(nowhere, folder / "nowhere", 1)
         if isinstance(kafka.output, list):
             for target in kafka.output:
                 _connect(session, target, [port.topic for port in metadata.outputs])
@@ -139,17 +139,21 @@ def _connect(session: SparkSession, target: KafkaTarget, topics: Iterable[str]) 
     """
     jvm: Any = session._jvm
     kafka = jvm.org.apache.spark.sql.kafka010
-    options = jvm.org.apache.spark.sql.catalyst.util.CaseInsensitiveMap.apply(
+    options = _singleton(jvm.org.apache.spark.sql.catalyst.util, "CaseInsensitiveMap").apply(
         jvm.PythonUtils.toScalaMap(query.kafka_options(target))
     )
-    provider = getattr(getattr(kafka, "KafkaSourceProvider$"), "MODULE$")
-    pool = getattr(getattr(kafka.producer, "InternalKafkaProducerPool$"), "MODULE$")
-    cached = pool.acquire(provider.kafkaParamsForProducer(options))
+    pool = _singleton(kafka.producer, "InternalKafkaProducerPool")
+    cached = pool.acquire(_singleton(kafka, "KafkaSourceProvider").kafkaParamsForProducer(options))
     try:
         for topic in topics:
             cached.producer().partitionsFor(topic)
     finally:
         pool.release(cached)
+
+
+def _singleton(package: Any, name: str) -> Any:
+    """Return a Scala object."""
+    return getattr(getattr(package, f"{name}$"), "MODULE$")
 
 
 def _run(plan: Plan, checkpoint: Path, batches: int) -> None:
@@ -163,5 +167,4 @@ def _run(plan: Plan, checkpoint: Path, batches: int) -> None:
             log.warning("warm-up: %s", failure.partition("\n")[0])
             return
         time.sleep(_POLL_SECONDS)
-    # What a batch of real-time mode leaves undone is of no use to anybody here.
-    running.stop(0 if plan.real_time else _PLAN_SECONDS)
+    running.stop(_PLAN_SECONDS)
