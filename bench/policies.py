@@ -12,13 +12,13 @@ from typing import Any
 
 import yaml
 
-from bench import report, traces
+from bench import oracle, report, traces
 from streamgraft_autoscaler import DemandPolicy
-from streamgraft_autoscaler.forecast import SeasonalForecaster
 from streamgraft_autoscaler.hpa import spec_of
 from streamgraft_autoscaler.pause import ExpectedPause
 from streamgraft_autoscaler.plot import Line, Panel, svg_plot
 from streamgraft_autoscaler.replay import Experiment, RegionModel, Replay, Trace, replay
+from streamgraft_common.adl import Autoscaling
 
 ROOT = Path(__file__).resolve().parents[1]
 PLOTS = ROOT / "docs" / "policies"
@@ -26,9 +26,8 @@ MANIFESTS = ROOT / "deploy" / "hpa"
 SHARDS = 60
 TARGET = 0.8
 OBJECTIVE_SECONDS = 60.0
-HEADROOM = 0.5
-HORIZON_SECONDS = 7200.0
-"""How far the forecast looks ahead."""
+CHANGES_PER_DAY = 5
+"""The aim on a diurnal load."""
 EACH = 20
 """Of so many looks of the HPA one is drawn: every five minutes."""
 LEARNING = 2 * 86_400.0 + 3600
@@ -42,17 +41,22 @@ MODEL = RegionModel(
     pause_seconds=1.0,
 )
 """At its peak a load keeps 12 channels busy for 80 % of their time, 2.2 % slower than one alone."""
+DEFAULTS = Autoscaling()
 DEMAND = DemandPolicy(
     min_width=1,
     max_width=SHARDS,
     shards=SHARDS,
     target_utilization=TARGET,
-    headroom=HEADROOM,
+    headroom=DEFAULTS.headroom,
+    change_cost_seconds=DEFAULTS.change_cost_seconds,
     catch_up_seconds=OBJECTIVE_SECONDS,
     pause=ExpectedPause(MODEL.pause_seconds, MODEL.pause_seconds, 0.0, 1),
 )
-LAG_PER_CHANNEL = round(10 * MODEL.true_rate)
-"""lagThreshold of the KEDA-style policy: what a channel works off in ten seconds."""
+LAG_THRESHOLD = 10 * MODEL.true_rate
+"""Of the paper's policy: what a channel works off in ten seconds."""
+LAG_PER_CHANNEL = round(TARGET * MODEL.true_rate * MODEL.batch_seconds)
+"""lagThreshold of the KEDA-style policy: what is on its way through a channel at the target
+utilization. With a larger one nothing but a backlog holds the width, and it oscillates."""
 
 Manifest = Mapping[str, Any]
 
@@ -62,11 +66,14 @@ def autoscaler(*metrics: Mapping[str, Any]) -> Manifest:
     return {"spec": {"minReplicas": 1, "maxReplicas": SHARDS, "metrics": list(metrics)}}
 
 
-def shipped(name: str) -> Manifest:
-    """Return an HPA of deploy/hpa, for this region."""
+def shipped(name: str, scale_down_seconds: int | None = None) -> Manifest:
+    """Return an HPA of deploy/hpa, for this region, perhaps with another stabilization."""
     manifest: dict[str, Any] = yaml.safe_load((MANIFESTS / name).read_text())
     found = copy.deepcopy(manifest)
     found["spec"]["maxReplicas"] = SHARDS
+    if scale_down_seconds is not None:
+        behavior = found["spec"]["behavior"]["scaleDown"]
+        behavior["stabilizationWindowSeconds"] = scale_down_seconds
     return found
 
 
@@ -85,14 +92,14 @@ LAG = {
 
 @dataclass(frozen=True)
 class Policy:
-    """An HPA, and whether the demand is raised by the forecast."""
+    """An HPA, and whether the demand looks at the forecast."""
 
     manifest: Manifest
     forecast: bool = False
 
 
 POLICIES: Mapping[str, Policy] = {
-    "paper": Policy(shipped("paper-policy.yaml")),
+    "paper": Policy(shipped("paper-policy.yaml", scale_down_seconds=300)),
     "cpu": Policy(autoscaler(CPU)),
     "keda_lag": Policy(autoscaler(LAG)),
     "demand": Policy(shipped("demand.yaml")),
@@ -108,17 +115,11 @@ def tried(trace: Trace, policy: Policy, skip_seconds: float) -> Replay:
         autoscaler=spec_of(policy.manifest),
         policy=DEMAND,
         objective_seconds=OBJECTIVE_SECONDS,
-        lag_threshold=LAG_PER_CHANNEL,
+        lag_threshold=LAG_THRESHOLD,
         skip_seconds=skip_seconds,
+        forecast=policy.forecast,
     )
-    forecaster = SeasonalForecaster()
-
-    def forecast(now: float, rate: float) -> float | None:
-        forecaster.observe(now, rate)
-        found = forecaster.forecast(HORIZON_SECONDS)
-        return found.rate if found and found.trusted else None
-
-    return replay(experiment, 1, forecast if policy.forecast else None)
+    return replay(experiment, 1)
 
 
 def figures(trace: str, name: str, found: Replay) -> dict[str, float]:
@@ -128,6 +129,22 @@ def figures(trace: str, name: str, found: Replay) -> dict[str, float]:
         f"{name}.{trace}.violation_minutes_per_day": round(found.violation_ratio * 1440, 2),
         f"{name}.{trace}.changes_per_day": round(found.changes_per_day, 2),
         f"{name}.{trace}.pod_hours_ratio": round(found.pod_hours_ratio, 3),
+    }
+
+
+def bounds(trace: Trace, found: Replay, skip_seconds: float) -> dict[str, float]:
+    """Return the least pod-hours of whoever knows the load, with CHANGES_PER_DAY at most.
+
+    Once at the target utilization throughout, once as full as demand lets a channel become.
+    """
+    static = found.experiment.static_width * found.days * 24
+    rates = trace.rates[int(skip_seconds / trace.step_seconds) :]
+    changes = int(CHANGES_PER_DAY * found.days)
+    return {
+        f"oracle_{name}.{trace.name}.pod_hours_ratio": round(
+            oracle.least_pod_hours(rates, trace.step_seconds, MODEL, share, changes) / static, 3
+        )
+        for name, share in (("target", TARGET), ("full", DEMAND.target.full))
     }
 
 
@@ -155,6 +172,7 @@ def main() -> None:
         found = {name: tried(trace, policy, skip) for name, policy in POLICIES.items()}
         for name, result in found.items():
             measured |= figures(trace.name, name, result)
+        measured |= bounds(trace, next(iter(found.values())), skip)
         (PLOTS / f"{trace.name}.svg").write_text(picture(trace, found))
     trace, hour = traces.steps(), 3600.0 * traces.STEP_HOURS
     found = {name: tried(trace, policy, hour / 2) for name, policy in POLICIES.items()}
@@ -166,7 +184,12 @@ def main() -> None:
         for figure in ("violation_ratio", "changes_per_day", "pod_hours_ratio"):
             values = [measured[f"{name}.{load}.{figure}"] for load in ("flights", "bikes")]
             measured[f"{name}.{figure}"] = max(values)
-    settings = {**asdict(MODEL), "objective_seconds": OBJECTIVE_SECONDS, "headroom": HEADROOM}
+    settings = {
+        **asdict(MODEL),
+        "objective_seconds": OBJECTIVE_SECONDS,
+        "headroom": DEMAND.headroom,
+        "change_cost_seconds": DEMAND.change_cost_seconds,
+    }
     report.write("policies", settings, measured)
 
 

@@ -2,14 +2,18 @@
 
 After DS2 (Kalavri et al., OSDI 2018): the true rate of a channel is what it would process if it
 were busy all the time, so the wanted width follows from the load alone and not from the width that
-runs. On top comes what it takes to work off the lag, and what arrives during a width change.
+runs. On top comes what it takes to work off the lag, and what arrives during a width change. What
+the load needs is left for another width only where that pays (`economy`).
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from streamgraft_autoscaler.capacity import WARM_UP_BUSY_SECONDS, Capacity
+from streamgraft_autoscaler.economy import UNKNOWN, Choice, Past, Situation, choose
 from streamgraft_autoscaler.fitting import Fit, Shards, Target, fit
+from streamgraft_autoscaler.forecast import BUCKET_SECONDS, Forecast
 from streamgraft_autoscaler.pause import ExpectedPause
 from streamgraft_autoscaler.propagation import ALONE, Neighbourhood
 from streamgraft_autoscaler.readiness import NotReady, Reason, not_finite
@@ -41,9 +45,10 @@ class DemandPolicy:
     """What the region asks for.
 
     `shards`: how many it has; `target_utilization`: wanted busy share, above 0 to 1; `headroom`:
-    share by which the load may grow before the next width change; `catch_up_seconds`: the
-    objective, the time in which to work off the lag; `pause`: how long a width change is expected
-    to stop a shard.
+    share by which the load may grow to that once a width was chosen; `change_cost_seconds`: what a
+    width change must save, as time of all channels at the largest width needed in the last day;
+    `catch_up_seconds`: the objective, the time in which to work off the lag; `pause`: how long a
+    width change is expected to stop a shard.
     """
 
     min_width: int
@@ -51,17 +56,24 @@ class DemandPolicy:
     shards: int
     target_utilization: float
     headroom: float
+    change_cost_seconds: float
     catch_up_seconds: float
     pause: ExpectedPause
+
+    @property
+    def target(self) -> Target:
+        """Return what a width is chosen by."""
+        return Target(self.target_utilization, self.headroom, self.max_width)
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """`width`: channels that serve; `forecast_rate`: records/s to be prepared for, None without a
-    forecast that can be trusted; `neighbourhood`: what other regions mean for this one."""
+    """`width`: channels that serve; `past`: the widths needed before; `forecast`: the day to come,
+    None unless it can be trusted; `neighbourhood`: what other regions mean for this one."""
 
     width: int
-    forecast_rate: float | None = None
+    past: Past = UNKNOWN
+    forecast: Forecast | None = None
     neighbourhood: Neighbourhood = ALONE
 
 
@@ -69,7 +81,10 @@ class Surroundings:
 class StageDemand:
     """`work`: records/s to be processed, of which `backlog` (records) has to be worked off;
     `channels`: what that makes in channels at the target utilization; `busy_share`: of the fullest
-    channel at the present width; `fit`: the width that can do it, None if there is no work."""
+    channel at the present width; `fit`: the widths that can do it, None if there is no work;
+    `ahead`: the least width for each quarter of an hour of the forecast; `grows_above`: work,
+    records/s, at which the present width is too narrow; `narrower_below`: at which fewer channels
+    would do, headroom included."""
 
     work: float
     backlog: float
@@ -77,14 +92,19 @@ class StageDemand:
     busy_share: float
     fit: Fit | None
     load: StageLoad
+    ahead: tuple[int, ...] = ()
+    grows_above: float = 0.0
+    narrower_below: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """`value`: channels wanted, within the policy's limits; `stage`: the one that needs most;
-    `held`: why it is not what the load alone would ask for, one sentence each."""
+    """`value`: channels wanted, within the policy's limits; `needed`: channels that the load now
+    needs, headroom included; `stage`: the one that needs most; `held`: why the value is not what
+    the load alone would ask for, one sentence each."""
 
     value: float
+    needed: int
     stage: str
     stages: Mapping[str, StageDemand]
     policy: DemandPolicy
@@ -102,22 +122,27 @@ def demand(
     """
     if not stages:
         return NotReady(Reason.NO_DATA, "no stage of the region was measured")
+    first = next(iter(stages.values())).input_rate
     demands: dict[str, StageDemand] = {}
     for name, stage in stages.items():
-        result = _stage_demand(name, stage, policy, surroundings)
+        share = stage.input_rate / first if first > 0 else 1.0
+        result = _stage_demand(name, stage, policy, surroundings, share)
         if isinstance(result, NotReady):
             return result
         demands[name] = result
-    largest = max(demands, key=lambda name: (_width(demands[name]), demands[name].channels))
-    value = max(_width(demands[largest]), policy.min_width)
+    largest = max(demands, key=lambda name: (_needed(demands[name]), demands[name].channels))
+    needed = max(_needed(demands[largest]), policy.min_width)
+    choice = _choice(demands, needed, policy, surroundings)
+    value = choice.width
     held = _held(demands[largest], policy, surroundings)
+    held += (choice.reason,) if choice.reason else ()
     if value > surroundings.width and _ineffective(demands[largest].load):
         value = max(surroundings.width, policy.min_width)
         held += (
             f"growing to {surroundings.width} channels brought next to nothing: something else"
             " than the channels is the bottleneck, so the region is not widened further",
         )
-    return Demand(float(value), largest, demands, policy, surroundings, held)
+    return Demand(float(value), needed, largest, demands, policy, surroundings, held)
 
 
 def backlog(load: StageLoad, policy: DemandPolicy) -> float:
@@ -129,8 +154,33 @@ def backlog(load: StageLoad, policy: DemandPolicy) -> float:
     return max(load.lag - max(load.input_rate, 0.0) * in_flight, 0.0)
 
 
+def _choice(
+    demands: Mapping[str, StageDemand],
+    needed: int,
+    policy: DemandPolicy,
+    surroundings: Surroundings,
+) -> Choice:
+    width, past, least = surroundings.width, surroundings.past, policy.min_width
+    largest_shard = max(stage.load.largest_shard for stage in demands.values())
+    useful = Shards(policy.shards, largest_shard).useful_widths(policy.max_width)
+    forecasts = [stage.ahead for stage in demands.values() if stage.ahead]
+    situation = Situation(
+        present=width,
+        crowded=not least <= width <= policy.max_width
+        or any(stage.busy_share > policy.target.full for stage in demands.values()),
+        least=max([least, *(stage.fit.least for stage in demands.values() if stage.fit)]),
+        needed=needed,
+        widths=(least, *(each for each in useful if each > least)),
+        price=policy.change_cost_seconds / 3600 * max(past.peak, needed),
+        past=past,
+        ahead=tuple(max(least, *widths) for widths in zip(*forecasts, strict=True)),
+        step_hours=BUCKET_SECONDS / 3600,
+    )
+    return choose(situation)
+
+
 def _stage_demand(
-    name: str, load: StageLoad, policy: DemandPolicy, surroundings: Surroundings
+    name: str, load: StageLoad, policy: DemandPolicy, surroundings: Surroundings, share: float
 ) -> StageDemand | NotReady:
     trouble = not_finite(
         {
@@ -143,8 +193,12 @@ def _stage_demand(
     if trouble:
         return trouble
     waiting = backlog(load, policy)
-    work = _work(load, waiting, policy, surroundings)
-    if work == 0:
+    around = surroundings.neighbourhood
+    arriving = max(load.input_rate, 0.0) * around.growth
+    pause_share = policy.pause.seconds / policy.catch_up_seconds
+    arriving *= 1.0 + pause_share
+    work = (arriving + waiting / policy.catch_up_seconds) * around.usable
+    if work == 0 and load.capacity is None:
         return StageDemand(work, waiting, 0.0, 0.0, None, load)
     if load.capacity is None:
         message = (
@@ -157,27 +211,35 @@ def _stage_demand(
         return trouble
     capacity, shards = load.capacity, Shards(policy.shards, load.largest_shard)
 
-    def busy(width: int) -> float:
+    def busy(width: int, work: float = work) -> float:
         return work * shards.fullest_channel(width) / capacity.rate_at(width)
 
     width = min(surroundings.width, policy.shards)
-    target = Target(policy.target_utilization, policy.headroom, policy.max_width)
-    fitting = fit(busy, shards, width, target)
-    return StageDemand(work, waiting, channels, busy(width), fitting, load)
+    fitting = fit(busy, shards, policy.target) if work > 0 else None
+    useful, full = shards.useful_widths(policy.max_width), policy.target.full
+    ahead: tuple[int, ...] = ()
+    if surroundings.forecast is not None:
+        limits = [full / busy(each, 1.0) for each in useful]
+        ahead = tuple(
+            useful[min(bisect_left(limits, rate * share), len(useful) - 1)]
+            for rate in surroundings.forecast.rates
+        )
+    narrower = [policy.target.roomy / busy(each, 1.0) for each in useful if each < width]
+    return StageDemand(
+        work=work,
+        backlog=waiting,
+        channels=channels,
+        busy_share=busy(width),
+        fit=fitting,
+        load=load,
+        ahead=ahead,
+        grows_above=full / busy(width, 1.0),
+        narrower_below=max(narrower, default=0.0),
+    )
 
 
-def _work(
-    load: StageLoad, waiting: float, policy: DemandPolicy, surroundings: Surroundings
-) -> float:
-    around = surroundings.neighbourhood
-    arriving = max(load.input_rate, 0.0) * around.growth
-    arriving = max(arriving, surroundings.forecast_rate or 0.0)
-    pause_share = policy.pause.seconds / policy.catch_up_seconds
-    return (arriving * (1.0 + pause_share) + waiting / policy.catch_up_seconds) * around.usable
-
-
-def _width(stage: StageDemand) -> int:
-    return stage.fit.width if stage.fit else 0
+def _needed(stage: StageDemand) -> int:
+    return stage.fit.needed if stage.fit else 0
 
 
 def _ineffective(load: StageLoad) -> bool:
@@ -185,7 +247,7 @@ def _ineffective(load: StageLoad) -> bool:
 
 
 def _held(stage: StageDemand, policy: DemandPolicy, surroundings: Surroundings) -> tuple[str, ...]:
-    """Return why the value is not what the load alone would ask for."""
+    """Return why the load's need is not what the load alone would ask for."""
     held: list[str] = []
     around, fitted = surroundings.neighbourhood, stage.fit
     if around.bottleneck:
@@ -193,10 +255,13 @@ def _held(stage: StageDemand, policy: DemandPolicy, surroundings: Surroundings) 
             f"region {around.bottleneck} is at its largest width and takes no more than"
             f" {around.usable:.0%} of what this one could send"
         )
-    if fitted is None or fitted.width < policy.min_width:
+    if fitted is None or fitted.needed < policy.min_width:
         held.append(f"less would do, but the smallest width is {policy.min_width}")
-    if fitted and fitted.kept and fitted.width == surroundings.width:
-        held.append(f"width {fitted.width} is kept: its fullest channel is within the tolerance")
+    if fitted and fitted.needed > surroundings.width and stage.busy_share <= policy.target.full:
+        held.append(
+            f"width {surroundings.width} is kept: its fullest channel is at most"
+            f" {policy.target.full:.0%} busy"
+        )
     if fitted and not fitted.enough and stage.load.largest_shard * policy.shards > SKEWED:
         held.append(
             f"width can't help: the fullest of {policy.shards} shards gets"

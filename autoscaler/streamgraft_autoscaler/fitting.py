@@ -9,10 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-TOLERANCE = 0.1
-"""As the HPA's: a width is kept while its fullest channel is within so much of the target, and left
-for a narrower one only where that is as far below."""
-
 
 @cache
 def _divisions(shards: int) -> tuple[int, ...]:
@@ -45,44 +41,41 @@ class Shards:
 @dataclass(frozen=True, slots=True)
 class Target:
     """`utilization`: wanted busy share of the fullest channel; `headroom`: by what share the load
-    may still grow once a width was chosen, so that a rising load does not change it at every turn;
-    `limit`: the largest width."""
+    may still grow to it once a width was chosen; `limit`: the largest width."""
 
     utilization: float
     headroom: float
     limit: int
 
+    @property
+    def roomy(self) -> float:
+        """Return the busy share that a width is chosen for."""
+        return self.utilization / (1 + self.headroom)
+
+    @property
+    def full(self) -> float:
+        """Return the busy share from which a channel is crowded: of the idle time that the target
+        leaves it, three quarters are gone (95 % at a target of 80 %)."""
+        return 1 - (1 - self.utilization) / 4
+
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """`width`: channels; `kept`: it is the present width, though another one would be enough;
-    `enough`: it can do the work at the target utilization; `grows_above`, `shrinks_below`: busy
-    shares of the present width's fullest channel at which another width would be chosen."""
+    """`needed`: the narrowest width with the headroom, or the largest useful one; `least`: the
+    narrowest within the target, or the largest useful one; `enough`: that one is not crowded."""
 
-    width: int
-    kept: bool
+    needed: int
+    least: int
     enough: bool
-    grows_above: float
-    shrinks_below: float
 
 
-def fit(load: Callable[[int], float], shards: Shards, present: int, target: Target) -> Fit:
-    """Return the width to have.
-
-    `load`: busy share of the fullest channel at a width (1 is all of its time); `present`: the
-    width that serves. It is left for a wider one if its load is above the target, and for a
-    narrower one that has the headroom, once the load has gone down by as much again: neither a
-    rising nor a falling load changes the width at every turn.
-    """
+def fit(load: Callable[[int], float], shards: Shards, target: Target) -> Fit:
+    """Return the widths for a `load`: busy share of the fullest channel at a width (1: all of its
+    time)."""
     useful = shards.useful_widths(target.limit)
-    roomy = target.utilization / (1 + target.headroom)
-    limits = target.utilization * (1 + TOLERANCE), roomy / (1 + target.headroom)
-    if present > target.limit or load(present) > limits[0]:
-        found = next((width for width in useful if load(width) <= roomy), useful[-1])
-        return Fit(found, False, load(found) <= target.utilization, *limits)
-    least = next((width for width in useful if load(width) <= target.utilization), present)
-    falling = load(present) <= limits[1]
-    roomy = min(roomy, target.utilization * (1 - TOLERANCE)) if falling else 0.0
-    roomy = max(roomy, load(present))  # a width that is no better than a narrower one is no use
-    lower = next((w for w in useful if w < present and load(w) <= roomy), present)
-    return Fit(lower, lower != least, True, *limits)
+
+    def narrowest(share: float) -> int:
+        return next((width for width in useful if load(width) <= share), useful[-1])
+
+    least = narrowest(target.utilization)
+    return Fit(narrowest(target.roomy), least, load(least) <= target.full)

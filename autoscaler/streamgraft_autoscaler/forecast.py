@@ -1,33 +1,41 @@
 """A seasonal forecast of the input rate: the same time of day on the days before.
 
-A width change takes as long as a channel takes to warm up, and the next one comes soon on a rising
-load. Who knows the day can be there in one step. The forecast only ever raises the load, and only
-while it has proved right lately: a day like no other is served by what is measured.
+Who knows the day knows which width changes pay: whether a dip is over too soon, and to what width a
+rising load will lead. The forecast counts only while it has proved right lately: a day like no
+other is served by what is measured.
 """
 
+from array import array
 from dataclasses import dataclass
 
 import numpy as np
 from coreforecast.rolling import seasonal_rolling_mean
+from numpy.typing import NDArray
 
 BUCKET_SECONDS = 900.0
 """Rates are averaged over a quarter of an hour."""
-SEASON_BUCKETS = 96
-"""A day."""
-SEASONS = 7
-"""Days that the expectation is the mean of, at most."""
+DAY_BUCKETS = 96
+WEEK_BUCKETS = 7 * DAY_BUCKETS
+MEMORY_BUCKETS = 2 * WEEK_BUCKETS + DAY_BUCKETS
+MODELS = ((DAY_BUCKETS, 1), (DAY_BUCKETS, 7), (WEEK_BUCKETS, 2))
+"""Season, and how many of them the expectation is the mean of at most: yesterday, the last days,
+the same day of the last weeks. Whichever was right lately is taken."""
+PROVED_BUCKETS = 24
+"""The errors of the last six hours tell whether it is right."""
 LARGEST_ERROR = 0.25
-"""Mean error over the last day, as a share of the mean rate, up to which it is trusted."""
+"""Mean error of that time, as a share of the day's mean rate, up to which it is trusted."""
 LEVEL_BUCKETS = 4
-"""The last hour tells how much more or less there is today than usual, at most twofold."""
+"""The last hour tells how much more or less there is today than usual, the less the quieter it is
+(an hour of the day's mean is added to both), and at most twofold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """`rate`: largest rate expected within the horizon, records/s; `error`: that of the last day,
-    as a share of the mean rate; `trusted`: the error is small enough."""
+    """`rates`: records/s expected in each quarter of an hour of the day to come, the present one
+    first; `error`: that of the last six hours, as a share of the day's mean rate; `trusted`: the
+    error is small enough."""
 
-    rate: float
+    rates: tuple[float, ...]
     error: float
     trusted: bool
 
@@ -36,10 +44,11 @@ class SeasonalForecaster:
     """Learns the day of one region from its input rate."""
 
     def __init__(self) -> None:
-        self._means: list[float] = []
+        self._means = array("d")
         self._bucket: int | None = None
         self._sum = 0.0
         self._count = 0
+        self._found: Forecast | None = None
 
     def observe(self, now: float, rate: float) -> None:
         """Take in a rate (records/s) at a Unix time; times grow. A gap begins a new history."""
@@ -47,26 +56,39 @@ class SeasonalForecaster:
         if self._bucket is not None and bucket != self._bucket:
             self._means.append(self._sum / self._count)
             if bucket != self._bucket + 1:
-                self._means = []
-            self._means = self._means[-(SEASONS + 1) * SEASON_BUCKETS :]
+                self._means = array("d")
+            self._means = self._means[-MEMORY_BUCKETS:]
             self._sum, self._count = 0.0, 0
+            self._found = _forecast(np.asarray(self._means))
         self._bucket = bucket
         self._sum += rate
         self._count += 1
 
-    def forecast(self, horizon_seconds: float) -> Forecast | None:
-        """Return what to expect from now to the horizon; None before two whole days are known."""
-        if len(self._means) < 2 * SEASON_BUCKETS:
-            return None
-        seen = np.asarray(self._means)
-        usual = seasonal_rolling_mean(seen, SEASON_BUCKETS, SEASONS, 1)
-        # What each bucket of the last day was expected to be, a day before.
-        expected, actual = usual[-2 * SEASON_BUCKETS : -SEASON_BUCKETS], seen[-SEASON_BUCKETS:]
-        mean = float(actual.mean())
+    def forecast(self) -> Forecast | None:
+        """Return what to expect of the next 24 hours; None before two whole days are known."""
+        return self._found
+
+
+def _forecast(seen: NDArray[np.float64]) -> Forecast | None:
+    if len(seen) < 2 * DAY_BUCKETS:
+        return None
+    mean = float(seen[-DAY_BUCKETS:].mean())
+    found: list[Forecast] = []
+    for season, seasons in MODELS:
+        if len(seen) < 2 * season:
+            continue
+        usual = seasonal_rolling_mean(seen, season, seasons, 1)
+        # What each of the last buckets was expected to be, a season before.
+        expected = usual[-PROVED_BUCKETS - season : -season]
+        actual = seen[-PROVED_BUCKETS:]
         error = float(np.abs(actual - expected).mean() / mean) if mean > 0 else 0.0
-        ahead = min(int(horizon_seconds // BUCKET_SECONDS) + 1, SEASON_BUCKETS)
-        coming = usual[-SEASON_BUCKETS : len(usual) - SEASON_BUCKETS + ahead]
-        before = float(expected[-LEVEL_BUCKETS:].sum())
-        level = float(actual[-LEVEL_BUCKETS:].sum()) / before if before > 0 else 1.0
-        rate = float(coming.max()) * min(max(level, 0.5), 2.0)
-        return Forecast(rate, error, error <= LARGEST_ERROR)
+        coming = usual[len(usual) - season :][:DAY_BUCKETS] * _level(actual, expected, mean)
+        found.append(Forecast(tuple(map(float, coming)), error, error <= LARGEST_ERROR))
+    return min(found, key=lambda item: item.error)
+
+
+def _level(actual: NDArray[np.float64], expected: NDArray[np.float64], mean: float) -> float:
+    now, usual = (float(rates[-LEVEL_BUCKETS:].sum()) for rates in (actual, expected))
+    usual_hour = LEVEL_BUCKETS * mean
+    level = (now + usual_hour) / (usual + usual_hour) if usual_hour > 0 else 1.0
+    return min(max(level, 0.5), 2.0)

@@ -177,15 +177,17 @@ class Autoscaling(AdlModel):
     """What all channels together may cost in an hour."""
     channel_cost_per_hour: float | None = Field(default=None, gt=0)
     """What one channel costs in an hour."""
-    headroom: float = Field(default=0.5, ge=0, le=10)
-    """Share by which the load may grow once a width was chosen, before the next change."""
+    headroom: float = Field(default=0.25, ge=0, le=10)
+    """Share by which the load may grow to the target utilization once a width was chosen."""
+    change_cost_seconds: float = Field(default=2700.0, ge=0)
+    """What a width change must save: time of all channels at the largest width of the last day."""
     overshoot: float = Field(default=1.0, gt=0)
     """Multiplier of the lag's change in the signal of lag-utilization."""
-    forecast: bool = False
-    """Prepare for the load that the same time of earlier days shows, while that proves right."""
+    forecast: bool = True
+    """Choose widths for the day to come, as earlier days show it, while that proves right."""
     scale_up_seconds: int = Field(default=30, ge=0, le=3600)
     """How long more channels must be needed before the width grows."""
-    scale_down_seconds: int = Field(default=1800, ge=0, le=3600)
+    scale_down_seconds: int = Field(default=300, ge=0, le=3600)
     """How long fewer channels must do before the width shrinks."""
     periods: list[Period] = Field(default=[], max_length=32)
     """Times with a least width of their own, or without width changes."""

@@ -90,6 +90,7 @@ def conditions(flights: DataFrame) -> DataFrame:
 quick = sg.Autoscaling(
     target_utilization=0.8,
     headroom=0.0,
+    change_cost_seconds=0,
     catch_up_seconds=20,
     scale_up_seconds=4,
     scale_down_seconds=12,

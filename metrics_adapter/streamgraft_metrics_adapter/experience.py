@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from streamgraft_autoscaler import Capacity, Demand
+from streamgraft_autoscaler.economy import UNKNOWN, Needs, Past
 from streamgraft_autoscaler.forecast import Forecast, SeasonalForecaster
 from streamgraft_autoscaler.pause import MeasuredPause
 from streamgraft_autoscaler.propagation import ALONE, Neighbourhood, RegionFlow, neighbourhoods
@@ -16,9 +17,6 @@ from streamgraft_metrics_adapter.observations import (
 from streamgraft_metrics_adapter.queries import Input
 from streamgraft_metrics_adapter.regions import Region
 
-HORIZON_SECONDS = 7200.0
-"""How far ahead a forecast looks: two hours, so that a width lasts."""
-
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -27,13 +25,14 @@ class Known:
     now: float
     capacities: Mapping[str, Capacity] = field(default_factory=dict)
     pauses: tuple[MeasuredPause, ...] = ()
+    past: Past = UNKNOWN
     forecast: Forecast | None = None
     neighbourhood: Neighbourhood = ALONE
 
     @property
-    def forecast_rate(self) -> float | None:
-        """Return the records/s to be prepared for, None without a forecast that proved right."""
-        return self.forecast.rate if self.forecast and self.forecast.trusted else None
+    def trusted_forecast(self) -> Forecast | None:
+        """Return the forecast, None without one that proved right."""
+        return self.forecast if self.forecast and self.forecast.trusted else None
 
 
 class Experience:
@@ -44,6 +43,7 @@ class Experience:
         self._capacities = Capacities(window_seconds)
         self._changed_at: dict[RegionKey, float] = {}
         self._pauses: dict[RegionKey, dict[int, MeasuredPause]] = {}
+        self._needs: dict[RegionKey, Needs] = {}
         self._forecasters: dict[RegionKey, SeasonalForecaster] = {}
         self._neighbourhoods: dict[RegionKey, Neighbourhood] = {}
 
@@ -70,19 +70,24 @@ class Experience:
 
     def of(self, region: Region, now: float) -> Known:
         """Return what is known of a region at a Unix time."""
-        forecaster = self._forecasters.get(region.key)
+        forecaster, needs = self._forecasters.get(region.key), self._needs.get(region.key)
         return Known(
             now,
             self._capacities.of(region.key, now),
             tuple(self._pauses.get(region.key, {}).values()),
-            forecaster.forecast(HORIZON_SECONDS) if forecaster else None,
+            needs.past(now) if needs else UNKNOWN,
+            forecaster.forecast() if forecaster else None,
             self._neighbourhoods.get(region.key, ALONE),
         )
 
-    def conclude(self, demands: Iterable[tuple[Region, RegionObservation, Demand]]) -> None:
-        """Find out what the regions of each job mean for each other, for the next refresh."""
+    def conclude(
+        self, now: float, demands: Iterable[tuple[Region, RegionObservation, Demand]]
+    ) -> None:
+        """Remember what was needed, and find out what the regions of each job mean for each other,
+        for the next refresh."""
         flows: dict[tuple[str, str], dict[str, RegionFlow]] = {}
         for region, seen, demand in demands:
+            self._needs.setdefault(region.key, Needs()).observe(now, demand.needed)
             flow = _flow(region, seen, demand)
             if flow is not None:
                 flows.setdefault(region.key[:2], {})[region.spec.region] = flow
@@ -97,6 +102,7 @@ class Experience:
         self._capacities.keep(keys)
         self._changed_at = {key: at for key, at in self._changed_at.items() if key in keys}
         self._pauses = {key: found for key, found in self._pauses.items() if key in keys}
+        self._needs = {key: found for key, found in self._needs.items() if key in keys}
         self._forecasters = {key: found for key, found in self._forecasters.items() if key in keys}
 
 

@@ -20,6 +20,7 @@ def policy_of(region: Region, known: Known, state_bytes: float) -> DemandPolicy:
         shards=spec.max_width,
         target_utilization=settings.target_utilization,
         headroom=settings.headroom,
+        change_cost_seconds=settings.change_cost_seconds,
         catch_up_seconds=catch_up,
         pause=expected_pause(known.pauses, state_bytes),
     )

@@ -204,7 +204,7 @@ class Provider:
             demand = results[key]["demand"]
             if isinstance(demand, Demand):
                 demands.append((region, seen, demand))
-        self._experience.conclude(demands)
+        self._experience.conclude(evaluated_at, demands)
         return _Refresh(evaluated_at, results, sampled_at)
 
     def _known(self, region: Region, seen: RegionObservation, evaluated_at: float) -> Known:

@@ -135,7 +135,7 @@ def _demand(
     state = seen.values.get(Input.STATE_BYTES)
     if state is None:
         return NotReady(Reason.NO_DATA, "state bytes is not measured")
-    around = Surroundings(region.width, known.forecast_rate, known.neighbourhood)
+    around = Surroundings(region.width, known.past, known.trusted_forecast, known.neighbourhood)
     return demand(loads, policy_of(region, known, state), around)
 
 

@@ -24,37 +24,49 @@ def taught(hours: float, scale: float = 1.0, last_day: float = 1.0) -> SeasonalF
     return forecaster
 
 
-def made(forecaster: SeasonalForecaster, horizon: float) -> Forecast:
+def made(forecaster: SeasonalForecaster) -> Forecast:
     """Return a forecast, which there must be."""
-    found = forecaster.forecast(horizon)
+    found = forecaster.forecast()
     assert found is not None
     return found
 
 
 def test_it_needs_two_days() -> None:
-    assert taught(47).forecast(HOUR) is None
-    assert taught(49).forecast(HOUR) is not None
+    assert taught(48).forecast() is None
+    assert taught(48.25).forecast() is not None
 
 
 def test_the_morning_is_seen_before_it_comes() -> None:
-    before_six = taught(4 * 24 + 5.75)
-    assert made(before_six, HOUR).rate == pytest.approx(day(6.5), rel=0.1)
-    assert made(before_six, 6 * HOUR).rate == pytest.approx(day(11.5), rel=0.1)
-    assert made(before_six, HOUR).trusted
+    before_six = made(taught(4 * 24 + 5.75))
+    assert len(before_six.rates) == 96
+    # The newest quarter is not over yet, so the first one is that before six.
+    assert before_six.rates[4] == pytest.approx(day(6.5), rel=0.1)
+    assert before_six.rates[24] == pytest.approx(day(11.5), rel=0.1)
+    assert before_six.trusted
 
 
 def test_it_follows_the_level_of_the_day() -> None:
-    usual, busier = taught(4 * 24 + 12), taught(4 * 24 + 12, last_day=1.2)
-    assert made(busier, 0.0).rate == pytest.approx(1.2 * made(usual, 0.0).rate, rel=0.1)
+    usual, busier = made(taught(4 * 24 + 12)), made(taught(4 * 24 + 12, last_day=1.2))
+    assert usual.rates[0] * 1.05 < busier.rates[0] <= usual.rates[0] * 1.25
 
 
 def test_a_day_like_no_other_is_not_trusted() -> None:
-    found = made(taught(4 * 24, last_day=2.0), HOUR)
-    assert found.error == pytest.approx(0.5, rel=0.1)
+    found = made(taught(4 * 24 + 15, last_day=2.0))
+    assert found.error > 0.25
     assert not found.trusted
+
+
+def test_the_same_day_of_the_week_counts_once_it_is_known() -> None:
+    """Every seventh day is quiet; after two weeks that is no surprise."""
+    forecaster = SeasonalForecaster()
+    for step in range(15 * 96 - 4 * 4):
+        hour = step * BUCKET_SECONDS / HOUR
+        quiet = 0.2 if int(hour // 24) % 7 == 0 else 1.0
+        forecaster.observe(step * BUCKET_SECONDS, day(hour % 24) * quiet)
+    assert made(forecaster).trusted
 
 
 def test_a_gap_begins_anew() -> None:
     forecaster = taught(72)
     forecaster.observe(100 * HOUR, 1.0)
-    assert forecaster.forecast(HOUR) is None
+    assert forecaster.forecast() is None

@@ -45,7 +45,7 @@ def told(signal: dict[str, Any], *autoscalers: dict[str, Any]) -> str:
 def signal(input_rate: float) -> dict[str, Any]:
     """Return the demand of a load as REST tells it, at 100 records/s per busy channel."""
     load = StageLoad(input_rate, 0.0, 1.0, 0.125, Capacity(100.0, 2, 0.5, 0.0, {2: 100.0}, 0.0))
-    policy = DemandPolicy(1, 8, 8, 0.8, 0.5, 60.0, expected_pause([], 0.0))
+    policy = DemandPolicy(1, 8, 8, 0.8, 0.25, 0.0, 60.0, expected_pause([], 0.0))
     found = demand({"0": load}, policy, Surroundings(2))
     assert isinstance(found, Demand)
     inputs = asdict(found)
@@ -56,7 +56,7 @@ def test_inputs_decision_and_what_would_change_it() -> None:
     text = told(signal(100.0), AUTOSCALER)
     assert "100.0 records/s arrive" in text
     assert "a busy channel does 100.0 records/s" in text
-    assert "the width grows above 176 records/s of work and shrinks below 71" in text
+    assert "the width grows above 190 records/s of work and fewer channels do below 64" in text
     assert "Decision: width 2" in text
     assert "ScalingActive True: valid" in text
     assert "to shrink, the need must last for 1800 s" in text

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from streamgraft_autoscaler.capacity import CapacityLearner, Window
 from streamgraft_autoscaler.demand import Demand, DemandPolicy, StageLoad, Surroundings, demand
+from streamgraft_autoscaler.economy import Needs
+from streamgraft_autoscaler.forecast import SeasonalForecaster
 from streamgraft_autoscaler.hpa import PodUsage, Reading
 from streamgraft_autoscaler.lag import (
     TopicLag,
@@ -32,7 +34,7 @@ class _Snapshot:
 
 class Meter:
     """`window_seconds`: over which rates are taken; `lag_threshold`, `overshoot`: of the paper's
-    policy."""
+    policy; `forecast`: whether the demand looks ahead."""
 
     def __init__(
         self,
@@ -42,6 +44,7 @@ class Meter:
         lag_threshold: float,
         overshoot: float,
         largest_shard: float,
+        forecast: bool,
     ) -> None:
         self._policy = policy
         self._window = window_seconds
@@ -49,6 +52,8 @@ class Meter:
         self._overshoot = overshoot
         self._largest_shard = largest_shard
         self._learner = CapacityLearner()
+        self._needs = Needs()
+        self._forecaster = SeasonalForecaster() if forecast else None
         self._snapshots: deque[_Snapshot] = deque()
         self.demand: Demand | NotReady = NotReady(Reason.NO_DATA, "nothing was seen yet")
 
@@ -64,13 +69,10 @@ class Meter:
         self._snapshots.append(seen)
         while now - self._snapshots[0].time > self._window:
             self._snapshots.popleft()
+        if self._forecaster:
+            self._forecaster.observe(now, self.input_rate)
 
-    def readings(
-        self,
-        region: SimulatedRegion,
-        metrics: Collection[str],
-        forecast_rate: float | None,
-    ) -> dict[str, Reading]:
+    def readings(self, region: SimulatedRegion, metrics: Collection[str]) -> dict[str, Reading]:
         """Return what the HPA reads now; the metrics of the adapter hold while a width changes."""
         if region.resizing:
             self.demand = NotReady(Reason.RESIZING, "the width is changing")
@@ -80,19 +82,14 @@ class Meter:
         elif len(self._snapshots) < 2:
             known = {}
         else:
-            known = self._signals(region, metrics, forecast_rate)
+            known = self._signals(region, metrics)
         known[KAFKA_LAG] = region.lag
         warm = [PodUsage("measured", round(busy * 1000), 1000) for busy in region.channels_busy]
         cold = [PodUsage("unready", 0, 1000)] * max(region.wanted - region.width, 0)
         known["cpu"] = warm + cold
         return known
 
-    def _signals(
-        self,
-        region: SimulatedRegion,
-        metrics: Collection[str],
-        forecast_rate: float | None,
-    ) -> dict[str, Reading]:
+    def _signals(self, region: SimulatedRegion, metrics: Collection[str]) -> dict[str, Reading]:
         first, last = self._snapshots[0], self._snapshots[-1]
         seconds = last.time - first.time
         processing = (last.processed - first.processed) / seconds
@@ -100,7 +97,7 @@ class Meter:
         self._learner.observe(Window(last.time, self._window, processing, busy, busy, region.width))
         results: dict[str, Reading] = {}
         if "demand" in metrics:
-            self.demand = self._demand(last.time, region, forecast_rate)
+            self.demand = self._demand(last.time, region)
             found = self.demand
             results["demand"] = found if isinstance(found, NotReady) else found.value
         if "relative_lag_change_rate_gated" in metrics:
@@ -111,9 +108,7 @@ class Meter:
             results["utilization"] = share if isinstance(share, NotReady) else share.value
         return results
 
-    def _demand(
-        self, now: float, region: SimulatedRegion, forecast_rate: float | None
-    ) -> Demand | NotReady:
+    def _demand(self, now: float, region: SimulatedRegion) -> Demand | NotReady:
         load = StageLoad(
             self.input_rate,
             region.lag,
@@ -121,7 +116,13 @@ class Meter:
             self._largest_shard,
             self._learner.capacity(now),
         )
-        return demand({"0": load}, self._policy, Surroundings(region.width, forecast_rate))
+        forecast = self._forecaster.forecast() if self._forecaster else None
+        trusted = forecast if forecast and forecast.trusted else None
+        around = Surroundings(region.width, self._needs.past(now), trusted)
+        found = demand({"0": load}, self._policy, around)
+        if isinstance(found, Demand):
+            self._needs.observe(now, found.needed)
+        return found
 
     def _gated(self, lag: float, change: float, processing: float) -> Reading:
         total = total_lag([TopicLag("input", lag, 1)], 1)

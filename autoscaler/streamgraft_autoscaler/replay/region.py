@@ -40,15 +40,29 @@ class RegionModel:
         """Return the records/s of one busy channel of `width`."""
         return self.true_rate * max(1.0 - self.loss_per_channel * (width - 1), 0.1)
 
+    def interval(self, shards: int) -> float:
+        """Return the time from one batch of a shard to its next, in a channel with so many."""
+        return max(self.batch_seconds, shards * self.batch_cost_seconds / FIXED_SHARE)
+
+    def busy_share(self, width: int, rate: float) -> float:
+        """Return the busy share of the fullest of `width` channels at `rate` records/s in all."""
+        shards = math.ceil(self.shards / width)
+        share = max(shards / self.shards, self.largest_shard)
+        fixed = shards * self.batch_cost_seconds / self.interval(shards)
+        return rate * share / self.rate_at(width) + fixed
+
 
 class SimulatedRegion:
-    """A region at work. Totals count from the start: records, busy seconds of all channels."""
+    """A region at work. Totals count from the start: records, busy seconds of all channels.
+
+    New channels serve as soon as they are warm, those wanted later somewhat later.
+    """
 
     def __init__(self, model: RegionModel, width: int) -> None:
         self._model = model
         self._shares = model.shares()
         self._waiting = [0.0] * model.shards
-        self._launching = 0.0
+        self._launches: list[tuple[float, int]] = []
         self.width = self.wanted = width
         self.resizing = False
         self.arrived = self.processed = self.busy_seconds = 0.0
@@ -63,7 +77,7 @@ class SimulatedRegion:
     @property
     def batch_seconds(self) -> float:
         """Return the time from one batch of a shard to its next, in the fullest channel."""
-        return self._interval(math.ceil(self._model.shards / self.width))
+        return self._model.interval(math.ceil(self._model.shards / self.width))
 
     @property
     def channels_busy(self) -> list[float]:
@@ -75,8 +89,9 @@ class SimulatedRegion:
 
     def want(self, width: int) -> None:
         """Set the wanted width, as the HPA does through /scale."""
-        if width != self.wanted and width > self.width:
-            self._launching = self._model.launch_seconds
+        self._launches = [(left, min(to, width)) for left, to in self._launches if to > self.width]
+        if width > max([self.width, *(to for _, to in self._launches)]):
+            self._launches.append((self._model.launch_seconds, width))
         self.wanted = width
 
     def step(self, seconds: float, rate: float) -> None:
@@ -95,21 +110,17 @@ class SimulatedRegion:
         self.resizing = self.width != self.wanted
         if not self.resizing:
             return 0.0
-        self._launching -= seconds
-        if self.wanted > self.width and self._launching > 0:
-            return 0.0
-        moved = 1 - min(self.width, self.wanted) / max(self.width, self.wanted)
-        self.width = self.wanted
+        self._launches = [(left - seconds, to) for left, to in self._launches]
+        warm = [to for left, to in self._launches if left <= 0]
+        width = min(self.wanted, max([self.width, *warm]))
+        moved = 1 - min(self.width, width) / max(self.width, width)
+        self.width = width
         return moved
-
-    def _interval(self, shards: int) -> float:
-        model = self._model
-        return max(model.batch_seconds, shards * model.batch_cost_seconds / FIXED_SHARE)
 
     def _work(self, shards: range, seconds: float, rate: float, moved: float) -> None:
         """Let one channel work on its shards."""
         model, speed = self._model, self._model.rate_at(self.width)
-        interval = self._interval(len(shards))
+        interval = model.interval(len(shards))
         fixed = len(shards) * model.batch_cost_seconds / interval if rate > 0 else 0.0
         paused = moved * min(model.pause_seconds, seconds)
         waiting = sum(self._waiting[shard] for shard in shards)

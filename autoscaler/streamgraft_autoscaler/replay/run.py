@@ -1,6 +1,6 @@
 """What would a policy do with a load: a trace, a simulated region, the HPA, second by second."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -22,8 +22,9 @@ class Experiment:
     """What is tried.
 
     `autoscaler`: the HPA; `policy`: what `demand` is asked for; `objective_seconds`: longest delay
-    that a record may have; `lag_threshold`, `overshoot`: of the paper's policy; `skip_seconds`: how
-    much of the beginning does not count, for policies that have to learn.
+    that a record may have; `lag_threshold`, `overshoot`: of the paper's policy; `forecast`: whether
+    the demand looks ahead; `skip_seconds`: how much of the beginning does not count, for policies
+    that have to learn.
     """
 
     trace: Trace
@@ -34,18 +35,20 @@ class Experiment:
     window_seconds: float = 60.0
     lag_threshold: float = 1000.0
     overshoot: float = 1.0
+    forecast: bool = False
     skip_seconds: float = 0.0
 
     @property
     def static_width(self) -> int:
-        """Return the width that a user would set for ever: that of the trace's peak."""
+        """Return the width that a user would set for ever: that of the trace's peak at the
+        target utilization, batches' fixed cost included."""
         peak, model = max(self.trace.rates), self.model
-        shards = Shards(model.shards, model.largest_shard)
-
-        def load(width: int) -> float:
-            return peak * shards.fullest_channel(width) / model.rate_at(width)
-
-        return fit(load, shards, 1, Target(self.policy.target_utilization, 0.0, model.shards)).width
+        target = Target(self.policy.target_utilization, 0.0, model.shards)
+        return fit(
+            lambda width: model.busy_share(width, peak),
+            Shards(model.shards, model.largest_shard),
+            target,
+        ).needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +111,8 @@ class Replay:
         return sum(begin < sample.seconds <= end for sample in self.changes)
 
 
-def replay(
-    experiment: Experiment,
-    width: int,
-    forecast: Callable[[float, float], float | None] | None = None,
-) -> Replay:
-    """Run an experiment from a width; `forecast`: from (seconds, input rate) to records/s to be
-    prepared for, asked at every look."""
+def replay(experiment: Experiment, width: int) -> Replay:
+    """Run an experiment from a width."""
     region = SimulatedRegion(experiment.model, width)
     hpa = HorizontalPodAutoscaler(experiment.autoscaler)
     meter = Meter(
@@ -123,6 +121,7 @@ def replay(
         lag_threshold=experiment.lag_threshold,
         overshoot=experiment.overshoot,
         largest_shard=experiment.model.largest_shard,
+        forecast=experiment.forecast,
     )
     metrics = [metric.name for metric in experiment.autoscaler.metrics]
     samples: list[Sample] = []
@@ -132,8 +131,7 @@ def replay(
         region.step(STEP_SECONDS, rate)
         now += STEP_SECONDS
         meter.look(now, region)
-        expected = forecast(now, meter.input_rate) if forecast else None
-        readings = meter.readings(region, metrics, expected)
+        readings = meter.readings(region, metrics)
         pods = max(region.width, region.wanted)
         scale = Scale(region.wanted, region.width, pods, region.width)
         decision = hpa.reconcile(now, scale, readings)

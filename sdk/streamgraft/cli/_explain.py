@@ -80,8 +80,12 @@ def _demand(signal: Facts) -> Iterator[str]:
         f" in {policy['catch_up_seconds']:g} s; a width change pauses a shard for"
         f" {policy['pause']['seconds']:.2g} s ({policy['pause']['changes']} measured)"
     )
-    if around["forecast_rate"] is not None:
-        yield f"Forecast: up to {around['forecast_rate']:,.0f} records/s"
+    if forecast := around["forecast"]:
+        yield (
+            f"Forecast: up to {max(forecast['rates'][:4]):,.0f} records/s in the next hour and"
+            f" {max(forecast['rates']):,.0f} in the next day (error lately {forecast['error']:.0%})"
+        )
+    yield f"The load needs {inputs['needed']} channels, headroom included"
     yield f"Decision: width {signal['value']:g}"
     yield from (f"  because {reason}" for reason in inputs["held"])
 
@@ -100,11 +104,10 @@ def _stage(stage: Facts, around: Facts) -> Iterator[str]:
         f" {capacity['width']}, {capacity['busy_share']:.0%} load or more);"
         f" {stage['work']:,.1f} records/s are to be done: {stage['channels']:.2f} channels' worth"
     )
-    work, busy = stage["work"], stage["busy_share"]
-    grows, shrinks = (work * fit[name] / busy for name in ("grows_above", "shrinks_below"))
+    busy, grows, narrower = (stage[it] for it in ("busy_share", "grows_above", "narrower_below"))
     yield (
         f"  at width {around['width']} its fullest channel is {busy:.0%} busy; the width grows"
-        f" above {grows:,.0f} records/s of work and shrinks below {shrinks:,.0f}"
+        f" above {grows:,.0f} records/s of work and fewer channels do below {narrower:,.0f}"
     )
 
 

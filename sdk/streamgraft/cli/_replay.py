@@ -75,6 +75,7 @@ def _experiment(request: Request, asked: Autoscaling) -> Experiment:
             shards=model.shards,
             target_utilization=asked.target_utilization,
             headroom=asked.headroom,
+            change_cost_seconds=asked.change_cost_seconds,
             catch_up_seconds=min(
                 asked.catch_up_seconds, asked.latency_seconds or asked.catch_up_seconds
             ),
@@ -83,6 +84,7 @@ def _experiment(request: Request, asked: Autoscaling) -> Experiment:
         objective_seconds=request.objective_seconds,
         lag_threshold=asked.lag_threshold,
         overshoot=asked.overshoot,
+        forecast=asked.forecast,
     )
 
 

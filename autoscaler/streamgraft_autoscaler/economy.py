@@ -1,0 +1,168 @@
+"""When a width change pays for itself.
+
+A change has a price: a pause, warm pods, and the operator's attention. It is counted in
+channel-hours, and a narrower width is chosen only where it saves as much.
+
+- Looking back (ski rental): whoever could have done with fewer channels for so long that the price
+  was wasted, shrinks. In the worst case that costs twice what someone who knew the future pays.
+- Looking ahead: with a forecast of the day the cheapest course of widths through it is known
+  exactly, by dynamic programming over its quarters of an hour.
+"""
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+MEMORY_SECONDS = 86_400.0
+"""A day: its largest need tells what size of region this is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What was needed before now. `known_seconds`: for how long it is known; `peaks`: (age in
+    seconds, width), oldest first: each the largest width that was needed since."""
+
+    known_seconds: float = 0.0
+    peaks: tuple[tuple[float, int], ...] = ()
+
+    def most_within(self, seconds: float) -> int | None:
+        """Return the largest width needed in the last `seconds`, None if that is not known."""
+        if self.known_seconds < seconds:
+            return None
+        return max((width for age, width in self.peaks if age <= seconds), default=0)
+
+    @property
+    def peak(self) -> int:
+        """Return the largest width needed in the last day, as far as it is known."""
+        return self.peaks[0][1] if self.peaks else 0
+
+
+UNKNOWN = Past()
+"""The past of a region that was never seen before."""
+
+
+class Needs:
+    """Remembers the widths that a region needed over the last day."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._peaks: deque[tuple[float, int]] = deque()
+
+    def observe(self, now: float, width: int) -> None:
+        """Take in the width needed at a Unix time; times grow."""
+        if self._since is None:
+            self._since = now
+        while self._peaks and self._peaks[-1][1] <= width:
+            self._peaks.pop()
+        self._peaks.append((now, width))
+        while now - self._peaks[0][0] > MEMORY_SECONDS:
+            self._peaks.popleft()
+
+    def past(self, now: float) -> Past:
+        """Return what is remembered at a Unix time."""
+        if self._since is None:
+            return UNKNOWN
+        peaks = tuple((now - time, width) for time, width in self._peaks)
+        return Past(now - self._since, peaks)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`width`: what to have; `reason`: why it is not what the load alone asks for, or empty."""
+
+    width: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """`present`: the width; `crowded`: its fullest channel can't take more; `least`: the narrowest
+    width that is enough now; `needed`: the one to grow to; `widths`: all to choose from, ascending;
+    `price`: of a change, channel-hours; `past`; `ahead`: the least width of each `step_hours` of
+    the day to come, empty without a forecast."""
+
+    present: int
+    crowded: bool
+    least: int
+    needed: int
+    widths: tuple[int, ...]
+    price: float
+    past: Past = UNKNOWN
+    ahead: tuple[int, ...] = ()
+    step_hours: float = 0.25
+
+
+def choose(situation: Situation) -> Choice:
+    """Return the width to have now."""
+    return _by_forecast(situation) if situation.ahead else _by_past(situation)
+
+
+def wait_seconds(present: int, narrower: int, price: float) -> float:
+    """Return after what time fewer channels would have saved the price of a change."""
+    return 3600.0 * price / (present - narrower)
+
+
+def _by_past(situation: Situation) -> Choice:
+    present, needed = situation.present, situation.needed
+    if situation.crowded:
+        return Choice(needed)
+    reason = ""
+    for width in situation.widths:
+        if not needed <= width < present:
+            continue
+        wait = wait_seconds(present, width, situation.price)
+        most = situation.past.most_within(wait)
+        if most is not None and max(most, needed) <= width:
+            return Choice(width, reason)
+        reason = reason or (
+            f"{width} would do now, but it saves what a width change is worth only if that lasts"
+            f" {wait / 60:.0f} min"
+        )
+    return Choice(present, reason)
+
+
+def _by_forecast(situation: Situation) -> Choice:
+    present, price = situation.present, situation.price
+    widths = tuple(sorted({*situation.widths, present}))
+    courses = cheapest(situation.ahead, widths, price, situation.step_hours)
+    costs = dict(zip(widths, courses, strict=True))
+    enough = [width for width in situation.widths if width >= situation.least]
+    enough = enough or [situation.widths[-1]]
+    if not situation.crowded:
+        enough.append(present)
+
+    def cost(width: int) -> float:
+        return costs[width] + (price if width != present else 0.0)
+
+    best = min(enough, key=lambda width: (cost(width), width))
+    least = min(enough)
+    if best == present > least:
+        saved = costs[present] - cost(least)
+        return Choice(present, _kept_for_the_day(least, saved))
+    return Choice(best)
+
+
+def _kept_for_the_day(width: int, saved: float) -> str:
+    return (
+        f"{width} would do now, but the day to come as it is forecast costs {-saved:.1f}"
+        " channel-hours more from there, the width change included"
+    )
+
+
+@lru_cache(maxsize=8192)
+def cheapest(
+    ahead: Sequence[int], widths: Sequence[int], price: float, step_hours: float
+) -> tuple[float, ...]:
+    """Return what the cheapest course through the steps `ahead` costs, by the width at its begin.
+
+    In channel-hours, changes included. A width that is too narrow for a step is left at once.
+    """
+    costs = [0.0] * len(widths)
+    for needed in reversed(ahead):
+        first = min(bisect_left(widths, needed), len(widths) - 1)
+        stay = [cost + width * step_hours for cost, width in zip(costs, widths, strict=True)]
+        left = min(stay[first:]) + price
+        costs = [min(cost, left) if index >= first else left for index, cost in enumerate(stay)]
+    return tuple(costs)
