@@ -50,10 +50,9 @@ class FakeNetwork:
             return
         if self.slow and self.chance.random() < self.slow:
             longest = CLIENT_TIMEOUT_SECONDS + 5
-        arrival = asyncio.get_running_loop().create_future()
-        asyncio.get_running_loop().call_later(
-            self.chance.random() * longest, _answer, arrival, True
-        )
+        loop = asyncio.get_running_loop()
+        arrival = loop.create_future()
+        loop.call_later(self.chance.random() * longest, _answer, arrival, True)
         await arrival
 
     def happens(self, share: float) -> bool:
@@ -80,8 +79,8 @@ class FakeKubeClient(KubeClient):
         accept: str = "application/json",
     ) -> Object:
         """Answer as the API server would, or as a bad network does."""
-        network = self._network
-        began = asyncio.get_running_loop().time()
+        network, loop = self._network, asyncio.get_running_loop()
+        began = loop.time()
         await network.travel(network.latency)
         lost = network.cut or network.happens(network.lost)
         if lost and (network.cut or network.happens(0.5)):
@@ -91,7 +90,7 @@ class FakeKubeClient(KubeClient):
             raise ApiError(code, "Fake", f"{method} {path} was refused")
         answer = self._server.request(method, path, body, query or {}, content_type)
         await network.travel(network.latency)
-        late = asyncio.get_running_loop().time() - began > CLIENT_TIMEOUT_SECONDS
+        late = loop.time() - began > CLIENT_TIMEOUT_SECONDS
         if lost or late or network.cut:
             raise Unreachable(f"the answer to {method} {path} got lost")
         if "PartialObjectMetadataList" in accept:

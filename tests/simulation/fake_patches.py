@@ -12,9 +12,9 @@ FieldPath = tuple[str, ...]
 
 def merged(target: Any, patch: Any) -> Any:
     """Return `target` after a JSON merge patch (RFC 7396)."""
-    if not isinstance(patch, Mapping):
+    if not isinstance(patch, dict):
         return patch
-    result = dict(target) if isinstance(target, Mapping) else {}
+    result = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
         if value is None:
             result.pop(key, None)

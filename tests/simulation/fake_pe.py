@@ -25,6 +25,7 @@ from streamgraft_common.resources import (
 from streamgraft_common.resources.processing_element import ShardStatus
 from streamgraft_operator.grafting import content_of
 from streamgraft_operator.kinds import CONFIG_MAPS
+from streamgraft_operator.parsed import pe_spec
 from streamgraft_operator.timestamps import to_rfc3339
 from streamgraft_pe_runtime.runtime_status import applied, merge_patch
 
@@ -139,7 +140,7 @@ class FakePe:
             self.name = item["metadata"]["name"]
             self._launch_count = item["status"]["launchCount"]
         self._content_id = content_of(item) or ""
-        self.wanted = ProcessingElementSpec.model_validate(item["spec"])
+        self.wanted = pe_spec(item)
         runtime = item.get("status", {}).get("runtime") or {}
         if not self._known:
             self._releases = RuntimeStatus.model_validate(runtime).releases
