@@ -178,7 +178,8 @@ class Control:
                 shard: Release.model_validate(entry)
                 for shard, entry in runtime.get("releases", {}).items()
             }
-            self._dirty.set()
+        if runtime.get("pod") != self._settings.pod:
+            self._dirty.set()  # not told yet, or over it by a pod that the operator has given up
         self._known = runtime or self._known
         self._heard.set()
         self._reconcile()

@@ -7,14 +7,17 @@ from typing import Any
 
 from tests.operator.integration.world import application, bundle
 
+from streamgraft_common import names
 from streamgraft_common.bundle import read_bundle
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kinds import CONFIG_MAPS, JOBS
+from streamgraft_operator.kinds import CONFIG_MAPS, HOST_POOLS, JOBS
 
 NAMESPACE = "test"
 SOURCE_TOPIC = f"{NAMESPACE}-in"
 SINK_TOPIC = f"{NAMESPACE}-out"
 OUTSIDE_PES = 2
+HOST_POOL = "pool"
+TAG = "fast"
 
 
 @dataclass(frozen=True)
@@ -30,13 +33,15 @@ class Submission:
     """Version of the code; each makes another bundle."""
     speed: int = 1
     """A submission-time parameter."""
+    pooled: bool = False
+    """Whether the region runs on the nodes of a host pool."""
     extra: dict[str, Any] = field(default_factory=dict)
     """Further fields of the Job's spec."""
 
     @property
     def content(self) -> bytes:
         """The bundle."""
-        return _bundle(self.stages, self.max_width, self.version)
+        return _bundle(self.stages, self.max_width, self.version, self.pooled)
 
     @property
     def digest(self) -> str:
@@ -69,15 +74,39 @@ class Submission:
             "spec": spec,
         }
 
+    @property
+    def warm_pool(self) -> int:
+        """The number of pods that wait for a PE."""
+        return int(self.extra.get("warmPool", 0))
+
     def pe_ids(self, width: int) -> set[int]:
         """Return the ids of all PEs at a width (docs/contracts.md)."""
         return set(range(OUTSIDE_PES + width * self.stages))
 
 
+def host_pool() -> Object:
+    """Return the HostPool: one of the nodes with the tag."""
+    return {
+        "apiVersion": HOST_POOLS.api_version,
+        "kind": HOST_POOLS.kind,
+        "metadata": {"name": HOST_POOL, "namespace": NAMESPACE},
+        "spec": {"tags": [TAG], "size": 1},
+    }
+
+
+def node(number: int) -> Object:
+    """Return a node; all have the tag at first."""
+    labels = {f"{names.LABEL_TAG}/{TAG}": ""}
+    return {"metadata": {"name": f"node-{number}", "labels": labels}}
+
+
 @cache
-def _bundle(stages: int, max_width: int, version: int) -> bytes:
+def _bundle(stages: int, max_width: int, version: int, pooled: bool) -> bytes:
     adl = application(NAMESPACE, module=f"tiny{version}")
     read, work, write = adl["operators"]
+    if pooled:
+        work["placement"] = {"hostPool": HOST_POOL}
+    adl["operators"] = [read, work, write]
     raw, done = adl["streams"]
     middle = {**done, "name": "middle", "producer": "first"}
     first = {**work, "name": "first", "outputs": ["middle"]}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.simulation.fake_api_server import FakeApiServer
+from tests.simulation.fake_checkpoints import FakeCheckpoints
 from tests.simulation.fake_kube_client import FakeKubeClient, FakeNetwork
 from tests.simulation.fake_pe import FakePe, Tempo, Truth
 from tests.simulation.fake_resources import FakeResource, place_of
@@ -50,7 +51,9 @@ class FakeNodes:
         self._network = network
         self._truth = truth
         self._chance = chance
-        self.tempo = Tempo(warm_up=5.0, start=1.0, stop=1.0)
+        self._checkpoints = FakeCheckpoints()
+        self._back: dict[str, float] = {}
+        self.tempo = Tempo(warm_up=5.0, plan=0.5, start=1.0, stop=1.0)
         self.delay = 0.5
         """Seconds at most that a node takes to notice something."""
         self.containers: dict[str, Container] = {}
@@ -61,17 +64,26 @@ class FakeNodes:
         container = self._kill(uid)
         self._later(self._report_failure, container.pe.pod)
 
+    def lose(self, uid: str, seconds: float) -> None:
+        """Let the kubelet of a pod hear and do nothing for a while; its container works on."""
+        self._back[uid] = self._loop.time() + seconds
+
     def _pod_changed(self, resource: FakeResource, change: Change) -> None:
         if resource.plural != "pods":
             return
         metadata = change.last["metadata"]
         if change.new is None:
             if metadata["uid"] in self.containers:
-                self._later(self._stopped, change.last)
+                self._when_back(self._stopped, change.last)
         elif change.old is None:
             self._later(self._bind, change.new)
         elif "deletionTimestamp" in metadata and "deletionTimestamp" not in change.old["metadata"]:
-            self._later(self._terminate, change.new)
+            self._when_back(self._terminate, change.new)
+
+    def _when_back(self, callback: Callable[[Object], None], pod: Object) -> None:
+        """Call back as soon as the kubelet of the pod has heard of it."""
+        silent = self._back.get(pod["metadata"]["uid"], 0.0) - self._loop.time()
+        self._loop.later(max(0.0, silent) + self._chance.random() * self.delay, callback, pod)
 
     def _later(self, callback: Callable[..., Any], *arguments: Any) -> None:
         self._loop.later(self._chance.random() * self.delay, callback, *arguments)
@@ -108,7 +120,7 @@ class FakeNodes:
         uid = item["metadata"]["uid"]
         network = self._network()
         client = FakeKubeClient(self._server, network)
-        pe = FakePe(client, item, self.tempo, self._truth, self._chance)
+        pe = FakePe(client, item, self.tempo, self._truth, self._checkpoints, self._chance)
         process = Process(item["metadata"]["name"])
         self.containers[uid] = Container(pe, process, network)
         self._loop.start(process, pe.run())

@@ -1,19 +1,23 @@
 """The process in a PE's pod, without Spark: it follows the hand-over rule of docs/contracts.md.
 
 It starts a shard when it sees it in its spec, stops it at a batch boundary when it is gone from
-there, and only then takes it out of `status.runtime`. What it really does is told to `Truth` the
-moment it does it; what it says arrives later, or never.
+there, and only then takes it out of `status.runtime`. If another pod has logged its batch it stops
+too, until the API server confirms that the shard is its own. What it really does is told to `Truth`
+the moment it does it; what it says arrives later, or never.
 """
 
 import asyncio
+import json
 import random
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tests.simulation.fake_checkpoints import FakeCheckpoints, Stage
 from tests.simulation.fake_kube_client import FakeKubeClient
 from tests.simulation.virtual_time import EPOCH
 
 from streamgraft_common import names
+from streamgraft_common.content import Change, Content, classify
 from streamgraft_common.kube import ApiError, NotFound, Store, Unreachable
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import (
@@ -28,6 +32,8 @@ from streamgraft_operator.kinds import CONFIG_MAPS
 from streamgraft_operator.parsed import pe_spec
 from streamgraft_operator.timestamps import to_rfc3339
 from streamgraft_pe_runtime.runtime_status import applied, merge_patch
+
+RESTART = Change.RESTART
 
 
 class Truth(Protocol):
@@ -45,8 +51,11 @@ class Tempo:
     """How long things take, in seconds at most."""
 
     warm_up: float
+    plan: float
+    """To read a content and to plan the queries by it."""
     start: float
     stop: float
+    batch: float = 20.0
 
 
 class FakePe:
@@ -58,11 +67,13 @@ class FakePe:
         pod: Object,
         tempo: Tempo,
         truth: Truth,
+        checkpoints: FakeCheckpoints,
         chance: random.Random,
     ) -> None:
         metadata = pod["metadata"]
         self.pod = pod
         self.content: Object | None = None
+        self.stage: Stage = "", ""
         self.name = ""
         self.job: str = metadata["labels"][names.LABEL_JOB]
         self.warm = False
@@ -71,6 +82,7 @@ class FakePe:
         self._client = client
         self._tempo = tempo
         self._truth = truth
+        self._checkpoints = checkpoints
         self._chance = chance
         self._releases: dict[str, Release] = {}
         self._epoch = 0
@@ -81,6 +93,7 @@ class FakePe:
         self._dirty = asyncio.Event()
         self._looked = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._batches: dict[int, asyncio.TimerHandle] = {}
         self._store = Store(
             client,
             PROCESSING_ELEMENT.path(metadata["namespace"]),
@@ -98,19 +111,39 @@ class FakePe:
             group.create_task(self._follow_content())
 
     async def _follow_content(self) -> None:
-        """Read the ConfigMap whenever the PE has another content."""
+        """Read the ConfigMap whenever the PE has another content; apply it if that is possible."""
+        seen = ""
         while True:
             looked = self._looked
-            if self.name and self._applied() != self._content_id:
-                try:
-                    namespace = self.pod["metadata"]["namespace"]
-                    path = CONFIG_MAPS.path(namespace, self.name)
-                    self.content = await self._client.get(path)
-                except (ApiError, Unreachable):
-                    await asyncio.sleep(0.5)
-                    continue
-                self._reconcile()
-            await looked.wait()
+            if not self.name or self._content_id == seen:
+                await looked.wait()
+                continue
+            wanted = self._content_id
+            item = await self._config_map()
+            if content_of(item) != wanted:
+                await asyncio.sleep(0.5)
+                continue
+            seen = wanted
+            if self.content and classify(*map(Content.parse, (self._applied(), seen))) is RESTART:
+                continue  # a new pod will have it
+            await asyncio.sleep(self._some(self._tempo.plan))
+            self._apply(item)
+
+    async def _config_map(self) -> Object | None:
+        try:
+            namespace = self.pod["metadata"]["namespace"]
+            return await self._client.get(CONFIG_MAPS.path(namespace, self.name))
+        except (ApiError, Unreachable):
+            return None
+
+    def _apply(self, item: Object | None) -> None:
+        assert item is not None
+        self.content = item
+        document = json.loads(item["data"][names.PE_METADATA_KEY])
+        job = self.pod["metadata"]["ownerReferences"][0]["uid"]
+        self.stage = job, document["stageName"]
+        self._dirty.set()
+        self._reconcile()
 
     def _applied(self) -> str:
         return content_of(self.content) or ""
@@ -118,7 +151,7 @@ class FakePe:
     async def stop(self) -> None:
         """Release everything, as at SIGTERM, and say so."""
         self._stopping = True
-        self._wake()
+        self._look()
         await asyncio.gather(*self._tasks)
         await self._write()
 
@@ -128,14 +161,13 @@ class FakePe:
     def _now(self) -> str:
         return to_rfc3339(EPOCH + asyncio.get_running_loop().time())
 
-    def _wake(self) -> None:
+    def _look(self) -> None:
         looked, self._looked = self._looked, asyncio.Event()
         looked.set()
-        self._dirty.set()
 
     def _seen(self, item: Object | None) -> None:
         if item is None:
-            return  # deleted: it goes on until SIGTERM
+            return  # deleted, or it names another pod: it goes on until SIGTERM
         if not self.name:
             self.name = item["metadata"]["name"]
             self._launch_count = item["status"]["launchCount"]
@@ -144,8 +176,10 @@ class FakePe:
         runtime = item.get("status", {}).get("runtime") or {}
         if not self._known:
             self._releases = RuntimeStatus.model_validate(runtime).releases
+        if runtime.get("pod") != self.pod["metadata"]["name"]:
+            self._dirty.set()
         self._known = runtime or self._known
-        self._wake()
+        self._look()
         self._reconcile()
 
     def _reconcile(self) -> None:
@@ -160,34 +194,80 @@ class FakePe:
             elif self.shards[shard].state != "Stopping":
                 self._say(shard, epoch=self.wanted.epoch)
         self._settle()
-        self._wake()
 
     def _settle(self) -> None:
+        """Note the epoch as applied once every wanted shard has been started, and no other runs."""
+        if self.wanted is None or self._epoch == self.wanted.epoch:
+            return
         serving = {shard for shard, said in self.shards.items() if said.first_batch_at}
-        if self.wanted and serving == set(self.wanted.shards) == self.shards.keys():
+        if serving == set(self.wanted.shards) == self.shards.keys():
             self._epoch = self.wanted.epoch
+            self._dirty.set()
 
     async def _run_shard(self, shard: int, epoch: int) -> None:
-        self._truth.writes(self, shard, epoch)
-        await asyncio.sleep(self._some(self._tempo.start))
-        now = self._now()
-        self._say(shard, state="Running", started_at=now, first_batch_at=now)
-        self._settle()
-        self._wake()
-        while not self._stopping and self.wanted and shard in self.wanted.shards:
-            await self._looked.wait()
+        self._dirty.set()
+        while self._wants(shard):
+            await self._run_query(shard, epoch)
+            while self.shards[shard].state == "Failed" and self._wants(shard):
+                await asyncio.sleep(1.0)
+                if await self._is_ours(shard):
+                    break
         self._say(shard, state="Stopping")
-        self._wake()
         await asyncio.sleep(self._some(self._tempo.stop))
         self._truth.rests(self, shard)
         epoch = max(self.shards.pop(shard).epoch, self.wanted.epoch if self.wanted else 0)
         now = self._now()
         self._releases[str(shard)] = Release(epoch=epoch, released_at=now, last_batch_at=now)
+        self._dirty.set()
         self._reconcile()
-        self._wake()
+
+    async def _run_query(self, shard: int, epoch: int) -> None:
+        """Run batch after batch until the shard has to stop, or is fenced off."""
+        self._truth.writes(self, shard, epoch)
+        await asyncio.sleep(self._some(self._tempo.start))
+        now = self._now()
+        self._say(shard, state="Running", started_at=now, first_batch_at=now)
+        self._settle()
+        self._begin_batch(shard)
+        while self._wants(shard) and self.shards[shard].state == "Running":
+            await self._looked.wait()
+
+    def _begin_batch(self, shard: int) -> None:
+        batch = self._checkpoints.next_batch(self.stage, shard)
+        seconds = self._some(self._tempo.batch)
+        loop = asyncio.get_running_loop()
+        if shard in self._batches:
+            self._batches[shard].cancel()
+        self._batches[shard] = loop.call_later(seconds, self._end_batch, shard, batch)
+
+    def _end_batch(self, shard: int, batch: int) -> None:
+        if shard not in self.shards or self.shards[shard].state != "Running":
+            return
+        if self._checkpoints.log(self.stage, shard, batch):
+            self._begin_batch(shard)
+            return
+        self._truth.rests(self, shard)
+        self._say(shard, state="Failed", started_at=None, first_batch_at=None, message="fenced off")
+        self._look()
+
+    def _wants(self, shard: int) -> bool:
+        wanted = self.wanted is not None and shard in self.wanted.shards
+        return wanted and not self._stopping
+
+    async def _is_ours(self, shard: int) -> bool:
+        path = PROCESSING_ELEMENT.path(self.pod["metadata"]["namespace"])
+        ours = {"fieldSelector": f"status.pod={self.pod['metadata']['name']}"}
+        try:
+            found = (await self._client.list(path, ours))["items"]
+        except (ApiError, Unreachable):
+            return False
+        return any(shard in item["spec"]["shards"] for item in found)
 
     def _say(self, shard: int, **what: object) -> None:
-        self.shards[shard] = self.shards[shard].model_copy(update=what)
+        new = self.shards[shard].model_copy(update=what)
+        if new != self.shards[shard]:
+            self.shards[shard] = new
+            self._dirty.set()
 
     async def _report(self) -> None:
         await self._store.synced.wait()

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from tests.simulation.applications import NAMESPACE, Submission
+from tests.simulation.applications import HOST_POOL, NAMESPACE, TAG, Submission, host_pool
 from tests.simulation.fake_resources import place_of
 from tests.simulation.world import World
 
@@ -16,6 +16,7 @@ from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_operator.kinds import (
     CONFIG_MAPS,
+    HOST_POOLS,
     JOBS,
     PODS,
     PROCESSING_ELEMENTS,
@@ -41,6 +42,8 @@ def submit(world: World, submission: Submission) -> None:
         path = kind.path(NAMESPACE, manifest["metadata"]["name"])
         query = {"fieldManager": "user", "force": "true"}
         world.server.request("PATCH", path, manifest, query, "application/apply-patch+yaml")
+    if submission.pooled:
+        world.loop.later(world.chance.random() * 20, _make_host_pool, world)
 
 
 def any_submission(world: World, job: str) -> Submission:
@@ -48,7 +51,9 @@ def any_submission(world: World, job: str) -> Submission:
     chance = world.chance
     stages = chance.choice([1, 1, 1, 2])
     max_width = chance.choice([2, 3, 4]) if stages == 1 else 2
-    return Submission(job, stages, max_width, chance.randint(1, 2))
+    pooled = chance.random() < 0.2
+    extra = {"warmPool": chance.choice([0, 0, 1, 2])}
+    return Submission(job, stages, max_width, chance.randint(1, 2), pooled=pooled, extra=extra)
 
 
 def edit_job(world: World) -> None:
@@ -60,7 +65,10 @@ def edit_job(world: World) -> None:
     if job is None or "deletionTimestamp" in job["metadata"]:
         return
     speed, version = world.chance.randint(1, 3), world.chance.randint(1, 2)
-    submit(world, replace(submission, speed=speed, version=version))
+    extra = submission.extra
+    if world.chance.random() < 0.3:
+        extra = {**extra, "warmPool": world.chance.randint(0, 2)}
+    submit(world, replace(submission, speed=speed, version=version, extra=extra))
 
 
 def cancel_job(world: World) -> None:
@@ -130,6 +138,26 @@ def lose_bundle(world: World) -> None:
             world.server.create(place, newest.bundle_map())
 
     world.loop.later(world.chance.random() * 20, upload)
+
+
+def _make_host_pool(world: World) -> None:
+    world.note("user: creates the host pool")
+    world.request("POST", HOST_POOLS, "", host_pool())
+
+
+def lose_host_pool(world: World) -> None:
+    """A user deletes the host pool and creates it again after a while."""
+    world.note("user: deletes the host pool")
+    world.request("DELETE", HOST_POOLS, HOST_POOL, {})
+    world.loop.later(world.chance.random() * 20, _make_host_pool, world)
+
+
+def retag_node(world: World) -> None:
+    """Take the tag of the host pool's nodes from a node, or give it back; one keeps it."""
+    tag = world.chance.choice(["", None])
+    world.note("a node gets the tag" if tag == "" else "a node loses the tag")
+    patch = {"metadata": {"labels": {f"{names.LABEL_TAG}/{TAG}": tag}}}
+    world.server.request("PATCH", "/api/v1/nodes/node-1", patch, {}, "merge-patch")
 
 
 def edit_content(world: World) -> None:
@@ -207,6 +235,30 @@ def cut_pod(world: World) -> None:
         world.loop.later(seconds, setattr, container.network, "cut", False)
 
 
+def lose_node(world: World) -> None:
+    """Let a kubelet, and perhaps its network, fail; a user then deletes its pod by force.
+
+    The process works on meanwhile, perhaps for ever, beside the pod that comes in its place.
+    """
+    if uids := sorted(world.nodes.containers):
+        uid = world.chance.choice(uids)
+        container = world.nodes.containers[uid]
+        seconds = world.chance.choice([world.chance.random() * 60, math.inf])
+        name = container.pe.pod["metadata"]["name"]
+        world.note(f"the node of pod {name} is lost for {seconds:.1f} s")
+        world.nodes.lose(uid, seconds)
+        if world.chance.random() < 0.5:
+            container.network.cut = True
+            world.loop.later(seconds, setattr, container.network, "cut", False)
+
+        def delete() -> None:
+            world.note(f"user: deletes pod {name} by force")
+            options = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}}
+            world.request("DELETE", PODS, name, options)
+
+        world.loop.later(world.chance.random() * min(seconds, 60), delete)
+
+
 def freeze_pod(world: World) -> None:
     """Stop a PE in the middle of whatever it does, as a long garbage collection would."""
     if uids := sorted(world.nodes.containers):
@@ -246,6 +298,8 @@ FAULTS: tuple[Fault, ...] = (
     delete(REGIONS),
     delete_by_label,
     lose_bundle,
+    lose_host_pool,
+    retag_node,
     edit_content,
     crash_operator,
     freeze_operator,
@@ -253,6 +307,7 @@ FAULTS: tuple[Fault, ...] = (
     cut_operator,
     crash_pod,
     cut_pod,
+    lose_node,
     freeze_pod,
     compact,
     kafka_fails,

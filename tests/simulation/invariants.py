@@ -4,13 +4,13 @@ All of it is told from the API server's own state and from what processes really
 what the operator believes.
 """
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.simulation.fake_api_server import FakeApiServer
+from tests.simulation.fake_checkpoints import Stage
 from tests.simulation.fake_nodes import launch_of
 from tests.simulation.fake_pe import FakePe
 from tests.simulation.fake_resources import FakeResource, place_of
@@ -23,9 +23,6 @@ from streamgraft_operator.kinds import PODS, PROCESSING_ELEMENTS, REGIONS
 from streamgraft_operator.manifests.pod import ANNOTATION_PE_UID
 
 ENDED = ("Failed", "Succeeded")
-
-Stage = tuple[str, str]
-"""uid of the job, name of the stage."""
 
 
 class Broken(AssertionError):
@@ -44,7 +41,7 @@ class Invariants:
         self.broken: list[str] = []
         self.patience = math.inf
         self._named: dict[tuple[str, int], float] = {}
-        self._writers: dict[tuple[Stage, int], FakePe] = {}
+        self._writers: dict[tuple[Stage, int], set[FakePe]] = defaultdict(set)
         self._owners: dict[tuple[Stage, int, str, int], str] = {}
         self._launches: dict[str, int] = {}
         self._contents: dict[str, set[str]] = defaultdict(set)
@@ -56,12 +53,13 @@ class Invariants:
     # Truth: what processes do.
 
     def writes(self, pe: FakePe, shard: int, epoch: int) -> None:
-        """One writer at a time, and one owner per epoch."""
-        stage, metadata = _stage_of(pe), pe.pod["metadata"]
-        if (other := self._writers.get((stage, shard))) and other is not pe:
-            name = other.pod["metadata"]["name"]
-            self._break(f"{metadata['name']} and {name} both write for shard {shard} of {stage[1]}")
-        self._writers[stage, shard] = pe
+        """One writer at a time, and one owner per epoch; what was deleted by force may go on."""
+        stage, name = pe.stage, pe.pod["metadata"]["name"]
+        for other in self._writers[stage, shard] - {pe}:
+            if self._exists(pe) and self._exists(other):
+                both = f"{name} and {other.pod['metadata']['name']}"
+                self._break(f"{both} both write for shard {shard} of {stage[1]}")
+        self._writers[stage, shard].add(pe)
         region = self._region_uid(pe)
         owner = self._owners.setdefault((stage, shard, region, epoch), pe.name)
         if owner != pe.name:
@@ -69,8 +67,17 @@ class Invariants:
 
     def rests(self, pe: FakePe, shard: int) -> None:
         """The shard is free again."""
-        if self._writers.get((_stage_of(pe), shard)) is pe:
-            del self._writers[_stage_of(pe), shard]
+        self._writers[pe.stage, shard].discard(pe)
+
+    def alone(self, pe: FakePe, shard: int) -> bool:
+        """Return whether nobody else writes for a shard."""
+        return self._writers[pe.stage, shard] == {pe}
+
+    def _exists(self, pe: FakePe) -> bool:
+        """Return whether a process's pod is still known to the API server."""
+        metadata = pe.pod["metadata"]
+        pod = self._items(PODS.path()).get((metadata["namespace"], metadata["name"]))
+        return pod is not None and pod["metadata"]["uid"] == metadata["uid"]
 
     def _region_uid(self, pe: FakePe) -> str:
         region = pe.wanted.region if pe.wanted else None
@@ -89,6 +96,7 @@ class Invariants:
     def _pod(self, change: Change) -> None:
         pod = change.last
         labels = pod["metadata"].get("labels", {})
+        before = change.old["metadata"].get("labels", {}) if change.old else {}
         if names.LABEL_PE not in labels:
             return
         name, launch = pod["metadata"]["name"], launch_of(pod)
@@ -97,7 +105,10 @@ class Invariants:
             self._ended.add((uid, launch))
         if change.new is None:
             self._ended.add((uid, launch))
-        if change.old is not None:
+        if names.LABEL_PE in before:
+            taken = (names.LABEL_PE, names.LABEL_LAUNCH)
+            if any(before[label] != labels[label] for label in taken):
+                self._break(f"pod {name} is taken once more")
             return
         if launch > self._launches.get(uid, 0):
             self._break(f"pod {name} has no cause: launch {launch} was never asked for")
@@ -110,7 +121,7 @@ class Invariants:
                 and other["metadata"].get("labels", {}).get(names.LABEL_PE)
                 == (labels[names.LABEL_PE])
             ):
-                self._break(f"pod {name} is created while {key[1]} is there")
+                self._break(f"pod {name} is launched while {key[1]} is there")
 
     def _pe(self, old: Object | None, new: Object) -> None:
         uid, name = new["metadata"]["uid"], new["metadata"]["name"]
@@ -162,9 +173,3 @@ class Invariants:
 def _content(item: Object) -> str:
     annotations: dict[str, Any] = item["metadata"].get("annotations", {})
     return str(annotations.get(names.ANNOTATION_CONTENT, ""))
-
-
-def _stage_of(pe: FakePe) -> Stage:
-    assert pe.content is not None
-    document = json.loads(pe.content["data"][names.PE_METADATA_KEY])
-    return pe.pod["metadata"]["ownerReferences"][0]["uid"], document["stageName"]

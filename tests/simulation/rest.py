@@ -4,7 +4,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tests.simulation.applications import NAMESPACE, SINK_TOPIC, SOURCE_TOPIC, Submission
+from tests.simulation.applications import (
+    HOST_POOL,
+    NAMESPACE,
+    SINK_TOPIC,
+    SOURCE_TOPIC,
+    TAG,
+    Submission,
+)
 from tests.simulation.fake_nodes import launch_of
 from tests.simulation.world import World
 
@@ -12,7 +19,9 @@ from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_operator.kinds import (
     CONFIG_MAPS,
+    HOST_POOLS,
     JOBS,
+    NODES,
     PODS,
     PROCESSING_ELEMENTS,
     REGIONS,
@@ -53,6 +62,9 @@ def _job(world: World, wanted: Submission) -> Iterator[str]:
             return
     for name in sorted(expected):
         yield from _pe(world, wanted, region, name)
+    yield from _warm_pool(world, wanted)
+    if wanted.pooled:
+        yield from _placement(world, wanted)
 
 
 def _region(region: Object) -> Iterator[str]:
@@ -89,11 +101,43 @@ def _pe(world: World, wanted: Submission, region: Object, name: str) -> Iterator
     if have != (wanted.digest, str(wanted.speed)):
         yield f"PE {name} runs outdated content"
     shards = _shards(pe, region)
+    if not all(world.invariants.alone(container.pe, shard) for shard in shards):
+        yield f"PE {name} is not the only one that writes for its shards"
     if set(container.pe.shards) != shards or set(pe["spec"]["shards"]) != shards:
         yield f"PE {name} runs shards {sorted(container.pe.shards)}, not {sorted(shards)}"
     said = (pe["status"].get("runtime") or {}).get("shards", {})
     if {int(shard) for shard, entry in said.items() if entry["state"] == "Running"} != shards:
         yield f"PE {name} says of its shards {said}"
+
+
+def _placement(world: World, wanted: Submission) -> Iterator[str]:
+    pool = world.get(HOST_POOLS, HOST_POOL)
+    tag = f"{names.LABEL_TAG}/{TAG}"
+    all_nodes = [item["metadata"] for item in world.objects(NODES)]
+    tagged = [metadata["name"] for metadata in all_nodes if tag in metadata["labels"]]
+    nodes = ((pool or {}).get("status") or {}).get("nodes", [])
+    if len(nodes) != 1 or nodes[0] not in tagged:
+        yield f"the host pool has the nodes {nodes} of {tagged}"
+    for pod in world.objects(PODS):
+        labels = pod["metadata"]["labels"]
+        of_region = labels.get(names.LABEL_JOB) == wanted.job and names.LABEL_REGION in labels
+        if of_region and "nodeAffinity" not in pod["spec"].get("affinity", {}):
+            yield f"pod {pod['metadata']['name']} may run outside of the host pool"
+
+
+def _warm_pool(world: World, wanted: Submission) -> Iterator[str]:
+    pool = [
+        pod
+        for pod in world.objects(PODS)
+        if (labels := pod["metadata"]["labels"]).get(names.LABEL_JOB) == wanted.job
+        and names.LABEL_PE not in labels
+    ]
+    if len(pool) != wanted.warm_pool:
+        yield f"the warm pool of job {wanted.job} is {_names(pool)}, not {wanted.warm_pool} pods"
+    for pod in pool:
+        container = world.nodes.containers.get(pod["metadata"]["uid"])
+        if container is None or not container.process.alive or not container.pe.warm:
+            yield f"pod {pod['metadata']['name']} of the warm pool is not warm"
 
 
 def _shards(pe: Object, region: Object) -> set[int]:

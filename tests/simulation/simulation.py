@@ -72,7 +72,7 @@ def _set_the_weather(world: World) -> None:
             setattr(weather, share, chance.choice([0.01, 0.1]))
     if not (weather.slow or weather.lost):
         world.invariants.patience = 3 * weather.latency + weather.watch_delay
-    world.nodes.tempo = Tempo(*(chance.choice([0.1, 1.0, 10.0]) for _ in range(3)))
+    world.nodes.tempo = Tempo(*(chance.choice([0.1, 1.0, 10.0]) for _ in range(4)))
     world.nodes.delay = chance.choice([0.1, 3.0])
 
 

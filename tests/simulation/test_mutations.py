@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.simulation.fake_checkpoints import FakeCheckpoints
 from tests.simulation.faults import (
     Fault,
     cancel_job,
@@ -12,14 +13,18 @@ from tests.simulation.faults import (
     crash_pod,
     cut_pod,
     delete,
+    delete_by_label,
     edit_job,
     freeze_pod,
+    lose_node,
     resize,
 )
 from tests.simulation.simulation import simulate
 
+from streamgraft_common import names
 from streamgraft_common.kube import Gone, Store
 from streamgraft_common.kube.client import Object
+from streamgraft_operator import manifests
 from streamgraft_operator.conductors import pod
 from streamgraft_operator.conductors.region_shards import Shards
 from streamgraft_operator.conductors.region_view import PeView
@@ -89,6 +94,24 @@ def ignore_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Store, "_watch", resume)
 
 
+def take_pods_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pod conductor that takes a pod of the warm pool whether or not it is still in there."""
+
+    async def adopt(self: Any, item: Object, name: str) -> bool:
+        adoption = manifests.adoption(item)
+        labels = adoption["labels"] | {names.LABEL_POOL: None}
+        path = PODS.path(item["metadata"]["namespace"], name)
+        await self._context.client.patch(path, {"metadata": {**adoption, "labels": labels}})
+        return True
+
+    monkeypatch.setattr(pod_conductor.PodConductor, "_adopt", adopt)
+
+
+def log_batches_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checkpoints that fence nobody off."""
+    monkeypatch.setattr(FakeCheckpoints, "log", lambda *_: True)
+
+
 @pytest.mark.parametrize(
     ("plant", "faults"),
     [
@@ -97,6 +120,8 @@ def ignore_gone(monkeypatch: pytest.MonkeyPatch) -> None:
         (ignore_epochs, (resize, cut_pod, freeze_pod)),
         (drop_finalizer_early, (cancel_job,)),
         (ignore_gone, (compact, cancel_job, delete(PODS))),
+        (take_pods_twice, (delete_by_label, crash_pod)),
+        (log_batches_twice, (lose_node,)),
     ],
 )
 def test_planted_bug_is_found(

@@ -3,9 +3,9 @@
 import logging
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from tests.simulation.applications import NAMESPACE, SOURCE_TOPIC, Submission
+from tests.simulation.applications import NAMESPACE, SOURCE_TOPIC, Submission, node
 from tests.simulation.fake_api_server import FOREGROUND, FakeApiServer
 from tests.simulation.fake_garbage_collector import FakeGarbageCollector
 from tests.simulation.fake_kafka import FakeBrokers, fake_kafka
@@ -17,7 +17,7 @@ from tests.simulation.fake_storage import Change
 from tests.simulation.invariants import Broken, Invariants
 from tests.simulation.virtual_time import EPOCH, VirtualLoop, virtual_clocks
 
-from streamgraft_common.kube import NotFound
+from streamgraft_common.kube import Conflict, NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_operator.kinds import ResourcePath
 
@@ -40,6 +40,8 @@ class World:
         self.operators = FakeReplicas(
             self.loop, self.server, self._network, self.chance, self.invariants.broken.append
         )
+        for number in (1, 2):
+            self.server.create(place_of("/api/v1/nodes"), node(number))
         self.jobs: dict[str, Submission] = {}
         """Jobs that should exist."""
         self.last_write = 0.0, ""
@@ -99,11 +101,9 @@ class World:
     def request(
         self, method: str, kind: ResourcePath, name: str, body: Object | None = None
     ) -> None:
-        """Do what a user does; what is missing is no error."""
-        try:
+        """Do what a user does; what is missing, or another one by now, is no error."""
+        with suppress(NotFound, Conflict):
             self.server.request(method, kind.path(NAMESPACE, name), body, {}, "merge-patch")
-        except NotFound:
-            return
 
     def _network(self) -> FakeNetwork:
         weather = self.weather

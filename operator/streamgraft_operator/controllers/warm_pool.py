@@ -1,6 +1,6 @@
 """Drives the conductor of warm pools: keeps the wanted number of drivers waiting for each job."""
 
-import secrets
+import random
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -73,7 +73,7 @@ class WarmPoolController:
         for name in decision.delete:
             await self._context.write.pods.delete(pods[name])
         for _ in range(decision.create):
-            name = names.warm_pod_name(key[1], secrets.token_hex(4))
+            name = names.warm_pod_name(key[1], f"{random.getrandbits(32):08x}")
             spec, settings = expansion.spec, self._context.settings
             pod = manifests.warm_pod(name, pe, owner_of(job), spec, settings)
             await self._context.write.pods.create(pod)
