@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -24,6 +25,13 @@ def write(name: str, settings: Mapping[str, object], figures: Mapping[str, float
         table.add_row(figure, f"{value:g}")
     Console().print(table)
     return path
+
+
+def read(name: str) -> dict[str, Any]:
+    """Return the settings and figures that were written last; {} if there are none."""
+    path = RESULTS / f"{name}.json"
+    found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+    return found
 
 
 def percentile(values: list[float], share: float) -> float:
