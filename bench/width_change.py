@@ -11,7 +11,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -206,8 +206,8 @@ class Run:
         )
 
 
-async def measure(cluster: Cluster, cases: list[Case]) -> dict[str, Result]:
-    """Run cases of one application, one after the other."""
+async def measure(cluster: Cluster, cases: list[Case]) -> AsyncIterator[tuple[str, Result]]:
+    """Run cases of one application, one after the other, and tell each result at once."""
     name = cases[0].application
     create_topic(cluster.bootstrap_servers, f"bench-in-{name}", 1)
     source = Path(__file__).parent / "applications" / f"{name}.py"
@@ -215,7 +215,8 @@ async def measure(cluster: Cluster, cases: list[Case]) -> dict[str, Result]:
     async with application(cluster, source, spec) as app:
         with Probe(cluster.bootstrap_servers, f"bench-out-{name}", GROUPS) as probe:
             run = Run(cluster, app, probe, keys_by_group(GROUPS, KEYS_PER_GROUP))
-            return {case.name: await run.through_all_widths(case) for case in cases}
+            for case in cases:
+                yield case.name, await run.through_all_widths(case)
 
 
 def settings(case: Case) -> dict[str, object]:
@@ -274,8 +275,9 @@ async def main() -> None:
         async with running_cluster(Path(folder)) as cluster:
             for name in dict.fromkeys(case.application for case in chosen):
                 cases = [case for case in chosen if case.application == name]
-                results |= await measure(cluster, cases)
-                write(results)
+                async for case, result in measure(cluster, cases):
+                    results[case] = result
+                    write(results)
     console.print(table(results))
 
 
