@@ -63,7 +63,7 @@ CASES = {
         Case("stateless", "stateless", rate=1000.0, slots=2),
         Case("realtime", "realtime", rate=1000.0, slots=GROUPS),
         Case("state_1m", "state", rate=500.0, slots=2, state_keys=1_000_000),
-        # Ten million take two cores more than three minutes to build, so it is four.
+        # Four million stand for ten, which two cores would take minutes to build.
         Case("state_10m", "state", rate=500.0, slots=2, state_keys=4_000_000),
     )
 }
