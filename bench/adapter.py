@@ -33,7 +33,7 @@ METRICS = ("total_lag", "relative_lag_change_rate", "utilization", "demand")
 CLIENTS = 16
 INTERVAL_SECONDS = 15
 """Of scrapes and refreshes, Kubernetes' and Prometheus' habit; the window is 60 s."""
-QUIET_SECONDS = 31.0
+QUIET_SECONDS = 2 * INTERVAL_SECONDS + 5.0
 LOAD_SECONDS = 10.0
 WRITERS = 16
 UNUSED = ("operator", "node", "kafka", "kube-scheduler", "prometheus", "adapter")
@@ -100,6 +100,10 @@ class _Bench:
         return {f"{name}_{self._count}": value for name, value in found.items()}
 
     def _quiet(self) -> dict[str, float]:
+        """Measure whole refreshes: from the end of one for two intervals."""
+        ended = self._own_metrics()["refreshes"]
+        while self._own_metrics()["refreshes"] == ended:
+            time.sleep(0.5)
         before, cpu_before = self._own_metrics(), self._cpu()
         time.sleep(QUIET_SECONDS)
         after, cpu_after = self._own_metrics(), self._cpu()

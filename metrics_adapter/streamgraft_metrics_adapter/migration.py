@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import yaml
 from pydantic import ValidationError
 
 from streamgraft_metrics_adapter.configuration import MetricRule
@@ -36,6 +37,8 @@ _CLUSTER_SCOPED = {"Namespace", "Node"}
 _SERIES = re.compile(r"\s*([A-Za-z_:][\w:]*)\s*(?:\{(.*)\})?\s*", re.DOTALL)
 _NAME_MATCHER = re.compile(r"""\{\s*__name__\s*=~?\s*["']\^?([A-Za-z_:][\w:]*)\$?["']\s*,?(.*)\}""")
 _PLACEHOLDER = re.compile(r"<<\s*\.(Series|LabelMatchers|GroupBy)\s*>>")
+_BY = re.compile(r"\bby\s*\(([^()]*)\)")
+_AGGREGATION = re.compile(r"\s*(sum|avg|min|max|count|stddev|stdvar|group|quantile)\s*\(")
 _RANGE = re.compile(r"\[\s*([0-9hms]+)\s*[:\]]")
 
 
@@ -54,7 +57,7 @@ class Migration:
 def migrated(document: Document) -> Migration:
     """Translate a configuration of prometheus-adapter (its file, or the ConfigMap around it)."""
     if document.get("kind") == "ConfigMap":
-        raise ValueError("this is a ConfigMap: pass the file in its data, usually config.yaml")
+        document = _inner(document)
     result = Migration()
     for section, translate in (("rules", _object_metrics), ("externalRules", _external_metrics)):
         for index, rule in enumerate(document.get(section) or ()):
@@ -69,6 +72,17 @@ def migrated(document: Document) -> Migration:
             "resourceRules: metrics.k8s.io (CPU and memory) is not served here: run metrics-server"
         )
     return result
+
+
+def _inner(config_map: Document) -> Document:
+    files = config_map.get("data") or {}
+    if len(files) != 1:
+        raise ValueError(f"this ConfigMap has {len(files)} files: pass the one that is meant")
+    (text,) = files.values()
+    document = yaml.safe_load(text)
+    if not isinstance(document, dict):
+        raise ValueError("the file in this ConfigMap is no configuration of prometheus-adapter")
+    return document
 
 
 def _object_metrics(rule: Document) -> Iterator[dict[str, Any]]:
@@ -197,9 +211,26 @@ def _query(rule: Document, series: str, selector: str, by: list[str]) -> dict[st
     if "<<" in query:
         left = query[query.index("<<") :].partition(">>")[0]
         raise Untranslatable(f"{left}>> has no counterpart: one query answers for all objects")
+    query = _keeping(query, by)
     window = _RANGE.search(query)
     return {
         "series": selector,
         "query": query,
         **({"window": window[1]} if window else {}),
     }
+
+
+def _keeping(query: str, labels: list[str]) -> str:
+    """Return the query with these labels in its aggregations: there one object was asked for, here
+    they tell objects apart."""
+    grouped = list(_BY.finditer(query))
+    if not grouped:
+        if labels and _AGGREGATION.match(query) and "without" not in query:
+            raise Untranslatable(f"its metricsQuery drops {', '.join(labels)}: add `by (...)`")
+        return query
+
+    def added(found: re.Match[str]) -> str:
+        there = [label.strip() for label in found[1].split(",") if label.strip()]
+        return f"by ({', '.join([*there, *(label for label in labels if label not in there)])})"
+
+    return _BY.sub(added, query)

@@ -158,7 +158,8 @@ class Refresher:
         return (now - self._settling) // self._seconds * self._seconds
 
     async def refresh(self, evaluated_at: float) -> None:
-        """Refresh once."""
+        """Refresh once: while one consumer takes in an answer, Prometheus works for another."""
         with telemetry.REFRESH_SECONDS.time():
-            for consumer in self._consumers:
-                await consumer.take(evaluated_at, self._source)
+            async with asyncio.TaskGroup() as group:
+                for consumer in self._consumers:
+                    group.create_task(consumer.take(evaluated_at, self._source))

@@ -56,6 +56,24 @@ def test_external_rules() -> None:
     }
 
 
+def test_labels_that_tell_objects_apart_are_kept() -> None:
+    """There the namespace is a condition of each query, here one query answers for all of them."""
+    rule = QUEUE | {"resources": {}, "metricsQuery": "sum(<<.Series>>{<<.LabelMatchers>>}) by (q)"}
+    (metric,) = migrated({"externalRules": [rule]}).metrics
+    assert metric["query"] == 'sum(queue_length{namespace!=""}) by (q, namespace)'
+    rule |= {"metricsQuery": "<<.Series>>{<<.LabelMatchers>>} > 0"}
+    (metric,) = migrated({"externalRules": [rule]}).metrics
+    assert metric["query"] == 'queue_length{namespace!=""} > 0'
+
+
+def test_a_config_map_is_looked_into() -> None:
+    inner = yaml.safe_dump({"rules": [REQUESTS]})
+    around = {"kind": "ConfigMap", "data": {"config.yaml": inner}}
+    assert migrated(around) == migrated({"rules": [REQUESTS]})
+    with pytest.raises(ValueError, match="2 files"):
+        migrated(around | {"data": {"a": inner, "b": inner}})
+
+
 def test_templates_of_labels_that_the_series_query_names() -> None:
     rule = REQUESTS | {
         "seriesQuery": 'x{kube_namespace!="",kube_pod!=""}',
@@ -79,6 +97,7 @@ def test_templates_of_labels_that_the_series_query_names() -> None:
         ({"resources": {"overrides": {"pod": {"resource": "pod"}}}}, "in which namespace"),
         ({"metricsQuery": "sum(x{<<index .LabelValuesByName `pod`>>})"}, "LabelValuesByName"),
         ({"metricsQuery": None}, "no metricsQuery"),
+        ({"metricsQuery": "sum(<<.Series>>{<<.LabelMatchers>>})"}, "drops namespace"),
         ({"name": {"matches": "^a"}}, "does not match"),
         ({"seriesFilters": [{"isNot": "_total$"}]}, "seriesFilters"),
     ],
