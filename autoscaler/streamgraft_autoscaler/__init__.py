@@ -4,7 +4,7 @@ Numbers in, a result or `NotReady` out. Every result carries its inputs, so that
 explained afterwards.
 """
 
-from streamgraft_autoscaler.capacity import Capacity, CapacityLearner, Window
+from streamgraft_autoscaler.capacity import Capacity, CapacityLearner, Lesson, Window
 from streamgraft_autoscaler.demand import (
     Demand,
     DemandPolicy,
@@ -30,6 +30,7 @@ __all__ = [
     "Demand",
     "DemandPolicy",
     "GatedLagChange",
+    "Lesson",
     "NotReady",
     "Reason",
     "RelativeLagChange",

@@ -11,7 +11,7 @@ too large:
   several windows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 WARM_UP_BUSY_SECONDS = 10.0
@@ -93,6 +93,21 @@ def loss_per_channel(width: int, by_width: Mapping[int, float]) -> float:
     return max(0.0, sum(lost) / steps)
 
 
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What a learner keeps of one load band at one width, so that another one can go on from there.
+
+    `band`: its lower limit; `records` and `busy_seconds`: sums in which older windows count less;
+    `seen_at`: end of the last window (Unix time).
+    """
+
+    band: float
+    width: int
+    records: float
+    busy_seconds: float
+    seen_at: float
+
+
 @dataclass(slots=True)
 class _Seen:
     records: float = 0.0
@@ -127,6 +142,21 @@ class CapacityLearner:
         seen = self._bands[reached[-1]].setdefault(window.width, _Seen())
         if window.ended_at > seen.seen_at:
             seen.add(window)
+
+    def lessons(self, now: float) -> Iterator[Lesson]:
+        """Yield all that counts at the Unix time `now`."""
+        for band, widths in self._bands.items():
+            for width, seen in widths.items():
+                if now - seen.seen_at <= EXPIRY_SECONDS:
+                    yield Lesson(band, width, seen.records, seen.busy_seconds, seen.seen_at)
+
+    def adopt(self, lesson: Lesson) -> None:
+        """Take over what another learner knows, unless this one saw the same or more."""
+        widths = self._bands.get(lesson.band, {})
+        known = widths.get(lesson.width, _Seen())
+        offered = _Seen(lesson.records, lesson.busy_seconds, lesson.seen_at)
+        if (offered.seen_at, offered.busy_seconds) > (known.seen_at, known.busy_seconds):
+            widths[lesson.width] = offered
 
     def capacity(self, now: float) -> Capacity | None:
         """Return what is known at the Unix time `now`: the rates at the highest load seen."""

@@ -1,9 +1,9 @@
 """What is known of every stage's capacity: learned at each refresh, kept in memory."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
-from streamgraft_autoscaler import Capacity, CapacityLearner, Window
+from streamgraft_autoscaler import Capacity, CapacityLearner, Lesson, Window
 from streamgraft_metrics_adapter.observations import (
     RegionKey,
     RegionObservation,
@@ -36,6 +36,18 @@ class Capacities:
             if capacity is not None:
                 known[index] = capacity
         return known
+
+    def lessons(self, now: float) -> Iterator[tuple[RegionKey, str, Lesson]]:
+        """Yield what counts at the Unix time `now`, with region and stage."""
+        for key, learners in self._learners.items():
+            for index, learner in learners.items():
+                for lesson in learner.lessons(now):
+                    yield key, index, lesson
+
+    def adopt(self, key: RegionKey, index: str, lesson: Lesson) -> None:
+        """Take over what another replica has learned of a stage."""
+        learners = self._learners.setdefault(key, {})
+        learners.setdefault(index, CapacityLearner()).adopt(lesson)
 
     def keep(self, keys: Collection[RegionKey]) -> None:
         """Forget all regions but these."""

@@ -1,14 +1,15 @@
 """What the adapter has learned of regions: kept in memory, from refresh to refresh."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from streamgraft_autoscaler import Capacity, Demand
+from streamgraft_autoscaler import Capacity, Demand, Lesson
 from streamgraft_autoscaler.economy import UNKNOWN, Needs, Past
 from streamgraft_autoscaler.forecast import Forecast, SeasonalForecaster
 from streamgraft_autoscaler.pause import MeasuredPause
 from streamgraft_autoscaler.propagation import ALONE, Neighbourhood, RegionFlow, neighbourhoods
 from streamgraft_metrics_adapter.capacities import Capacities
+from streamgraft_metrics_adapter.memories import Memories
 from streamgraft_metrics_adapter.observations import (
     FIRST_STAGE,
     RegionKey,
@@ -16,6 +17,9 @@ from streamgraft_metrics_adapter.observations import (
 )
 from streamgraft_metrics_adapter.queries import Input
 from streamgraft_metrics_adapter.regions import Region
+
+PAUSES = 20
+"""Measured pauses of a region that count: the newest ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,8 @@ class Experience:
         if region.resizing is not None:
             self._changed_at[region.key] = now
             return
-        if now - self._changed_at.get(region.key, 0.0) > self._window_seconds:
+        changed_at = max(self._changed_at.get(region.key, 0.0), region.changed_at)
+        if now - changed_at > self._window_seconds:
             self._capacities.learn(region, seen, now)
         state = seen.values.get(Input.STATE_BYTES, 0.0)
         pauses = self._pauses.setdefault(region.key, {})
@@ -64,6 +69,8 @@ class Experience:
             if change.pause_seconds_max is not None:
                 measured = MeasuredPause(change.pause_seconds_max, state)
                 pauses.setdefault(change.epoch, measured)
+        for epoch in sorted(pauses)[:-PAUSES]:
+            del pauses[epoch]
         rate = seen.stage(FIRST_STAGE).values.get(Input.INPUT_RATE)
         if region.autoscaling.forecast and rate is not None:
             self._forecasters.setdefault(region.key, SeasonalForecaster()).observe(now, rate)
@@ -96,6 +103,23 @@ class Experience:
             for job, regions in flows.items()
             for name, around in neighbourhoods(regions).items()
         }
+
+    def lessons(self, now: float) -> Iterator[tuple[RegionKey, str, Lesson]]:
+        """Yield what was learned of capacities, as `Capacities.lessons`."""
+        return self._capacities.lessons(now)
+
+    def pauses(self) -> Iterator[tuple[RegionKey, int, MeasuredPause]]:
+        """Yield the measured pauses, with region and epoch."""
+        for key, found in self._pauses.items():
+            for epoch, pause in found.items():
+                yield key, epoch, pause
+
+    def adopt(self, memories: Memories) -> None:
+        """Take over what another replica, or this one before it was restarted, has learned."""
+        for key, index, lesson in memories.lessons:
+            self._capacities.adopt(key, index, lesson)
+        for key, epoch, pause in memories.pauses:
+            self._pauses.setdefault(key, {}).setdefault(epoch, pause)
 
     def keep(self, keys: Collection[RegionKey]) -> None:
         """Forget all regions but these."""

@@ -58,7 +58,8 @@ class Gathering:
 
     def add(self, labels: Mapping[str, str], value: float) -> None:
         """Take in one row."""
-        key = (labels["namespace"], labels["streams_job"], labels["region"])
+        # Series of others may have our names without our labels; no region is called "".
+        key = (labels.get("namespace", ""), labels.get("streams_job", ""), labels["region"])
         region = self.regions.get(key)
         if region is None:
             region = self.regions[key] = RegionObservation()
@@ -68,8 +69,8 @@ class Gathering:
             return
         stage = region.stage(labels.get("stage", FIRST_STAGE))
         if name is Input.LAG:
-            stage.lag[labels["topic"]] = value
+            stage.lag[labels.get("topic", "")] = value
         elif name is Input.PARTITIONS:
-            stage.partitions[labels["topic"]] = int(value)
+            stage.partitions[labels.get("topic", "")] = int(value)
         else:
             stage.values[name] = value

@@ -5,12 +5,12 @@ The metrics API asks for single signals, the REST routes for all of a region's.
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from streamgraft_autoscaler import Demand, NotReady, Reason
 from streamgraft_common.kube.store import Key
-from streamgraft_metrics_adapter import telemetry
+from streamgraft_metrics_adapter import memories, telemetry
 from streamgraft_metrics_adapter.experience import Experience, Known
 from streamgraft_metrics_adapter.history import History, Sample
 from streamgraft_metrics_adapter.observations import (
@@ -28,6 +28,10 @@ from streamgraft_metrics_adapter.status import NotFoundError, UnavailableError
 from streamgraft_metrics_adapter.turns import in_turns
 
 log = logging.getLogger(__name__)
+
+
+RECALL_SECONDS = 60.0
+"""How often replicas compare what they have learned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ class Provider:
         self._last: _Refresh | None = None
         self._trouble: str | None = None
         self._experience = Experience(window_seconds)
+        self._recalled_at = 0.0
         self.window_seconds = window_seconds
         self.history = History(SIGNALS)
 
@@ -87,6 +92,11 @@ class Provider:
     def names(self) -> list[str]:
         """Return the metrics that every region has."""
         return list(SIGNALS)
+
+    def learned(self) -> Iterator[str]:
+        """Yield what was learned, as lines of the exposition."""
+        now = self.evaluated_at or 0.0
+        return memories.lines(self._experience.lessons(now), self._experience.pauses())
 
     def region(self, namespace: str, name: str) -> Region:
         """Return a region. Raises NotFoundError, or UnavailableError before the first list."""
@@ -135,6 +145,8 @@ class Provider:
         """Compute all signals anew; a refresh that fails leaves the last ones, until too old."""
         gathering = Gathering()
         try:
+            if evaluated_at - self._recalled_at >= RECALL_SECONDS:
+                await self._recall(evaluated_at, source)
             for name, promql in self._queries.items():
                 rows = await source.rows(name, promql, evaluated_at)
                 async for labels, value in in_turns(rows):
@@ -150,6 +162,16 @@ class Provider:
         telemetry.REFRESH_TIME.set(evaluated_at)
         if self._regions.synced:
             await self._remember(evaluated_at, regions, gathering.regions)
+
+    async def _recall(self, evaluated_at: float, source: Source) -> None:
+        """Learn what other replicas know, or this one knew before it was restarted."""
+        for look in memories.LOOKS:
+            rows = await source.rows("learned", memories.query(look), evaluated_at)
+            found = memories.memories([row async for row in in_turns(rows)])
+            self._experience.adopt(found)
+            if found or self._recalled_at:
+                break
+        self._recalled_at = evaluated_at
 
     def _fail(self, trouble: str) -> None:
         if self._trouble is None:

@@ -1,4 +1,4 @@
-"""What /metrics shows: the signals of all regions, and all that the process says about itself.
+"""What /metrics shows: the signals of all regions, what was learned, and what the process says.
 
 The signals are written as text here, in turns: as objects of the client library those of five
 thousand regions take a second, in which nothing else could be served.
@@ -32,4 +32,5 @@ async def exposition(provider: Provider) -> bytes:
                 troubles.append(f'{_TROUBLES}{{{labels},reason="{result.reason.value}"}} 1')
             else:
                 values.append(f"{_VALUES}{{{labels}}} {result.value!r}")
-    return generate_latest() + "\n".join([*values, *troubles, ""]).encode()
+    learned = [line async for line in in_turns(provider.learned())]
+    return generate_latest() + "\n".join([*values, *troubles, *learned, ""]).encode()

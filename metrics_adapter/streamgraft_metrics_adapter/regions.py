@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -46,6 +47,12 @@ class Region:
             if condition.type == "Resizing" and condition.status == "True":
                 return condition.message or condition.reason
         return None
+
+    @property
+    def changed_at(self) -> float:
+        """Return when the last width change ended (Unix time), 0 if there was none."""
+        ended = self.status.changes[-1].finished_at if self.status.changes else None
+        return datetime.fromisoformat(ended).timestamp() if ended else 0.0
 
     @property
     def autoscaling(self) -> Autoscaling:

@@ -1,6 +1,7 @@
-"""Every alert has an entry in the runbook, and asks for metrics that the adapter exports."""
+"""Every alert has an entry in the runbook, asks for metrics that the adapter exports, and fires."""
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,23 @@ import pytest
 import yaml
 
 from streamgraft_autoscaler import Reason
+from streamgraft_local.paths import cache_folder
+from streamgraft_local.progress import silent
+from streamgraft_local.toolchain import prometheus
+from streamgraft_local.toolchain.cache import Cache
+from streamgraft_local.toolchain.golang import Module, build
 from streamgraft_metrics_adapter import region_telemetry
 
 ROOT = Path(__file__).parents[2]
 GROUPS = yaml.safe_load((ROOT / "deploy/alerts/streamgraft.yaml").read_text())["groups"]
 RULES = [rule for group in GROUPS for rule in group["rules"]]
+CASES = ROOT / "tests/promtool/alerts.yaml"
+PROMTOOL = Module(
+    "promtool",
+    CASES.parent,
+    "github.com/prometheus/prometheus/cmd/promtool",
+    tags=prometheus.MODULE.tags,
+)
 NOT_ALERTED = {Reason.WARMING_UP, Reason.BLACKOUT, Reason.SOURCE_UNAVAILABLE}
 """The first passes with load, the second is what the user asked for, and the third has an alert of
 its own, StreamgraftPrometheusQueriesFail."""
@@ -40,3 +53,21 @@ async def test_alerts_ask_for_metrics_that_there_are(called: Any) -> None:
 def test_every_reason_is_alerted(reason: Reason) -> None:
     asked = [match for rule in RULES for match in re.findall(r'reason=~?"([^"]+)"', rule["expr"])]
     assert any(reason in names.split("|") for names in asked)
+
+
+def test_every_alert_is_tried_firing_and_silent() -> None:
+    tests = yaml.safe_load(CASES.read_text())["tests"]
+    tried = {
+        (case["alertname"], bool(case["exp_alerts"]))
+        for test in tests
+        for case in test["alert_rule_test"]
+    }
+    assert tried == {(rule["alert"], fires) for rule in RULES for fires in (True, False)}
+
+
+@pytest.mark.integration
+def test_alerts_fire_when_they_should() -> None:
+    promtool = build(Cache(cache_folder(), silent), PROMTOOL)
+    command = (str(promtool), "test", "rules", str(CASES))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,101 @@
+"""What was learned, as metrics: exported by every replica, and read back from Prometheus.
+
+So a replica that starts knows what the others know, and one that missed a refresh catches up.
+Without it each would decide on its own for as long as it takes to see all loads of a day.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from streamgraft_autoscaler import Lesson
+from streamgraft_autoscaler.pause import MeasuredPause
+from streamgraft_metrics_adapter.observations import RegionKey
+from streamgraft_metrics_adapter.source import Row
+
+_PREFIX = "streamgraft_learned"
+_LESSON = {
+    "records": "Records of the busy seconds of a stage in a load band; older ones count less",
+    "busy_seconds": "Busy seconds of all channels of a stage in a load band; older ones count less",
+    "seen_timestamp_seconds": "When a stage was last seen in a load band",
+}
+_PAUSE = {
+    "pause_seconds": "Longest pause of a width change, by its epoch",
+    "pause_state_bytes": "State of the largest shard at a width change, by its epoch",
+}
+LOOKS = ("5m", "1d")
+"""How far back to look for what was exported: further only if there is nothing."""
+
+
+@dataclass(slots=True)
+class Memories:
+    """What was learned: capacities by region and stage, pauses by region and epoch."""
+
+    lessons: list[tuple[RegionKey, str, Lesson]] = field(default_factory=list)
+    pauses: list[tuple[RegionKey, int, MeasuredPause]] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        """Tell whether there is anything."""
+        return bool(self.lessons or self.pauses)
+
+
+def query(look: str) -> str:
+    """Return the PromQL of all that replicas have exported lately."""
+    names = "|".join((*_LESSON, *_PAUSE))
+    return f'last_over_time({{__name__=~"{_PREFIX}_({names})"}}[{look}])'
+
+
+def lines(
+    lessons: Iterable[tuple[RegionKey, str, Lesson]],
+    pauses: Iterable[tuple[RegionKey, int, MeasuredPause]],
+) -> Iterator[str]:
+    """Yield the lines of the exposition."""
+    samples: dict[str, list[str]] = {name: [] for name in (*_LESSON, *_PAUSE)}
+    for key, stage, lesson in lessons:
+        labels = f'{_place(key)},stage="{stage}",band="{lesson.band:g}",width="{lesson.width}"'
+        values = (lesson.records, lesson.busy_seconds, lesson.seen_at)
+        for name, value in zip(_LESSON, values, strict=True):
+            samples[name].append(f"{_PREFIX}_{name}{{{labels}}} {value!r}")
+    for key, epoch, pause in pauses:
+        labels = f'{_place(key)},epoch="{epoch}"'
+        for name, value in zip(_PAUSE, (pause.seconds, pause.state_bytes), strict=True):
+            samples[name].append(f"{_PREFIX}_{name}{{{labels}}} {value!r}")
+    for name, text in {**_LESSON, **_PAUSE}.items():
+        yield f"# HELP {_PREFIX}_{name} {text}"
+        yield f"# TYPE {_PREFIX}_{name} gauge"
+        yield from samples[name]
+
+
+def memories(rows: Iterable[Row]) -> Memories:
+    """Return what the rows of `query` tell, of each replica on its own."""
+    groups: dict[frozenset[tuple[str, str]], dict[str, float]] = {}
+    for labels, value in rows:
+        name = labels["__name__"].removeprefix(f"{_PREFIX}_")
+        rest = frozenset(item for item in labels.items() if item[0] != "__name__")
+        groups.setdefault(rest, {})[name] = value
+    found = Memories()
+    for rest, values in groups.items():
+        # Whatever has these names in Prometheus need not be ours.
+        with suppress(KeyError, ValueError):
+            _add(found, dict(rest), values)
+    return found
+
+
+def _add(found: Memories, labels: Mapping[str, str], values: Mapping[str, float]) -> None:
+    key = (labels["namespace"], labels["streams_job"], labels["region"])
+    if not all(map(math.isfinite, values.values())):
+        return
+    if "epoch" in labels:
+        pause = MeasuredPause(*(values[name] for name in _PAUSE))
+        found.pauses.append((key, int(labels["epoch"]), pause))
+        return
+    records, busy_seconds, seen_at = (values[name] for name in _LESSON)
+    band, width = float(labels["band"]), int(labels["width"])
+    lesson = Lesson(band, width, records, busy_seconds, seen_at)
+    found.lessons.append((key, labels["stage"], lesson))
+
+
+def _place(key: RegionKey) -> str:
+    namespace, job, region = key
+    return f'namespace="{namespace}",streams_job="{job}",region="{region}"'
