@@ -1,5 +1,6 @@
 """Metrics of the configuration: the rows of each rule's last query, in memory."""
 
+import asyncio
 import logging
 import math
 import time
@@ -160,8 +161,7 @@ class RuleMetrics:
 
     async def take(self, evaluated_at: float, source: Source) -> None:
         """Take in one refresh."""
-        for metric in self._all():
-            await metric.take(evaluated_at, source)
+        await asyncio.gather(*(metric.take(evaluated_at, source) for metric in self._all()))
 
     def _all(self) -> list[RuleMetric]:
         return [*self.objects.values(), *self.externals.values()]

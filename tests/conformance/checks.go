@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
@@ -25,7 +25,7 @@ func (m metric) String() string {
 	return strings.TrimPrefix(strings.Join([]string{m.namespace, m.resource, m.name, m.metric}, "/"), "/")
 }
 
-// path is what kubectl get --raw asks for.
+// path is what is asked for in the API.
 func (m metric) path(version schema.GroupVersion) string {
 	base := "/apis/" + version.String() + "/"
 	if m.resource == "namespaces" {
@@ -47,6 +47,19 @@ func (m metric) of(client custom.CustomMetricsClient) custom.MetricsInterface {
 func (m metric) kind(clients *clients) (schema.GroupKind, error) {
 	kind, err := clients.mapper.KindFor(schema.ParseGroupResource(m.resource).WithVersion(""))
 	return kind.GroupKind(), err
+}
+
+// labels are those of the object itself.
+func (m metric) labels(clients *clients) (labels.Set, error) {
+	resource, err := clients.mapper.ResourceFor(schema.ParseGroupResource(m.resource).WithVersion(""))
+	if err != nil {
+		return nil, err
+	}
+	object, err := clients.metadata.Resource(resource).Namespace(m.namespace).Get(context.Background(), m.name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return object.Labels, nil
 }
 
 func checkDiscovery(suite *suite, clients *clients, version string) {
@@ -109,22 +122,12 @@ func (m metric) sane(kind schema.GroupKind, value *v1beta2.MetricValue) error {
 
 func checkRaw(suite *suite, clients *clients, wanted metric) {
 	for _, version := range customVersions {
-		suite.check("kubectl get --raw "+wanted.path(version), func() error {
+		suite.check("GET "+wanted.path(version), func() error {
 			body, err := clients.discovery.RESTClient().Get().AbsPath(wanted.path(version)).DoRaw(context.Background())
 			if err != nil {
 				return err
 			}
-			var list struct {
-				Kind, APIVersion string
-				Items            []map[string]any
-			}
-			if err := json.Unmarshal(body, &list); err != nil {
-				return err
-			}
-			if list.Kind != "MetricValueList" || list.APIVersion != version.String() || len(list.Items) != 1 {
-				return fmt.Errorf("%s %s with %d items", list.APIVersion, list.Kind, len(list.Items))
-			}
-			return nil
+			return oneItem(body, version)
 		})
 	}
 }
@@ -177,6 +180,22 @@ func checkList(suite *suite, clients *clients, wanted metric, kind schema.GroupK
 		}
 		return fmt.Errorf("not among %d items", len(list.Items))
 	})
+	suite.check(fmt.Sprintf("%s: a selector of its own labels finds it", wanted), func() error {
+		own, err := wanted.labels(clients)
+		if err != nil {
+			return err
+		}
+		list, err := client.GetForObjects(kind, own.AsSelector(), wanted.metric, labels.Everything())
+		if err != nil {
+			return err
+		}
+		for _, value := range list.Items {
+			if value.DescribedObject.Name == wanted.name {
+				return nil
+			}
+		}
+		return fmt.Errorf("not among the %d items with %s", len(list.Items), own)
+	})
 	suite.check(fmt.Sprintf("%s: a selector that nothing meets finds nothing", wanted), func() error {
 		selector := labels.SelectorFromSet(labels.Set{nobody: "x"})
 		list, err := client.GetForObjects(kind, selector, wanted.metric, labels.Everything())
@@ -204,6 +223,26 @@ func checkExternal(suite *suite, clients *clients, namespace, name string) {
 		}
 		if len(list.Items) == 0 {
 			return fmt.Errorf("it has no values")
+		}
+		return nil
+	})
+	suite.check(fmt.Sprintf("external %s/%s: a selector of a value's own labels finds it", namespace, name), func() error {
+		all, err := client.List(name, labels.Everything())
+		if err != nil || len(all.Items) == 0 {
+			return fmt.Errorf("it has no values: %v", err)
+		}
+		own := labels.Set(all.Items[0].MetricLabels)
+		list, err := client.List(name, own.AsSelector())
+		if err != nil {
+			return err
+		}
+		for _, value := range list.Items {
+			if !own.AsSelector().Matches(labels.Set(value.MetricLabels)) {
+				return fmt.Errorf("%v has not the labels %s", value.MetricLabels, own)
+			}
+		}
+		if len(list.Items) == 0 {
+			return fmt.Errorf("nothing has the labels %s", own)
 		}
 		return nil
 	})

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/metrics/pkg/apis/custom_metrics/v1beta1"
@@ -17,6 +18,7 @@ var customVersions = []schema.GroupVersion{v1beta2.SchemeGroupVersion, v1beta1.S
 // clients are those of the HorizontalPodAutoscaler controller and of kubectl.
 type clients struct {
 	discovery *discovery.DiscoveryClient
+	metadata  metadata.Interface
 	mapper    meta.RESTMapper
 	// preferred asks for the version that the server prefers, as the HorizontalPodAutoscaler does.
 	preferred custom.CustomMetricsClient
@@ -34,6 +36,10 @@ func newClients(config *rest.Config) (*clients, error) {
 		return nil, err
 	}
 	mapper := restmapper.NewDiscoveryRESTMapper(resources)
+	objects, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
 	versioned := map[schema.GroupVersion]custom.CustomMetricsClient{}
 	for _, version := range customVersions {
 		if versioned[version], err = custom.NewForVersionForConfig(config, mapper, version); err != nil {
@@ -46,6 +52,7 @@ func newClients(config *rest.Config) (*clients, error) {
 	}
 	return &clients{
 		discovery: found,
+		metadata:  objects,
 		mapper:    mapper,
 		preferred: custom.NewForConfig(config, mapper, custom.NewAvailableAPIsGetter(found)),
 		versioned: versioned,

@@ -1,5 +1,6 @@
 // Command conformance checks any server of custom.metrics.k8s.io and external.metrics.k8s.io with the clients that
-// Kubernetes itself uses: discovery, the HorizontalPodAutoscaler's two metrics clients, and raw paths as kubectl asks.
+// Kubernetes itself uses: discovery, the HorizontalPodAutoscaler's two metrics clients, raw paths, and kubectl itself if
+// there is one on the PATH.
 //
 //	conformance -kubeconfig FILE -object NAMESPACE/RESOURCE.GROUP/NAME/METRIC … [-root RESOURCE/NAME/METRIC …]
 //	            [-external NAMESPACE/METRIC …] [-direct https://ADDRESS]
@@ -12,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -54,11 +56,20 @@ func main() {
 	for _, version := range customVersions {
 		checkDiscovery(suite, clients, version.String())
 	}
+	var wanted []metric
 	for _, part := range objects {
-		checkObject(suite, clients, metric{part[0], part[1], part[2], part[3]})
+		wanted = append(wanted, metric{part[0], part[1], part[2], part[3]})
 	}
 	for _, part := range roots {
-		checkObject(suite, clients, metric{"", part[0], part[1], part[2]})
+		wanted = append(wanted, metric{"", part[0], part[1], part[2]})
+	}
+	for _, one := range wanted {
+		checkObject(suite, clients, one)
+	}
+	if binary, err := exec.LookPath("kubectl"); err == nil {
+		checkKubectl(suite, kubectl{binary, *kubeconfig}, wanted)
+	} else {
+		fmt.Println("there is no kubectl on the PATH: left out")
 	}
 	for _, part := range externals {
 		checkExternal(suite, clients, part[0], part[1])
