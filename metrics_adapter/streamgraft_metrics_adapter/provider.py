@@ -148,9 +148,11 @@ class Provider:
         try:
             if evaluated_at - self._recalled_at >= RECALL_SECONDS:
                 await self._recall(evaluated_at, source)
-            asked = (source.rows(*query, evaluated_at) for query in self._queries.items())
             # All at once: Prometheus has more than one core.
-            for rows in await asyncio.gather(*asked):
+            asked = (source.rows(*query, evaluated_at) for query in self._queries.items())
+            for rows in await asyncio.gather(*asked, return_exceptions=True):
+                if isinstance(rows, BaseException):
+                    raise rows
                 async for labels, value in in_turns(rows):
                     gathering.add(labels, value)
         except SourceError as error:
