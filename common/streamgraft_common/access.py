@@ -46,6 +46,8 @@ OPERATOR = (
     Rule(names.GROUP, ("hostpools",), _READ),
     # Users create and delete jobs; the operator adds its finalizer.
     Rule(names.GROUP, ("jobs",), (*_READ, "patch")),
+    # Those of width changes are its own.
+    Rule(names.GROUP, ("savepoints",), (*_READ, "create", "patch", "delete")),
     Rule(
         names.GROUP,
         ("processingelements", "parallelregions"),
@@ -58,6 +60,7 @@ OPERATOR = (
             "processingelements/status",
             "parallelregions/status",
             "hostpools/status",
+            "savepoints/status",
         ),
         ("patch",),
     ),

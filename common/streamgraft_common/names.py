@@ -152,6 +152,22 @@ def is_pe_stage(name: str) -> bool:
     return re.fullmatch(r"pe-[0-9]+", name) is not None
 
 
+def savepoint_path(namespace: str, savepoint: str) -> str:
+    """Return where a savepoint is, below the checkpoint root: a folder per stage and shard.
+
+    No job's checkpoints are there: their folders end in a uid.
+    """
+    return f"{namespace}/savepoints/{savepoint}"
+
+
+def width_savepoint(region: str, moment: int) -> str:
+    """Return the name of the savepoint of a width change.
+
+    `region`: name of the ParallelRegion; `moment`: when the change began, in Unix seconds.
+    """
+    return f"{region}-{moment}"
+
+
 def topic(namespace: str, job: str, stream: str, region: str | None = None) -> str:
     """Return the Kafka topic of a stream between PEs.
 

@@ -73,6 +73,8 @@ class PeMetadata(AdlModel):
     """Below the checkpoint root: `<namespace>/<job>-<job uid>/<stage name>`.
 
     A shard adds `/<number>`."""
+    savepoint: str | None = None
+    """Savepoint, below the checkpoint root, from which shards without a checkpoint start."""
     parameters: dict[str, str] = {}
     trigger_seconds: float
     real_time: bool = False

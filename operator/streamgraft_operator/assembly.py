@@ -10,10 +10,12 @@ from streamgraft_operator.controllers.autoscaler import AutoscalerController
 from streamgraft_operator.controllers.host_pool import HostPoolController
 from streamgraft_operator.controllers.job import JobController
 from streamgraft_operator.controllers.job_conductor import JobConductor
+from streamgraft_operator.controllers.parking import ParkingController
 from streamgraft_operator.controllers.pod import PodController
 from streamgraft_operator.controllers.pod_conductor import PodConductor
 from streamgraft_operator.controllers.processing_element import ProcessingElementController
 from streamgraft_operator.controllers.region import RegionController
+from streamgraft_operator.controllers.savepoint import SavepointController
 from streamgraft_operator.controllers.warm_pool import WarmPoolController
 from streamgraft_operator.region_metrics import RegionCollector
 from streamgraft_operator.runtime import ControlLoop
@@ -30,6 +32,8 @@ CONTROLLERS = (
     PodConductor,
     WarmPoolController,
     RegionController,
+    SavepointController,
+    ParkingController,
     AutoscalerController,
 )
 

@@ -17,6 +17,7 @@ from streamgraft_operator.kinds import (
     PODS,
     PROCESSING_ELEMENTS,
     REGIONS,
+    SAVEPOINTS,
     SERVICES,
     ResourcePath,
 )
@@ -127,6 +128,11 @@ def scaled_region(autoscaler: Object) -> Key | None:
     return autoscaler["metadata"]["namespace"], target["name"]
 
 
+def saved_job(savepoint: Object) -> Key | None:
+    """Return the Job that a Savepoint is of."""
+    return savepoint["metadata"]["namespace"], savepoint["spec"]["job"]
+
+
 class Caches:
     """Everything the operator watches."""
 
@@ -135,6 +141,7 @@ class Caches:
         self.processing_elements = Collection(client, PROCESSING_ELEMENTS, namespaces)
         self.regions = Collection(client, REGIONS, namespaces)
         self.host_pools = Collection(client, HOST_POOLS, namespaces)
+        self.savepoints = Collection(client, SAVEPOINTS, namespaces)
         self.nodes = Collection(client, NODES, (), metadata_only=True)
         self.pods = Collection(client, PODS, namespaces, labelSelector=names.LABEL_JOB)
         # All ConfigMaps, since a bundle's may be anyone's; of ours the content id says enough.
@@ -150,6 +157,7 @@ class Caches:
         self.regions_by_job = Index(self.regions, job)
         self.config_maps_by_job = Index(self.config_maps, job)
         self.autoscalers_by_region = Index(self.autoscalers, scaled_region)
+        self.savepoints_by_job = Index(self.savepoints, saved_job)
         self.services_by_job = Index(self.services, job)
 
     @property
@@ -160,6 +168,7 @@ class Caches:
             self.processing_elements,
             self.regions,
             self.host_pools,
+            self.savepoints,
             self.nodes,
             self.pods,
             self.config_maps,

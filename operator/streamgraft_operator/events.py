@@ -57,6 +57,22 @@ def width_change_rolled_back(old: int, new: int, why: str, again_in: float) -> E
     )
 
 
+def savepoint_completed(name: str, shards: int, size_bytes: int) -> Event:
+    """Tell that a savepoint can be restored from now on."""
+    text = f"savepoint {name} has {shards} shards, {size_bytes:,} bytes"
+    return Event("Normal", "SavepointCompleted", text)
+
+
+def savepoint_failed(name: str, why: str) -> Event:
+    """Tell that there is no savepoint, and that the job goes on."""
+    return Event("Warning", "SavepointFailed", f"savepoint {name}: {why}; the job goes on")
+
+
+def savepoint_left_over(path: str, message: str) -> Event:
+    """Tell which files of a deleted savepoint could not be removed."""
+    return Event("Warning", "SavepointLeftOver", f"remove {path} yourself: {message}")
+
+
 def job_rejected(reason: str, message: str) -> Event:
     """Tell why a job can't be accepted as it is."""
     return Event("Warning", reason, message)

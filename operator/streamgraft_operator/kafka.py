@@ -11,8 +11,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 from streamgraft_operator.graph import PlannedTopic
 
@@ -78,6 +83,13 @@ class Kafka:
             missing += await asyncio.to_thread(self._ensure, brokers, group)
         return missing
 
+    async def drained(self, brokers: Brokers, group: str, topics: Mapping[str, int]) -> bool:
+        """Return whether a consumer group has read topics (name → partitions) to their ends.
+
+        Raises KafkaUnavailable.
+        """
+        return not topics or await asyncio.to_thread(self._drained, brokers, group, topics)
+
     async def leftovers(self, brokers: Brokers, prefix: str, keep: frozenset[str]) -> Leftovers:
         """Return topics (without `keep`) and consumer groups whose names begin with `prefix`.
 
@@ -119,6 +131,32 @@ class Kafka:
         if parts:
             done = self._client(brokers).create_partitions(parts, request_timeout=TIMEOUT_SECONDS)
             _settle(brokers, done)
+
+    def _drained(self, brokers: Brokers, group: str, topics: Mapping[str, int]) -> bool:
+        client = self._client(brokers)
+        partitions = [
+            TopicPartition(topic, number)
+            for topic, count in topics.items()
+            for number in range(count)
+        ]
+
+        def ends() -> dict[tuple[str, int], int]:
+            latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+            wanted = dict.fromkeys(partitions, latest)
+            found = client.list_offsets(wanted, request_timeout=TIMEOUT_SECONDS)
+            return {
+                (part.topic, part.partition): future.result(TIMEOUT_SECONDS * 2).offset
+                for part, future in found.items()
+            }
+
+        def committed() -> dict[tuple[str, int], int]:
+            request = [ConsumerGroupTopicPartitions(group, partitions)]
+            found = client.list_consumer_group_offsets(request, request_timeout=TIMEOUT_SECONDS)
+            answer = found[group].result(TIMEOUT_SECONDS * 2).topic_partitions
+            return {(part.topic, part.partition): part.offset for part in answer}
+
+        positions = _guarded(brokers, committed)
+        return all(positions[part] >= end for part, end in _guarded(brokers, ends).items() if end)
 
     def _leftovers(self, brokers: Brokers, prefix: str, keep: frozenset[str]) -> Leftovers:
         topics = [name for name in self._partitions(brokers) if name.startswith(prefix)]

@@ -13,6 +13,8 @@ from streamgraft_common.resources import (
     ParallelRegionStatus,
     ProcessingElementSpec,
     ProcessingElementStatus,
+    SavepointSpec,
+    SavepointStatus,
 )
 from streamgraft_common.resources.base import Model
 
@@ -55,5 +57,7 @@ pe_spec = Reader(ProcessingElementSpec, "spec")
 pe_status = Reader(ProcessingElementStatus, "status")
 region_spec = Reader(ParallelRegionSpec, "spec")
 region_status = Reader(ParallelRegionStatus, "status")
+savepoint_spec = Reader(SavepointSpec, "spec")
+savepoint_status = Reader(SavepointStatus, "status")
 host_pool_spec = Reader(HostPoolSpec, "spec")
 host_pool_status = Reader(HostPoolStatus, "status")

@@ -11,7 +11,7 @@ from streamgraft_operator.graph import Topology, check_region
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.parsed import region_spec
 
-_FROM_JOB = ("autoscaling", "changeDeadlineSeconds", "upstream")
+_FROM_JOB = ("autoscaling", "changeDeadlineSeconds", "strategy", "upstream")
 """Fields of a region's spec that follow application and job."""
 
 

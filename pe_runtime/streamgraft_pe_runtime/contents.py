@@ -19,6 +19,7 @@ from streamgraft_pe_runtime.control import Control
 from streamgraft_pe_runtime.driver import Driver
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.progress import Progress
+from streamgraft_pe_runtime.savepoints import Storage
 from streamgraft_pe_runtime.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -66,8 +67,7 @@ class Contents:
         progress = await asyncio.to_thread(
             Progress, metadata, self._metrics, self._driver.busy_seconds
         )
-        checkpoints = self._settings.checkpoint_root / metadata.checkpoint_path
-        self._control.warm(self._driver.start, progress, checkpoints)
+        self._control.warm(self._driver.start, progress, self._storage(metadata))
         self._control.applied(self._seen)
         self._shard_count = metadata.shard_count
         return progress
@@ -108,8 +108,11 @@ class Contents:
             why = f"{type(error).__name__}: {error}"
             self._control.report(f"the new plan can't be applied, the old one goes on: {why}")
             return False
-        self._control.replan()
+        self._control.replan(self._storage(metadata))
         return True
+
+    def _storage(self, metadata: PeMetadata) -> Storage:
+        return Storage(self._settings.checkpoint_root, metadata, self._driver.adl)
 
     async def _next(self) -> PeMetadata:
         """Wait for a content that was not seen before, and return what it stands for."""

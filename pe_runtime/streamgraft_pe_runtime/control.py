@@ -18,11 +18,14 @@ from streamgraft_common.resources import (
     ProcessingElementSpec,
     Release,
     RuntimeStatus,
+    Saved,
+    Saving,
 )
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.progress import LOAD_SECONDS, Progress
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.runtime_status import applied, merge_patch
+from streamgraft_pe_runtime.savepoints import NotSaved, Storage
 from streamgraft_pe_runtime.settings import Settings
 from streamgraft_pe_runtime.shard import Shard
 
@@ -31,6 +34,7 @@ log = logging.getLogger(__name__)
 HANDOVER_SECONDS = 120.0
 """How long a shard that moves may take to its batch boundary before its batch is cut off."""
 _RETRY_SECONDS = (0.2, 5.0)
+_SAVE_AGAIN_SECONDS = 2.0
 
 StartShard = Callable[[int, Path], ShardQuery]
 """Starts the query of a shard on its checkpoint; blocks."""
@@ -52,7 +56,9 @@ class Control:
         self._store = store
         self._start: StartShard | None = None
         self._progress: Progress | None = None
-        self._checkpoints = settings.checkpoint_root
+        self._storage: Storage | None = None
+        self._saving: asyncio.Task[None] | None = None
+        self._saved: Saved | None = None
         self._warm = False
         self._content = ""
         self._applied = ""
@@ -91,14 +97,15 @@ class Control:
             await self._heard.wait()
         return self._key[1], self._content
 
-    def warm(self, start: StartShard, progress: Progress, checkpoints: Path) -> None:
-        """Take up work: from now on shards can be started, below `checkpoints`."""
-        self._start, self._progress, self._checkpoints = start, progress, checkpoints
+    def warm(self, start: StartShard, progress: Progress, storage: Storage) -> None:
+        """Take up work: from now on shards can be started, on the checkpoints in `storage`."""
+        self._start, self._progress, self._storage = start, progress, storage
         self._reconcile()
         self._dirty.set()
 
-    def replan(self) -> None:
+    def replan(self, storage: Storage) -> None:
         """Start all queries anew from the new plan, each at its own batch boundary."""
+        self._storage = storage
         for shard in self._shards.values():
             shard.replan(HANDOVER_SECONDS)
 
@@ -120,6 +127,7 @@ class Control:
                 for number, shard in sorted(self._shards.items())
             },
             releases=self._releases,
+            saved=self._saved,
             message=self._message,
         )
 
@@ -196,6 +204,28 @@ class Control:
             elif not shard.releasing:
                 shard.renew(epoch)
         self._settle()
+        self._save()
+
+    def _save(self) -> None:
+        """Copy what the spec asks for into a savepoint, unless that is done or under way."""
+        assert self._wanted is not None
+        wish = self._wanted.saving
+        if wish is None or (self._saving and not self._saving.done()):
+            return
+        if self._saved and self._saved.uid == wish.uid and not self._saved.message:
+            return
+        self._saving = asyncio.create_task(self._copy(wish), name=f"saving-{wish.savepoint}")
+
+    async def _copy(self, wish: Saving) -> None:
+        assert self._storage is not None
+        try:
+            size = await asyncio.to_thread(self._storage.save, wish)
+            self._saved = Saved(uid=wish.uid, shards=wish.shards, size_bytes=size)
+        except (NotSaved, OSError) as error:
+            log.warning("savepoint %s: %s", wish.savepoint, error)
+            self._saved = Saved(uid=wish.uid, message=str(error))
+            asyncio.get_running_loop().call_later(_SAVE_AGAIN_SECONDS, self._reconcile)
+        self._dirty.set()
 
     def _settle(self) -> None:
         """Note the epoch as applied once every wanted shard has been started, and no other runs."""
@@ -207,11 +237,14 @@ class Control:
             self._dirty.set()
 
     def _run_shard(self, number: int, epoch: int) -> None:
-        checkpoint = self._checkpoints / str(number)
+        assert self._storage is not None
+        checkpoint = self._storage.checkpoint(number)
 
         def start() -> ShardQuery:
             assert self._start is not None
             assert self._progress is not None
+            assert self._storage is not None
+            self._storage.prepare(number)
             query = self._start(number, checkpoint)
             self._progress.watch(number, query, checkpoint)
             return query

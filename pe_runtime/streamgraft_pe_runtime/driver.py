@@ -55,7 +55,7 @@ class Driver:
 
     def __init__(self, jvm: SparkJvm, adl: Adl, properties: Path | None = None) -> None:
         began = time.monotonic()
-        self._adl = adl
+        self.adl = adl
         self._jvm = jvm
         self._application = application.load(adl)
         self._session = jvm.attach()
@@ -129,20 +129,20 @@ class Driver:
 
     def _warm_up(self, plan: str, metadata: PeMetadata) -> None:
         self._bind(metadata)
-        compiler = Compiler(self._application, self._adl, metadata)
-        warm_up(self._session, compiler, metadata, self._adl)
+        compiler = Compiler(self._application, self.adl, metadata)
+        warm_up(self._session, compiler, metadata, self.adl)
         self._rehearsed.add(plan)
 
     def _compiled(self, metadata: PeMetadata) -> _Planned:
         self._bind(metadata)
-        compiler = Compiler(self._application, self._adl, metadata)
+        compiler = Compiler(self._application, self.adl, metadata)
         # What can't be compiled must fail before any query is stopped for it.
-        compiler.compile(0, EmptyInputs(self._session, metadata, self._adl))
+        compiler.compile(0, EmptyInputs(self._session, metadata, self.adl))
         return _Planned(metadata, compiler)
 
     def _plan(self, planned: _Planned, shard: int) -> Plan:
-        inputs = RealInputs(self._session, planned.metadata, self._adl)
+        inputs = RealInputs(self._session, planned.metadata, self.adl)
         return planned.compiler.compile(shard, inputs)
 
     def _bind(self, metadata: PeMetadata) -> None:
-        self._application.bind({**self._adl.parameters, **metadata.parameters})
+        self._application.bind({**self.adl.parameters, **metadata.parameters})

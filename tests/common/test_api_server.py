@@ -26,6 +26,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "ProcessingElement": {"job": "j", "peId": 0, "stageName": "pe-0"},
     "ParallelRegion": {"job": "j", "region": "r", "width": 1, "maxWidth": 4, "key": ["k"]},
     "HostPool": {"tags": ["gpu"], "nodeSelector": {"zone": "a"}},
+    "Savepoint": {"job": "j"},
     "Import": {"job": "j", "operator": "o", "name": "n"},
     "Export": {"job": "j", "operator": "o", "stream": "s", "properties": {"p": "v"}},
     "ConsistentRegion": {"job": "j", "region": "r", "periodSeconds": 5},

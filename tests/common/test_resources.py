@@ -66,6 +66,7 @@ def test_manifest_and_paths() -> None:
         "maxWidth": 4,
         "key": ["k"],
         "changeDeadlineSeconds": 300,
+        "strategy": "handover",
         "upstream": [],
     }
     assert manifest["metadata"] == {"name": "j-r", "namespace": "ns", "labels": {"a": "b"}}

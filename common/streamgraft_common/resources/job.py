@@ -14,6 +14,7 @@ from streamgraft_common.resources.base import (
     Resources,
 )
 from streamgraft_common.resources.bundle_source import BundleSource
+from streamgraft_common.resources.parallel_region import Strategy
 from streamgraft_common.resources.settings import ProcessingElementSettings, PullPolicy
 
 
@@ -70,6 +71,17 @@ class RegionOverride(Model):
     """First width; later widths are the ParallelRegion's."""
     change_deadline_seconds: Annotated[int, Field(ge=1)] | None = None
     """Time in which new channels must be ready, or a width change is given up. Default: 300."""
+    strategy: Strategy | None = None
+    """How its width changes. Default: handover."""
+
+
+class InitialState(Model):
+    """The savepoint that a job starts from."""
+
+    name: Annotated[str, Field(max_length=253)]
+    """Its name; it is in the job's namespace."""
+    allow_dropped_state: bool = False
+    """Whether state that no operator of the application takes is left behind."""
 
 
 class JobSpec(Model):
@@ -105,6 +117,8 @@ class JobSpec(Model):
     warm_pool: Annotated[int, Field(ge=0)] = 0
     """Warm pods, without a PE: a launch takes one of them, if there is one, instead of starting a
     driver. Each takes the memory of a PE."""
+    savepoint: InitialState | None = None
+    """State to start from (`streamgraft savepoint restore` sets it). Default: none."""
 
 
 class JobStatus(Model):
@@ -140,6 +154,11 @@ JOB = Kind(
     status=JobStatus,
     rules=[
         *bundle_source.RULES,
+        CelRule(
+            rule="has(self.savepoint) == has(oldSelf.savepoint)"
+            " && (!has(self.savepoint) || self.savepoint == oldSelf.savepoint)",
+            message="savepoint can't change: a job starts from it once, when it is created",
+        ),
         CelRule(
             rule="!has(self.fusion) || !has(self.fusion.peCount)"
             " || (has(self.fusion.type) && self.fusion.type == 'manual')",

@@ -1,6 +1,6 @@
 """ParallelRegion: the width of one parallel region, with a scale subresource."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -9,6 +9,9 @@ from streamgraft_common.resources.base import CelRule, Condition, Kind, Model, P
 
 DEFAULT_DEADLINE_SECONDS = 300
 """For new channels to become ready: images are pulled and drivers started meanwhile."""
+
+
+Strategy = Literal["handover", "savepoint"]
 
 
 class ParallelRegionSpec(Model):
@@ -25,6 +28,10 @@ class ParallelRegionSpec(Model):
     change_deadline_seconds: Annotated[int, Field(ge=1)] = DEFAULT_DEADLINE_SECONDS
     """Time in which new channels must be ready, and then again moved shards must run, or a width
     change is rolled back."""
+    strategy: Strategy = "handover"
+    """How the width changes. handover: only shards that move stop, each for itself, once the new
+    channels are warm. savepoint: the region stops, a savepoint of it is written, and it starts
+    again at the new width."""
     autoscaling: Autoscaling | None = None
     """What the application asks of an autoscaler. Default: nothing."""
     upstream: list[str] = []
@@ -54,6 +61,8 @@ class WidthChange(Model):
     """Longest pause of a moved shard: last batch of the old owner → first batch of the new one."""
     unclean_releases: int = 0
     """Moved shards whose last batch was cut off."""
+    savepoint: str | None = None
+    """Savepoint that is written before shards move; with strategy savepoint."""
     rollback: bool = False
     """Whether it takes back the change before it."""
     failure: str | None = None

@@ -13,6 +13,17 @@ from streamgraft_common.resources.base import CelRule, Condition, Kind, Model, P
 from streamgraft_common.resources.settings import PodSettings
 
 
+class Saving(Model):
+    """A wish to copy checkpoints into a savepoint."""
+
+    savepoint: str
+    """Its name."""
+    uid: str
+    """Its metadata.uid: a later one of the same name is another."""
+    shards: list[int]
+    """Shards to copy; no PE runs them meanwhile."""
+
+
 class ProcessingElementSpec(Model):
     """The wanted PE. The operator writes all of it but `settings`."""
 
@@ -46,6 +57,8 @@ class ProcessingElementSpec(Model):
     """Shards that this PE may run now. Outside of a region: [0]."""
     epoch: Annotated[int, Field(ge=0)] = 0
     """Epoch of the assignment that `shards` belongs to."""
+    saving: Saving | None = None
+    """Checkpoints to copy now."""
 
     def effective(self) -> PodSettings:
         """Return the settings that hold: the PE's own, else those of its job."""
@@ -88,6 +101,19 @@ class Release(Model):
     """Whether no batch was cut off."""
 
 
+class Saved(Model):
+    """What was copied into a savepoint."""
+
+    uid: str
+    """metadata.uid of the savepoint."""
+    shards: list[int] = []
+    """Shards that are there."""
+    size_bytes: int = 0
+    """Size of their copies."""
+    message: str = ""
+    """Why they could not be copied; it is tried again."""
+
+
 class RuntimeStatus(Model):
     """What the pod says of itself."""
 
@@ -105,6 +131,8 @@ class RuntimeStatus(Model):
     """Shards held, by number."""
     releases: dict[str, Release] = {}
     """The last release of every shard that it ever held, by number."""
+    saved: Saved | None = None
+    """How far the wish in `spec.saving` is fulfilled."""
     message: str = ""
     """What is wrong with the PE as a whole."""
 

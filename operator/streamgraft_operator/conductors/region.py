@@ -6,6 +6,10 @@ A change goes through these phases; each is told from the resources alone:
 - handing over: its epoch is decided and it does not serve yet; shards move one by one;
 - removing: it serves; channels that own nothing are deleted, then the change is finished.
 
+With strategy savepoint the region stops, and a savepoint of it is written, in the place of warming
+up; new channels come when shards move. While another savepoint has stages stand still, no change
+begins.
+
 Surge first: shards move only once every new channel is warm, so nobody waits for a pod to start.
 What takes longer than its deadline is rolled back: a change that hands over is followed by another
 one, to the width before. Then the width is avoided for a while.
@@ -52,6 +56,8 @@ class RegionDecision:
     """PE id → new `spec.shards` and `spec.epoch`."""
     status: ParallelRegionStatus
     events: tuple[Event, ...]
+    savepoint: str | None = None
+    """Savepoint of the region that must exist: the change waits for it."""
     again_in: float | None = None
     """Seconds after which a width that is avoided may be tried again."""
 
@@ -82,14 +88,22 @@ def step(view: RegionView) -> RegionDecision:
         }
     )
     refused = avoided(status, view.width, view.now)
-    channels = _channels(view, status, 0 if refused else view.width)
+    saving = _saving(status)
+    channels = _channels(view, status, 0 if refused or saving else view.width)
     return RegionDecision(
         channels,
         shards.spec_updates(channels),
         status,
         progress.events,
+        savepoint=saving,
         again_in=from_rfc3339(refused.until) - view.now if refused else None,
     )
+
+
+def _saving(status: ParallelRegionStatus) -> str | None:
+    """Return the savepoint that the change under way waits for."""
+    change = under_way(status)
+    return change.savepoint if change and change.epoch > status.epoch else None
 
 
 def _selector(view: RegionView) -> str:
@@ -149,26 +163,33 @@ def _settled(view: RegionView) -> _Progress:
     """Start a change if another width is wanted and did not fail just before."""
     status = view.status
     width = assigned_width(status.assignment)
-    if view.width == width or avoided(status, view.width, view.now):
+    if view.width == width or view.parked or avoided(status, view.width, view.now):
         return _Progress(status)
     return _begin_change(view, status, events.width_change_started(width, view.width))
 
 
 def _begin_change(view: RegionView, status: ParallelRegionStatus, told: Event) -> _Progress:
     """Note a change to the wanted width; a narrower one needs no warm-up."""
+    saves = view.strategy == "savepoint"
+    region = names.region_name(view.job, view.region)
     change = WidthChange(
         from_width=assigned_width(status.assignment),
         to_width=view.width,
         epoch=status.epoch + 1,
         requested_at=to_rfc3339(view.now),
+        savepoint=names.width_savepoint(region, round(view.now)) if saves else None,
     )
     progress = _Progress(status.model_copy(update={"changes": [*status.changes, change]}), (told,))
-    return _decide(view, progress) if change.to_width < change.from_width else progress
+    if saves or change.to_width > change.from_width:
+        return progress
+    return _decide(view, progress)
 
 
 def _warm_up(view: RegionView, change: WidthChange) -> _Progress:
-    """Wait for the new channels, for ever changing wishes, or for the deadline."""
+    """Wait for the new channels (or the savepoint), for ever changing wishes, for the deadline."""
     status = view.status
+    if change.savepoint:
+        return _save(view, change, change.savepoint)
     if view.width != change.to_width:
         without = status.model_copy(update={"changes": status.changes[:-1]})
         if view.width == change.from_width:
@@ -182,6 +203,16 @@ def _warm_up(view: RegionView, change: WidthChange) -> _Progress:
         return _Progress(status)
     why = "; ".join(_why_cold(view, pe) for pe in cold)
     return _failed(view, change, f"not ready in time: {why}")
+
+
+def _save(view: RegionView, change: WidthChange, name: str) -> _Progress:
+    """Wait for the savepoint; then shards move, to the width that is wanted by then."""
+    saved = view.savepoints.get(name)
+    if saved and saved.phase == "Completed":
+        return _decide(view, _Progress(_changed(view.status, change, to_width=view.width)))
+    if saved and saved.phase == "Failed":
+        return _failed(view, change, f"no savepoint: {saved.message}")
+    return _Progress(view.status)
 
 
 def _why_cold(view: RegionView, pe: PeView) -> str:
@@ -220,7 +251,11 @@ def _decide(view: RegionView, progress: _Progress) -> _Progress:
     current = {int(shard): channel for shard, channel in status.assignment.items()}
     loads = Shards(view, status).loads()
     assignment = assign(len(current), change.to_width, current, loads)
-    moved = [shard for shard, channel in assignment.items() if channel != current[shard]]
+    moved = [
+        shard
+        for shard, channel in assignment.items()
+        if change.savepoint or channel != current[shard]
+    ]
     status = _changed(
         status, change, moved_shards=moved, decided_at=to_rfc3339(view.now)
     ).model_copy(

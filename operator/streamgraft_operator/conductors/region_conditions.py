@@ -41,6 +41,8 @@ def resizing(shards: Shards) -> State:
         return State("Resizing", "False", "Settled")
     back = " again" if change.rollback else ""
     what = f"width {change.from_width} to {change.to_width}{back}"
+    if change.epoch > shards.status.epoch and change.savepoint:
+        return State("Resizing", "True", "Saving", f"{what}: savepoint {change.savepoint}")
     if change.epoch > shards.status.epoch:
         cold = (names.pe_name(shards.view.job, pe.pe_id) for pe in shards.cold(change))
         return State("Resizing", "True", "WarmingUp", f"{what}: waiting for {_listed(cold)}")

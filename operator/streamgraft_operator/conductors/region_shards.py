@@ -120,7 +120,7 @@ class Shards:
             (shard, stage) for shard in change.moved_shards for stage in range(self.view.stages)
         ]
         for shard, stage in hops:
-            release = self._release(shard, stage)
+            release = self._stopped(change, shard, stage)
             began = self.owner(shard, stage).held[shard].first_batch_at
             if release is None or began is None:
                 continue
@@ -128,8 +128,20 @@ class Shards:
             pauses.append(max(0.0, began - (release.last_batch_at or release.released_at)))
         return Cost(max(pauses, default=None), len(hops) - clean)
 
+    def _stopped(self, change: WidthChange, shard: int, stage: int) -> ReleaseView | None:
+        """Return how a moved shard ended under its old owner.
+
+        For a savepoint shards stop before the epoch, also those that stay where they are.
+        """
+        if change.savepoint is None:
+            return self._release(shard, stage)
+        found = [pe.releases[shard] for pe in self._stage(stage) if shard in pe.releases]
+        return max(found, key=lambda release: release.released_at, default=None)
+
     def _allowed(self, pe: PeView) -> frozenset[int]:
         """Return the shards that may be in a PE's spec now: what it keeps and what is free."""
+        if pe.stage in self.view.parked:
+            return frozenset()
         assigned = frozenset(
             int(shard) for shard, channel in self.status.assignment.items() if channel == pe.channel
         )

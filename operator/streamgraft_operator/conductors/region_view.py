@@ -9,7 +9,9 @@ from streamgraft_common.resources import (
     ProcessingElementSpec,
     ProcessingElementStatus,
     RuntimeStatus,
+    SavepointStatus,
 )
+from streamgraft_common.resources.parallel_region import Strategy
 from streamgraft_operator.timestamps import from_rfc3339
 
 
@@ -124,6 +126,12 @@ class RegionView:
     now: float
     deadline_seconds: float = 300.0
     """For new channels to become ready, and then for moved shards to run."""
+    strategy: Strategy = "handover"
+    """How a width change is made."""
+    parked: frozenset[int] = frozenset()
+    """Stages that hold no shards while a savepoint is taken."""
+    savepoints: Mapping[str, SavepointStatus] = field(default_factory=dict)
+    """Savepoints of width changes of the region, by name."""
 
 
 def _seconds(timestamp: str | None) -> float | None:

@@ -14,6 +14,7 @@ from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobStatus
+from streamgraft_common.savepoints import NotRestorable, check
 from streamgraft_operator import events, manifests, metrics
 from streamgraft_operator.certificates import CertificateError
 from streamgraft_operator.conditions import State, is_true
@@ -29,10 +30,11 @@ from streamgraft_operator.deletion import Cleaner
 from streamgraft_operator.expansion import Expansion
 from streamgraft_operator.grafting import content_of, contents_of, replace_config_map
 from streamgraft_operator.graph import Change, GraphError, Topology, diff
+from streamgraft_operator.graph.stages import saved_stages
 from streamgraft_operator.kafka import KafkaUnavailable, TopicUnusable
 from streamgraft_operator.kinds import HOST_POOLS, ROLE_BINDINGS, SERVICE_ACCOUNTS
 from streamgraft_operator.manifests.metadata import digest
-from streamgraft_operator.parsed import job_spec, job_status
+from streamgraft_operator.parsed import job_spec, job_status, savepoint_status
 from streamgraft_operator.planting import RegionPlanter
 from streamgraft_operator.references import Reference, references
 from streamgraft_operator.rollback import LOOK_AGAIN_SECONDS, Rollback
@@ -94,6 +96,7 @@ class JobController:
             await self._context.bundles.refresh(owner_of(job), source, generation)
             expansion = await self._context.expander.expand(job, self._widths(key))
             self._regions.check(key, expansion.topology)
+            self._check_savepoint(job, expansion)
             security = expansion.spec.transport_security
             if security.encrypted:
                 days = security.certificate_validity_days
@@ -149,6 +152,23 @@ class JobController:
                 metrics.PE_CHANGES.labels(change).inc(count)
             self._context.recorder.record(job, events.generation_began(generation_id, changes))
         return written
+
+    def _check_savepoint(self, job: Object, expansion: Expansion) -> None:
+        """Raise GraphError if a new job can't start from the savepoint that it names."""
+        wanted = expansion.spec.savepoint
+        if wanted is None or (job.get("status") or {}).get("submittedGeneration"):
+            return
+        item = self._caches.savepoints.get((key_of(job)[0], wanted.name))
+        if item is None:
+            raise GraphError(
+                f"there is no savepoint {wanted.name}: see `streamgraft savepoint list`"
+            )
+        status = savepoint_status(item)
+        stages = saved_stages(expansion.topology, expansion.bundle.adl)
+        try:
+            check(wanted.name, status, stages, drop=wanted.allow_dropped_state)
+        except NotRestorable as error:
+            raise GraphError(str(error)) from error
 
     def _changes(self, key: Key, expansion: Expansion) -> dict[Change, int]:
         """Return how many PEs the submission changes, by what the change takes."""

@@ -12,13 +12,14 @@ from streamgraft_common.bundle import BundleError
 from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_operator import metrics
+from streamgraft_operator import manifests, metrics
 from streamgraft_operator.conditions import is_true
 from streamgraft_operator.conductors.region import PeView, RegionDecision, RegionView, step
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.grafting import Start, content_of
 from streamgraft_operator.graph import GraphError, PlannedPe, PlannedRegion
-from streamgraft_operator.parsed import pe_spec, pe_status, region_spec, region_status
+from streamgraft_operator.parking import parked_stages, pe_view
+from streamgraft_operator.parsed import region_spec, region_status, savepoint_status
 from streamgraft_operator.runtime import Again, Outcome, Watch, wish_changed
 from streamgraft_operator.views import own_key, pod_view, region_key
 
@@ -51,6 +52,7 @@ class RegionController:
             Watch(caches.services, region_key, wish_changed),
             Watch(caches.config_maps, region_key, wish_changed),
             Watch(caches.jobs, self._of_job, wish_changed),
+            Watch(caches.savepoints, self._of_saved),
         )
 
     def rest_seconds(self, key: Key) -> float:
@@ -81,6 +83,8 @@ class RegionController:
         decision = step(view)
         if not await self._remember(region, decision):
             return STALE_SECONDS
+        seconds = region_spec(region).change_deadline_seconds
+        await self._save(job, planned, decision, seconds)
         seen = {names.pe_name(view.job, pe.pe_id): pe.spec_shards for pe in view.pes}
         await self._carry_out(job, planned, decision, seen)
         resizing = is_true(decision.status.conditions, "Resizing")
@@ -125,24 +129,37 @@ class RegionController:
             pes=(*self._existing(job, planned), *self._orphans(job, planned)),
             now=time.time(),
             deadline_seconds=float(spec.change_deadline_seconds),
+            strategy=spec.strategy,
+            parked=self._parked(job, planned),
+            savepoints={
+                item["metadata"]["name"]: savepoint_status(item)
+                for item in self._savepoints(job, planned)
+            },
         )
 
+    def _parked(self, job: Object, planned: PlannedRegion) -> frozenset[int]:
+        parked = parked_stages(self._caches, key_of(job))
+        return frozenset(
+            item["spec"].get("stage", 0)
+            for item in self._pes(job, planned)
+            if item["spec"]["stageName"] in parked
+        )
+
+    def _savepoints(self, job: Object, planned: PlannedRegion) -> list[Object]:
+        """Return the savepoints of width changes of the region."""
+        return [
+            item
+            for item in self._caches.savepoints_by_job.get(key_of(job))
+            if item["spec"].get("region") == planned.region.name
+            and names.LABEL_REGION in item["metadata"].get("labels", {})
+        ]
+
     def _existing(self, job: Object, planned: PlannedRegion) -> Iterable[PeView]:
-        for item in self._pes(job, planned):
-            if "deletionTimestamp" in item["metadata"]:
-                continue
-            pods = map(pod_view, self._caches.pods_by_pe.get(key_of(item)))
-            status = pe_status(item)
-            reporter = status.runtime.pod if status.runtime else ""  # runs, if the cache lags
-            yield PeView.of(
-                pe_spec(item),
-                status,
-                frozenset(
-                    pod.name
-                    for pod in pods
-                    if pod.alive or (pod.name == reporter and not pod.ended)
-                ),
-            )
+        return [
+            pe_view(self._caches, item)
+            for item in self._pes(job, planned)
+            if "deletionTimestamp" not in item["metadata"]
+        ]
 
     def _orphans(self, job: Object, planned: PlannedRegion) -> Iterable[PeView]:
         """Return PEs that are gone while a pod of theirs may still run."""
@@ -207,6 +224,23 @@ class RegionController:
         keep = {pe.name for pe in wanted}
         grafter = self._context.grafter
         await grafter.prune(grafter.surplus(key_of(job), keep, lambda name: name == region))
+
+    async def _save(
+        self, job: Object, planned: PlannedRegion, decision: RegionDecision, seconds: int
+    ) -> None:
+        """Create the savepoint that a change waits for; only that of the last change is kept."""
+        name = decision.savepoint
+        existing = {item["metadata"]["name"]: item for item in self._savepoints(job, planned)}
+        if name and name not in existing:
+            manifest = manifests.width_savepoint(owner_of(job), planned, name, seconds)
+            await self._context.write.savepoints.create(manifest)
+        used = [change.savepoint for change in decision.status.changes if change.savepoint]
+        for old in existing.keys() - set(used[-1:]):
+            await self._context.write.savepoints.delete(existing[old])
+
+    def _of_saved(self, savepoint: Object) -> Iterable[Key]:
+        job = savepoint["metadata"]["namespace"], savepoint["spec"]["job"]
+        return [key_of(region) for region in self._caches.regions_by_job.get(job)]
 
     def _of_job(self, job: Object) -> Iterable[Key]:
         return [key_of(region) for region in self._caches.regions_by_job.get(key_of(job))]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
+from streamgraft_common import names
 from streamgraft_common.kube import ApiError, Conflict, KubeClient, NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
@@ -85,6 +86,29 @@ class Coordinator:
     async def patch_exactly(self, item: Object, patch: Patch, *, status: bool = False) -> Object:
         """Patch exactly this version of an object. Raises Conflict if it is not the newest."""
         return await self._write(self._resource.of(key_of(item)), item, patch, status)
+
+    async def hold(self, key: Key) -> Object | None:
+        """Add our finalizer, so that a deleted object waits for its clean-up."""
+
+        def command(item: Object) -> Patch | None:
+            finalizers = item["metadata"].get("finalizers", [])
+            if names.FINALIZER in finalizers or "deletionTimestamp" in item["metadata"]:
+                return None
+            return {"metadata": {"finalizers": [*finalizers, names.FINALIZER]}}
+
+        return await self.update(key, command)
+
+    async def release(self, key: Key) -> None:
+        """Remove our finalizer: a deleted object is gone with that."""
+
+        def command(item: Object) -> Patch | None:
+            finalizers = item["metadata"].get("finalizers", [])
+            if names.FINALIZER not in finalizers:
+                return None
+            rest = [name for name in finalizers if name != names.FINALIZER]
+            return {"metadata": {"finalizers": rest}}
+
+        await self.update(key, command)
 
     async def delete(self, item: Object, grace_seconds: int | None = None) -> None:
         """Delete this very object (not a later one of the same name); gone already is fine."""

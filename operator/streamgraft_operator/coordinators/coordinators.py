@@ -13,6 +13,7 @@ from streamgraft_operator.kinds import (
     PODS,
     PROCESSING_ELEMENTS,
     REGIONS,
+    SAVEPOINTS,
     SERVICES,
 )
 
@@ -27,6 +28,7 @@ class Coordinators:
         )
         self.regions = Coordinator(client, REGIONS, caches.regions)
         self.host_pools = Coordinator(client, HOST_POOLS, caches.host_pools)
+        self.savepoints = Coordinator(client, SAVEPOINTS, caches.savepoints)
         self.pods = Coordinator(client, PODS, caches.pods)
         self.config_maps = Coordinator(client, CONFIG_MAPS, caches.config_maps)
         self.services = Coordinator(client, SERVICES, caches.services)

@@ -4,7 +4,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_operator.conditions import State, merged
@@ -15,29 +14,6 @@ from streamgraft_operator.parsed import job_status
 
 class JobCoordinator(Coordinator):
     """Commands on Jobs."""
-
-    async def hold(self, key: Key) -> Object | None:
-        """Add our finalizer, so that a deleted job waits for its clean-up."""
-
-        def command(job: Object) -> Patch | None:
-            finalizers = job["metadata"].get("finalizers", [])
-            if names.FINALIZER in finalizers or "deletionTimestamp" in job["metadata"]:
-                return None
-            return {"metadata": {"finalizers": [*finalizers, names.FINALIZER]}}
-
-        return await self.update(key, command)
-
-    async def release(self, key: Key) -> None:
-        """Remove our finalizer: a deleted job is gone with that."""
-
-        def command(job: Object) -> Patch | None:
-            finalizers = job["metadata"].get("finalizers", [])
-            if names.FINALIZER not in finalizers:
-                return None
-            rest = [name for name in finalizers if name != names.FINALIZER]
-            return {"metadata": {"finalizers": rest}}
-
-        await self.update(key, command)
 
     async def report(
         self, key: Key, states: Sequence[State], generation: int, **fields: Any

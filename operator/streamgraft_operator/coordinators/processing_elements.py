@@ -7,7 +7,7 @@ from typing import Any
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
-from streamgraft_common.resources import ProcessingElementStatus, Stopped
+from streamgraft_common.resources import ProcessingElementStatus, Saving, Stopped
 from streamgraft_operator.conditions import State, merged
 from streamgraft_operator.conductors.launches import Relaunch, raised
 from streamgraft_operator.coordinators.coordinator import Coordinator, Patch, replacing
@@ -97,6 +97,15 @@ class ProcessingElementCoordinator(Coordinator):
             if seen == set(wanted) and spec.get("epoch", 0) == epoch:
                 return None
             return {"spec": {"shards": wanted, "epoch": epoch}}
+
+        await self.update(key, command)
+
+    async def save(self, key: Key, saving: Saving | None) -> None:
+        """Ask for copies of checkpoints, or (None) for none any more."""
+        wanted = saving.to_wire() if saving else None
+
+        def command(item: Object) -> Patch | None:
+            return None if item["spec"].get("saving") == wanted else {"spec": {"saving": wanted}}
 
         await self.update(key, command)
 

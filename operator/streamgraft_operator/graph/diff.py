@@ -30,6 +30,7 @@ _PLACE = frozenset(
         "channel",
         "shard_count",
         "checkpoint_path",
+        "savepoint",
     }
 )
 _DRIVER = frozenset({"slots", "bundle_digest"})

@@ -40,6 +40,11 @@ def planned_pe(
         checkpoint_path=(
             f"{context.namespace}/{context.job}-{context.job_uid}/{block.stage_name(stage)}"
         ),
+        savepoint=(
+            names.savepoint_path(context.namespace, context.savepoint)
+            if context.savepoint
+            else None
+        ),
         parameters={**adl.parameters, **context.parameters},
         trigger_seconds=(
             settings.trigger_seconds or adl.pe.trigger_seconds or DEFAULT_TRIGGER_SECONDS

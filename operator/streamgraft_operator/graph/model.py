@@ -31,6 +31,8 @@ class JobContext:
     settings: ProcessingElementSettings = field(default_factory=ProcessingElementSettings)
     resources: Resources | None = None
     """Resources of the whole job; they are divided among its PEs."""
+    savepoint: str | None = None
+    """Savepoint that the job starts from."""
     first_widths: Mapping[str, int] = field(default_factory=dict)
     """Widths with which regions begin, where they are not the application's: PEs are counted at
     these widths, so that a later one changes no share."""

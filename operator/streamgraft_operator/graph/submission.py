@@ -60,6 +60,7 @@ class Submission:
             threading=self.spec.threading,
             settings=self.spec.processing_element,
             resources=self.spec.resources,
+            savepoint=self.spec.savepoint.name if self.spec.savepoint else None,
             first_widths=self.first_widths,
         )
         return plan(self.bundle.adl, context, widths)

@@ -10,7 +10,11 @@ from streamgraft_operator.manifests.pod import (
     warm_pod,
 )
 from streamgraft_operator.manifests.processing_element import from_job, processing_element
-from streamgraft_operator.manifests.region import parallel_region, region_content_id
+from streamgraft_operator.manifests.region import (
+    parallel_region,
+    region_content_id,
+    width_savepoint,
+)
 from streamgraft_operator.manifests.service import service
 
 __all__ = [
@@ -28,4 +32,5 @@ __all__ = [
     "service_account",
     "settings_id",
     "warm_pod",
+    "width_savepoint",
 ]

@@ -5,9 +5,11 @@ from typing import Any
 from streamgraft_common import names
 from streamgraft_common.resources import (
     PARALLEL_REGION,
+    SAVEPOINT,
     JobSpec,
     ParallelRegionSpec,
     RegionOverride,
+    SavepointSpec,
 )
 from streamgraft_common.resources.parallel_region import DEFAULT_DEADLINE_SECONDS
 from streamgraft_operator.graph import PlannedRegion, Topology
@@ -38,9 +40,20 @@ def parallel_region(
         max_width=plan.max_width,
         key=plan.key,
         change_deadline_seconds=settings.change_deadline_seconds or DEFAULT_DEADLINE_SECONDS,
+        strategy=settings.strategy or "handover",
         autoscaling=plan.autoscaling,
         upstream=list(region.upstream),
     )
     manifest = PARALLEL_REGION.manifest(region.name, owner.namespace, spec)
     labels = {names.LABEL_REGION: plan.name}
     return {**manifest, "metadata": metadata(owner, region.name, labels, content_id)}
+
+
+def width_savepoint(
+    owner: Owner, region: PlannedRegion, name: str, timeout_seconds: int
+) -> dict[str, Any]:
+    """Return the savepoint of a width change: it goes with the job."""
+    plan = region.region
+    spec = SavepointSpec(job=owner.name, region=plan.name, timeout_seconds=timeout_seconds)
+    manifest = SAVEPOINT.manifest(name, owner.namespace, spec)
+    return {**manifest, "metadata": metadata(owner, name, {names.LABEL_REGION: plan.name})}

@@ -244,6 +244,91 @@ def explain_region(
     _explain.run(options.target(context, namespace), name, adapter)
 
 
+savepoint = typer.Typer(
+    no_args_is_help=True, help="Keep the state of jobs, and start jobs from it."
+)
+app.add_typer(savepoint, name="savepoint")
+
+
+@savepoint.command("create")
+def savepoint_create(
+    context: typer.Context,
+    job: options.Job,
+    name: Annotated[str | None, typer.Option(help="Default: the job's and the time.")] = None,
+    timeout: Annotated[int, typer.Option(min=1, help="Seconds; then the job just goes on.")] = 300,
+    namespace: options.Namespace = None,
+) -> None:
+    """Copy the state of a job; its sources stand still meanwhile, for seconds."""
+    from streamgraft.cli import _savepoint
+
+    _savepoint.create(options.target(context, namespace), job, name, timeout)
+
+
+@savepoint.command("list")
+def savepoint_list(
+    context: typer.Context,
+    job: Annotated[str | None, typer.Argument(help="Only those of this job.")] = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Show savepoints."""
+    from streamgraft.cli import _savepoint
+
+    _savepoint.show(options.target(context, namespace), job)
+
+
+@savepoint.command("restore")
+def savepoint_restore(
+    context: typer.Context,
+    name: options.Savepoint,
+    application: Annotated[
+        Path | None,
+        typer.Argument(metavar="[APP.PY|BUNDLE.ZIP]", help="Default: what the job runs."),
+    ] = None,
+    job: Annotated[
+        str | None, typer.Option(help="Job to cancel and start anew; default: the savepoint's.")
+    ] = None,
+    fork: Annotated[
+        str | None, typer.Option("--as", help="Start a further job of this name instead.")
+    ] = None,
+    param: options.Parameters = None,
+    width: options.Widths = None,
+    include: options.Include = None,
+    allow_dropped_state: Annotated[
+        bool, typer.Option(help="Leave behind state that no operator takes.")
+    ] = False,
+    wait: options.Wait = False,
+    timeout: options.Timeout = 300.0,
+    namespace: options.Namespace = None,
+) -> None:
+    """Start a job from a savepoint: in the place of one, or as a fork."""
+    from streamgraft.cli import _restore
+
+    wish = _restore.Restore(
+        savepoint=name,
+        application=application,
+        job=job,
+        fork=fork,
+        parameters=tuple(param or ()),
+        widths=tuple(width or ()),
+        include=tuple(include or ()),
+        allow_dropped_state=allow_dropped_state,
+    )
+    _restore.run(options.target(context, namespace), wish, timeout if wait else None)
+
+
+@savepoint.command("delete")
+def savepoint_delete(
+    context: typer.Context,
+    name: options.Savepoint,
+    timeout: options.Timeout = 60.0,
+    namespace: options.Namespace = None,
+) -> None:
+    """Delete a savepoint with its files."""
+    from streamgraft.cli import _savepoint
+
+    _savepoint.delete(options.target(context, namespace), name, timeout)
+
+
 @app.command()
 def logs(
     context: typer.Context,

@@ -17,17 +17,23 @@ def run(target: Target, job: str, timeout_seconds: float) -> None:
 
 async def _cancel(target: Target, job: str, timeout_seconds: float) -> None:
     async with connected(target) as cluster:
-        path = JOB.path(cluster.namespace, job)
-        existed = await _delete(cluster, path)
-
-        async def gone() -> bool:
-            return await cluster.find(path) is None
-
-        await until(f"job {job} is deleted, but not gone", gone, timeout_seconds)
-        # Last, since the operator reads it for as long as there is a job.
-        await _delete(cluster, cluster.core("configmaps", names.bundle_config_map(job)))
+        existed = await cancel(cluster, job, timeout_seconds)
         place = f"namespace {cluster.namespace}"
         output.say(f"Job {job} is gone" if existed else f"There is no job {job} in {place}")
+
+
+async def cancel(cluster: Cluster, job: str, timeout_seconds: float) -> bool:
+    """Delete a job and its bundle, wait until they are gone; return whether there was a job."""
+    path = JOB.path(cluster.namespace, job)
+    existed = await _delete(cluster, path)
+
+    async def gone() -> bool:
+        return await cluster.find(path) is None
+
+    await until(f"job {job} is deleted, but not gone", gone, timeout_seconds)
+    # Last, since the operator reads it for as long as there is a job.
+    await _delete(cluster, cluster.core("configmaps", names.bundle_config_map(job)))
+    return existed
 
 
 async def _delete(cluster: Cluster, path: str) -> bool:

@@ -12,6 +12,7 @@ Namespace: TypeAlias = Annotated[
 Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Wait until it is done.")]
 Timeout: TypeAlias = Annotated[float, typer.Option(min=1, help="Seconds to wait.")]
 Job: TypeAlias = Annotated[str, typer.Argument(help="Name of the job.")]
+Savepoint: TypeAlias = Annotated[str, typer.Argument(help="Name of the savepoint.")]
 JobName: TypeAlias = Annotated[
     str | None, typer.Option("--name", help="Name of the job; default: the application's.")
 ]

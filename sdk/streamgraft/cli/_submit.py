@@ -125,15 +125,16 @@ async def _submit(
 ) -> None:
     digest = hashlib.sha256(data).hexdigest()
     async with connected(target) as cluster:
-        await _upload(cluster, job, data)
-        applied = await _apply(cluster, job, spec, digest)
+        await upload(cluster, job, data)
+        applied = await apply(cluster, job, spec, digest)
         output.say(f"Job {job} submitted to namespace {cluster.namespace}")
         if wait_seconds is not None:
-            await _wait(cluster, applied, digest, wait_seconds)
+            await wait_healthy(cluster, applied, digest, wait_seconds)
             output.say(f"Job {job} is healthy")
 
 
-async def _upload(cluster: Cluster, job: str, data: bytes) -> None:
+async def upload(cluster: Cluster, job: str, data: bytes) -> None:
+    """Put a bundle where the operator finds that of the job."""
     name = names.bundle_config_map(job)
     body = {
         "apiVersion": "v1",
@@ -144,11 +145,14 @@ async def _upload(cluster: Cluster, job: str, data: bytes) -> None:
     await cluster.client.apply(cluster.core("configmaps", name), body, MANAGER)
 
 
-async def _apply(cluster: Cluster, job: str, spec: dict[str, Any], digest: str) -> Object:
+async def apply(
+    cluster: Cluster, job: str, spec: dict[str, Any], digest: str, manager: str = MANAGER
+) -> Object:
+    """Apply a Job; `manager` owns the fields of its spec."""
     annotations = {names.ANNOTATION_BUNDLE: digest}
     body = JOB.manifest(job, cluster.namespace, spec, annotations=annotations)
     try:
-        return await cluster.client.apply(JOB.path(cluster.namespace, job), body, MANAGER)
+        return await cluster.client.apply(JOB.path(cluster.namespace, job), body, manager)
     except NotFound as error:
         if not_installed(error):
             raise CommandError(
@@ -157,7 +161,8 @@ async def _apply(cluster: Cluster, job: str, spec: dict[str, Any], digest: str) 
         raise
 
 
-async def _wait(cluster: Cluster, applied: Object, digest: str, wait_seconds: float) -> None:
+async def wait_healthy(cluster: Cluster, applied: Object, digest: str, wait_seconds: float) -> None:
+    """Wait until a Job that was applied is healthy with this bundle. Raises CommandError."""
     path = JOB.path(cluster.namespace, applied["metadata"]["name"])
     begun = time.monotonic()
     last = ""

@@ -1,0 +1,122 @@
+"""Savepoint: a copy of a job's state that can be kept, and that a job can start from."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from streamgraft_common.resources.base import CelRule, Condition, Kind, Model, PrinterColumn
+
+FORMAT = 1
+"""Version of what a savepoint holds that this release writes, and the newest that it restores."""
+
+
+class SavedInput(Model):
+    """A stream that a stage reads."""
+
+    stream: str
+    """Its name in the application."""
+    topic: str
+    """The topic that it was read from."""
+    external: bool = False
+    """Whether the topic is the users'. One of the job's own was read to its end."""
+
+
+class SavedStage(Model):
+    """What the PEs of one stage had in common: each of its shards is one Spark query."""
+
+    name: str
+    """`pe-<id>` outside of regions, else `<region>` or `<region>.<stage>`."""
+    shards: int
+    """Key groups of the region; 1 outside of regions."""
+    region: str | None = None
+    """Parallel region that it is in."""
+    key: list[str] = []
+    """Columns by which the region spreads rows over its key groups."""
+    operators: list[str]
+    """Its operators, upstream first."""
+    stateful: list[str] = []
+    """Those of them that have state."""
+    inputs: list[SavedInput] = []
+    """What it reads."""
+
+
+class SavepointSpec(Model):
+    """What is to be saved."""
+
+    job: str
+    """Job whose state is copied."""
+    region: str | None = None
+    """Only this region, for a width change. Default: the whole job."""
+    timeout_seconds: Annotated[int, Field(ge=1)] = 300
+    """Time in which it must be complete, or it fails and the job goes on."""
+
+
+class SavepointStatus(Model):
+    """The copy. Times RFC 3339."""
+
+    phase: Literal["Pending", "Draining", "Saving", "Completed", "Failed"] = "Pending"
+    """Draining: sources stand still, the rest reads its inputs to their ends. Saving: all stand
+    still and are copied."""
+    format: int = 0
+    """Version of the format."""
+    parked: list[str] = []
+    """Stages that stand still for it now."""
+    stages: list[SavedStage] = []
+    """What is saved, upstream first."""
+    shards: int = 0
+    """Shards that are saved."""
+    size_bytes: int = 0
+    """Size of all files; blocks that are shared with checkpoints count, too."""
+    duration_seconds: float | None = None
+    """From the first stop to the last copy: so long the sources stood still, and a little more."""
+    save_seconds: float | None = None
+    """Time that copying alone took."""
+    started_at: str | None = None
+    """When the first stage was asked to stop."""
+    drained_at: str | None = None
+    """When all stood still."""
+    completed_at: str | None = None
+    """When the last copy was there."""
+    job_spec: Annotated[
+        dict[str, Any],
+        Field(json_schema_extra={"x-kubernetes-preserve-unknown-fields": True}),
+    ] = {}
+    """The spec of the job then."""
+    generation_id: int = 0
+    """Generation of the job's graph."""
+    content_id: str = ""
+    """Hash of the job's graph and settings."""
+    bundle_digest: str = ""
+    """sha256 of the bundle that ran."""
+    widths: dict[str, int] = {}
+    """Widths of the regions then."""
+    message: str = ""
+    """What it waits for, or why it failed."""
+    observed_generation: int = 0
+    """metadata.generation of the spec that this status is about."""
+    conditions: list[Condition] = []
+    """Complete."""
+
+
+SAVEPOINT = Kind(
+    kind="Savepoint",
+    plural="savepoints",
+    short_names=["sp"],
+    spec=SavepointSpec,
+    status=SavepointStatus,
+    rules=[
+        CelRule(
+            rule="self == oldSelf",
+            message="a savepoint can't change: create another one",
+        )
+    ],
+    columns=[
+        PrinterColumn(name="Job", type="string", json_path=".spec.job"),
+        PrinterColumn(name="Phase", type="string", json_path=".status.phase"),
+        PrinterColumn(name="Shards", type="integer", json_path=".status.shards"),
+        PrinterColumn(name="Bytes", type="integer", json_path=".status.sizeBytes"),
+        PrinterColumn(name="Seconds", type="number", json_path=".status.durationSeconds"),
+        PrinterColumn(name="Message", type="string", json_path=".status.message", priority=1),
+        PrinterColumn(name="Age", type="date", json_path=".metadata.creationTimestamp"),
+    ],
+)

@@ -1,0 +1,129 @@
+"""`streamgraft savepoint create|list|delete`: the operator and the PEs do the work."""
+
+import asyncio
+from datetime import UTC, datetime
+
+from rich.console import Console
+
+from streamgraft.cli import _output as output
+from streamgraft.cli._cluster import Cluster, connected, not_installed, until
+from streamgraft.cli._options import Target
+from streamgraft.cli._output import CommandError
+from streamgraft.cli._tables import table
+from streamgraft_common.kube import ApiError, Conflict, NotFound
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import JOB, SAVEPOINT, SavepointSpec, SavepointStatus
+
+
+def create(target: Target, job: str, name: str | None, timeout_seconds: int) -> None:
+    """Take a savepoint of a job, and wait until it is complete."""
+    asyncio.run(_create(target, job, name or _name(job), timeout_seconds))
+
+
+def show(target: Target, job: str | None) -> None:
+    """Print the savepoints of a namespace, or those of a job."""
+    asyncio.run(_show(target, job))
+
+
+def delete(target: Target, name: str, timeout_seconds: float) -> None:
+    """Delete a savepoint, and wait until its files are gone."""
+    asyncio.run(_delete(target, name, timeout_seconds))
+
+
+async def find(cluster: Cluster, name: str) -> SavepointStatus:
+    """Return the status of a savepoint. Raises CommandError if there is none of this name."""
+    try:
+        item = await cluster.client.get(SAVEPOINT.path(cluster.namespace, name))
+    except NotFound as error:
+        known = [item["metadata"]["name"] for item in await _items(cluster)]
+        raise CommandError(
+            f"there is no savepoint {name} in namespace {cluster.namespace}"
+            + (f": it has {', '.join(known)}" if known else "")
+        ) from error
+    return SavepointStatus.model_validate(item.get("status") or {})
+
+
+def _name(job: str) -> str:
+    return f"{job}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+
+
+async def _create(target: Target, job: str, name: str, timeout_seconds: int) -> None:
+    async with connected(target) as cluster:
+        if await cluster.find(JOB.path(cluster.namespace, job)) is None:
+            raise CommandError(f"there is no job {job} in namespace {cluster.namespace}")
+        spec = SavepointSpec(job=job, timeout_seconds=timeout_seconds)
+        body = SAVEPOINT.manifest(name, cluster.namespace, spec)
+        try:
+            await cluster.client.create(SAVEPOINT.path(cluster.namespace), body)
+        except Conflict as error:
+            raise CommandError(
+                f"there is a savepoint {name} already: choose another name, or delete it"
+            ) from error
+        output.say(f"Savepoint {name} of job {job} begun")
+        status = await _complete(cluster, name, timeout_seconds)
+        output.say(
+            f"Savepoint {name} is complete: {status.shards} shards, {status.size_bytes:,} bytes;"
+            f" the sources stood still for {status.duration_seconds:.1f} s"
+        )
+
+
+async def _complete(cluster: Cluster, name: str, timeout_seconds: int) -> SavepointStatus:
+    last = SavepointStatus()
+
+    async def over() -> bool:
+        nonlocal last
+        before, last = last, await find(cluster, name)
+        if last.message and last.message != before.message:
+            output.say(f"{last.phase}: {last.message}")
+        return last.phase in ("Completed", "Failed")
+
+    await until(f"savepoint {name} is not complete", over, timeout_seconds + 30)
+    if last.phase == "Failed":
+        raise CommandError(f"there is no savepoint: {last.message}; the job goes on")
+    return last
+
+
+async def _items(cluster: Cluster) -> list[Object]:
+    try:
+        items: list[Object] = (await cluster.client.get(SAVEPOINT.path(cluster.namespace)))["items"]
+    except ApiError as error:
+        if not_installed(error):
+            raise CommandError("this cluster doesn't know Streamgraft's resources") from error
+        raise
+    return items
+
+
+async def _show(target: Target, job: str | None) -> None:
+    async with connected(target) as cluster:
+        items = [item for item in await _items(cluster) if job in (None, item["spec"]["job"])]
+    headings = ("Savepoint", "Job", "Region", "Phase", "Shards", "Bytes", "Seconds", "Created")
+    rows = table("Savepoints", *headings)
+    for item in items:
+        spec = SavepointSpec.model_validate(item["spec"])
+        status = SavepointStatus.model_validate(item.get("status") or {})
+        metadata = item["metadata"]
+        seconds = status.duration_seconds
+        rows.add_row(
+            metadata["name"],
+            spec.job,
+            spec.region or "",
+            status.phase,
+            str(status.shards),
+            f"{status.size_bytes:,}",
+            "" if seconds is None else f"{seconds:.1f}",
+            metadata["creationTimestamp"],
+        )
+    Console().print(rows)
+
+
+async def _delete(target: Target, name: str, timeout_seconds: float) -> None:
+    async with connected(target) as cluster:
+        await find(cluster, name)
+        path = SAVEPOINT.path(cluster.namespace, name)
+        await cluster.client.delete(path)
+
+        async def gone() -> bool:
+            return await cluster.find(path) is None
+
+        await until(f"savepoint {name} is deleted, but not gone", gone, timeout_seconds)
+        output.say(f"Savepoint {name} is gone")
