@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from streamgraft_common.resources import ParallelRegionStatus, WidthChange
+from streamgraft_common.resources import ParallelRegionStatus, SavepointStatus, WidthChange
 from streamgraft_operator.conditions import find
 from streamgraft_operator.conductors.region import (
     PeView,
@@ -303,3 +303,46 @@ def test_a_hot_group_that_shares_its_channel_can_be_helped_by_width() -> None:
 def test_skew_is_not_told_before_all_loads_are_measured() -> None:
     decision = step(region(1, STEADY, running(0, {0, 1, 2, 3})))
     assert find(decision.status.conditions, "Skewed") is None
+
+
+def saving(savepoint: SavepointStatus | None = None, *, width: int = 2) -> RegionDecision:
+    """Width 1 to `width` with strategy savepoint: the step at which its savepoint is like this."""
+    owner = running(0, {0, 1, 2, 3})
+    begun = step(replace(region(width, STEADY, owner), strategy="savepoint"))
+    assert begun.savepoint == f"job-r-{NOW:.0f}"
+    if savepoint is None:
+        return begun
+    still = replace(owner, spec_shards=frozenset(), held={})
+    view = region(width, begun.status, still, now=NOW + 5)
+    parked = frozenset({0} if savepoint.phase in ("Draining", "Saving") else ())
+    saved = {begun.savepoint: savepoint}
+    return step(replace(view, strategy="savepoint", parked=parked, savepoints=saved))
+
+
+def test_savepoint_comes_before_new_channels() -> None:
+    begun = saving()
+    assert (begun.channels, begun.spec_updates) == (1, {})
+    assert condition(begun, "Resizing") == ("True", "Saving")
+    waiting = saving(SavepointStatus(phase="Saving"))
+    assert (waiting.channels, waiting.spec_updates) == (1, {})
+
+
+def test_shards_go_to_the_new_width_when_the_savepoint_is_complete() -> None:
+    decided = saving(SavepointStatus(phase="Completed"))
+    assert (decided.channels, decided.status.epoch, decided.savepoint) == (2, 2, None)
+    assert decided.spec_updates == {0: (frozenset({0, 1}), 2), 1: (frozenset({2, 3}), 2)}
+    assert decided.status.changes[-1].moved_shards == [0, 1, 2, 3]
+
+
+def test_without_a_savepoint_the_old_width_goes_on() -> None:
+    failed = saving(SavepointStatus(phase="Failed", message="no time"))
+    assert failed.spec_updates == {0: (frozenset({0, 1, 2, 3}), 1)}
+    assert condition(failed, "Resizing") == ("False", "RolledBack")
+    assert failed.status.changes[-1].failure == "no savepoint: no time"
+
+
+def test_no_change_begins_while_a_savepoint_is_taken() -> None:
+    parked = replace(region(2, STEADY, running(0, {0, 1, 2, 3})), parked=frozenset({0}))
+    decision = step(parked)
+    assert decision.spec_updates[0] == (frozenset(), 1)
+    assert decision.status.changes == []

@@ -1,0 +1,83 @@
+"""Which state of a savepoint a stage takes."""
+
+import pytest
+
+from streamgraft_common.resources import SavedInput, SavedStage, SavepointStatus
+from streamgraft_common.resources.savepoint import FORMAT
+from streamgraft_common.savepoints import NotRestorable, check, dropped, match
+
+SOURCE = SavedStage(
+    name="pe-0",
+    shards=1,
+    operators=["read"],
+    inputs=[SavedInput(stream="raw", topic="in", external=True)],
+)
+COUNTS = SavedStage(
+    name="work",
+    shards=4,
+    region="work",
+    key=["key"],
+    operators=["clean", "counted"],
+    stateful=["counted"],
+    inputs=[SavedInput(stream="raw", topic="ns.job.raw.work")],
+)
+SINK = SavedStage(
+    name="pe-1",
+    shards=1,
+    operators=["write"],
+    inputs=[SavedInput(stream="counts", topic="ns.job.counts")],
+)
+SAVED = [SOURCE, COUNTS, SINK]
+
+
+def changed(stage: SavedStage, **update: object) -> SavedStage:
+    return stage.model_copy(update=update)
+
+
+def test_stages_are_matched_by_their_operators_with_state_and_their_sources() -> None:
+    assert match(SAVED, changed(SOURCE, name="pe-7", operators=["read", "more"])) == SOURCE
+    assert match(SAVED, changed(COUNTS, name="other", operators=["counted"])) == COUNTS
+
+
+def test_what_has_neither_state_nor_a_source_starts_empty() -> None:
+    """It had read all of the job's own topics, and the new job has fresh ones."""
+    assert match(SAVED, SINK) is None
+    assert match(SAVED, changed(COUNTS, stateful=["new"])) is None
+
+
+@pytest.mark.parametrize(
+    ("stage", "message"),
+    [
+        (changed(COUNTS, stateful=["counted", "joined"]), "operators with state counted, joined"),
+        (changed(SOURCE, stateful=["counted"]), "unites the stages pe-0, work"),
+        (changed(COUNTS, inputs=[]), "the inputs none"),
+        (changed(COUNTS, shards=8), "8 key groups by key, the savepoint 4"),
+        (changed(COUNTS, key=["user"]), "by user"),
+    ],
+    ids=["more state", "united", "other inputs", "more groups", "other key"],
+)
+def test_what_is_not_the_same_query_is_refused(stage: SavedStage, message: str) -> None:
+    with pytest.raises(NotRestorable, match=message):
+        match(SAVED, stage)
+
+
+def test_state_that_nobody_takes_is_named() -> None:
+    status = SavepointStatus(phase="Completed", format=FORMAT, stages=SAVED)
+    check("s", status, SAVED)
+    assert dropped(SAVED, [SOURCE, SINK]) == [COUNTS]
+    with pytest.raises(NotRestorable, match="the state of counted in savepoint s"):
+        check("s", status, [SOURCE, SINK])
+    check("s", status, [SOURCE, SINK], drop=True)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (SavepointStatus(phase="Saving"), "not complete, but Saving"),
+        (SavepointStatus(phase="Failed", message="no time"), "Failed: no time"),
+        (SavepointStatus(phase="Completed", format=FORMAT + 1), "the release that wrote it"),
+    ],
+)
+def test_what_can_not_be_restored_at_all(status: SavepointStatus, message: str) -> None:
+    with pytest.raises(NotRestorable, match=message):
+        check("s", status, [])

@@ -1,0 +1,127 @@
+"""The savepoint conductor, step by step."""
+
+from dataclasses import replace
+
+import pytest
+
+from streamgraft_common.resources import SavedStage, SavepointSpec, SavepointStatus
+from streamgraft_operator.conditions import find
+from streamgraft_operator.conductors.savepoint import (
+    JobFacts,
+    SavepointDecision,
+    SavepointView,
+    StageView,
+    step,
+)
+
+NOW = 1_700_000_000.0
+FACTS = JobFacts({"bundle": {}}, 3, "content", "digest", {"work": 2})
+
+
+def stage(name: str, shards: int, *upstream: str) -> StageView:
+    saved = SavedStage(name=name, shards=shards, operators=[name])
+    return StageView(saved, frozenset(upstream), stopped=False)
+
+
+READ, WORK, WRITE = stage("read", 1), stage("work", 2, "read"), stage("write", 1, "work")
+
+
+def view(
+    *stages: StageView, status: SavepointStatus | None = None, **more: object
+) -> SavepointView:
+    base = SavepointView(
+        name="s",
+        generation=1,
+        spec=SavepointSpec(job="job"),
+        status=status or SavepointStatus(),
+        created=NOW,
+        stages=stages or (READ, WORK, WRITE),
+        facts=FACTS,
+        now=NOW,
+    )
+    return replace(base, **more)  # type: ignore[arg-type]
+
+
+def stopped(item: StageView) -> StageView:
+    return replace(item, stopped=True)
+
+
+def drained(item: StageView) -> StageView:
+    return replace(item, drained=True)
+
+
+def parked(*names: str, phase: str = "Draining") -> SavepointStatus:
+    begun = step(view()).status
+    return begun.model_copy(update={"parked": list(names), "phase": phase})
+
+
+def test_sources_stop_first() -> None:
+    status = step(view()).status
+    assert (status.phase, status.parked) == ("Draining", ["read"])
+    assert [item.name for item in status.stages] == ["read", "work", "write"]
+    assert (status.generation_id, status.content_id, status.widths) == (3, "content", {"work": 2})
+
+
+def test_a_stage_stops_when_what_feeds_it_stands_still_and_it_has_read_it_all() -> None:
+    status = parked("read")
+    assert step(view(READ, drained(WORK), WRITE, status=status)).status.parked == ["read"]
+    assert step(view(stopped(READ), WORK, WRITE, status=status)).status.parked == ["read"]
+    next_one = step(view(stopped(READ), drained(WORK), drained(WRITE), status=status)).status
+    assert next_one.parked == ["read", "work"]
+
+
+def test_copies_are_asked_for_when_all_stand_still() -> None:
+    every = ("read", "work", "write")
+    running = step(view(stopped(READ), stopped(WORK), WRITE, status=parked(*every))).status
+    assert (running.phase, running.message) == ("Draining", "stopping write")
+    still = step(view(*map(stopped, (READ, WORK, WRITE)), status=parked(*every))).status
+    assert (still.phase, still.parked) == ("Saving", list(every))
+
+
+def saved(item: StageView, *shards: int) -> StageView:
+    return replace(item, stopped=True, saved=frozenset(shards), size_bytes=10 * len(shards))
+
+
+def saving(work: StageView, **more: object) -> SavepointDecision:
+    status = parked("read", "work", "write", phase="Saving")
+    return step(view(saved(READ, 0), work, saved(WRITE, 0), status=status, **more))
+
+
+def test_complete_with_the_last_copy() -> None:
+    waiting = saving(saved(WORK, 0)).status
+    assert (waiting.phase, waiting.message) == ("Saving", "copying work")
+    failing = saving(replace(saved(WORK, 0), message="the disk is full")).status
+    assert failing.message == "copying work (the disk is full)"
+    done = saving(saved(WORK, 0, 1))
+    assert (done.status.phase, done.status.parked) == ("Completed", [])
+    assert (done.status.shards, done.status.size_bytes) == (4, 40)
+    condition = find(done.status.conditions, "Complete")
+    assert condition
+    assert condition.status == "True"
+    assert [event.reason for event in done.events] == ["SavepointCompleted"]
+
+
+def test_time_runs_out_and_the_job_goes_on() -> None:
+    failed = saving(saved(WORK, 0), now=NOW + 300)
+    assert (failed.status.phase, failed.status.parked) == ("Failed", [])
+    assert failed.status.message == "not complete within 300 s: copying work"
+    assert [event.reason for event in failed.events] == ["SavepointFailed"]
+
+
+@pytest.mark.parametrize(
+    ("more", "phase", "message"),
+    [
+        ({"problem": "job job is Failed"}, "Failed", "job job is Failed"),
+        ({"waiting_for": "savepoint r to end"}, "Pending", "waiting for savepoint r to end"),
+    ],
+)
+def test_nothing_stops_before_all_is_well(
+    more: dict[str, object], phase: str, message: str
+) -> None:
+    status = step(view(**more)).status
+    assert (status.phase, status.parked, status.message) == (phase, [], message)
+
+
+def test_one_that_is_over_stays_as_it_is() -> None:
+    over = parked(phase="Failed")
+    assert step(view(status=over, problem="no job")).status == over

@@ -1,0 +1,140 @@
+"""Copies of checkpoints, on files as Spark lays them out."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from streamgraft_common import names
+from streamgraft_common.adl import Adl, Operator, Region, Stream
+from streamgraft_common.pe_metadata import InputPort, PeMetadata
+from streamgraft_common.resources import Saving
+from streamgraft_common.savepoints import NotRestorable
+from streamgraft_pe_runtime.positions import read_checkpoint
+from streamgraft_pe_runtime.savepoints import NotSaved, Storage, rewritten
+
+SCHEMA = {"type": "struct", "fields": []}
+ADL = Adl(
+    name="numbers",
+    built_by="test",
+    module="numbers",
+    application="app",
+    operators=[Operator(name="counted", kind="function", inputs=["raw"], stateful=True)],
+    streams=[Stream(name="raw", producer="read", schema=SCHEMA)],
+    regions=[Region(name="work", key=["key"], max_width=2)],
+)
+
+
+def storage(root: Path, job: str, savepoint: str | None = None) -> Storage:
+    metadata = PeMetadata(
+        namespace="ns",
+        job=job,
+        pe_id=0,
+        stage_name="work",
+        region="work",
+        channel=0,
+        shard_count=2,
+        operators=["counted"],
+        inputs=[
+            InputPort(
+                port=0,
+                stream="raw",
+                topic=names.topic("ns", job, "raw", "work"),
+                partitions=2,
+                bootstrap_servers="kafka",
+                operator="counted",
+            )
+        ],
+        outputs=[],
+        checkpoint_path=f"ns/{job}-uid/work",
+        savepoint=names.savepoint_path("ns", savepoint) if savepoint else None,
+        trigger_seconds=1,
+        bundle_digest="digest",
+    )
+    return Storage(root, metadata, ADL)
+
+
+def checkpoint(folder: Path, topic: str, batches: int, *, clean: bool = True) -> None:
+    """Write a checkpoint as Spark does, with checksum files."""
+    for batch in range(batches):
+        lines = ["v1", "{}", json.dumps({topic: {"0": 10 * batch}})]
+        for log in ("offsets", "commits")[: 2 if clean or batch < batches - 1 else 1]:
+            (folder / log).mkdir(parents=True, exist_ok=True)
+            (folder / log / str(batch)).write_text("\n".join(lines))
+            (folder / log / f".{batch}.crc").write_text("checksum")
+    (folder / "state" / "0" / "0").mkdir(parents=True)
+    (folder / "state" / "0" / "0" / "1.delta").write_text("state")
+    (folder / "metadata").write_text('{"id": "x"}')
+
+
+WISH = Saving(savepoint="first", uid="1", shards=[0, 1])
+TOPIC = names.topic("ns", "job", "raw", "work")
+
+
+def test_copies_share_their_files_and_keep_the_last_entries_of_the_logs(tmp_path: Path) -> None:
+    here = storage(tmp_path, "job")
+    checkpoint(here.checkpoint(0), TOPIC, 5)
+    size = here.save(WISH)
+    copy = tmp_path / "ns/savepoints/first/work/0"
+    state = "state/0/0/1.delta"
+    assert (copy / state).stat().st_ino == (here.checkpoint(0) / state).stat().st_ino
+    assert sorted(file.name for file in (copy / "offsets").glob("[0-9]*")) == ["3", "4"]
+    assert read_checkpoint(copy).positions == {(TOPIC, 0): 40}
+    assert size >= len("state")
+    # Shard 1 never ran; and what is there already is not made anew.
+    assert (tmp_path / "ns/savepoints/first/work/1").is_dir()
+    assert here.save(WISH) == size
+
+
+def test_a_later_savepoint_of_the_name_replaces_the_copies(tmp_path: Path) -> None:
+    here = storage(tmp_path, "job")
+    here.save(WISH)
+    checkpoint(here.checkpoint(0), TOPIC, 1)
+    here.save(WISH.model_copy(update={"uid": "2"}))
+    assert (tmp_path / "ns/savepoints/first/work/0/metadata").exists()
+
+
+def test_a_batch_that_was_cut_off_is_not_saved(tmp_path: Path) -> None:
+    here = storage(tmp_path, "job")
+    checkpoint(here.checkpoint(0), TOPIC, 2, clean=False)
+    with pytest.raises(NotSaved, match="begun and not committed"):
+        here.save(WISH)
+
+
+def test_a_fork_begins_its_own_topics_at_their_starts(tmp_path: Path) -> None:
+    here = storage(tmp_path, "job")
+    checkpoint(here.checkpoint(0), TOPIC, 3)
+    here.save(WISH)
+    fork = storage(tmp_path, "fork", "first")
+    fork.prepare(0)
+    positions = {(names.topic("ns", "fork", "raw", "work"), 0): 0}
+    assert read_checkpoint(fork.checkpoint(0)).positions == positions
+    assert not (fork.checkpoint(0) / "offsets" / ".2.crc").exists()
+    assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 20}
+    saved = tmp_path / "ns/savepoints/first/work/0"
+    assert read_checkpoint(saved).positions == {(TOPIC, 0): 20}
+
+
+def test_a_checkpoint_that_is_there_is_left_alone(tmp_path: Path) -> None:
+    fork = storage(tmp_path, "fork", "first")
+    checkpoint(fork.checkpoint(0), "any", 1)
+    fork.prepare(0)
+    assert read_checkpoint(fork.checkpoint(0)).positions == {("any", 0): 0}
+
+
+def test_a_savepoint_that_is_gone_is_named(tmp_path: Path) -> None:
+    fork = storage(tmp_path, "fork", "first")
+    with pytest.raises(NotRestorable, match="savepoints/first: was it deleted"):
+        fork.prepare(0)
+
+
+def test_positions_in_outside_topics_and_other_sources_stay() -> None:
+    lines = ["v1", "{}", '{"in": {"0": 7}}', '{"ns.job.a": {"0": 7, "1": 8}}', "-", "17"]
+    assert rewritten(lines, {"ns.job.a": "ns.fork.a"}) == [
+        "v1",
+        "{}",
+        '{"in": {"0": 7}}',
+        '{"ns.fork.a": {"0": 0, "1": 0}}',
+        "-",
+        "17",
+    ]

@@ -1,0 +1,147 @@
+"""Savepoints on real parts: taken, listed, restored into a fork, used for a width change."""
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from typer.testing import CliRunner
+
+from streamgraft.cli._app import app
+from streamgraft_common.kube import KubeClient, load_config
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import JOB, PARALLEL_REGION, SAVEPOINT
+from streamgraft_local import Cluster
+
+pytestmark = pytest.mark.integration
+
+KEYS = 8
+APPLICATION = """
+import streamgraft as sg
+
+app = sg.Application("counts", trigger_seconds=0.3)
+records = app.kafka_source("records", topic="{source}", schema="key string")
+
+with app.parallel("work", key=["key"], width=1, max_width={groups}):
+
+    @app.operator(inputs=records, output_mode="update")
+    def {operator}(rows):
+        return rows.groupBy("key").count()
+
+app.kafka_sink("results", input={operator}, topic="{sink}", key=["key"])
+"""
+
+
+class Streams:
+    """The topics of a test."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self.servers = cluster.bootstrap_servers
+        self.source = f"{namespace}-in"
+        self._producer = Producer({"bootstrap.servers": self.servers})
+        self._sent: Counter[str] = Counter()
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        for created in admin.create_topics([NewTopic(self.source, 1, 1)]).values():
+            created.result()
+
+    def send(self, count: int) -> None:
+        """Send records, dealt out to all keys."""
+        for number in range(count):
+            key = f"k{number % KEYS}"
+            self._producer.produce(self.source, json.dumps({"key": key}))
+            self._sent[key] += 1
+        assert self._producer.flush(30) == 0
+
+    def counted(self, sink: str) -> list[tuple[str, int]]:
+        """Wait until a sink has the final count of each key; return all that it has."""
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "test"})
+        consumer.assign([TopicPartition(sink, 0, 0)])
+        found: list[tuple[str, int]] = []
+        deadline = time.monotonic() + 120
+        try:
+            while dict(found) != self._sent:
+                assert time.monotonic() < deadline, (sink, dict(found), self._sent)
+                if (message := consumer.poll(0.2)) and not message.error():
+                    row = json.loads(message.value() or b"{}")
+                    found.append((row["key"], row["count"]))
+        finally:
+            consumer.close()
+        return found
+
+
+@pytest.fixture
+def streams(cluster: Cluster, namespace: str) -> Iterator[Streams]:
+    """The topics of the test."""
+    return Streams(cluster, namespace)
+
+
+def written(folder: Path, streams: Streams, name: str, **changes: object) -> Path:
+    """Write an application; its sink has its name."""
+    settings = {"source": streams.source, "groups": 2, "operator": "counted"} | changes
+    file = folder / f"{name}.py"
+    file.write_text(APPLICATION.format(sink=f"{streams.source}-{name}", **settings))
+    return file
+
+
+async def patch(cluster: Cluster, path: str, body: dict[str, object]) -> None:
+    async with KubeClient(load_config(cluster.kubeconfig)) as client:
+        await client.patch(path, body)
+
+
+async def get(cluster: Cluster, path: str) -> Object:
+    async with KubeClient(load_config(cluster.kubeconfig)) as client:
+        return await client.get(path)
+
+
+def test_savepoint_fork_and_width_change(
+    cluster: Cluster, namespace: str, streams: Streams, tmp_path: Path
+) -> None:
+    options = ["--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
+
+    def run(*arguments: str | Path, code: int = 0) -> str:
+        result = CliRunner().invoke(app, [*options, *map(str, arguments)])
+        assert result.exit_code == code, result.output
+        return result.output
+
+    run("submit", written(tmp_path, streams, "counts"), "--wait")
+    streams.send(200)
+    streams.counted(f"{streams.source}-counts")
+    assert "complete: 4 shards" in run("savepoint", "create", "counts", "--name", "first")
+    assert "first" in run("savepoint", "list")
+    assert "already" in run("savepoint", "create", "counts", "--name", "first", code=1)
+    other = written(tmp_path, streams, "renamed", operator="sums")
+    refused = run("savepoint", "restore", "first", other, "--as", "fork", code=1)
+    assert "counted" in refused
+    taken = run("savepoint", "restore", "first", "--as", "counts", code=1)
+    assert "there is a job counts already" in taken
+    assert "no savepoint second" in run("savepoint", "restore", "second", code=1)
+
+    strategy = {"spec": {"regions": {"work": {"strategy": "savepoint"}}}}
+    region_path = PARALLEL_REGION.path(namespace, "counts-work")
+    asyncio.run(patch(cluster, JOB.path(namespace, "counts"), strategy))
+    deadline = time.monotonic() + 60
+    while asyncio.run(get(cluster, region_path))["spec"]["strategy"] != "savepoint":
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    streams.send(40)
+    run("scale", "counts", "work", "2", "--wait")
+    streams.send(40)
+    streams.counted(f"{streams.source}-counts")
+    region = asyncio.run(get(cluster, region_path))
+    change = region["status"]["changes"][-1]
+    saved = asyncio.run(get(cluster, SAVEPOINT.path(namespace, change["savepoint"])))
+    assert (saved["status"]["phase"], saved["status"]["shards"]) == ("Completed", 2)
+    assert change["uncleanReleases"] == 0
+
+    run("cancel", "counts")
+    fork = written(tmp_path, streams, "fork")
+    run("savepoint", "restore", "first", fork, "--as", "fork", "--wait")
+    rows = streams.counted(f"{streams.source}-fork")
+    assert min(count for _, count in rows) > 200 // KEYS  # it went on, it did not begin anew
+    run("savepoint", "delete", "first")
+    assert not list(cluster.checkpoints.glob("*/savepoints/first"))
