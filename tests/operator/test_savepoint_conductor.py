@@ -125,3 +125,10 @@ def test_nothing_stops_before_all_is_well(
 def test_one_that_is_over_stays_as_it_is() -> None:
     over = parked(phase="Failed")
     assert step(view(status=over, problem="no job")).status == over
+
+
+@pytest.mark.parametrize("phase", ["Draining", "Saving"])
+def test_one_that_has_begun_waits_for_its_job(phase: str) -> None:
+    status = parked("read", "work", "write", phase=phase)
+    waiting = step(replace(view(status=status, problem="no bundle"), stages=())).status
+    assert (waiting.phase, waiting.message) == (phase, "no bundle")
