@@ -42,9 +42,8 @@ class ParkingController:
             return None
         parked = item["spec"]["stageName"] in parked_stages(self._caches, key_of(job))
         wanted = () if parked else (0,)
-        if item["spec"].get("shards", []) != list(wanted):
-            epoch = item["spec"].get("epoch", 0)
-            await self._context.write.processing_elements.assign(key, wanted, epoch)
+        seen, epoch = frozenset(item["spec"].get("shards", [])), item["spec"].get("epoch", 0)
+        await self._context.write.processing_elements.assign(key, seen, wanted, epoch)
         return None
 
     def _pes_of(self, savepoint: Object) -> Iterable[Key]:
