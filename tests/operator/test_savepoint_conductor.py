@@ -109,16 +109,14 @@ def test_time_runs_out_and_the_job_goes_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "phase", "message"),
+    ("seen", "phase", "message"),
     [
-        ({"problem": "job job is Failed"}, "Failed", "job job is Failed"),
-        ({"waiting_for": "savepoint r to end"}, "Pending", "waiting for savepoint r to end"),
+        (view(problem="job job is Failed"), "Failed", "job job is Failed"),
+        (view(waiting_for="savepoint r to end"), "Pending", "waiting for savepoint r to end"),
     ],
 )
-def test_nothing_stops_before_all_is_well(
-    more: dict[str, object], phase: str, message: str
-) -> None:
-    status = step(view(**more)).status
+def test_nothing_stops_before_all_is_well(seen: SavepointView, phase: str, message: str) -> None:
+    status = step(seen).status
     assert (status.phase, status.parked, status.message) == (phase, [], message)
 
 

@@ -4,7 +4,6 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -75,7 +74,7 @@ class Streams:
 
 
 @pytest.fixture
-def streams(cluster: Cluster, namespace: str) -> Iterator[Streams]:
+def streams(cluster: Cluster, namespace: str) -> Streams:
     """The topics of the test."""
     return Streams(cluster, namespace)
 
@@ -88,7 +87,7 @@ def written(folder: Path, streams: Streams, name: str, **changes: object) -> Pat
     return file
 
 
-async def patch(cluster: Cluster, path: str, body: dict[str, object]) -> None:
+async def patch(cluster: Cluster, path: str, body: Object) -> None:
     async with KubeClient(load_config(cluster.kubeconfig)) as client:
         await client.patch(path, body)
 
