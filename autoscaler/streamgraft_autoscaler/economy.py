@@ -11,7 +11,7 @@ channel-hours, and a narrower width is chosen only where it saves as much.
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -59,6 +59,26 @@ class Needs:
         self._peaks.append((now, width))
         while now - self._peaks[0][0] > MEMORY_SECONDS:
             self._peaks.popleft()
+
+    def known(self) -> tuple[float, Mapping[int, float]] | None:
+        """Return since when it remembers, and when each width that counts was needed last (Unix
+        times); None if nothing was seen."""
+        if self._since is None:
+            return None
+        return self._since, {width: time for time, width in self._peaks}
+
+    def adopt(self, since: float, needed: Mapping[int, float]) -> None:
+        """Take over what another one remembers, in the form of `known`."""
+        own_since, own = self.known() or (since, {})
+        self._since = min(since, own_since)
+        latest = {
+            width: max(own.get(width, 0.0), needed.get(width, 0.0)) for width in {**own, **needed}
+        }
+        self._peaks.clear()
+        for width, time in sorted(latest.items(), key=lambda item: (item[1], item[0])):
+            while self._peaks and self._peaks[-1][1] <= width:
+                self._peaks.pop()
+            self._peaks.append((time, width))
 
     def past(self, now: float) -> Past:
         """Return what is remembered at a Unix time."""

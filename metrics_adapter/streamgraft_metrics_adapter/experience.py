@@ -114,12 +114,21 @@ class Experience:
             for epoch, pause in found.items():
                 yield key, epoch, pause
 
+    def needs(self) -> Iterator[tuple[RegionKey, float, Mapping[int, float]]]:
+        """Yield what was needed lately, with the region; as `Needs.known`."""
+        for key, needs in self._needs.items():
+            if known := needs.known():
+                yield key, *known
+
     def adopt(self, memories: Memories) -> None:
         """Take over what another replica, or this one before it was restarted, has learned."""
         for key, index, lesson in memories.lessons:
             self._capacities.adopt(key, index, lesson)
         for key, epoch, pause in memories.pauses:
             self._pauses.setdefault(key, {}).setdefault(epoch, pause)
+        for key, since in memories.since.items():
+            needed = memories.needed.get(key, {})
+            self._needs.setdefault(key, Needs()).adopt(since, needed)
 
     def keep(self, keys: Collection[RegionKey]) -> None:
         """Forget all regions but these."""

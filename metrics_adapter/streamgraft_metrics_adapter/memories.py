@@ -24,34 +24,45 @@ _PAUSE = {
     "pause_seconds": "Longest pause of a width change, by its epoch",
     "pause_state_bytes": "State of the largest shard at a width change, by its epoch",
 }
+_NEEDED, _SINCE = "needed_timestamp_seconds", "needs_known_since_timestamp_seconds"
+_NEEDS = {
+    _NEEDED: "When a width was last needed, of those that counted within a day",
+    _SINCE: "Since when it is known which widths were needed",
+}
+_TEXTS = _LESSON | _PAUSE | _NEEDS
 LOOKS = ("5m", "1d")
 """How far back to look for what was exported: further only if there is nothing."""
 
 
 @dataclass(slots=True)
 class Memories:
-    """What was learned: capacities by region and stage, pauses by region and epoch."""
+    """What was learned: capacities by region and stage, pauses by region and epoch, and needs."""
 
     lessons: list[tuple[RegionKey, str, Lesson]] = field(default_factory=list)
     pauses: list[tuple[RegionKey, int, MeasuredPause]] = field(default_factory=list)
+    needed: dict[RegionKey, dict[int, float]] = field(default_factory=dict)
+    """When each width was needed last (Unix time)."""
+    since: dict[RegionKey, float] = field(default_factory=dict)
+    """Since when that is known (Unix time)."""
 
     def __bool__(self) -> bool:
         """Tell whether there is anything."""
-        return bool(self.lessons or self.pauses)
+        return bool(self.lessons or self.pauses or self.since)
 
 
 def query(look: str) -> str:
     """Return the PromQL of all that replicas have exported lately."""
-    names = "|".join((*_LESSON, *_PAUSE))
+    names = "|".join(_TEXTS)
     return f'last_over_time({{__name__=~"{_PREFIX}_({names})"}}[{look}])'
 
 
 def lines(
     lessons: Iterable[tuple[RegionKey, str, Lesson]],
     pauses: Iterable[tuple[RegionKey, int, MeasuredPause]],
+    needs: Iterable[tuple[RegionKey, float, Mapping[int, float]]],
 ) -> Iterator[str]:
     """Yield the lines of the exposition."""
-    samples: dict[str, list[str]] = {name: [] for name in (*_LESSON, *_PAUSE)}
+    samples: dict[str, list[str]] = {name: [] for name in _TEXTS}
     for key, stage, lesson in lessons:
         labels = f'{_place(key)},stage="{stage}",band="{lesson.band:g}",width="{lesson.width}"'
         values = (lesson.records, lesson.busy_seconds, lesson.seen_at)
@@ -61,7 +72,12 @@ def lines(
         labels = f'{_place(key)},epoch="{epoch}"'
         for name, value in zip(_PAUSE, (pause.seconds, pause.state_bytes), strict=True):
             samples[name].append(f"{_PREFIX}_{name}{{{labels}}} {value!r}")
-    for name, text in {**_LESSON, **_PAUSE}.items():
+    for key, since, needed in needs:
+        samples[_SINCE].append(f"{_PREFIX}_{_SINCE}{{{_place(key)}}} {since!r}")
+        for width, time in needed.items():
+            labels = f'{_place(key)},width="{width}"'
+            samples[_NEEDED].append(f"{_PREFIX}_{_NEEDED}{{{labels}}} {time!r}")
+    for name, text in _TEXTS.items():
         yield f"# HELP {_PREFIX}_{name} {text}"
         yield f"# TYPE {_PREFIX}_{name} gauge"
         yield from samples[name]
@@ -85,6 +101,13 @@ def memories(rows: Iterable[Row]) -> Memories:
 def _add(found: Memories, labels: Mapping[str, str], values: Mapping[str, float]) -> None:
     key = (labels["namespace"], labels["streams_job"], labels["region"])
     if not all(map(math.isfinite, values.values())):
+        return
+    if _SINCE in values:
+        found.since[key] = min(values[_SINCE], found.since.get(key, math.inf))
+        return
+    if _NEEDED in values:
+        widths, width = found.needed.setdefault(key, {}), int(labels["width"])
+        widths[width] = max(values[_NEEDED], widths.get(width, 0.0))
         return
     if "epoch" in labels:
         pause = MeasuredPause(*(values[name] for name in _PAUSE))

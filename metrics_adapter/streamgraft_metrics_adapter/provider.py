@@ -96,8 +96,9 @@ class Provider:
 
     def learned(self) -> Iterator[str]:
         """Yield what was learned, as lines of the exposition."""
-        now = self.evaluated_at or 0.0
-        return memories.lines(self._experience.lessons(now), self._experience.pauses())
+        known = self._experience
+        lessons = known.lessons(self.evaluated_at or 0.0)
+        return memories.lines(lessons, known.pauses(), known.needs())
 
     def region(self, namespace: str, name: str) -> Region:
         """Return a region. Raises NotFoundError, or UnavailableError before the first list."""

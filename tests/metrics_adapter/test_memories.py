@@ -6,6 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamgraft_autoscaler import Capacity, Lesson
+from streamgraft_autoscaler.economy import Needs
 from streamgraft_autoscaler.pause import MeasuredPause
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_metrics_adapter.experience import PAUSES, Experience
@@ -52,7 +53,13 @@ def seen(processed: float, busy: float, state: float = 1e6) -> RegionObservation
 
 def scraped(experience: Experience, now: float, instance: str = "a") -> list[Row]:
     """Return what Prometheus has of a replica."""
-    text = "\n".join([*lines(experience.lessons(now), experience.pauses()), ""])
+    learned = lines(experience.lessons(now), experience.pauses(), experience.needs())
+    text = "\n".join([*learned, ""])
+    return parsed(text, instance)
+
+
+def parsed(text: str, instance: str) -> list[Row]:
+    """Return the rows of an exposition."""
     return [
         ({"__name__": sample.name, "instance": instance, **sample.labels}, sample.value)
         for family in text_string_to_metric_families(text)
@@ -96,6 +103,27 @@ def test_a_pause_keeps_the_state_that_it_was_measured_with() -> None:
     assert [epoch for _, epoch, _ in first.pauses()] == list(range(100 - PAUSES, 100))
 
 
+def test_what_was_needed_is_remembered_by_all() -> None:
+    first, second, apart = Needs(), Needs(), Needs()
+    for now, width in ((1000.0, 5), (1100.0, 2), (1200.0, 3), (1300.0, 1)):
+        first.observe(now, width)
+    second.observe(1300.0, 1)
+    rows = [*needs_scraped(first, "a"), *needs_scraped(second, "b")]
+    found = memories(rows)
+    for needs in (first, second, apart):
+        needs.adopt(found.since[KEY], found.needed[KEY])
+    assert first.past(1300.0) == second.past(1300.0) == apart.past(1300.0)
+    assert first.past(1300.0).peaks == ((300.0, 5), (100.0, 3), (0.0, 1))
+    assert first.past(1300.0).known_seconds == 300.0
+
+
+def needs_scraped(needs: Needs, instance: str) -> list[Row]:
+    """Return what Prometheus has of a replica that remembers this."""
+    known = needs.known()
+    assert known
+    return parsed("\n".join([*lines([], [], [(KEY, *known)]), ""]), instance)
+
+
 def test_a_window_that_reaches_into_the_last_change_teaches_no_replica() -> None:
     """Even if it started after the change, and so never saw that it was under way."""
     experience, ended = Experience(WINDOW), region(change(4, "1970-01-01T00:16:40Z"))
@@ -117,10 +145,6 @@ def test_what_is_not_ours_or_incomplete_is_left_out() -> None:
     ]
     assert not memories(odd)
     lesson = Lesson(0.5, 1, 1e-17, 0.1 + 0.2, 1.7e9 + 0.1)
-    text = "\n".join([*lines([(KEY, "0", lesson)], []), ""])
-    rows = [
-        ({"__name__": sample.name, **sample.labels}, sample.value)
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    ]
+    text = "\n".join([*lines([(KEY, "0", lesson)], [], []), ""])
+    rows = parsed(text, "a")
     assert memories(rows).lessons == [(KEY, "0", lesson)]
