@@ -44,7 +44,8 @@ class Pod:
 
     name: str
     uid: str
-    pe: str
+    pe: str | None
+    """None: it waits in the warm pool."""
     region: str | None
     restarts: int
 
@@ -56,15 +57,15 @@ class Pod:
         return cls(
             name=metadata["name"],
             uid=metadata["uid"],
-            pe=metadata["labels"][names.LABEL_PE],
+            pe=metadata["labels"].get(names.LABEL_PE),
             region=metadata["labels"].get(names.LABEL_REGION),
             restarts=sum(container.get("restartCount", 0) for container in containers),
         )
 
 
 def neighbours(pods: list[Pod]) -> dict[str, Pod]:
-    """Return the pods outside of the region, by PE."""
-    return {pod.pe: pod for pod in pods if pod.region is None}
+    """Return the pods of PEs outside of the region, by PE."""
+    return {pod.pe: pod for pod in pods if pod.pe is not None and pod.region is None}
 
 
 @dataclass

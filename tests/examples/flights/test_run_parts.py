@@ -65,7 +65,8 @@ def test_neighbours_are_outside_of_regions() -> None:
     assert outside == Pod("flights-0-1", "a", "flights-0", None, 2)
     inside = {**labels, "streamgraft.io/pe": "flights-1", "streamgraft.io/region": "enrich"}
     channel = Pod.of({"metadata": {**metadata, "labels": inside}})
-    assert neighbours([outside, channel]) == {"flights-0": outside}
+    waiting = Pod.of({"metadata": {**metadata, "labels": {}}})
+    assert neighbours([outside, channel, waiting]) == {"flights-0": outside}
 
 
 def test_settings() -> None:
