@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -15,7 +16,7 @@ from tests.e2e.torture.victims import Killer
 from bench.cluster import command
 from bench.traffic import Load, create_topic, keys_by_group
 from streamgraft_common import names
-from streamgraft_common.kube import KubeClient, load_config
+from streamgraft_common.kube import KubeClient, Unreachable, load_config
 from streamgraft_common.resources import JOB, PARALLEL_REGION, ParallelRegionStatus
 from streamgraft_local import Cluster
 
@@ -89,15 +90,23 @@ class Torture:
         self.say(f"{number}: {step}: {time.monotonic() - began:.1f} s{killed}")
 
     async def _scale(self, width: int) -> None:
-        await self.client.patch(f"{self._region}/scale", {"spec": {"replicas": width}})
+        body = {"spec": {"replicas": width}}
+        while True:
+            try:
+                await self.client.patch(f"{self._region}/scale", body)
+                return
+            except Unreachable:  # the machine is overloaded: users try again, too
+                await asyncio.sleep(_POLL_SECONDS)
 
     async def _serving(self, width: int) -> None:
         """Wait until the region serves at a width and nothing is under way."""
         deadline = time.monotonic() + CHANGE_SECONDS
-        while not (await self._healthy() and await self._settled(width)):
-            if time.monotonic() > deadline:
-                raise NotServing(f"width {width} after {CHANGE_SECONDS:.0f} s: {await self._why()}")
+        while time.monotonic() < deadline:
+            with suppress(Unreachable):
+                if await self._healthy() and await self._settled(width):
+                    return
             await asyncio.sleep(_POLL_SECONDS)
+        raise NotServing(f"width {width} after {CHANGE_SECONDS:.0f} s: {await self._why()}")
 
     async def _settled(self, width: int) -> bool:
         status = await self._status()
