@@ -100,7 +100,7 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
     async with RecordingClient(tenant) as client:
 
         async def operate(stopping: asyncio.Event) -> None:
-            elector = Elector(client, lease, "me", Term(3))
+            elector = Elector(client, lease, "me", Term())
             await replica.run(elector, partial(assembly.run, client, settings), stopping)
 
         await world.submit(warmPool=1)

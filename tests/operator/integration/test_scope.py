@@ -54,7 +54,7 @@ async def test_operator_for_some_namespaces(
     namespaces = (first.namespace, second.namespace)
     settings = replace(settings, namespaces=namespaces, own_namespace=world.namespace)
     async with KubeClient(tenant) as client:
-        elector = Elector(client, (world.namespace, "streamgraft-operator"), "me", Term(3))
+        elector = Elector(client, (world.namespace, "streamgraft-operator"), "me", Term())
         operate = partial(assembly.run, client, settings)
         async with running(replica.run(elector, operate, asyncio.Event())):
             await first.job_in("Submitted")
