@@ -33,6 +33,8 @@ class Submission:
     """Version of the code; each makes another bundle."""
     speed: int = 1
     """A submission-time parameter."""
+    deadline: int = 300
+    """Seconds after which a width change that is not there is rolled back."""
     pooled: bool = False
     """Whether the region runs on the nodes of a host pool."""
     extra: dict[str, Any] = field(default_factory=dict)
@@ -62,7 +64,7 @@ class Submission:
         spec: Object = {
             "bundle": {"configMap": {"name": f"{self.job}-bundle"}},
             "parameters": {"speed": str(self.speed)},
-            "regions": {"r": {"width": self.width}},
+            "regions": {"r": {"width": self.width, "changeDeadlineSeconds": self.deadline}},
             **self.extra,
         }
         if self.stages > 1:

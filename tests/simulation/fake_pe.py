@@ -77,6 +77,7 @@ class FakePe:
         self.name = ""
         self.job: str = metadata["labels"][names.LABEL_JOB]
         self.warm = False
+        self.sick = False
         self.shards: dict[int, ShardStatus] = {}
         self.wanted: ProcessingElementSpec | None = None
         self._client = client
@@ -225,6 +226,8 @@ class FakePe:
         """Run batch after batch until the shard has to stop, or is fenced off."""
         self._truth.writes(self, shard, epoch)
         await asyncio.sleep(self._some(self._tempo.start))
+        while self.sick and self._wants(shard):
+            await asyncio.sleep(1.0)
         now = self._now()
         self._say(shard, state="Running", started_at=now, first_batch_at=now)
         self._settle()

@@ -51,9 +51,15 @@ def any_submission(world: World, job: str) -> Submission:
     chance = world.chance
     stages = chance.choice([1, 1, 1, 2])
     max_width = chance.choice([2, 3, 4]) if stages == 1 else 2
-    pooled = chance.random() < 0.2
-    extra = {"warmPool": chance.choice([0, 0, 1, 2])}
-    return Submission(job, stages, max_width, chance.randint(1, 2), pooled=pooled, extra=extra)
+    return Submission(
+        job,
+        stages,
+        max_width,
+        width=chance.randint(1, 2),
+        deadline=chance.choice([20, 60, 300]),
+        pooled=chance.random() < 0.2,
+        extra={"warmPool": chance.choice([0, 0, 1, 2])},
+    )
 
 
 def edit_job(world: World) -> None:
@@ -225,6 +231,16 @@ def crash_pod(world: World) -> None:
         world.nodes.crash(uid)
 
 
+def sicken_pod(world: World) -> None:
+    """Let no shard that a PE starts come to its first batch for a while."""
+    if uids := sorted(world.nodes.containers):
+        container = world.nodes.containers[world.chance.choice(uids)]
+        seconds = world.chance.random() * 60
+        world.note(f"pod {container.process.name} is sick for {seconds:.1f} s")
+        container.pe.sick = True
+        world.loop.later(seconds, setattr, container.pe, "sick", False)
+
+
 def cut_pod(world: World) -> None:
     """Make a zombie: a PE that works on without hearing of its spec or saying anything."""
     if uids := sorted(world.nodes.containers):
@@ -306,6 +322,7 @@ FAULTS: tuple[Fault, ...] = (
     roll_operator,
     cut_operator,
     crash_pod,
+    sicken_pod,
     cut_pod,
     lose_node,
     freeze_pod,

@@ -42,7 +42,7 @@ class Invariants:
         self.patience = math.inf
         self._named: dict[tuple[str, int], float] = {}
         self._writers: dict[tuple[Stage, int], set[FakePe]] = defaultdict(set)
-        self._owners: dict[tuple[Stage, int, str, int], str] = {}
+        self._owners: dict[tuple[Stage, int, str, int], list[str]] = defaultdict(list)
         self._launches: dict[str, int] = {}
         self._contents: dict[str, set[str]] = defaultdict(set)
         self._pods: dict[tuple[str, int], str] = {}
@@ -53,7 +53,10 @@ class Invariants:
     # Truth: what processes do.
 
     def writes(self, pe: FakePe, shard: int, epoch: int) -> None:
-        """One writer at a time, and one owner per epoch; what was deleted by force may go on."""
+        """One writer at a time, and one move per epoch; what was deleted by force may go on.
+
+        The old owner may start a shard in the new epoch: its turn to move has not come then.
+        """
         stage, name = pe.stage, pe.pod["metadata"]["name"]
         for other in self._writers[stage, shard] - {pe}:
             if self._exists(pe) and self._exists(other):
@@ -61,9 +64,11 @@ class Invariants:
                 self._break(f"{both} both write for shard {shard} of {stage[1]}")
         self._writers[stage, shard].add(pe)
         region = self._region_uid(pe)
-        owner = self._owners.setdefault((stage, shard, region, epoch), pe.name)
-        if owner != pe.name:
-            self._break(f"{owner} and {pe.name} both own shard {shard} in epoch {epoch}")
+        owners = self._owners[stage, shard, region, epoch]
+        if not owners or owners[-1] != pe.name:
+            owners.append(pe.name)
+        if len(owners) > 2:
+            self._break(f"shard {shard} goes from {' to '.join(owners)} in epoch {epoch}")
 
     def rests(self, pe: FakePe, shard: int) -> None:
         """The shard is free again."""
@@ -138,6 +143,8 @@ class Invariants:
             self._launch_has_a_cause(new, before, count)
         if old is None or old["spec"] != new["spec"]:
             self._shards_are_disjoint(new)
+        if old is not None:
+            self._only_moved_shards_go(old["spec"], new)
 
     def _launch_has_a_cause(self, pe: Object, before: int, count: int) -> None:
         uid = pe["metadata"]["uid"]
@@ -150,6 +157,16 @@ class Invariants:
             if not outdated and (uid, before) not in self._ended:
                 name = pod["metadata"]["name"]
                 self._break(f"launch {count} has no cause: pod {name} is well")
+
+    def _only_moved_shards_go(self, before: Object, pe: Object) -> None:
+        gone = set(before["shards"]) - set(pe["spec"]["shards"])
+        if not gone:
+            return
+        region = names.region_name(before["job"], before.get("region") or "")
+        item = self._items(REGIONS.path()).get((pe["metadata"]["namespace"], region)) or {}
+        assignment = (item.get("status") or {}).get("assignment", {})
+        if kept := [n for n in gone if assignment.get(str(n)) == before.get("channel")]:
+            self._break(f"PE {pe['metadata']['name']} loses {kept}, which are assigned to it")
 
     def _shards_are_disjoint(self, pe: Object) -> None:
         spec = pe["spec"]

@@ -9,8 +9,6 @@ from tests.simulation.invariants import Broken
 from tests.simulation.rest import missing
 from tests.simulation.world import World
 
-from streamgraft_operator.kinds import REGIONS
-
 REST_SECONDS = 1200.0
 """How long the way back may take: back-offs, deadlines and leases have to pass."""
 QUIET_SECONDS = 65.0
@@ -88,7 +86,6 @@ def _come_to_rest(world: World) -> None:
         if world.loop.time() > deadline:
             raise Broken(f"does not come to rest: {left}")
         world.run(2.0)
-        _try_again(world)
     world.note("at rest")
 
 
@@ -96,13 +93,3 @@ def _unsettled(world: World) -> str | None:
     at, what = world.last_write
     settled = world.loop.time() - at > QUIET_SECONDS
     return None if settled else f"{what} is still being written"
-
-
-def _try_again(world: World) -> None:
-    """Do what the operator asks users to do when it has given something up."""
-    for region in world.objects(REGIONS):
-        conditions = (region.get("status") or {}).get("conditions", ())
-        if any(item["reason"] == "SurgeFailed" for item in conditions):
-            other = region["spec"]["width"] % region["spec"]["maxWidth"] + 1
-            patch = {"spec": {"width": other}}
-            world.request("PATCH", REGIONS, region["metadata"]["name"], patch)
