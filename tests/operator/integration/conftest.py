@@ -22,9 +22,13 @@ from streamgraft_operator.settings import Settings
 from streamgraft_operator.timestamps import to_rfc3339
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def without_operator(cluster: Cluster) -> Iterator[Cluster]:
-    """The cluster with its own operator stopped: the tests bring theirs."""
+    """The cluster with its own operator stopped: the tests bring theirs.
+
+    For a module, since a folder without `__init__.py` is no package: for that, pytest would start
+    it again at the end of the session, and tests of other folders need it.
+    """
     cluster.stop("operator")
     yield cluster
     cluster.start("operator")
