@@ -3,7 +3,6 @@
 The metrics API asks for single signals, the REST routes for all of a region's.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -149,11 +148,8 @@ class Provider:
         try:
             if evaluated_at - self._recalled_at >= RECALL_SECONDS:
                 await self._recall(evaluated_at, source)
-            # All at once: Prometheus has more than one core.
-            asked = (source.rows(*query, evaluated_at) for query in self._queries.items())
-            for rows in await asyncio.gather(*asked, return_exceptions=True):
-                if isinstance(rows, BaseException):
-                    raise rows
+            for name, promql in self._queries.items():
+                rows = await source.rows(name, promql, evaluated_at)
                 async for labels, value in in_turns(rows):
                     gathering.add(labels, value)
         except SourceError as error:

@@ -1,6 +1,5 @@
 """Metrics of the configuration: the rows of each rule's last query, in memory."""
 
-import asyncio
 import logging
 import math
 import time
@@ -161,7 +160,8 @@ class RuleMetrics:
 
     async def take(self, evaluated_at: float, source: Source) -> None:
         """Take in one refresh."""
-        await asyncio.gather(*(metric.take(evaluated_at, source) for metric in self._all()))
+        for metric in self._all():
+            await metric.take(evaluated_at, source)
 
     def _all(self) -> list[RuleMetric]:
         return [*self.objects.values(), *self.externals.values()]

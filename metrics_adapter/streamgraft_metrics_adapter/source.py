@@ -158,7 +158,7 @@ class Refresher:
         return (now - self._settling) // self._seconds * self._seconds
 
     async def refresh(self, evaluated_at: float) -> None:
-        """Refresh once."""
+        """Refresh once: while one consumer takes in an answer, Prometheus works for another."""
         with telemetry.REFRESH_SECONDS.time():
             async with asyncio.TaskGroup() as group:
                 for consumer in self._consumers:

@@ -66,7 +66,7 @@ async def test_two_replicas_serve_the_same_values(
             same = [time for time in own.keys() & other.keys() if own[time] == other[time]]
             return len(same) >= 2
 
-        await until(equal_twice, 120)
+        await until(equal_twice, 240)
 
 
 async def test_prometheus_takes_the_alerting_rules(cluster: Cluster, until: Any) -> None:
