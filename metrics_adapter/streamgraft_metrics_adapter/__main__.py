@@ -42,10 +42,8 @@ async def serve(settings: Settings) -> None:
     """Serve until a signal ends it, or until something that must not end does."""
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
     configuration = ConfigurationFile(settings.metrics_config)
-    async with (
-        KubeClient(load_config(settings.kubeconfig)) as client,
-        PrometheusSource(settings.prometheus_url) as prometheus,
-    ):
+    prometheus = PrometheusSource(settings.prometheus_url)
+    async with KubeClient(load_config(settings.kubeconfig)) as client:
         tls = ServerContext(settings.tls_cert, settings.tls_key)
         watch = AuthoritiesWatch(client, tls)
         regions = Store(client, PARALLEL_REGION.path())

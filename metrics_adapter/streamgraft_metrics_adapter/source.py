@@ -1,15 +1,15 @@
 """Reads Prometheus: as many queries per refresh, however many objects and HPAs there are."""
 
 import asyncio
-import json
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol
 
-import aiohttp
+from prometheus_api_client import PrometheusConnect
+from prometheus_api_client.exceptions import PrometheusApiClientException
+from requests import RequestException
+from urllib3.util import Retry
 
 from streamgraft_metrics_adapter import telemetry
 
@@ -17,9 +17,6 @@ Row = tuple[Mapping[str, str], float]
 """One element of a result vector: its labels and its value."""
 
 _TIMEOUT_SECONDS = 10
-_FIRST = re.compile(r'"result"\s*:\s*\[\s*')
-"""Where the rows begin. Quotes within JSON's texts are escaped, so no label can hold this."""
-_BETWEEN = re.compile(r"[\s,]*")
 
 
 class SourceError(Exception):
@@ -44,53 +41,27 @@ class Consumer(Protocol):
 
 
 class PrometheusSource:
-    """One Prometheus server; an asynchronous context manager.
-
-    There are no retries: the next refresh is one.
-    """
+    """One Prometheus server. There are no retries: the next refresh is one."""
 
     def __init__(self, url: str) -> None:
-        self._url = f"{url.rstrip('/')}/api/v1/query"
-        self._session = aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(_TIMEOUT_SECONDS + 1),
-            # To unpack megabytes would keep the event loop busy for longer than a turn.
-            headers={"Accept-Encoding": "identity"},
+        self._client = PrometheusConnect(
+            url=url.rstrip("/"), retry=Retry(total=0), timeout=_TIMEOUT_SECONDS + 1
         )
-
-    async def __aenter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the connections."""
-        await self._session.close()
 
     async def rows(self, name: str, promql: str, evaluated_at: float) -> Iterator[Row]:
         """Return the result vector of one query. Raises SourceError, also while it is read."""
         telemetry.QUERIES.labels(name).inc()
         with _named(name):
-            answer = await self._answer(promql, evaluated_at)
-        return _decoded(name, answer)
+            elements = await asyncio.to_thread(self._query, promql, evaluated_at)
+        return _decoded(name, elements)
 
-    async def _answer(self, promql: str, evaluated_at: float) -> str:
-        form = {
-            "query": promql,
-            "time": f"{evaluated_at:.3f}",
-            "timeout": f"{_TIMEOUT_SECONDS}s",
-        }
+    def _query(self, promql: str, evaluated_at: float) -> list[Any]:
+        parameters = {"time": f"{evaluated_at:.3f}", "timeout": f"{_TIMEOUT_SECONDS}s"}
         try:
-            async with self._session.post(self._url, data=form) as response:
-                body = await response.read()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise SourceError(str(error) or f"no answer within {_TIMEOUT_SECONDS} s") from error
-        if response.status != 200:
-            raise SourceError(f"{response.status}: {_message(body)}")
-        return body.decode(errors="replace")
+            elements: list[Any] = self._client.custom_query(promql, params=parameters)
+        except (RequestException, PrometheusApiClientException, LookupError, ValueError) as error:
+            raise SourceError(str(error)) from error
+        return elements
 
 
 @contextmanager
@@ -103,36 +74,18 @@ def _named(query: str) -> Iterator[None]:
         raise SourceError(f"query of {query}: {error}") from error
 
 
-def _decoded(query: str, answer: str) -> Iterator[Row]:
+def _decoded(query: str, elements: Iterable[Any]) -> Iterator[Row]:
     with _named(query):
-        yield from rows_of(answer)
+        yield from rows_of(elements)
 
 
-def rows_of(answer: str) -> Iterator[Row]:
-    """Yield the rows of an answer, each decoded when it is asked for. Raises SourceError.
-
-    As a whole an answer of thousands of rows takes long, and all of it would be in memory at once.
-    """
-    decode = json.JSONDecoder().raw_decode
-    begin = _FIRST.search(answer)
-    if begin is None:
-        raise SourceError(f"the answer is no vector: {answer[:200]}")
-    place: re.Match[str] | None = begin
+def rows_of(elements: Iterable[Any]) -> Iterator[Row]:
+    """Yield the rows of a result vector. Raises SourceError if it is none."""
     try:
-        while place and answer[place.end()] != "]":
-            row, end = decode(answer, place.end())
-            yield row["metric"], float(row["value"][1])
-            place = _BETWEEN.match(answer, end)
-    except (IndexError, ValueError, TypeError, KeyError) as error:
-        raise SourceError(f"the answer can't be understood: {error!r}") from error
-
-
-def _message(body: bytes) -> str:
-    """Return what an error says; proxies answer with anything."""
-    try:
-        return str(json.loads(body)["error"])
-    except (ValueError, KeyError, TypeError):
-        return body[:200].decode(errors="replace")
+        for element in elements:
+            yield element["metric"], float(element["value"][1])
+    except (LookupError, ValueError, TypeError) as error:
+        raise SourceError(f"the answer is no vector: {error!r}") from error
 
 
 class Refresher:

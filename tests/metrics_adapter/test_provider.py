@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -59,10 +59,9 @@ class CannedPrometheus:
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
+            def do_GET(self) -> None:
                 outer.queries += 1
-                form = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                name = names.get(parse_qs(form)["query"][0])
+                name = names.get(parse_qs(urlsplit(self.path).query)["query"][0])
                 body = json.dumps({"status": "success", "data": outer.data(name)}).encode()
                 self.send_response(503 if outer.broken else 200)
                 self.send_header("Content-Length", str(len(body)))
@@ -133,8 +132,7 @@ def provider_of(*items: dict[str, Any]) -> Provider:
 
 async def refresh(provider: Provider, prometheus: CannedPrometheus) -> None:
     """Refresh once, as of now."""
-    async with PrometheusSource(prometheus.url) as source:
-        await Refresher(source, [provider], 2.0).refresh(time.time())
+    await Refresher(PrometheusSource(prometheus.url), [provider], 2.0).refresh(time.time())
 
 
 async def reading(prometheus: CannedPrometheus, metric: str, **state: str) -> Reading:
