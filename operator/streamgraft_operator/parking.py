@@ -1,5 +1,7 @@
 """Which stages stand still for a savepoint, and how PEs are seen by those who move their shards."""
 
+from dataclasses import replace
+
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator.caches import Caches
@@ -27,13 +29,10 @@ def is_active(savepoint: Object) -> bool:
 
 def pe_view(caches: Caches, item: Object) -> PeView:
     """Return what is known of an existing PE and its pods."""
-    pods = map(pod_view, caches.pods_by_pe.get(key_of(item)))
+    pods = [pod_view(pod) for pod in caches.pods_by_pe.get(key_of(item))]
     status = pe_status(item)
     reporter = status.runtime.pod if status.runtime else ""  # runs, if the cache lags
-    return PeView.of(
-        pe_spec(item),
-        status,
-        frozenset(
-            pod.name for pod in pods if pod.alive or (pod.name == reporter and not pod.ended)
-        ),
-    )
+    running = (pod.name for pod in pods if pod.alive or (pod.name == reporter and not pod.ended))
+    view = PeView.of(pe_spec(item), status, frozenset(running))
+    earlier = any(pod.alive and pod.pe_uid != item["metadata"]["uid"] for pod in pods)
+    return replace(view, orphaned=earlier)

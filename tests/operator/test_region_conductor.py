@@ -119,6 +119,18 @@ def test_a_shard_is_granted_when_nobody_can_have_it(old: PeView, granted: set[in
     assert shards == granted
 
 
+def test_a_deleted_pe_keeps_its_shards_while_its_pod_runs() -> None:
+    """Also if the region was deleted too, so that nobody knows any more whose they were."""
+    assigned = STEADY.model_copy(update={"epoch": 2, "assignment": dict.fromkeys("0123", 0)})
+    keeper = running(0, {0, 1}, epoch=1)
+    deleted = PeView(1, 1, 0, exists=False, pod_alive=True, orphaned=True)
+    assert step(region(1, assigned, keeper, deleted)).spec_updates == {}
+    anew = replace(deleted, exists=True)
+    assert not step(region(2, assigned, keeper, anew)).spec_updates.get(0)
+    gone = step(region(1, assigned, keeper))
+    assert gone.spec_updates == {0: (frozenset({0, 1, 2, 3}), 2)}
+
+
 def test_shards_move_one_after_another() -> None:
     before = replace(running(0, {0, 1, 2, 3}, epoch=1))
     first = step(region(2, handing_over(), before, NEW))

@@ -56,7 +56,7 @@ def any_submission(world: World, job: str) -> Submission:
         stages,
         max_width,
         width=chance.randint(1, 2),
-        deadline=chance.choice([20, 60, 300]),
+        deadline=chance.choice([120, 300]),
         pooled=chance.random() < 0.2,
         extra={"warmPool": chance.choice([0, 0, 1, 2])},
     )

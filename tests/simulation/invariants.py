@@ -121,11 +121,8 @@ class Invariants:
         if self._now() - self._named.get((uid, launch), math.inf) > self.patience:
             self._break(f"pod {name} is the second one of launch {launch}")
         for key, other in self._items(PODS.path()).items():
-            if (
-                key[1] != name
-                and other["metadata"].get("labels", {}).get(names.LABEL_PE)
-                == (labels[names.LABEL_PE])
-            ):
+            same = other["metadata"].get("labels", {}).get(names.LABEL_PE) == labels[names.LABEL_PE]
+            if key[1] != name and same and other["status"].get("phase") not in ENDED:
                 self._break(f"pod {name} is launched while {key[1]} is there")
 
     def _pe(self, old: Object | None, new: Object) -> None:

@@ -181,7 +181,8 @@ class Shards:
             return False
         change = under_way(self.status)
         if change is None or shard not in change.moved_shards:
-            return True
+            # If the status was lost, a deleted PE's last pod may have what it was assigned before.
+            return not any(other.orphaned for other in others)
         if self._release(shard, pe.stage):
             return True
         return all(

@@ -58,6 +58,8 @@ class PeView:
     ready: bool = False
     applied_epoch: int = 0
     pod_alive: bool = False
+    orphaned: bool = False
+    """Whether one of those pods is of an earlier PE, deleted since, that had this one's name."""
     launch_count: int = 0
     message: str = ""
     """Why it is not ready, as its status says."""

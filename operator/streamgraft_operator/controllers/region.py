@@ -177,7 +177,7 @@ class RegionController:
             seen.add(pe)
             channel, stage = int(labels[names.LABEL_CHANNEL]), int(labels[names.LABEL_STAGE])
             pe_id = planned.first_pe_id + channel * planned.stages + stage
-            yield PeView(pe_id, channel, stage, exists=False, pod_alive=True)
+            yield PeView(pe_id, channel, stage, exists=False, pod_alive=True, orphaned=True)
 
     async def _remember(self, region: Object, decision: RegionDecision) -> bool:
         """Write the status on this very version; False if it is outdated: then think again."""
