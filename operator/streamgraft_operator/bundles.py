@@ -48,6 +48,7 @@ class Bundles:
         self._caches = caches
         self._write = write
         self._read: OrderedDict[tuple[str, ...], Bundle] = OrderedDict()
+        self._caught_up: dict[Key, tuple[str, int]] = {}
 
     async def refresh(self, owner: Owner, source: BundleSource, generation: int) -> None:
         """Fetch the bundle into the job's ConfigMap if the pull policy says so.
@@ -65,6 +66,27 @@ class Bundles:
             return
         data = await fetch(source, await self._credentials(owner.namespace, source.secret))
         await self._store(_fetched(owner, data, wanted))
+
+    async def caught_up(self, job: Object, source: BundleSource) -> bool:
+        """Return whether the bundle's ConfigMap is known as it was when the Job was written.
+
+        Users write the bundle, then the Job, but watches may tell of them in the other order. To
+        plan with the bundle of before would fix what can't change later, as a region's key groups.
+        """
+        key = key_of(job)
+        wish = job["metadata"]["uid"], job["metadata"]["generation"]
+        place = source.mounted(key[1])
+        if place is None or self._caught_up.get(key) == wish:
+            return True
+        try:
+            there = _version(await self._client.get(CONFIG_MAPS.path(key[0], place.name)))
+        except NotFound:
+            there = None
+        known = self._caches.config_maps.get((key[0], place.name))
+        if there != (known and _version(known)):
+            return False
+        self._caught_up[key] = wish
+        return True
 
     async def read(self, namespace: str, job: str, source: BundleSource) -> Bundle:
         """Return the bundle. Raises BundleError."""
@@ -137,7 +159,7 @@ class Bundles:
         known = self._caches.config_maps.get((namespace, name))
         if known is None:
             raise missing
-        version = (known["metadata"]["uid"], known["metadata"]["resourceVersion"], data_key)
+        version = (*_version(known), data_key)
         if bundle := self._read.get(version):
             return bundle
         try:
@@ -161,6 +183,10 @@ class Bundles:
         if len(self._read) > CACHED:
             self._read.popitem(last=False)
         return bundle
+
+
+def _version(item: Object) -> tuple[str, str]:
+    return item["metadata"]["uid"], item["metadata"]["resourceVersion"]
 
 
 def _fetched(owner: Owner, data: bytes, source_id: str) -> Object:

@@ -44,6 +44,9 @@ from streamgraft_operator.views import job_key, own_key
 TOPICS_FRESH_SECONDS = 50.0
 """Topics that were there are looked up again after this time: with every resync."""
 
+BUNDLE_RETRY_SECONDS = 1.0
+"""The watch of ConfigMaps is usually sooner."""
+
 TOPICS_RETRY_SECONDS = 3.0
 """Brokers that come back and topics that are created announce themselves by nothing."""
 
@@ -94,6 +97,8 @@ class JobController:
             source = job_spec(job).bundle
             generation = job["metadata"]["generation"]
             await self._context.bundles.refresh(owner_of(job), source, generation)
+            if not await self._context.bundles.caught_up(job, source):
+                return BUNDLE_RETRY_SECONDS
             expansion = await self._context.expander.expand(job, self._widths(key))
             self._regions.check(key, expansion.topology)
             self._check_savepoint(job, expansion)
