@@ -15,9 +15,11 @@ from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator import manifests, metrics
 from streamgraft_operator.conditions import is_true
 from streamgraft_operator.conductors.region import PeView, RegionDecision, RegionView, step
+from streamgraft_operator.conductors.region_shards import under_way
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.grafting import Start, content_of
 from streamgraft_operator.graph import GraphError, PlannedPe, PlannedRegion
+from streamgraft_operator.kinds import PODS
 from streamgraft_operator.parking import parked_stages, pe_view
 from streamgraft_operator.parsed import region_spec, region_status, savepoint_status
 from streamgraft_operator.runtime import Again, Outcome, Watch, wish_changed
@@ -85,6 +87,8 @@ class RegionController:
             return STALE_SECONDS
         seconds = region_spec(region).change_deadline_seconds
         await self._save(job, planned, decision, seconds)
+        if await self._unseen_pods(key_of(job)[0], view, decision):
+            return STALE_SECONDS
         seen = {names.pe_name(view.job, pe.pe_id): pe.spec_shards for pe in view.pes}
         await self._carry_out(job, planned, decision, seen)
         resizing = is_true(decision.status.conditions, "Resizing")
@@ -193,6 +197,31 @@ class RegionController:
             if counter := _COUNTERS.get(event.reason):
                 counter.labels(*_labels(region)).inc()
         return True
+
+    async def _unseen_pods(
+        self, namespace: str, view: RegionView, decision: RegionDecision
+    ) -> bool:
+        """Return whether a shard would move on because of a PE without a pod which has one.
+
+        A pod that starts from now on reads what its PE's spec says now. One that the watch has not
+        told of yet may have read what the spec said before, so only the API server knows.
+        """
+        before = {pe.pe_id: pe.spec_shards for pe in view.pes}
+        gains = any(
+            shards - before.get(pe_id, frozenset())
+            for pe_id, (shards, _) in decision.spec_updates.items()
+        )
+        absent = {
+            names.pe_name(view.job, pe.pe_id) for pe in view.pes if pe.exists and not pe.pod_alive
+        }
+        if not (gains and absent and under_way(decision.status)):
+            return False
+        ours = f"{names.LABEL_JOB}={view.job},{names.LABEL_REGION}={view.region}"
+        pods = await self._context.client.list(PODS.path(namespace), {"labelSelector": ours})
+        return any(
+            pod_view(pod).alive and pod["metadata"]["labels"][names.LABEL_PE] in absent
+            for pod in pods["items"]
+        )
 
     async def _carry_out(
         self,
