@@ -88,7 +88,10 @@ class Coordinator:
         return await self._write(self._resource.of(key_of(item)), item, patch, status)
 
     async def hold(self, key: Key) -> Object | None:
-        """Add our finalizer, so that a deleted object waits for its clean-up."""
+        """Add our finalizer, so that a deleted object waits for its clean-up.
+
+        Return None if it will not wait: it is gone, or was being deleted before it had ours.
+        """
 
         def command(item: Object) -> Patch | None:
             finalizers = item["metadata"].get("finalizers", [])
@@ -96,7 +99,9 @@ class Coordinator:
                 return None
             return {"metadata": {"finalizers": [*finalizers, names.FINALIZER]}}
 
-        return await self.update(key, command)
+        item = await self.update(key, command)
+        held = item is not None and names.FINALIZER in item["metadata"].get("finalizers", [])
+        return item if held else None
 
     async def release(self, key: Key) -> None:
         """Remove our finalizer: a deleted object is gone with that."""
