@@ -76,8 +76,9 @@ class HandPlayedPe:
         content = pe["metadata"]["annotations"][names.ANNOTATION_CONTENT]
         mine = runtime.get("pod") == name
         held = set(runtime.get("shards", {}))
-        current = runtime.get("epoch"), runtime.get("contentId")
-        if mine and held == wanted and current == (epoch, content):
+        saved = _saved(pe["spec"].get("saving"))
+        current = runtime.get("epoch"), runtime.get("contentId"), runtime.get("saved")
+        if mine and held == wanted and current == (epoch, content, saved):
             return
         now = to_rfc3339(time.time())
         running = {"state": "Running", "epoch": epoch, "startedAt": now, "firstBatchAt": now}
@@ -92,6 +93,7 @@ class HandPlayedPe:
             "contentId": content,
             "shards": shards | dict.fromkeys(fresh, running),
             "releases": dict.fromkeys(held - wanted if mine else (), release),
+            "saved": saved,
         }
         path = PROCESSING_ELEMENTS.of(self._key(pe))
         self.pes.observe(await self._client.patch(f"{path}/status", {"status": {"runtime": new}}))
@@ -109,6 +111,11 @@ class HandPlayedPe:
 
     def _key(self, item: Object) -> tuple[str, str]:
         return self._namespace, item["metadata"]["name"]
+
+
+def _saved(wish: Object | None) -> Object | None:
+    """Claim to have copied what is wished for."""
+    return wish and {"uid": wish["uid"], "shards": wish["shards"]}
 
 
 def _running() -> dict[str, Any]:

@@ -103,7 +103,8 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             elector = Elector(client, lease, "me", Term())
             await replica.run(elector, partial(assembly.run, client, settings), stopping)
 
-        await world.submit(warmPool=1)
+        # Each width change by savepoint makes one, and removes the one of the change before.
+        await world.submit(warmPool=1, regions={"r": {"strategy": "savepoint"}})
         stopping = asyncio.Event()
         async with running(operate(stopping)) as first:
             job = await world.job_in("Pending")
