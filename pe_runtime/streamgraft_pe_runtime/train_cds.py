@@ -45,7 +45,8 @@ def train(archive: Path, bootstrap_servers: str | None = None) -> None:
 
     session = jvm.attach()
     for stateful in (False, True):
-        warm_up(session, Compiler(_Trainer(stateful), _ADL, metadata), metadata, _ADL)
+        compiler = Compiler(_Trainer(stateful), _ADL, metadata)
+        warm_up(session, compiler, metadata, _ADL, kafka=bootstrap_servers is not None)
     jvm.stop(timeout_seconds=300)
     partial.rename(archive)
 

@@ -40,9 +40,12 @@ _BATCHES = 5
 _PLAN_SECONDS = 60.0
 
 
-def warm_up(session: SparkSession, compiler: Compiler, metadata: PeMetadata, adl: Adl) -> None:
+def warm_up(
+    session: SparkSession, compiler: Compiler, metadata: PeMetadata, adl: Adl, *, kafka: bool = True
+) -> None:
     """Run the PE's plan on no rows, from nowhere and from Kafka; start producers and workers.
 
+    Without `kafka` no broker is asked: the client would wait for minutes for one that is not there.
     A failure is only logged: the shards will meet it again, and report it where users look.
     """
     folder = Path(tempfile.mkdtemp(prefix="streamgraft-warm-up-"))
@@ -50,12 +53,13 @@ def warm_up(session: SparkSession, compiler: Compiler, metadata: PeMetadata, adl
     try:
         # The rows that stand in don't come in real-time mode.
         nowhere = replace(_harmless(compiler.compile(0, empty)), real_time=False)
-        kafka = _harmless(compiler.compile(0, UnseenInputs(empty, session, metadata, adl)))
         _run(nowhere, folder / "nowhere", _BATCHES)
-        _run(kafka, folder / "kafka", 1)
+        if kafka:
+            unseen = UnseenInputs(empty, session, metadata, adl)
+            _run(_harmless(compiler.compile(0, unseen)), folder / "kafka", 1)
         _run(nowhere, folder / "nowhere", 1)
-        if isinstance(kafka.output, list):
-            for target in kafka.output:
+        if kafka and isinstance(nowhere.output, list):
+            for target in nowhere.output:
                 _connect(session, target, [port.topic for port in metadata.outputs])
         session.range(1).select(F.udf(str)("id")).collect()
     except Exception as error:  # user code runs here: it must not keep the PE from starting
