@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from streamgraft_common import certificates
+
 LIFETIME = datetime.timedelta(days=3650)
 ADAPTER_HOST = "streamgraft-metrics-adapter.streamgraft-system.svc"
 """The name under which the API server verifies the metrics adapter."""
@@ -55,9 +57,7 @@ def authority(name: str) -> Issued:
     """Return a new self-signed certificate authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name(name, ())
-    builder = _builder(subject, subject, key.public_key(), key.public_key())
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    builder = builder.add_extension(_usage(authority=True), critical=True)
+    builder = _builder(subject, subject, key.public_key(), key.public_key(), authority=True)
     return Issued(key, builder.sign(key, hashes.SHA256()))
 
 
@@ -69,10 +69,8 @@ def issue(
     Kubernetes takes the common name for the user and the organizations for the groups.
     """
     key = ec.generate_private_key(ec.SECP256R1())
-    issuer = signer.certificate.subject
-    builder = _builder(_name(name, groups), issuer, key.public_key(), signer.key.public_key())
-    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
-    builder = builder.add_extension(_usage(authority=False), critical=True)
+    subject, issuer = _name(name, groups), signer.certificate.subject
+    builder = _builder(subject, issuer, key.public_key(), signer.key.public_key(), authority=False)
     purpose = ExtendedKeyUsageOID.SERVER_AUTH if hosts else ExtendedKeyUsageOID.CLIENT_AUTH
     builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
     if hosts:
@@ -119,38 +117,20 @@ def _builder(
     issuer: x509.Name,
     public: ec.EllipticCurvePublicKey,
     signer: ec.EllipticCurvePublicKey,
+    *,
+    authority: bool,
 ) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(public)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + LIFETIME)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer), critical=False)
-    )
+    validity = now - datetime.timedelta(hours=1), now + LIFETIME
+    issued_by = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer)
+    return certificates.unsigned(
+        subject, issuer, public, validity, authority=authority
+    ).add_extension(issued_by, critical=False)
 
 
 def _name(common: str, groups: Sequence[str]) -> x509.Name:
     organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     return x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, common)])
-
-
-def _usage(*, authority: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=authority,
-        crl_sign=authority,
-        encipher_only=False,
-        decipher_only=False,
-    )
 
 
 def _alternative(host: str) -> x509.GeneralName:

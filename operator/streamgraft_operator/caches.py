@@ -128,7 +128,7 @@ def scaled_region(autoscaler: Object) -> Key | None:
     return autoscaler["metadata"]["namespace"], target["name"]
 
 
-def saved_job(savepoint: Object) -> Key | None:
+def saved_job(savepoint: Object) -> Key:
     """Return the Job that a Savepoint is of."""
     return savepoint["metadata"]["namespace"], savepoint["spec"]["job"]
 

@@ -11,9 +11,10 @@ from streamgraft_operator.certificates import Issuer
 from streamgraft_operator.coordinators import Coordinators
 from streamgraft_operator.expansion import Expander, job_of
 from streamgraft_operator.grafting import Grafter
-from streamgraft_operator.kafka import Kafka
+from streamgraft_operator.kafka import Brokers, Kafka
 from streamgraft_operator.kafka_tls import KafkaTls
 from streamgraft_operator.manifests.metadata import Owner
+from streamgraft_operator.parsed import job_spec
 from streamgraft_operator.recorder import Recorder
 from streamgraft_operator.references import References
 from streamgraft_operator.settings import Settings
@@ -70,6 +71,14 @@ class Context:
         """Return the job of an object if it is being deleted."""
         job = job_of(self.caches, item)
         return job if job and "deletionTimestamp" in job["metadata"] else None
+
+    async def brokers_of(self, job: Object) -> Brokers:
+        """Return how to reach the Kafka of a job."""
+        return Brokers(self.servers_of(job), await self.kafka_tls.of(job))
+
+    def servers_of(self, job: Object) -> str:
+        """Return the addresses of the Kafka of a job."""
+        return job_spec(job).bootstrap_servers or self.settings.bootstrap_servers
 
     def rest_seconds(self, job: Key) -> float:
         """Return how long to rest after a look at all PEs of a job."""

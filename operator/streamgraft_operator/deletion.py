@@ -18,8 +18,7 @@ from streamgraft_operator.caches import Index
 from streamgraft_operator.context import Context
 from streamgraft_operator.coordinators import Coordinator
 from streamgraft_operator.graph import GraphError
-from streamgraft_operator.kafka import Brokers, KafkaUnavailable
-from streamgraft_operator.parsed import job_spec
+from streamgraft_operator.kafka import KafkaUnavailable
 from streamgraft_operator.runtime import Again, Outcome
 from streamgraft_operator.timestamps import from_rfc3339
 
@@ -120,9 +119,9 @@ class Cleaner:
             return  # never accepted, so nothing was made
         prefix = names.topic_prefix(*key_of(job))
         kafka = self._context.kafka
-        servers = Brokers(self._servers(job), await self._context.kafka_tls.of(job))
-        leftovers = await kafka.leftovers(servers, prefix, await self._outside_topics(job))
-        await kafka.delete(servers, leftovers)
+        brokers = await self._context.brokers_of(job)
+        leftovers = await kafka.leftovers(brokers, prefix, await self._outside_topics(job))
+        await kafka.delete(brokers, leftovers)
 
     async def _outside_topics(self, job: Object) -> frozenset[str]:
         try:
@@ -131,13 +130,9 @@ class Cleaner:
             return frozenset()  # then the prefix alone decides
         return frozenset(topic.name for topic in expansion.topology.topics if topic.external)
 
-    def _servers(self, job: Object) -> str:
-        spec = job_spec(job)
-        return spec.bootstrap_servers or self._context.settings.bootstrap_servers
-
     def _leave_topics(self, job: Object, message: str) -> None:
         what = f"the topics and consumer groups named {names.topic_prefix(*key_of(job))}*"
-        event = events.topics_left_over(self._servers(job), what, message)
+        event = events.topics_left_over(self._context.servers_of(job), what, message)
         self._context.recorder.record(job, event)
 
     async def _remove_checkpoints(self, job: Object) -> None:

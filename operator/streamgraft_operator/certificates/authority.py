@@ -9,6 +9,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from streamgraft_common import certificates
+
 AUTHORITY_DAYS = 3650
 RENEW_AT = 2 / 3
 """Part of its validity after which a certificate is replaced."""
@@ -27,9 +29,8 @@ def new_authority(now: datetime.datetime) -> Pair:
     """Return a new authority, signed by itself."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name("streamgraft-ca")
-    builder = _builder(name, name, key.public_key(), now, AUTHORITY_DAYS)
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    builder = builder.add_extension(_usage(authority=True), critical=True)
+    validity = _validity(now, AUTHORITY_DAYS)
+    builder = certificates.unsigned(name, name, key.public_key(), validity, authority=True)
     return _pair(builder.sign(key, hashes.SHA256()), key)
 
 
@@ -43,16 +44,14 @@ def issue(authority: Pair, hosts: list[str], days: int, now: datetime.datetime) 
     if not isinstance(signing_key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
         raise ValueError("the authority's key is neither an elliptic curve nor an RSA key")
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = _builder(_name(hosts[0]), signer.subject, key.public_key(), now, days)
+    subject, validity = _name(hosts[0]), _validity(now, days)
     names = x509.SubjectAlternativeName([x509.DNSName(host) for host in hosts])
     purpose = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
-    for extension, critical in (
-        (x509.BasicConstraints(ca=False, path_length=None), True),
-        (_usage(authority=False), True),
-        (purpose, False),
-        (names, False),
-    ):
-        builder = builder.add_extension(extension, critical)
+    builder = (
+        certificates.unsigned(subject, signer.subject, key.public_key(), validity, authority=False)
+        .add_extension(purpose, critical=False)
+        .add_extension(names, critical=False)
+    )
     return _pair(builder.sign(signing_key, hashes.SHA256()), key)
 
 
@@ -67,51 +66,22 @@ def needs_renewal(
     except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
         return True
     begin, end = held.not_valid_before_utc, held.not_valid_after_utc
-    if names.get_values_for_type(x509.DNSName) != hosts or end - begin != _validity(days):
+    if names.get_values_for_type(x509.DNSName) != hosts or end - begin != _length(days):
         return True
     return now > begin + (end - begin) * RENEW_AT
 
 
-def _validity(days: int) -> datetime.timedelta:
+def _length(days: int) -> datetime.timedelta:
     return CLOCK_SKEW + datetime.timedelta(days=days)
 
 
-def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
-    public: ec.EllipticCurvePublicKey,
-    now: datetime.datetime,
-    days: int,
-) -> x509.CertificateBuilder:
+def _validity(now: datetime.datetime, days: int) -> tuple[datetime.datetime, datetime.datetime]:
     begin = now.replace(microsecond=0) - CLOCK_SKEW
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(public)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(begin)
-        .not_valid_after(begin + _validity(days))
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-    )
+    return begin, begin + _length(days)
 
 
 def _name(common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common[:64])])
-
-
-def _usage(*, authority: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=authority,
-        crl_sign=authority,
-        encipher_only=False,
-        decipher_only=False,
-    )
 
 
 def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:

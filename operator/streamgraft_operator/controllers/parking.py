@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
+from streamgraft_operator.caches import saved_job
 from streamgraft_operator.context import Context
 from streamgraft_operator.parking import parked_stages
 from streamgraft_operator.runtime import Outcome, Watch, wish_changed
@@ -47,9 +48,8 @@ class ParkingController:
         return None
 
     def _pes_of(self, savepoint: Object) -> Iterable[Key]:
-        job = savepoint["metadata"]["namespace"], savepoint["spec"]["job"]
         return [
             key_of(item)
-            for item in self._caches.processing_elements_by_job.get(job)
+            for item in self._caches.processing_elements_by_job.get(saved_job(savepoint))
             if not item["spec"].get("region")
         ]

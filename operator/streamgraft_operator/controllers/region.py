@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
-from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator import manifests, metrics
+from streamgraft_operator.caches import saved_job
 from streamgraft_operator.conditions import is_true
 from streamgraft_operator.conductors.region import PeView, RegionDecision, RegionView, step
 from streamgraft_operator.conductors.region_shards import under_way
@@ -83,8 +83,12 @@ class RegionController:
             return LOOK_AGAIN_SECONDS
         view = self._view(job, region, planned)
         decision = step(view)
-        if not await self._remember(region, decision):
+        if not await self._context.write.regions.conclude(region, decision.status.to_wire()):
             return STALE_SECONDS
+        for event in decision.events:
+            self._context.recorder.record(region, event)
+            if counter := _COUNTERS.get(event.reason):
+                counter.labels(*_labels(region)).inc()
         seconds = region_spec(region).change_deadline_seconds
         await self._save(job, planned, decision, seconds)
         if await self._unseen_pods(key_of(job)[0], view, decision):
@@ -183,21 +187,6 @@ class RegionController:
             pe_id = planned.first_pe_id + channel * planned.stages + stage
             yield PeView(pe_id, channel, stage, exists=False, pod_alive=True, orphaned=True)
 
-    async def _remember(self, region: Object, decision: RegionDecision) -> bool:
-        """Write the status on this very version; False if it is outdated: then think again."""
-        status = decision.status.to_wire()
-        if status == region.get("status"):
-            return True
-        try:
-            await self._context.write.regions.patch_exactly(region, {"status": status}, status=True)
-        except Conflict:
-            return False
-        for event in decision.events:
-            self._context.recorder.record(region, event)
-            if counter := _COUNTERS.get(event.reason):
-                counter.labels(*_labels(region)).inc()
-        return True
-
     async def _unseen_pods(
         self, namespace: str, view: RegionView, decision: RegionDecision
     ) -> bool:
@@ -268,8 +257,8 @@ class RegionController:
             await self._context.write.savepoints.delete(existing[old])
 
     def _of_saved(self, savepoint: Object) -> Iterable[Key]:
-        job = savepoint["metadata"]["namespace"], savepoint["spec"]["job"]
-        return [key_of(region) for region in self._caches.regions_by_job.get(job)]
+        regions = self._caches.regions_by_job.get(saved_job(savepoint))
+        return [key_of(region) for region in regions]
 
     def _of_job(self, job: Object) -> Iterable[Key]:
         return [key_of(region) for region in self._caches.regions_by_job.get(key_of(job))]

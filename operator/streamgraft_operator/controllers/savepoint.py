@@ -11,13 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
-from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import (
-    Saving,
-)
+from streamgraft_common.resources import Saving
 from streamgraft_operator import events
+from streamgraft_operator.caches import saved_job
 from streamgraft_operator.conductors.savepoint import (
     OVER,
     SavepointView,
@@ -27,8 +25,8 @@ from streamgraft_operator.conductors.savepoint import (
 )
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError
-from streamgraft_operator.kafka import Brokers, KafkaUnavailable
-from streamgraft_operator.parsed import job_spec, job_status, savepoint_spec, savepoint_status
+from streamgraft_operator.kafka import KafkaUnavailable
+from streamgraft_operator.parsed import job_status, savepoint_spec, savepoint_status
 from streamgraft_operator.runtime import Outcome, Watch, wish_changed
 from streamgraft_operator.savepoints import JobStages, job_stages
 from streamgraft_operator.timestamps import from_rfc3339
@@ -88,7 +86,7 @@ class SavepointController:
         decision = step(view)
         if decision.status.phase in OVER:  # first, so that nobody copies what runs again
             await self._ask(item, {})
-        if not await self._remember(item, decision.status.to_wire()):
+        if not await self._context.write.savepoints.conclude(item, decision.status.to_wire()):
             return STALE_SECONDS
         for event in decision.events:
             self._context.recorder.record(item, event)
@@ -99,7 +97,7 @@ class SavepointController:
     async def _stages(self, item: Object) -> JobStages | str:
         """Return what the job consists of, or why that is not known."""
         spec = savepoint_spec(item)
-        key = item["metadata"]["namespace"], spec.job
+        key = saved_job(item)
         job = self._caches.jobs.get(key)
         if job is None or "deletionTimestamp" in job["metadata"]:
             return f"there is no job {spec.job} in namespace {key[0]}"
@@ -124,11 +122,10 @@ class SavepointController:
         next_ones = frontier(stages.stages, frozenset(status.parked))
         if status.phase != "Draining":
             return frozenset()
-        job = item["metadata"]["namespace"], item["spec"]["job"]
+        job = saved_job(item)
         if (resource := self._caches.jobs.get(job)) is None:
             return frozenset()
-        servers = job_spec(resource).bootstrap_servers or self._context.settings.bootstrap_servers
-        brokers = Brokers(servers, await self._context.kafka_tls.of(resource))
+        brokers = await self._context.brokers_of(resource)
 
         async def drained(name: str) -> bool:
             group = names.consumer_group(*job, name)
@@ -141,23 +138,11 @@ class SavepointController:
         answers = await asyncio.gather(*map(drained, found))
         return frozenset(name for name, answer in zip(found, answers, strict=True) if answer)
 
-    async def _remember(self, item: Object, status: Object) -> bool:
-        if status == item.get("status"):
-            return True
-        try:
-            await self._context.write.savepoints.patch_exactly(
-                item, {"status": status}, status=True
-            )
-        except Conflict:
-            return False
-        return True
-
     async def _ask(self, item: Object, owners: Mapping[Key, list[int]]) -> None:
         """Ask PEs for copies of shards, and those that are not in `owners` for none any more."""
         name, uid = item["metadata"]["name"], item["metadata"]["uid"]
-        job = item["metadata"]["namespace"], item["spec"]["job"]
         write = self._context.write.processing_elements
-        for pe in self._caches.processing_elements_by_job.get(job):
+        for pe in self._caches.processing_elements_by_job.get(saved_job(item)):
             key = key_of(pe)
             if shards := owners.get(key):
                 await write.save(key, Saving(savepoint=name, uid=uid, shards=shards))

@@ -83,9 +83,18 @@ class Coordinator:
                     item = None
         raise Conflict(409, "Conflict", f"{path} keeps changing")
 
-    async def patch_exactly(self, item: Object, patch: Patch, *, status: bool = False) -> Object:
-        """Patch exactly this version of an object. Raises Conflict if it is not the newest."""
-        return await self._write(self._resource.of(key_of(item)), item, patch, status)
+    async def conclude(self, item: Object, status: Object) -> bool:
+        """Write a status that was worked out from this very version of an object.
+
+        Return False if that version is outdated: then the status has to be worked out again.
+        """
+        if status == item.get("status"):
+            return True
+        try:
+            await self._write(self._resource.of(key_of(item)), item, {"status": status}, True)
+        except Conflict:
+            return False
+        return True
 
     async def hold(self, key: Key) -> Object | None:
         """Add our finalizer, so that a deleted object waits for its clean-up.
