@@ -78,12 +78,9 @@ class Bundles:
         place = source.mounted(key[1])
         if place is None or self._caught_up.get(key) == wish:
             return True
-        try:
-            there = _version(await self._client.get(CONFIG_MAPS.path(key[0], place.name)))
-        except NotFound:
-            there = None
+        there = await self._client.find(CONFIG_MAPS.path(key[0], place.name))
         known = self._caches.config_maps.get((key[0], place.name))
-        if there != (known and _version(known)):
+        if (there and _version(there)) != (known and _version(known)):
             return False
         self._caught_up[key] = wish
         return True

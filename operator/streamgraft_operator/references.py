@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from streamgraft_common.kube import KubeClient, NotFound
+from streamgraft_common.kube import KubeClient
 from streamgraft_common.resources import CheckpointRepository, PodSettings, TransportSecurity
 from streamgraft_operator.kinds import CLAIMS, SECRETS, ResourcePath
 
@@ -69,13 +69,6 @@ class References:
         async with self._asking:
             exists, at = self._answers.get(path, (False, -FRESH_SECONDS))
             if time.monotonic() >= at + FRESH_SECONDS:
-                exists = await self._get(path)
+                exists = await self._client.find(path) is not None
                 self._answers[path] = exists, time.monotonic()
             return exists
-
-    async def _get(self, path: str) -> bool:
-        try:
-            await self._client.get(path)
-        except NotFound:
-            return False
-        return True

@@ -9,7 +9,7 @@ from typing import Any, Self
 import aiohttp
 
 from streamgraft_common.kube.config import KubeConfig
-from streamgraft_common.kube.errors import Unreachable, error_of
+from streamgraft_common.kube.errors import NotFound, Unreachable, error_of
 
 Object = dict[str, Any]
 MergePatch = Mapping[str, Any]
@@ -54,6 +54,13 @@ class KubeClient:
     async def get(self, path: str, **query: str) -> Object:
         """Return one object, or a list object."""
         return await self.request("GET", path, query=query)
+
+    async def find(self, path: str) -> Object | None:
+        """Return one object, or None if it does not exist."""
+        try:
+            return await self.get(path)
+        except NotFound:
+            return None
 
     async def list(
         self, path: str, selectors: Mapping[str, str], *, metadata_only: bool = False

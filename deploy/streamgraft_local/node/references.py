@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from streamgraft_common.kube import KubeClient, NotFound
+from streamgraft_common.kube import KubeClient
 
 Object = dict[str, Any]
 Kind = Literal["configmaps", "secrets"]
@@ -73,8 +73,7 @@ async def load(client: KubeClient, namespace: str, wanted: set[Reference]) -> So
     """Read the newest version of each from the API server; missing ones are left out."""
     objects: dict[Reference, Object] = {}
     for kind, name in sorted(wanted):
-        try:
-            objects[kind, name] = await client.get(f"/api/v1/namespaces/{namespace}/{kind}/{name}")
-        except NotFound:
-            continue
+        found = await client.find(f"/api/v1/namespaces/{namespace}/{kind}/{name}")
+        if found is not None:
+            objects[kind, name] = found
     return Sources(objects)

@@ -10,7 +10,7 @@ import datetime
 import time
 
 from streamgraft_common import names
-from streamgraft_common.kube import Conflict, KubeClient, NotFound
+from streamgraft_common.kube import Conflict, KubeClient
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_operator.certificates.authority import Pair, issue, needs_renewal, new_authority
@@ -76,7 +76,7 @@ class Issuer:
         hosts = names.control_hosts(owner.namespace)
         name = names.control_secret(owner.name)
         path = SECRETS.path(owner.namespace, name)
-        held = await self._get(path)
+        held = await self._client.find(path)
         if held and not _is_of(held, owner):
             raise SecretTaken(
                 f"the job keeps the certificate of its control ports in Secret {name}, and there is"
@@ -97,7 +97,7 @@ class Issuer:
 
     async def _authority(self, now: datetime.datetime) -> Pair:
         path = SECRETS.path(self._own_namespace, names.AUTHORITY_SECRET)
-        held = await self._get(path)
+        held = await self._client.find(path)
         if held is None:
             described = {"name": names.AUTHORITY_SECRET, "namespace": self._own_namespace}
             manifest = _secret(described, _data(new_authority(now)))
@@ -106,12 +106,6 @@ class Issuer:
             except Conflict:  # another job was quicker
                 held = await self._client.get(path)
         return Pair(_field(held, CERTIFICATE_KEY), _field(held, PRIVATE_KEY))
-
-    async def _get(self, path: str) -> Object | None:
-        try:
-            return await self._client.get(path)
-        except NotFound:
-            return None
 
 
 def _is_of(secret: Object, owner: Owner) -> bool:

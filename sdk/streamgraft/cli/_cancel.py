@@ -28,7 +28,7 @@ async def cancel(cluster: Cluster, job: str, timeout_seconds: float) -> bool:
     existed = await _delete(cluster, path)
 
     async def gone() -> bool:
-        return await cluster.find(path) is None
+        return await cluster.client.find(path) is None
 
     await until(f"job {job} is deleted, but not gone", gone, timeout_seconds)
     # Last, since the operator reads it for as long as there is a job.

@@ -10,7 +10,7 @@ from streamgraft.cli._environment import running_kubeconfig
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft_common import names
-from streamgraft_common.kube import ApiError, KubeClient, NotFound, load_config
+from streamgraft_common.kube import ApiError, KubeClient, load_config
 from streamgraft_common.kube.client import Object
 
 MANAGER = "streamgraft-cli"
@@ -29,13 +29,6 @@ class Cluster:
     def core(self, plural: str, name: str | None = None) -> str:
         """Return the URL path of a collection of core objects, or of one object."""
         return f"/api/v1/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
-
-    async def find(self, path: str) -> Object | None:
-        """Return an object, or None if it does not exist."""
-        try:
-            return await self.client.get(path)
-        except NotFound:
-            return None
 
     async def of_job(self, path: str, job: str) -> list[Object]:
         """Return the objects of a collection that belong to a job."""

@@ -55,7 +55,7 @@ class RunningJob:
 
 async def running(cluster: Cluster, job: str) -> RunningJob | None:
     """Return the job as it is, or None if there is none."""
-    item = await cluster.find(JOB.path(cluster.namespace, job))
+    item = await cluster.client.find(JOB.path(cluster.namespace, job))
     if item is None:
         return None
     config_maps = {

@@ -22,7 +22,9 @@ def run(target: Target, job: str, operator: str | None) -> None:
 async def _ports(target: Target, job: str, operator: str | None) -> Table:
     async with connected(target) as cluster:
         namespace = cluster.namespace
-        config_map = await cluster.find(cluster.core("configmaps", names.job_config_map(job)))
+        config_map = await cluster.client.find(
+            cluster.core("configmaps", names.job_config_map(job))
+        )
         if config_map is None:
             raise CommandError(f"no job {job} is submitted in namespace {namespace}")
         pods = await cluster.of_job(cluster.core("pods"), job)

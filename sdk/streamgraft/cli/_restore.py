@@ -77,7 +77,7 @@ async def _restore(target: Target, restore: Restore, wait_seconds: float | None)
         name = job_name(request, bundle.adl)
         spec = restored_spec(status, restore, name, bundle)
         _check(cluster.namespace, name, restore, status, spec, bundle)
-        exists = await cluster.find(JOB.path(cluster.namespace, name)) is not None
+        exists = await cluster.client.find(JOB.path(cluster.namespace, name)) is not None
         if exists and restore.fork:
             raise CommandError(f"there is a job {name} already: choose another name, or cancel it")
         if exists:

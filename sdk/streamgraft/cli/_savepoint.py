@@ -49,7 +49,7 @@ def _name(job: str) -> str:
 
 async def _create(target: Target, job: str, name: str, timeout_seconds: int) -> None:
     async with connected(target) as cluster:
-        if await cluster.find(JOB.path(cluster.namespace, job)) is None:
+        if await cluster.client.find(JOB.path(cluster.namespace, job)) is None:
             raise CommandError(f"there is no job {job} in namespace {cluster.namespace}")
         spec = SavepointSpec(job=job, timeout_seconds=timeout_seconds)
         body = SAVEPOINT.manifest(name, cluster.namespace, spec)
@@ -123,7 +123,7 @@ async def _delete(target: Target, name: str, timeout_seconds: float) -> None:
         await cluster.client.delete(path)
 
         async def gone() -> bool:
-            return await cluster.find(path) is None
+            return await cluster.client.find(path) is None
 
         await until(f"savepoint {name} is deleted, but not gone", gone, timeout_seconds)
         output.say(f"Savepoint {name} is gone")
