@@ -48,7 +48,7 @@ class Collection:
 
     def get(self, key: Key) -> Object | None:
         """Return the newest known object, or None."""
-        store = self._store(key[0])
+        store = self._stores.get(key[0]) or self._stores.get(EVERYWHERE)
         return store.get(key) if store else None
 
     def items(self) -> Iterator[Object]:
@@ -87,12 +87,16 @@ class Index:
     def __init__(self, collection: Collection, key: Callable[[Object], Key | None]) -> None:
         self._key = key
         self._members: dict[Key, dict[Key, Object]] = {}
+        self._sorted: dict[Key, Sequence[Object]] = {}
         collection.listen(self._changed)
 
-    def get(self, key: Key) -> list[Object]:
+    def get(self, key: Key) -> Sequence[Object]:
         """Return the objects under `key`, by name."""
-        members = self._members.get(key, {})
-        return [members[member] for member in sorted(members)]
+        if (found := self._sorted.get(key)) is None:
+            if not (members := self._members.get(key)):
+                return ()
+            found = self._sorted[key] = tuple(members[member] for member in sorted(members))
+        return found
 
     def count(self, key: Key) -> int:
         """Return how many objects are under `key`."""
@@ -101,6 +105,10 @@ class Index:
     def _changed(self, member: Key, old: Object | None, new: Object | None) -> None:
         before = self._key(old) if old else None
         after = self._key(new) if new else None
+        if before:
+            self._sorted.pop(before, None)
+        if after:
+            self._sorted.pop(after, None)
         if before and before != after:
             del self._members[before][member]
             if not self._members[before]:

@@ -87,26 +87,30 @@ class Expander:
 
         Raises BundleError or GraphError; both say what to do.
         """
-        spec = job_spec(job)
+        spec, metadata = job_spec(job), job["metadata"]
         bundle = await self._bundles.read(*key_of(job), spec.bundle)
+        version = metadata["uid"], metadata.get("generation"), bundle.digest
+        asked = *version, *sorted(widths.items())
+        if (known := self._expansions.get(asked)) is not None:
+            return known
         submission = Submission(
-            namespace=job["metadata"]["namespace"],
-            job=job["metadata"]["name"],
-            uid=job["metadata"]["uid"],
+            namespace=metadata["namespace"],
+            job=metadata["name"],
+            uid=metadata["uid"],
             spec=spec,
             bundle=bundle,
             bootstrap_servers=self._settings.bootstrap_servers,
         )
         wanted = submission.widths(widths)
-        generation = job["metadata"].get("generation")
-        key = submission.uid, generation, bundle.digest, tuple(sorted(wanted.items()))
-        if key not in self._expansions:
+        planned = *version, *sorted(wanted.items())
+        if (expansion := self._expansions.get(planned)) is None:
             topology = submission.plan(wanted)
             resolved = submission.resolved(topology)
-            self._expansions[key] = Expansion(bundle, topology, resolved, self._settings)
-            if len(self._expansions) > CACHED:
-                self._expansions.popitem(last=False)
-        return self._expansions[key]
+            expansion = Expansion(bundle, topology, resolved, self._settings)
+        self._expansions[planned] = self._expansions[asked] = expansion
+        while len(self._expansions) > CACHED:
+            self._expansions.popitem(last=False)
+        return expansion
 
 
 def job_of(caches: Caches, item: Object) -> Object | None:

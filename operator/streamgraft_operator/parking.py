@@ -1,7 +1,5 @@
 """Which stages stand still for a savepoint, and how PEs are seen by those who move their shards."""
 
-from dataclasses import replace
-
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator.caches import Caches
@@ -33,6 +31,5 @@ def pe_view(caches: Caches, item: Object) -> PeView:
     status = pe_status(item)
     reporter = status.runtime.pod if status.runtime else ""  # runs, if the cache lags
     running = (pod.name for pod in pods if pod.alive or (pod.name == reporter and not pod.ended))
-    view = PeView.of(pe_spec(item), status, frozenset(running))
     earlier = any(pod.alive and pod.pe_uid != item["metadata"]["uid"] for pod in pods)
-    return replace(view, orphaned=earlier)
+    return PeView.of(pe_spec(item), status, frozenset(running), orphaned=earlier)

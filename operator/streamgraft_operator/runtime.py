@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 RESYNC_SECONDS = 60.0
 WORKERS = 8
+_WISH = ("uid", "generation", "annotations", "deletionTimestamp")
+_TOLD = frozenset(("runtime", "phase", "message", "conditions"))
 
 
 class Again(enum.Enum):
@@ -40,9 +42,7 @@ def wish_changed(old: Object | None, new: Object | None) -> bool:
     """Return whether more than the status changed: existence, spec, content id, deletion."""
     if old is None or new is None:
         return True
-    before, after = old["metadata"], new["metadata"]
-    compared = ("uid", "generation", "annotations", "deletionTimestamp")
-    return any(before.get(field) != after.get(field) for field in compared)
+    return _differ(old["metadata"], new["metadata"], _WISH)
 
 
 def launch_changed(old: Object | None, new: Object | None) -> bool:
@@ -50,9 +50,14 @@ def launch_changed(old: Object | None, new: Object | None) -> bool:
     if old is None or new is None or wish_changed(old, new):
         return True
     before, after = old.get("status") or {}, new.get("status") or {}
-    told = ("runtime", "phase", "message", "conditions")
-    fields = (before.keys() | after.keys()).difference(told)
-    return any(before.get(field) != after.get(field) for field in fields)
+    return _differ(before, after, (before.keys() | after.keys()) - _TOLD)
+
+
+def _differ(before: Object, after: Object, fields: Iterable[str]) -> bool:
+    for field in fields:  # for every write of anything, so without a generator
+        if before.get(field) != after.get(field):
+            return True
+    return False
 
 
 @dataclass(frozen=True)
@@ -111,10 +116,13 @@ class ControlLoop:
             self._queue.close()
 
     def _listener(self, watch: Watch) -> Callable[[Key, Object | None, Object | None], None]:
+        matters, keys, add = watch.matters, watch.keys, self._queue.add
+
         def changed(_: Key, old: Object | None, new: Object | None) -> None:
-            for item in (old, new) if watch.matters(old, new) else ():
-                for key in watch.keys(item) if item else ():
-                    self._queue.add(key)
+            if matters(old, new):
+                for item in (old, new):
+                    for key in keys(item) if item else ():
+                        add(key)
 
         return changed
 

@@ -63,8 +63,8 @@ def ignore_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hand-over that takes every report for one of the present epoch."""
     of = PeView.of
 
-    def view(spec: Any, status: Any, pods: frozenset[str]) -> PeView:
-        return replace(of(spec, status, pods), applied_epoch=10**6)
+    def view(spec: Any, status: Any, pods: frozenset[str], **more: bool) -> PeView:
+        return replace(of(spec, status, pods, **more), applied_epoch=10**6)
 
     monkeypatch.setattr(PeView, "of", staticmethod(view))
 

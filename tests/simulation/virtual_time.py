@@ -105,8 +105,7 @@ class VirtualLoop:
         asyncio._set_running_loop(self._loop)
         try:
             while True:
-                while self._ready:
-                    self._run_one(self._ready.popleft())
+                self._run_ready()
                 if not self._timers or self._timers[0][0] > until:
                     break
                 due, _, timer = heapq.heappop(self._timers)
@@ -117,23 +116,27 @@ class VirtualLoop:
         finally:
             asyncio._set_running_loop(None)
 
-    def _run_one(self, call: Call) -> None:
-        if call.callback is None:
-            return
-        process = call.context.get(_PROCESS)
-        if process is not None and not self._closing:
-            if process.alive and process.steps_left is not None:
-                process.steps_left -= 1
-                process.alive = process.steps_left >= 0
-            if not process.alive:
-                process.waiting.append(call)
-                return
-        try:
-            call.context.run(call.callback, *call.arguments)
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as error:
-            self.errors.append(f"{call.callback}: {error!r}")
+    def _run_ready(self) -> None:
+        ready = self._ready
+        while ready:
+            call = ready.popleft()
+            callback, context = call.callback, call.context
+            if callback is None:
+                continue
+            process = context.get(_PROCESS)
+            if process is not None and not self._closing:
+                if process.alive and process.steps_left is not None:
+                    process.steps_left -= 1
+                    process.alive = process.steps_left >= 0
+                if not process.alive:
+                    process.waiting.append(call)
+                    continue
+            try:
+                context.run(callback, *call.arguments)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                self.errors.append(f"{callback}: {error!r}")
 
     def start(self, process: Process, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Start the main task of a process."""
@@ -196,7 +199,11 @@ class VirtualLoop:
         return call
 
     def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> Call:
-        return self.call_at(self._now + delay, callback, *args, context=context)
+        self._count += 1
+        when = self._now + delay
+        call = Call(when, callback, args, context)
+        heapq.heappush(self._timers, (when, self._count, call))
+        return call
 
     def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Call:
         self._count += 1

@@ -14,6 +14,8 @@ from streamgraft_common.resources import (
 from streamgraft_common.resources.parallel_region import Strategy
 from streamgraft_operator.timestamps import from_rfc3339
 
+_SILENT = RuntimeStatus()
+
 
 @dataclass(frozen=True)
 class ShardView:
@@ -66,14 +68,19 @@ class PeView:
 
     @classmethod
     def of(
-        cls, spec: ProcessingElementSpec, status: ProcessingElementStatus, pods: frozenset[str]
+        cls,
+        spec: ProcessingElementSpec,
+        status: ProcessingElementStatus,
+        pods: frozenset[str],
+        *,
+        orphaned: bool = False,
     ) -> Self:
         """Return the view of an existing PE; `pods`: names of its pods that may be running.
 
         A report of a pod that is gone says nothing about the present; only its releases count.
         """
-        runtime = status.runtime or RuntimeStatus()
-        current = runtime if runtime.pod in pods else RuntimeStatus()
+        runtime = status.runtime or _SILENT
+        current = runtime if runtime.pod in pods else _SILENT
         return cls(
             pe_id=spec.pe_id,
             channel=spec.channel or 0,
@@ -105,6 +112,7 @@ class PeView:
             ready=current.ready,
             applied_epoch=current.epoch,
             pod_alive=bool(pods),
+            orphaned=orphaned,
             launch_count=status.launch_count,
             message=status.message,
         )

@@ -127,11 +127,11 @@ class JobController:
         outside = [pe for pe in topology.pes if pe.region is None]
         await self._context.grafter.graft(owner, expansion, outside, lambda _: ((0,), 1))
         await self._prune(key, topology)
-        await replace_config_map(
-            self._caches,
-            self._context.write,
-            manifests.job_config_map(owner, topology.port_labels, expansion.content_id),
-        )
+        own = self._caches.config_maps.get((key[0], names.job_config_map(key[1])))
+        if content_of(own) != expansion.content_id:
+            labels, content_id = topology.port_labels, expansion.content_id
+            manifest = manifests.job_config_map(owner, labels, content_id)
+            await replace_config_map(self._caches, self._context.write, manifest)
         missing = await self._references(job, expansion)
         return TOPICS_RETRY_SECONDS if problem or missing else None
 

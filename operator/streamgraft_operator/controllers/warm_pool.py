@@ -16,9 +16,9 @@ from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.expansion import Expansion
 from streamgraft_operator.graph import GraphError, PlannedPe
 from streamgraft_operator.parsed import job_spec, pe_status, region_status
-from streamgraft_operator.runtime import Outcome, Watch
+from streamgraft_operator.runtime import Outcome, Watch, wish_changed
 from streamgraft_operator.timestamps import from_rfc3339
-from streamgraft_operator.views import ended_seconds, job_key, own_key, warm_pod_view
+from streamgraft_operator.views import ended_seconds, job_key, own_key, pool_key, warm_pod_view
 
 
 class WarmPoolController:
@@ -37,8 +37,8 @@ class WarmPoolController:
         return (
             Watch(caches.jobs, own_key),
             Watch(caches.regions, job_key),
-            Watch(caches.processing_elements, job_key),
-            Watch(caches.pods, job_key),
+            Watch(caches.processing_elements, job_key, _shards_changed),
+            Watch(caches.pods, job_key, _of_pool),
         )
 
     def rest_seconds(self, key: Key) -> float:
@@ -50,10 +50,10 @@ class WarmPoolController:
         job = self._caches.jobs.get(key)
         if job is None or "deletionTimestamp" in job["metadata"]:
             return None
-        pods = {pod["metadata"]["name"]: pod for pod in self._caches.pods_by_pool.get(key)}
-        size = job_spec(job).warm_pool
-        if not size and not pods:
+        waiting, size = self._caches.pods_by_pool.get(key), job_spec(job).warm_pool
+        if not size and not waiting:
             return None
+        pods = {pod["metadata"]["name"]: pod for pod in waiting}
         try:
             expansion = await self._context.expander.expand(job, {})
         except (BundleError, GraphError):
@@ -93,6 +93,18 @@ class WarmPoolController:
         began = map(_running_since, self._caches.processing_elements_by_job.get(key))
         firsts = [first for of_pe in began for first in of_pe]
         return None if None in firsts else now - max(filter(None, firsts), default=0.0)
+
+
+def _shards_changed(old: Object | None, new: Object | None) -> bool:
+    """Return whether a PE came, went, or may run other shards, or its pod says that it does."""
+    if old is None or new is None or wish_changed(old, new):
+        return True
+    before, after = ((item.get("status") or {}).get("runtime") or {} for item in (old, new))
+    return before.get("shards") != after.get("shards")
+
+
+def _of_pool(old: Object | None, new: Object | None) -> bool:
+    return any(item is not None and pool_key(item) for item in (old, new))
 
 
 def _running_since(pe: Object) -> Iterable[float | None]:

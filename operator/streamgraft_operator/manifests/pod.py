@@ -17,6 +17,7 @@ from streamgraft_operator.parsed import pe_spec
 from streamgraft_operator.settings import Settings
 
 BUNDLE_DIR = "/etc/streamgraft/bundle"
+_ANYWHERE = Placement()
 ANNOTATION_PE_UID = f"{names.GROUP}/pe-uid"
 ANNOTATION_SETTINGS = f"{names.GROUP}/settings-id"
 """Hash of what the PE's own settings put into the pod; absent if they put nothing."""
@@ -99,7 +100,7 @@ def adoption(item: dict[str, Any]) -> dict[str, Any]:
 def is_generic(item: dict[str, Any]) -> bool:
     """Return whether a PE's pod is made of nothing but its job: then a warm pod will do."""
     pe = pe_spec(item)
-    return pe.placement == Placement() and not pod_settings.own_settings_id(pe.settings)
+    return pe.placement == _ANYWHERE and not pod_settings.own_settings_id(pe.settings)
 
 
 @dataclass(frozen=True)

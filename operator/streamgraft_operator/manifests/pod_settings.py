@@ -32,7 +32,7 @@ def settings_content(settings: PodSettings) -> dict[str, Any]:
 
 def own_settings_id(settings: PodSettings) -> str:
     """Return the hash of what a PE's own settings put into its pod; empty if they put nothing."""
-    content = settings_content(settings)
+    content = settings_content(settings) if settings.model_fields_set else None
     return digest(content)[:16] if content else ""
 
 
