@@ -54,10 +54,7 @@ def launch_changed(old: Object | None, new: Object | None) -> bool:
 
 
 def _differ(before: Object, after: Object, fields: Iterable[str]) -> bool:
-    for field in fields:  # for every write of anything, so without a generator
-        if before.get(field) != after.get(field):
-            return True
-    return False
+    return any(before.get(field) != after.get(field) for field in fields)
 
 
 @dataclass(frozen=True)
