@@ -4,7 +4,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from tests.simulation.fake_api_server import FakeApiServer
@@ -52,7 +51,7 @@ class FakeNetwork:
             longest = CLIENT_TIMEOUT_SECONDS + 5
         loop = asyncio.get_running_loop()
         arrival = loop.create_future()
-        loop.call_later(self.chance.random() * longest, _answer, arrival, True)
+        loop.call_later(self.chance.random() * longest, _answer, arrival, 0)
         await arrival
 
     def happens(self, share: float) -> bool:
@@ -114,7 +113,8 @@ class FakeKubeClient(KubeClient):
         while True:
             changes = self._server.storage.changes_after(place.resource, version)
             if not changes and not network.cut:
-                if not await self._news(place.resource, ends):
+                version = await self._news(place, selector, version, ends)
+                if version < 0:
                     yield "BOOKMARK", _bookmark(place.resource, self._server.storage.version)
                     return
                 await network.travel(network.watch_delay)
@@ -128,19 +128,37 @@ class FakeKubeClient(KubeClient):
                 raise Unreachable(f"the watch of {path} broke off")
             version = changes[-1].version
 
-    async def _news(self, resource: FakeResource, until: float) -> bool:
-        """Wait for the next write to a kind; False if none came by then."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[bool] = loop.create_future()
-        self._server.storage.at_next_change(resource, partial(_answer, future, True))
-        timer = loop.call_at(until, _answer, future, False)
+    async def _news(
+        self, place: Place, selector: Selector | None, version: int, until: float
+    ) -> int:
+        """Wait for the next write that a watch may tell; -1 if none came by then.
+
+        Return the version of the last one before. What a watch never tells does not wake it, unless
+        that is when it breaks off.
+        """
+        storage, network, loop = self._server.storage, self._network, asyncio.get_running_loop()
+        future: asyncio.Future[int] = loop.create_future()
+
+        def written(change: Change) -> None:
+            nonlocal version
+            if future.done():
+                return
+            mine = place.namespace in ("", change.key[0]) and change.shown(selector)
+            if mine or network.cut or network.dropped:
+                future.set_result(version)
+                return
+            version = change.version
+            storage.at_next_change(place.resource, written)
+
+        storage.at_next_change(place.resource, written)
+        timer = loop.call_at(until, _answer, future, -1)
         try:
             return await future
         finally:
             timer.cancel()
 
 
-def _answer(future: asyncio.Future[bool], answer: bool) -> None:
+def _answer(future: asyncio.Future[int], answer: int) -> None:
     if not future.done():
         future.set_result(answer)
 

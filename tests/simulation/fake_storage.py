@@ -54,7 +54,7 @@ class FakeStorage:
         self._compacted = FIRST_VERSION
         self._items: dict[FakeResource, dict[Key, Object]] = defaultdict(dict)
         self._history: dict[FakeResource, list[Change]] = defaultdict(list)
-        self._waiting: dict[FakeResource, list[Callable[[], None]]] = defaultdict(list)
+        self._waiting: dict[FakeResource, list[Callable[[Change], None]]] = defaultdict(list)
 
     def items(self, resource: FakeResource) -> dict[Key, Object]:
         """Return all objects of a kind."""
@@ -79,7 +79,7 @@ class FakeStorage:
             first -= 1
         return history[first:]
 
-    def at_next_change(self, resource: FakeResource, callback: Callable[[], None]) -> None:
+    def at_next_change(self, resource: FakeResource, callback: Callable[[Change], None]) -> None:
         """Call back once, at the next write to a kind."""
         self._waiting[resource].append(callback)
 
@@ -107,4 +107,4 @@ class FakeStorage:
             observer(resource, change)
         waiting, self._waiting[resource] = self._waiting[resource], []
         for callback in waiting:
-            callback()
+            callback(change)
