@@ -61,13 +61,15 @@ class Grafter:
 
         A PE whose place in the graph changed is deleted; it comes anew when that is done.
         """
+        different = [pe for pe in pes if not self._is_there(owner.namespace, expansion, pe)]
+        if not different:
+            return
         limit = asyncio.Semaphore(PARALLEL_WRITES)
 
         async def one(pe: PlannedPe) -> None:
             async with limit:
                 await self._graft(owner, expansion, pe, start(pe))
 
-        different = [pe for pe in pes if not self._is_there(owner.namespace, expansion, pe)]
         await asyncio.gather(*map(one, different))
 
     def surplus(
