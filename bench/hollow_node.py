@@ -54,8 +54,9 @@ def runtime_status(pe: Object, pod: Object, at: str) -> Patch | None:
     released cleanly, at a batch boundary.
     """
     runtime = (pe.get("status") or {}).get("runtime") or {}
-    name, epoch = pod["metadata"]["name"], pe["spec"].get("epoch", 0)
-    mine = runtime.get("pod") == name
+    name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+    epoch = pe["spec"].get("epoch", 0)
+    mine = runtime.get("podUid") == uid
     held = set(runtime.get("shards", {}))
     wanted = {str(shard) for shard in pe["spec"].get("shards", [])}
     if mine and held == wanted and runtime.get("epoch") == epoch:
@@ -66,6 +67,7 @@ def runtime_status(pe: Object, pod: Object, at: str) -> Patch | None:
     shards: dict[str, Any] = dict.fromkeys(lost)
     return {
         "pod": name,
+        "podUid": uid,
         "launchCount": int(pod["metadata"]["labels"][names.LABEL_LAUNCH]),
         "ready": True,
         "epoch": epoch,

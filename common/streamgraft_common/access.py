@@ -89,6 +89,8 @@ NODES = (Rule("", ("nodes",), ("list", "watch")),)
 """For the operator, to find the nodes of host pools; nodes have no namespace."""
 
 PE = (
+    # Its own pod: once that is gone, another process may be in its place.
+    Rule("", ("pods",), ("list", "watch")),
     Rule(names.GROUP, ("processingelements",), ("list", "watch")),
     Rule(names.GROUP, ("processingelements/status",), ("patch",)),
     # Its graph metadata.

@@ -29,7 +29,7 @@ def pe_view(caches: Caches, item: Object) -> PeView:
     """Return what is known of an existing PE and its pods."""
     pods = [pod_view(pod) for pod in caches.pods_by_pe.get(key_of(item))]
     status = pe_status(item)
-    reporter = status.runtime.pod if status.runtime else ""  # runs, if the cache lags
-    running = (pod.name for pod in pods if pod.alive or (pod.name == reporter and not pod.ended))
+    reporter = status.runtime.pod_uid if status.runtime else ""  # runs, if the cache lags
+    running = (pod.uid for pod in pods if pod.alive or (pod.uid == reporter and not pod.ended))
     earlier = any(pod.alive and pod.pe_uid != item["metadata"]["uid"] for pod in pods)
     return PeView.of(pe_spec(item), status, frozenset(running), orphaned=earlier)

@@ -53,6 +53,7 @@ def pod_view(pod: Object) -> PodView:
         deleting="deletionTimestamp" in metadata,
         content_id=annotations.get(names.ANNOTATION_CONTENT, ""),
         settings_id=annotations.get(ANNOTATION_SETTINGS, ""),
+        uid=metadata["uid"],
     )
 
 

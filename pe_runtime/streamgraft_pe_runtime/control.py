@@ -70,6 +70,7 @@ class Control:
         self._key: Key | None = None
         self._wanted: ProcessingElementSpec | None = None
         self._stopping = False
+        self._disowned = False
         self._message = ""
         self._known: dict[str, Any] = {}
         self._dirty = asyncio.Event()
@@ -118,6 +119,7 @@ class Control:
         """Return what we say of ourselves."""
         return RuntimeStatus(
             pod=self._settings.pod,
+            pod_uid=self._settings.pod_uid,
             launch_count=self._launch_count,
             ready=self._start is not None and not self._stopping,
             epoch=self._epoch,
@@ -150,6 +152,10 @@ class Control:
         """Say in our status what is wrong with the PE as a whole."""
         self._message = message
         self._dirty.set()
+
+    def disown(self) -> None:
+        """Say nothing more: our pod is gone, and what is said of our PE is another's to say."""
+        self._disowned = True
 
     async def run(self) -> None:
         """Write our status whenever it has changed, until cancelled."""
@@ -186,8 +192,8 @@ class Control:
                 shard: Release.model_validate(entry)
                 for shard, entry in runtime.get("releases", {}).items()
             }
-        if runtime.get("pod") != self._settings.pod:
-            self._dirty.set()  # not told yet, or over it by a pod that the operator has given up
+        if runtime.get("podUid") != self._settings.pod_uid:
+            self._dirty.set()  # not told yet, or over it by a pod that is gone but still runs
         self._known = runtime or self._known
         self._heard.set()
         self._reconcile()
@@ -274,8 +280,9 @@ class Control:
             epoch = max(release.epoch, self._wanted.epoch)
             release = release.model_copy(update={"epoch": epoch})
         if self._progress is not None:
+            publish = self._stopping and not self._disowned
             batch_at = await asyncio.to_thread(
-                self._progress.release, shard.number, shard.checkpoint, publish=self._stopping
+                self._progress.release, shard.number, shard.checkpoint, publish=publish
             )
             # A shard without data has no new batch, but it served until it was asked to stop.
             served_until = max(batch_at or "", release.last_batch_at or "") or None
@@ -301,7 +308,7 @@ class Control:
         self._settle()
 
     async def _write(self) -> bool:
-        if self._key is None:
+        if self._key is None or self._disowned:
             return True  # nobody to tell
         patch = merge_patch(self._known, self.status())
         try:

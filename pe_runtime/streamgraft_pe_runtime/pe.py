@@ -19,6 +19,7 @@ from streamgraft_pe_runtime.contents import Contents
 from streamgraft_pe_runtime.control import Control
 from streamgraft_pe_runtime.driver import Driver
 from streamgraft_pe_runtime.metrics import PeMetrics
+from streamgraft_pe_runtime.own_pod import gone, own_pod
 from streamgraft_pe_runtime.settings import Settings
 from streamgraft_pe_runtime.trace_levels import TraceLevels
 from streamgraft_pe_runtime.transport import ControlTls
@@ -59,7 +60,10 @@ async def run(settings: Settings, adl: Adl, jvm: SparkJvm) -> int:
         context = tls.context if tls else None
         runner = await server.serve(settings.bind_address, port, probes, metrics, context)
         stack.push_async_callback(runner.cleanup)
-        for work in (store.run(), control.run(), *((tls.run(),) if tls else ())):
+        pods = own_pod(client, settings.namespace, settings.pod)
+        following = _end_with_pod(pods, settings.pod_uid, control, end)
+        works = (store.run(), control.run(), pods.run(), following, *((tls.run(),) if tls else ()))
+        for work in works:
             stack.push_async_callback(_cancel, asyncio.create_task(_watched(work, end)))
         make = partial(Driver, jvm, adl, settings.restricted_properties)
         follow = partial(Contents, control, client, settings, metrics)
@@ -92,6 +96,13 @@ async def _drive(
         return
     works = (progress.run(), contents.follow(progress), contents.prepare(), control.tell_loads())
     await asyncio.gather(*(_watched(work, end) for work in works))
+
+
+async def _end_with_pod(pods: Store, uid: str, control: Control, end: Any) -> None:
+    """End once our Pod is gone: whoever deleted it by force counts on that."""
+    await gone(pods, uid)
+    control.disown()
+    end(1, "the Pod of this process is gone")
 
 
 async def _watched(work: Coroutine[Any, Any, None], end: Any) -> None:

@@ -21,6 +21,7 @@ class Settings:
     namespace: str
     job: str
     pod: str
+    pod_uid: str
     bind_address: str
     bundle: Path
     checkpoint_root: Path
@@ -38,6 +39,7 @@ class Settings:
             namespace=environment["STREAMGRAFT_NAMESPACE"],
             job=environment["STREAMGRAFT_JOB"],
             pod=environment["STREAMGRAFT_POD"],
+            pod_uid=environment["STREAMGRAFT_POD_UID"],
             bind_address=environment["STREAMGRAFT_BIND_ADDRESS"],
             bundle=Path(environment["STREAMGRAFT_BUNDLE"]),
             checkpoint_root=Path(environment["STREAMGRAFT_CHECKPOINT_ROOT"]),

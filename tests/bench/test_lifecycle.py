@@ -11,7 +11,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import Fusion
 from streamgraft_operator.graph import JobContext, plan
 
-POD: Object = {"metadata": {"name": "j-3-1", "labels": {names.LABEL_LAUNCH: "1"}}}
+POD: Object = {"metadata": {"name": "j-3-1", "uid": "u", "labels": {names.LABEL_LAUNCH: "1"}}}
 AT = "2026-01-01T00:00:00.000Z"
 RUNNING = {"state": "Running", "epoch": 2, "startedAt": AT, "firstBatchAt": AT}
 
@@ -33,6 +33,7 @@ def test_application_has_the_papers_number_of_pes(size: int, pes: int) -> None:
 def test_hollow_pe_serves_its_shards_at_once() -> None:
     assert runtime_status(pe([5], 2), POD, AT) == {
         "pod": "j-3-1",
+        "podUid": "u",
         "launchCount": 1,
         "ready": True,
         "epoch": 2,
@@ -42,7 +43,7 @@ def test_hollow_pe_serves_its_shards_at_once() -> None:
 
 
 def test_hollow_pe_releases_cleanly_what_is_taken_away() -> None:
-    before = {"pod": "j-3-1", "epoch": 1, "shards": {"5": RUNNING, "6": RUNNING}}
+    before = {"podUid": "u", "epoch": 1, "shards": {"5": RUNNING, "6": RUNNING}}
     said = runtime_status(pe([5], 2, before), POD, AT)
     assert said
     assert said["shards"] == {"6": None}
@@ -51,7 +52,7 @@ def test_hollow_pe_releases_cleanly_what_is_taken_away() -> None:
 
 
 def test_hollow_pe_has_nothing_to_say_twice() -> None:
-    before = {"pod": "j-3-1", "epoch": 2, "shards": {"5": RUNNING}}
+    before = {"podUid": "u", "epoch": 2, "shards": {"5": RUNNING}}
     assert runtime_status(pe([5], 2, before), POD, AT) is None
 
 

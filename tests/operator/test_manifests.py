@@ -97,6 +97,7 @@ def test_container_gets_the_environment_of_the_contract() -> None:
         "STREAMGRAFT_NAMESPACE": "ns",
         "STREAMGRAFT_JOB": "flights",
         "STREAMGRAFT_POD": "flights-4-7",
+        "STREAMGRAFT_POD_UID": {"fieldPath": "metadata.uid"},
         "STREAMGRAFT_BIND_ADDRESS": {"fieldPath": "status.podIP"},
         "STREAMGRAFT_BUNDLE": "/etc/streamgraft/bundle/bundle.zip",
         "STREAMGRAFT_CHECKPOINT_ROOT": "/var/lib/streamgraft/checkpoints",

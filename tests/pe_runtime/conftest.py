@@ -197,10 +197,26 @@ class Stage:
             annotations={names.ANNOTATION_CONTENT: content("1")},
         )
         await self.kube.create(PROCESSING_ELEMENT.path(self.namespace), manifest)
-        pe = Pe(self, name, f"127.77.{uuid.uuid4().int % 250}.{number + 2}")
+        pe = await self.start_process(name, number)
         await self.write_content(pe, self.metadata(), "1")
+        return pe
+
+    async def start_process(self, name: str, number: int) -> "Pe":
+        """Create the pod of a PE's first launch, which no node runs, and start its process."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
+        pod = {
+            "metadata": {"name": f"{name}-1"},
+            "spec": {"schedulerName": "none", "containers": [{"name": "pe", "image": "none"}]},
+        }
+        uid = (await self.kube.create(path, pod))["metadata"]["uid"]
+        pe = Pe(self, name, uid, f"127.77.{uuid.uuid4().int % 250}.{number + 2}")
         self.processes.append(pe)
         return pe
+
+    async def delete_pod(self, pe: "Pe") -> None:
+        """Delete the pod of a process by force, as after the loss of its node."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{pe.name}-1"
+        await self.kube.request("DELETE", path, body={"gracePeriodSeconds": 0})
 
     async def write_content(self, pe: "Pe", metadata: PeMetadata, plan: str) -> None:
         """Write the graph metadata of a PE, as the operator does."""
@@ -218,13 +234,14 @@ class Stage:
 
 
 class Pe:
-    """One PE: its resource and its process."""
+    """One PE: its resource and the process of its pod, which has this uid."""
 
-    def __init__(self, stage: Stage, name: str, address: str) -> None:
+    def __init__(self, stage: Stage, name: str, uid: str, address: str) -> None:
         self.stage = stage
         self.name = name
+        self.uid = uid
         self.address = address
-        self.log = stage.folder / f"{name}.log"
+        self.log = stage.folder / f"{name}-{uid}.log"
         tools = stage.cluster.state().tools
         environment = {
             **os.environ,
@@ -232,6 +249,7 @@ class Pe:
             "STREAMGRAFT_NAMESPACE": stage.namespace,
             "STREAMGRAFT_JOB": "numbers",
             "STREAMGRAFT_POD": f"{name}-1",
+            "STREAMGRAFT_POD_UID": uid,
             "STREAMGRAFT_BIND_ADDRESS": address,
             "STREAMGRAFT_BUNDLE": str(stage.folder / "bundle.zip"),
             "STREAMGRAFT_CHECKPOINT_ROOT": str(stage.folder / "checkpoints"),

@@ -1,5 +1,6 @@
 """A zombie: an owner that was cut off, whose shard was given to another, comes back."""
 
+import asyncio
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -36,3 +37,27 @@ async def test_zombie_does_not_take_the_shard_back(
     # At least once, and the heir goes on: what the zombie wrote beside it was one batch at most.
     assert (await heir.status()).shards["0"].state == "Running"
     assert zombie.process.poll() is None
+
+
+async def test_zombie_ends_if_another_pod_has_its_name(stage: Any) -> None:
+    """As after a lost node: its pod was deleted by force, and the PE, made anew, has its own."""
+    zombie = await stage.start(0, [0])
+    await zombie.running(0)
+    zombie.signal(signal.SIGSTOP)
+    await stage.delete_pod(zombie)
+    heir = await stage.start_process(zombie.name, 1)
+    await heir.until(lambda said: said.pod_uid == heir.uid and bool(said.shards), 240)
+    zombie.signal(signal.SIGCONT)
+    assert await asyncio.to_thread(zombie.process.wait, 120) == 1
+    # What it said before it heard of its end does not stay.
+    await heir.until(lambda said: said.pod_uid == heir.uid)
+    await heir.running(0)
+
+
+async def test_pe_whose_pod_was_deleted_by_force_ends(stage: Any) -> None:
+    """Nobody else is there to end it, if its node is lost; it says nothing more."""
+    pe = await stage.start(0, [0])
+    before = await pe.running(0)
+    await stage.delete_pod(pe)
+    assert await asyncio.to_thread(pe.process.wait, 120) == 1
+    assert (await pe.status()).shards.keys() == before.shards.keys()

@@ -72,7 +72,7 @@ def test_properties_are_the_keys_of_the_secret(tmp_path: Path) -> None:
 
 
 def test_folders_are_optional() -> None:
-    names = ("NAMESPACE", "JOB", "POD", "BIND_ADDRESS", "BUNDLE", "CHECKPOINT_ROOT")
+    names = ("NAMESPACE", "JOB", "POD", "POD_UID", "BIND_ADDRESS", "BUNDLE", "CHECKPOINT_ROOT")
     driver = {"STREAMGRAFT_SLOTS": "1", "STREAMGRAFT_SPARK_CONF": "{}"}
     environment = {f"STREAMGRAFT_{name}": "x" for name in names} | driver
     assert Settings.from_environment(environment).profiles is None

@@ -123,7 +123,8 @@ class FakeNodes:
         pe = FakePe(client, item, self.tempo, self._truth, self._checkpoints, self._chance)
         process = Process(item["metadata"]["name"])
         self.containers[uid] = Container(pe, process, network)
-        self._loop.start(process, pe.run())
+        ending = self._loop.start(process, pe.run())
+        ending.add_done_callback(lambda _: self._later(self._ended, uid))
         started = to_rfc3339(EPOCH + self._loop.time())
         status = {"phase": "Running", "startTime": started, "podIP": "127.0.0.2"}
         self._request("PATCH", item, {"status": status}, "/status")
@@ -153,6 +154,11 @@ class FakeNodes:
             self._kill(pod["metadata"]["uid"])
         if item := self._current(pod):
             self._request("DELETE", item, {"gracePeriodSeconds": 0})
+
+    def _ended(self, uid: str) -> None:
+        """Note that a container has ended because its pod is gone."""
+        if uid in self.containers:
+            self._kill(uid)
 
     def _kill(self, uid: str) -> Container:
         container = self.containers.pop(uid)

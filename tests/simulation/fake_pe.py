@@ -31,6 +31,7 @@ from streamgraft_operator.grafting import content_of
 from streamgraft_operator.kinds import CONFIG_MAPS
 from streamgraft_operator.parsed import pe_spec
 from streamgraft_operator.timestamps import to_rfc3339
+from streamgraft_pe_runtime.own_pod import gone, own_pod
 from streamgraft_pe_runtime.runtime_status import applied, merge_patch
 
 RESTART = Change.RESTART
@@ -91,6 +92,7 @@ class FakePe:
         self._content_id = ""
         self._known: dict[str, Any] = {}
         self._stopping = False
+        self._disowned = False
         self._dirty = asyncio.Event()
         self._looked = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -100,12 +102,22 @@ class FakePe:
             PROCESSING_ELEMENT.path(metadata["namespace"]),
             fieldSelector=f"status.pod={metadata['name']}",
         )
+        self._pods = own_pod(client, metadata["namespace"], metadata["name"])
 
     async def run(self) -> None:
+        """Do what the spec says; return once the pod is gone and everything is released."""
+        work = asyncio.create_task(self._work())
+        await gone(self._pods, self.pod["metadata"]["uid"])
+        self._disowned = True
+        await self.stop()
+        work.cancel()
+
+    async def _work(self) -> None:
         """Warm up, then do what the spec says, until cancelled."""
         self._store.listen(lambda _, __, item: self._seen(item))
         async with asyncio.TaskGroup() as group:
             group.create_task(self._store.run())
+            group.create_task(self._pods.run())
             group.create_task(self._report())
             await asyncio.sleep(self._some(self._tempo.warm_up))
             self.warm = True
@@ -177,7 +189,7 @@ class FakePe:
         runtime = item.get("status", {}).get("runtime") or {}
         if not self._known:
             self._releases = RuntimeStatus.model_validate(runtime).releases
-        if runtime.get("pod") != self.pod["metadata"]["name"]:
+        if runtime.get("podUid") != self.pod["metadata"]["uid"]:
             self._dirty.set()
         self._known = runtime or self._known
         self._look()
@@ -283,11 +295,12 @@ class FakePe:
 
     async def _write(self) -> bool:
         metadata = self.pod["metadata"]
-        if not self.name:
+        if not self.name or self._disowned:
             return True
         path = PROCESSING_ELEMENT.path(metadata["namespace"], self.name) + "/status"
         status = RuntimeStatus(
             pod=metadata["name"],
+            pod_uid=metadata["uid"],
             launch_count=self._launch_count,
             ready=self.content is not None and not self._stopping,
             content_id=self._applied(),

@@ -119,6 +119,8 @@ class RuntimeStatus(Model):
 
     pod: str = ""
     """Name of the pod."""
+    pod_uid: str = ""
+    """metadata.uid of the pod: a later one may have its name."""
     launch_count: int = 0
     """Launch that it is of."""
     ready: bool = False

@@ -31,6 +31,7 @@ class PodView:
     """Content id that the PE had when the pod was made."""
     settings_id: str = ""
     """Hash of the PE's own settings then."""
+    uid: str = ""
 
     @property
     def alive(self) -> bool:

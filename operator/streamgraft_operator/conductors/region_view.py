@@ -75,12 +75,12 @@ class PeView:
         *,
         orphaned: bool = False,
     ) -> Self:
-        """Return the view of an existing PE; `pods`: names of its pods that may be running.
+        """Return the view of an existing PE; `pods`: uids of its pods that may be running.
 
         A report of a pod that is gone says nothing about the present; only its releases count.
         """
         runtime = status.runtime or _SILENT
-        current = runtime if runtime.pod in pods else _SILENT
+        current = runtime if runtime.pod_uid in pods else _SILENT
         return cls(
             pe_id=spec.pe_id,
             channel=spec.channel or 0,

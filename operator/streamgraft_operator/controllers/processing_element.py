@@ -57,7 +57,8 @@ class ProcessingElementController:
             return None
         pod = self._pod(key, item, status)
         name = pod["metadata"]["name"] if pod else None
-        runtime = status.runtime if status.runtime and status.runtime.pod == name else None
+        uid = pod["metadata"]["uid"] if pod else None
+        runtime = status.runtime if status.runtime and status.runtime.pod_uid == uid else None
         phase, message = _phase(pod, runtime, content_of(item))
         await self._write.report(key, status.launch_count, name, phase, message)
         return None
@@ -88,7 +89,7 @@ def _report_changed(old: Object | None, new: Object | None) -> bool:
 
 def _told(item: Object | None) -> tuple[object, ...]:
     runtime = ((item or {}).get("status") or {}).get("runtime") or {}
-    return tuple(runtime.get(field) for field in ("pod", "contentId", "message"))
+    return tuple(runtime.get(field) for field in ("podUid", "contentId", "message"))
 
 
 def _phase(

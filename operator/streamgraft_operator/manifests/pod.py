@@ -181,10 +181,13 @@ def _spec(
 
 
 def _environment(values: dict[str, str]) -> list[dict[str, Any]]:
-    address = {"fieldRef": {"fieldPath": "status.podIP"}}
+    fields = {"STREAMGRAFT_POD_UID": "metadata.uid", "STREAMGRAFT_BIND_ADDRESS": "status.podIP"}
     return [
         *({"name": name, "value": value} for name, value in values.items()),
-        {"name": "STREAMGRAFT_BIND_ADDRESS", "valueFrom": address},
+        *(
+            {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+            for name, path in fields.items()
+        ),
     ]
 
 

@@ -74,7 +74,7 @@ class HandPlayedPe:
         runtime = pe["status"].get("runtime") or {}
         wanted, epoch = set(map(str, pe["spec"]["shards"])), pe["spec"]["epoch"]
         content = pe["metadata"]["annotations"][names.ANNOTATION_CONTENT]
-        mine = runtime.get("pod") == name
+        mine = runtime.get("podUid") == pod["metadata"]["uid"]
         held = set(runtime.get("shards", {}))
         saved = _saved(pe["spec"].get("saving"))
         current = runtime.get("epoch"), runtime.get("contentId"), runtime.get("saved")
@@ -87,6 +87,7 @@ class HandPlayedPe:
         shards: dict[str, Any] = dict.fromkeys(held - wanted)
         new: dict[str, Any] = {
             "pod": name,
+            "podUid": pod["metadata"]["uid"],
             "launchCount": int(pod["metadata"]["labels"][names.LABEL_LAUNCH]),
             "ready": True,
             "epoch": epoch,
