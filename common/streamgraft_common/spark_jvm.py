@@ -148,7 +148,9 @@ class SparkJvm:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(folder / "gateway"),
         }
-        conf = {"spark.local.dir": str(folder), **conf}
+        # A JVM that is killed leaves what it unpacked; in its folder it does not outlive a pod.
+        places = dict.fromkeys(("spark.local.dir", "java.io.tmpdir"), str(folder))
+        conf = {**places, **conf}
         try:
             process = subprocess.Popen(
                 settings.command(conf),

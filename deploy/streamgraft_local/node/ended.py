@@ -3,14 +3,17 @@
 import shutil
 from pathlib import Path
 
+from streamgraft_local.node.scratch import remove_scratch
+
 KEPT_PODS = 50
 
 
 def archive(pod: Path, ended: Path) -> None:
-    """Remove a pod's folder; its log files move to a folder of the same name below `ended`.
+    """Remove a pod's folders; its log files move to a folder of the same name below `ended`.
 
     The oldest pods go once there are more than KEPT_PODS.
     """
+    remove_scratch(pod)
     logs = [path for path in pod.glob("*/*.log") if path.stat().st_size]
     for log in logs:
         target = ended / pod.name / log.parent.name

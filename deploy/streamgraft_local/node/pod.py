@@ -21,6 +21,7 @@ from streamgraft_local.node.container import Container, NotReady
 from streamgraft_local.node.pod_files import PodFiles
 from streamgraft_local.node.process import kill_marked
 from streamgraft_local.node.references import Reference, references
+from streamgraft_local.node.scratch import remove_scratch
 from streamgraft_local.node.settings import NodeSettings
 from streamgraft_local.node.states import now
 from streamgraft_local.node.status import initialized, pod_status
@@ -165,6 +166,7 @@ class PodWorker:
         finally:
             publisher.cancel()
             await asyncio.to_thread(kill_marked, self.folder)
+            await asyncio.to_thread(remove_scratch, self.folder)
         await self._finish()
 
     async def _run_containers(self) -> None:

@@ -15,6 +15,7 @@ from streamgraft_local.node.expansion import rewrite
 from streamgraft_local.node.files import publish
 from streamgraft_local.node.process import MARKER, marker
 from streamgraft_local.node.references import MissingReference, Sources, load, references
+from streamgraft_local.node.scratch import scratch_folder
 from streamgraft_local.node.settings import NodeSettings, base_variables
 from streamgraft_local.node.tokens import API_TOKEN, Tokens, write_kubeconfig
 from streamgraft_local.node.volumes import (
@@ -128,6 +129,7 @@ class PodFiles:
         server = urlsplit(self.client.config.server)
         variables = base_variables(self.settings) | {
             MARKER: marker(folder),
+            "TMPDIR": str(scratch_folder(self.folder)),
             "HOSTNAME": self.pod["spec"].get("hostname") or self.pod["metadata"]["name"],
             "KUBERNETES_SERVICE_HOST": server.hostname or "",
             "KUBERNETES_SERVICE_PORT": str(server.port or 443),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-_INHERITED = ("HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "STREAMGRAFT_CLUSTER_ID")
+_INHERITED = ("HOME", "LANG", "LC_ALL", "TZ", "USER", "STREAMGRAFT_CLUSTER_ID")
 """What a process can't well do without, and the mark by which `streamgraft down` finds it."""
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -308,3 +309,18 @@ async def test_unsupported_pods_fail_with_the_reason(api: Any, node: Any) -> Non
     await api.run(node, "p", "true", volumes=[volume])
     pod = await api.until_phase("p", "Failed")
     assert pod["status"]["message"] == "volume n: the process node has no volumes of kind nfs"
+
+
+async def test_temporary_files_go_with_the_pod(api: Any, node: Any) -> None:
+    """Also those of a process that is killed; and sockets have room for their paths."""
+    make = (
+        "import os, socket, tempfile; folder = tempfile.mkdtemp(); print(folder, flush=True); "
+        "socket.socket(socket.AF_UNIX).bind(folder + '/' + 's' * 36); "
+        "os.kill(os.getpid(), 9)"
+    )
+    await api.run(node, "p", "python", "-c", make, restartPolicy="Never")
+    pod = await api.until_phase("p", "Failed")
+    assert main(pod)["state"]["terminated"]["exitCode"] == 137
+    folder = Path((await api.logs("p")).strip())
+    assert folder.parent.name.startswith("streamgraft-pod-")
+    assert not folder.parent.exists()
