@@ -18,6 +18,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.partitioner import key_group
 
+CRITICAL = 2
+"""Level of Kafka clients' logs: brokers that are killed on purpose are no news."""
 QUIET_SECONDS = 30.0
 """Without any output for so long, nothing more is expected."""
 
@@ -87,7 +89,12 @@ class Load:
         self.rate = rate
         self._topic, self._keys = topic, keys
         self._producer = Producer(
-            {"bootstrap.servers": bootstrap_servers, "linger.ms": 2, "enable.idempotence": True}
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "linger.ms": 2,
+                "enable.idempotence": True,
+                "log_level": CRITICAL,
+            }
         )
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="load")
@@ -127,6 +134,7 @@ class Probe:
                 "enable.auto.commit": False,
                 "fetch.wait.max.ms": 10,
                 "auto.offset.reset": "earliest",
+                "log_level": CRITICAL,
             }
         )
         self._consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])

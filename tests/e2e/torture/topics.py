@@ -7,6 +7,8 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 from tests.e2e.torture.verification import Input, Result
 
+from bench.traffic import CRITICAL
+
 PARTITIONS = 3
 
 
@@ -20,6 +22,7 @@ class Reader:
                 "group.id": "torture",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
+                "log_level": CRITICAL,
             },
         )
         self._consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])

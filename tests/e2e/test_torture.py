@@ -1,0 +1,19 @@
+"""A short torture run on real parts; `make torture` makes 200 width changes."""
+
+import pytest
+from tests.e2e.torture.run import torture
+
+from streamgraft_local import Cluster
+
+pytestmark = pytest.mark.e2e
+
+CHANGES = 5
+"""With a kill of a pod, of the operator and of the broker during three of them."""
+SEED = 6
+
+
+async def test_results_are_those_of_a_batch_in_spite_of_kills(
+    cluster: Cluster, namespace: str
+) -> None:
+    verdict = await torture(cluster, namespace, SEED, CHANGES, print)
+    assert verdict.problems == []
