@@ -26,9 +26,9 @@ REGION = "work"
 RATE = 100.0
 KEYS_PER_GROUP = 4
 WARM_PODS = 1
-CHANGE_SECONDS = 120.0
+CHANGE_SECONDS = 300.0
 """A width change takes this long at most, whatever is killed meanwhile."""
-DRAIN_SECONDS = 120.0
+DRAIN_SECONDS = 300.0
 _POLL_SECONDS = 0.1
 
 
