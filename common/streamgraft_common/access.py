@@ -106,8 +106,6 @@ METRICS_ADAPTER = (
         ("list", "watch"),
     ),
     Rule("", ("pods",), ("list", "watch")),
-    # A width that is set through its REST interface.
-    Rule(names.GROUP, ("parallelregions/scale",), ("get", "patch")),
 )
 
 PROMETHEUS = (Rule("", ("pods",), ("list", "watch")),)

@@ -56,9 +56,8 @@ async def serve(settings: Settings) -> None:
         refresher = Refresher(prometheus, [provider, rules], settings.refresh_seconds)
         catalog = Catalog(provider, rules, labels)
         access = Authenticator(client, watch), Authorizer(client)
-        server = uvicorn.Server(
-            _configuration(settings, application(provider, catalog, client, *access), tls.context)
-        )
+        app = application(provider, catalog, client.config, *access)
+        server = uvicorn.Server(_configuration(settings, app, tls.context))
         await _until_first_ends(
             server.serve(),
             watch.store.run(),

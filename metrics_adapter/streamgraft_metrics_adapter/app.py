@@ -7,7 +7,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streamgraft_common import VERSION
-from streamgraft_common.kube import ApiError, KubeClient
+from streamgraft_common.kube import ApiError
+from streamgraft_common.kube.config import KubeConfig
 from streamgraft_metrics_adapter.authentication import Authenticator
 from streamgraft_metrics_adapter.authorization import Authorizer
 from streamgraft_metrics_adapter.catalog import Catalog
@@ -24,17 +25,17 @@ _REASONS = {404: "NotFound", 405: "MethodNotAllowed"}
 def application(
     provider: Provider,
     catalog: Catalog,
-    client: KubeClient,
+    cluster: KubeConfig,
     authenticator: Authenticator,
     authorizer: Authorizer,
 ) -> ASGIApp:
     """Return the application as it is served."""
-    return Limits(Guard(routed(provider, catalog, client), authenticator, authorizer))
+    return Limits(Guard(routed(provider, catalog, cluster), authenticator, authorizer))
 
 
-def routed(provider: Provider, catalog: Catalog, client: KubeClient) -> ASGIApp:
+def routed(provider: Provider, catalog: Catalog, cluster: KubeConfig) -> ASGIApp:
     """Return what is behind the guard: the metrics APIs, and FastAPI for all else."""
-    metrics, rest = MetricsApi(catalog), _rest(provider, client)
+    metrics, rest = MetricsApi(catalog), _rest(provider, cluster)
 
     async def route(scope: Scope, receive: Receive, send: Send) -> None:
         of_metrics = scope["path"].split("/", 2)[1] == "apis"
@@ -43,7 +44,7 @@ def routed(provider: Provider, catalog: Catalog, client: KubeClient) -> ASGIApp:
     return route
 
 
-def _rest(provider: Provider, client: KubeClient) -> FastAPI:
+def _rest(provider: Provider, cluster: KubeConfig) -> FastAPI:
     app = FastAPI(
         title="Streamgraft metrics adapter",
         version=VERSION,
@@ -51,7 +52,7 @@ def _rest(provider: Provider, client: KubeClient) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
-    app.include_router(regions.routes(provider, client))
+    app.include_router(regions.routes(provider, cluster))
     app.include_router(health.routes(provider))
     app.add_exception_handler(StatusError, _status_error)
     app.add_exception_handler(ApiError, _api_error)

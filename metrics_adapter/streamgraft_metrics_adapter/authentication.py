@@ -88,7 +88,7 @@ class Authenticator:
         trusted = self._watch.current
         if user := proxied_user(peer, headers, trusted):
             return user
-        if token := _bearer(headers):
+        if token := bearer(_first(headers, "authorization") or ""):
             user = await self._token_user(token)
         else:
             user = certificate_user(peer, trusted)
@@ -186,6 +186,7 @@ def _extra(headers: Headers, prefixes: Sequence[str]) -> tuple[tuple[str, tuple[
     return tuple(extra.items())
 
 
-def _bearer(headers: Headers) -> str | None:
-    scheme, _, token = (_first(headers, "authorization") or "").partition(" ")
+def bearer(authorization: str) -> str | None:
+    """Return the bearer token of a request's header Authorization; None if it is something else."""
+    scheme, _, token = authorization.partition(" ")
     return token.strip() or None if scheme.lower() == "bearer" else None

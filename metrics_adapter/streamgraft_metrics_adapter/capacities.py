@@ -39,9 +39,9 @@ class Capacities:
 
     def lessons(self, now: float) -> Iterator[tuple[RegionKey, str, Lesson]]:
         """Yield what counts at the Unix time `now`, with region and stage."""
-        for key, learners in self._learners.items():
-            for index, learner in learners.items():
-                for lesson in learner.lessons(now):
+        for key, learners in list(self._learners.items()):
+            for index, learner in list(learners.items()):
+                for lesson in list(learner.lessons(now)):
                     yield key, index, lesson
 
     def adopt(self, key: RegionKey, index: str, lesson: Lesson) -> None:

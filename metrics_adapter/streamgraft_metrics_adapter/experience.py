@@ -17,6 +17,7 @@ from streamgraft_metrics_adapter.observations import (
 )
 from streamgraft_metrics_adapter.queries import Input
 from streamgraft_metrics_adapter.regions import Region
+from streamgraft_metrics_adapter.turns import in_turns
 
 PAUSES = 20
 """Measured pauses of a region that count: the newest ones."""
@@ -40,7 +41,10 @@ class Known:
 
 
 class Experience:
-    """All that is learned; `window_seconds`: over which rates are taken."""
+    """All that is learned; `window_seconds`: over which rates are taken.
+
+    Its iterators bear that more is learned while they are read, in turns with a refresh.
+    """
 
     def __init__(self, window_seconds: float) -> None:
         self._window_seconds = window_seconds
@@ -87,20 +91,20 @@ class Experience:
             self._neighbourhoods.get(region.key, ALONE),
         )
 
-    def conclude(
+    async def conclude(
         self, now: float, demands: Iterable[tuple[Region, RegionObservation, Demand]]
     ) -> None:
         """Remember what was needed, and find out what the regions of each job mean for each other,
         for the next refresh."""
         flows: dict[tuple[str, str], dict[str, RegionFlow]] = {}
-        for region, seen, demand in demands:
+        async for region, seen, demand in in_turns(demands):
             self._needs.setdefault(region.key, Needs()).observe(now, demand.needed)
             flow = _flow(region, seen, demand)
             if flow is not None:
                 flows.setdefault(region.key[:2], {})[region.spec.region] = flow
         self._neighbourhoods = {
             (*job, name): around
-            for job, regions in flows.items()
+            async for job, regions in in_turns(flows.items())
             for name, around in neighbourhoods(regions).items()
         }
 
@@ -110,23 +114,23 @@ class Experience:
 
     def pauses(self) -> Iterator[tuple[RegionKey, int, MeasuredPause]]:
         """Yield the measured pauses, with region and epoch."""
-        for key, found in self._pauses.items():
-            for epoch, pause in found.items():
+        for key, found in list(self._pauses.items()):
+            for epoch, pause in list(found.items()):
                 yield key, epoch, pause
 
     def needs(self) -> Iterator[tuple[RegionKey, float, Mapping[int, float]]]:
         """Yield what was needed lately, with the region; as `Needs.known`."""
-        for key, needs in self._needs.items():
+        for key, needs in list(self._needs.items()):
             if known := needs.known():
                 yield key, *known
 
-    def adopt(self, memories: Memories) -> None:
+    async def adopt(self, memories: Memories) -> None:
         """Take over what another replica, or this one before it was restarted, has learned."""
-        for key, index, lesson in memories.lessons:
+        async for key, index, lesson in in_turns(memories.lessons):
             self._capacities.adopt(key, index, lesson)
-        for key, epoch, pause in memories.pauses:
+        async for key, epoch, pause in in_turns(memories.pauses):
             self._pauses.setdefault(key, {}).setdefault(epoch, pause)
-        for key, since in memories.since.items():
+        async for key, since in in_turns(memories.since.items()):
             needed = memories.needed.get(key, {})
             self._needs.setdefault(key, Needs()).adopt(since, needed)
 

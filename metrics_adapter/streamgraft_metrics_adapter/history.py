@@ -8,7 +8,6 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from streamgraft_common.kube.store import Key
 
@@ -28,17 +27,6 @@ class Sample:
     input_rate: float | None
     processing_rate: float | None
     signals: Mapping[str, float | None]
-
-    def to_wire(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {
-            "time": self.time,
-            "width": self.width,
-            "wantedWidth": self.wanted_width,
-            "inputRate": self.input_rate,
-            "processingRate": self.processing_rate,
-            "signals": dict(self.signals),
-        }
 
 
 class _Ring:

@@ -13,6 +13,7 @@ from streamgraft_autoscaler import Lesson
 from streamgraft_autoscaler.pause import MeasuredPause
 from streamgraft_metrics_adapter.observations import RegionKey
 from streamgraft_metrics_adapter.source import Row
+from streamgraft_metrics_adapter.turns import in_turns
 
 _PREFIX = "streamgraft_learned"
 _LESSON = {
@@ -83,15 +84,15 @@ def lines(
         yield from samples[name]
 
 
-def memories(rows: Iterable[Row]) -> Memories:
-    """Return what the rows of `query` tell, of each replica on its own."""
+async def memories(rows: Iterable[Row]) -> Memories:
+    """Return what the rows of `query` tell, of each replica on its own; in turns."""
     groups: dict[frozenset[tuple[str, str]], dict[str, float]] = {}
-    for labels, value in rows:
+    async for labels, value in in_turns(rows):
         name = labels["__name__"].removeprefix(f"{_PREFIX}_")
         rest = frozenset(item for item in labels.items() if item[0] != "__name__")
         groups.setdefault(rest, {})[name] = value
     found = Memories()
-    for rest, values in groups.items():
+    async for rest, values in in_turns(groups.items()):
         # Whatever has these names in Prometheus need not be ours.
         with suppress(KeyError, ValueError):
             _add(found, dict(rest), values)

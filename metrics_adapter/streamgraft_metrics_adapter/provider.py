@@ -168,8 +168,8 @@ class Provider:
         """Learn what other replicas know, or this one knew before it was restarted."""
         for look in memories.LOOKS:
             rows = await source.rows("learned", memories.query(look), evaluated_at)
-            found = memories.memories([row async for row in in_turns(rows)])
-            self._experience.adopt(found)
+            found = await memories.memories(rows)
+            await self._experience.adopt(found)
             if found or self._recalled_at:
                 break
         self._recalled_at = evaluated_at
@@ -227,7 +227,7 @@ class Provider:
             demand = results[key]["demand"]
             if isinstance(demand, Demand):
                 demands.append((region, seen, demand))
-        self._experience.conclude(evaluated_at, demands)
+        await self._experience.conclude(evaluated_at, demands)
         return _Refresh(evaluated_at, results, sampled_at)
 
     def _known(self, region: Region, seen: RegionObservation, evaluated_at: float) -> Known:

@@ -79,14 +79,20 @@ class ServerContext:
         self.reload_certificate()
 
     def reload_certificate(self) -> None:
-        """Load the serving certificate if its files changed."""
+        """Load the serving certificate if its files changed.
+
+        Raises OSError or SSLError if they don't belong together, and goes on with the last one.
+        """
         certificate, key = self._files
         stamp = certificate.stat().st_mtime_ns, key.stat().st_mtime_ns
-        if stamp != self._loaded:
-            self.context.load_cert_chain(certificate, key)
-            self._loaded = stamp
-            found = x509.load_pem_x509_certificate(certificate.read_bytes())
-            telemetry.CERTIFICATE_EXPIRY.set(found.not_valid_after_utc.timestamp())
+        if stamp == self._loaded:
+            return
+        # OpenSSL takes a certificate before it looks at the key, and would then serve without one.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+        self.context.load_cert_chain(certificate, key)
+        self._loaded = stamp
+        found = x509.load_pem_x509_certificate(certificate.read_bytes())
+        telemetry.CERTIFICATE_EXPIRY.set(found.not_valid_after_utc.timestamp())
 
     def trust(self, bundles: Iterable[str]) -> None:
         """Accept client certificates of these authorities (PEM) from the next handshake on."""

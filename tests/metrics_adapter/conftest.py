@@ -82,7 +82,7 @@ class InProcess:
             RegionCache(self.regions), window_seconds=60.0, max_age_seconds=30.0
         )
         catalog = Catalog(provider, self.rules, ObjectLabels(_NOWHERE))
-        self.app = routed(provider, catalog, _NOWHERE)
+        self.app = routed(provider, catalog, _NOWHERE.config)
 
     async def answer(self, query: str, *rows: Row) -> None:
         """Set the answer to one rule's query."""
@@ -93,12 +93,14 @@ class InProcess:
         """Set the rows of the signals' queries as of a Unix time."""
         await self.provider.take(evaluated_at, GivenRows({"lag": rows}))
 
-    async def get(self, path: str, method: str = "GET", **query: str) -> tuple[int, Object]:
+    async def get(
+        self, path: str, method: str = "GET", content: bytes = b"", **query: str
+    ) -> tuple[int, Object]:
         """Return the status code and the document, which has the length that was announced."""
         sent: list[Message] = []
 
         async def receive() -> Message:
-            return {"type": "http.request", "body": b"", "more_body": False}
+            return {"type": "http.request", "body": content, "more_body": False}
 
         async def send(message: Message) -> None:
             sent.append(message)
@@ -109,7 +111,7 @@ class InProcess:
             "path": path,
             "raw_path": path.encode(),
             "query_string": urlencode(query).encode(),
-            "headers": [],
+            "headers": [(b"content-type", b"application/json")] if content else [],
         }
         await self.app(scope, receive, send)
         body = b"".join(message.get("body", b"") for message in sent)

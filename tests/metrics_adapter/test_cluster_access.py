@@ -24,6 +24,7 @@ pytestmark = pytest.mark.integration
 NO_HEADERS: Mapping[str, str] = {}
 PROXY_HEADERS = {"X-Remote-User": "somebody", "X-Remote-Group": "system:masters"}
 DISCOVERY = f"/apis/{GROUP}/v1beta2"
+SERVING = ("adapter-serving.crt", "adapter-serving.key")
 METRIC = f"{DISCOVERY}/namespaces/default/parallelregions.streamgraft.io/nobody/demand"
 
 
@@ -42,10 +43,6 @@ class Caller:
     ) -> requests.Response:
         """Send a GET request, to the adapter unless another URL is given."""
         return self.send("GET", path, certificate, url, headers=headers)
-
-    def put(self, path: str, certificate: Path, body: Any) -> requests.Response:
-        """Send JSON with a PUT request."""
-        return self.send("PUT", path, certificate, json=body)
 
     def send(
         self,
@@ -254,7 +251,7 @@ def test_requests_that_no_client_sends(cluster: Cluster, sent: bytes, expected: 
 
 
 async def test_rest(caller: Caller, region: Any, until: Any) -> None:
-    """Explanations, history, and the width through /scale."""
+    """Explanations, history, and the width."""
     admin = caller.cluster.home.pki / "admin"
     path = f"/api/v1/namespaces/{region.namespace}/regions/flights-enrich"
 
@@ -274,10 +271,29 @@ async def test_rest(caller: Caller, region: Any, until: Any) -> None:
 
     await until(remembered, 30)
     scale = f"{path}/scale"
-    assert caller.put(scale, admin, {"width": 3}).json() == {"width": 3, "serving": 1}
-    assert (await region.kube.get(region.path))["spec"]["width"] == 3
-    refused = caller.put(scale, admin, {"width": 9})
-    assert (refused.status_code, refused.json()["reason"]) == (422, "Invalid")
-    assert [caller.put(scale, admin, {"width": bad}).status_code for bad in (0, "two", 1.5)] == (
-        [422, 422, 422]
-    )
+    assert caller.get(scale, certificate=admin).json() == {"width": 1, "serving": 1}
+    # The write would not be the administrator's: a certificate can't be passed on.
+    refused = caller.send("PUT", scale, admin, json={"width": 3})
+    assert (refused.status_code, "bearer token" in refused.json()["message"]) == (403, True)
+    assert (await region.kube.get(region.path))["spec"]["width"] == 1
+
+
+async def test_renewed_serving_certificate(caller: Caller, until: Any) -> None:
+    """The running adapter serves it within its next look at the files."""
+    folder = caller.cluster.home.pki
+    address = ("127.0.0.1", int(caller.cluster.adapter_url.rpartition(":")[2]))
+    before = {file: (folder / file).read_bytes() for file in SERVING}
+    fresh = pki.issue(signer(caller.cluster, "ca"), pki.ADAPTER_HOST, hosts=["127.0.0.1"])
+    wanted = fresh.certificate.public_bytes(Encoding.PEM).decode()
+    (folder / SERVING[1]).unlink()
+    try:
+        fresh.save(folder, "adapter-serving")
+
+        async def served() -> bool:
+            return ssl.get_server_certificate(address) == wanted
+
+        await until(served, 60)
+        assert caller.get("/healthz").status_code == 200
+    finally:
+        for file, content in before.items():
+            (folder / file).write_bytes(content)

@@ -76,7 +76,7 @@ def test_a_window_with_a_width_change_in_it_teaches_no_capacity() -> None:
     assert experience.of(item, 1001.0 + WINDOW).capacities["0"].true_rate == pytest.approx(100.0)
 
 
-def test_regions_of_a_job_learn_of_each_other() -> None:
+async def test_regions_of_a_job_learn_of_each_other() -> None:
     experience = Experience(WINDOW)
     capacity = Capacity(100.0, 1, 0.5, 0.0, {1: 100.0}, 0.0)
     made = []
@@ -86,7 +86,7 @@ def test_regions_of_a_job_learn_of_each_other() -> None:
         result = demand({"0": load}, policy, Surroundings(1))
         assert isinstance(result, Demand)
         made.append((item, seen(rate, 50.0), result))
-    experience.conclude(0.0, made)
+    await experience.conclude(0.0, made)
     assert experience.of(made[0][0], MONDAY_NOON).neighbourhood == ALONE
     # The first region does 50/s now, and 200/s and what its pauses cost once it is wide enough.
     growth = experience.of(made[1][0], MONDAY_NOON).neighbourhood.growth

@@ -72,44 +72,58 @@ def capacity(experience: Experience, now: float) -> Capacity:
     return experience.of(region(), now).capacities["0"]
 
 
-def test_a_replica_that_starts_knows_what_the_others_know() -> None:
+async def test_a_replica_that_starts_knows_what_the_others_know() -> None:
     first, second = Experience(WINDOW), Experience(WINDOW)
     for index, (rate, busy) in enumerate([(90.0, 0.9), (80.1, 0.7), (10.0, 0.1)]):
         first.learn(region(change(4)), seen(rate, busy), 1000.0 + 15 * index)
-    second.adopt(memories(scraped(first, 1030.0)))
+    await second.adopt(await memories(scraped(first, 1030.0)))
     assert second.of(region(), 1030.0) == first.of(region(), 1030.0)
     # A day later the windows count no more, and are not exported.
-    assert memories(scraped(first, 1030.0 + 86_401)).lessons == []
+    assert (await memories(scraped(first, 1030.0 + 86_401))).lessons == []
 
 
-def test_a_replica_that_missed_a_refresh_catches_up_and_loses_nothing() -> None:
+async def test_a_replica_that_missed_a_refresh_catches_up_and_loses_nothing() -> None:
     ahead, behind = Experience(WINDOW), Experience(WINDOW)
     for experience, times in ((ahead, (1000.0, 1015.0, 1030.0)), (behind, (1000.0,))):
         for now in times:
             experience.learn(region(), seen(now / 10, 0.9), now)
     for experience in (ahead, behind):
-        experience.adopt(memories([*scraped(ahead, 1030.0, "a"), *scraped(behind, 1030.0, "b")]))
+        rows = [*scraped(ahead, 1030.0, "a"), *scraped(behind, 1030.0, "b")]
+        await experience.adopt(await memories(rows))
     assert capacity(ahead, 1030.0) == capacity(behind, 1030.0)
     assert capacity(ahead, 1030.0).seen_at == 1030.0
 
 
-def test_a_pause_keeps_the_state_that_it_was_measured_with() -> None:
+async def test_a_scrape_bears_that_a_refresh_goes_on_meanwhile() -> None:
+    first, second = Experience(WINDOW), Experience(WINDOW)
+    second.learn(region(change(4)), seen(90.0, 0.9), 1000.0)
+    found = await memories(scraped(second, 1000.0))
+    first.learn(region(change(4)), seen(90.0, 0.9), 1000.0)
+    elsewhere = ("ns", "j", "elsewhere")
+    for lesson, pause in zip(first.lessons(1000.0), first.pauses(), strict=True):
+        found.lessons.append((elsewhere, *lesson[1:]))
+        found.pauses.append((elsewhere, *pause[1:]))
+        await first.adopt(found)
+    assert {key for key, *_ in first.pauses()} == {KEY, elsewhere}
+
+
+async def test_a_pause_keeps_the_state_that_it_was_measured_with() -> None:
     first, second = Experience(WINDOW), Experience(WINDOW)
     first.learn(region(change(4)), seen(90.0, 0.9, state=1e6), 1000.0)
-    second.adopt(memories(scraped(first, 1000.0)))
+    await second.adopt(await memories(scraped(first, 1000.0)))
     second.learn(region(change(4)), seen(90.0, 0.9, state=9e9), 2000.0)
     assert second.of(region(), 2000.0).pauses == (MeasuredPause(3.0, 1e6),)
     first.learn(region(*map(change, range(100))), seen(90.0, 0.9), 2000.0)
     assert [epoch for _, epoch, _ in first.pauses()] == list(range(100 - PAUSES, 100))
 
 
-def test_what_was_needed_is_remembered_by_all() -> None:
+async def test_what_was_needed_is_remembered_by_all() -> None:
     first, second, apart = Needs(), Needs(), Needs()
     for now, width in ((1000.0, 5), (1100.0, 2), (1200.0, 3), (1300.0, 1)):
         first.observe(now, width)
     second.observe(1300.0, 1)
     rows = [*needs_scraped(first, "a"), *needs_scraped(second, "b")]
-    found = memories(rows)
+    found = await memories(rows)
     for needs in (first, second, apart):
         needs.adopt(found.since[KEY], found.needed[KEY])
     assert first.past(1300.0) == second.past(1300.0) == apart.past(1300.0)
@@ -133,7 +147,7 @@ def test_a_window_that_reaches_into_the_last_change_teaches_no_replica() -> None
     assert experience.of(ended, 1001.0 + WINDOW).capacities["0"].true_rate == pytest.approx(100)
 
 
-def test_what_is_not_ours_or_incomplete_is_left_out() -> None:
+async def test_what_is_not_ours_or_incomplete_is_left_out() -> None:
     good = dict(zip(("__name__", "instance"), ("streamgraft_learned_records", "a"), strict=True))
     place = {"namespace": "ns", "streams_job": "j", "region": "r", "stage": "0"}
     odd: list[Row] = [
@@ -143,8 +157,8 @@ def test_what_is_not_ours_or_incomplete_is_left_out() -> None:
         ({**good, **place, "band": "0.5", "width": "1"}, 1.0),
         ({**good, **place, "epoch": "1"}, 1.0),
     ]
-    assert not memories(odd)
+    assert not await memories(odd)
     lesson = Lesson(0.5, 1, 1e-17, 0.1 + 0.2, 1.7e9 + 0.1)
     text = "\n".join([*lines([(KEY, "0", lesson)], [], []), ""])
     rows = parsed(text, "a")
-    assert memories(rows).lessons == [(KEY, "0", lesson)]
+    assert (await memories(rows)).lessons == [(KEY, "0", lesson)]

@@ -272,6 +272,5 @@ async def test_history_tells_width_and_signals(prometheus: CannedPrometheus) -> 
     provider = provider_of(region())
     await refresh(provider, prometheus)
     (sample,) = provider.history.of(("ns", "flights-enrich"), 0.0)
-    wire = sample.to_wire()
-    assert (wire["width"], wire["inputRate"], wire["signals"]["total_lag"]) == (2, 110.0, 600.0)
+    assert (sample.width, sample.input_rate, sample.signals["total_lag"]) == (2, 110.0, 600.0)
     assert provider.history.of(("ns", "flights-enrich"), sample.time) == []

@@ -97,7 +97,8 @@ async def test_refusals_are_status_objects(called: Any, path: str, code: int) ->
     assert (found, status["kind"], status["code"]) == (code, "Status", code)
 
 
-async def test_stream_sends_an_event_after_each_refresh(called: Any) -> None:
+@pytest.mark.parametrize("place", [SPACE, f"{SPACE}/regions/a"])
+async def test_streams_send_a_page_after_each_refresh(called: Any, place: str) -> None:
     called.regions.observe(region("a"))
     await called.measure(time.time() - 1, *rows(1))
     events: asyncio.Queue[Any] = asyncio.Queue()
@@ -115,7 +116,7 @@ async def test_stream_sends_an_event_after_each_refresh(called: Any) -> None:
     scope = {
         "type": "http",
         "method": "GET",
-        "path": f"{SPACE}/stream",
+        "path": f"{place}/stream",
         "query_string": b"",
         "headers": [],
     }
@@ -126,5 +127,15 @@ async def test_stream_sends_an_event_after_each_refresh(called: Any) -> None:
         second = await events.get()
         ended.set()
         await stream
+    assert (await called.get(f"{SPACE}/regions"))[1] == second
     shown = [event["items"][0]["signals"]["total_lag"]["value"] for event in (first, second)]
     assert shown == [1, 2]
+
+
+async def test_width_is_not_written_without_a_token(called: Any) -> None:
+    called.regions.observe(region("a"))
+    path = f"{SPACE}/regions/a/scale"
+    assert (await called.get(path))[1] == {"width": 2, "serving": 2}
+    code, status = await called.get(path, "PUT", content=b'{"width": 3}')
+    assert (code, status["reason"]) == (403, "Forbidden")
+    assert "bearer token" in status["message"]

@@ -4,7 +4,7 @@ import base64
 import os
 import ssl
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,10 @@ class KubeConfig:
     def bearer_token(self) -> str | None:
         """Return the token to send, or None."""
         return self.token_file.read_text().strip() if self.token_file else self.token
+
+    def of_bearer(self, token: str) -> "KubeConfig":
+        """Return the same cluster with the identity of a token, and no other."""
+        return replace(self, token=token, token_file=None, client_certificate=None, client_key=None)
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """Return the TLS settings, or None for plain http."""

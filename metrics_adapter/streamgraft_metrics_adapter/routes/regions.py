@@ -1,19 +1,17 @@
 """Regions by REST: signals with inputs and reasons, history, decisions, live views, and width."""
 
-from collections.abc import Awaitable
 from datetime import datetime
-from typing import Annotated, Any
-from urllib.parse import quote
+from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
-from starlette.responses import StreamingResponse
+from fastapi import APIRouter, Header, Path, Query
 
-from streamgraft_common.kube import KubeClient, Unreachable
-from streamgraft_common.resources import PARALLEL_REGION, WidthChange
+from streamgraft_common.kube.config import KubeConfig
+from streamgraft_common.resources import WidthChange
 from streamgraft_metrics_adapter import selectors
-from streamgraft_metrics_adapter.live import LiveViews
+from streamgraft_metrics_adapter.authentication import bearer
 from streamgraft_metrics_adapter.provider import Provider
-from streamgraft_metrics_adapter.regions import Region
+from streamgraft_metrics_adapter.routes import scale
+from streamgraft_metrics_adapter.routes.live import EventStream, LiveViews
 from streamgraft_metrics_adapter.routes.views import (
     DecisionView,
     Page,
@@ -25,7 +23,7 @@ from streamgraft_metrics_adapter.routes.views import (
     region_view,
     sample_view,
 )
-from streamgraft_metrics_adapter.status import BadRequestError, UnavailableError
+from streamgraft_metrics_adapter.status import BadRequestError
 
 _SPACE = "/api/v1/namespaces/{namespace}"
 _REGION = _SPACE + "/regions/{name}"
@@ -33,16 +31,17 @@ _REGION = _SPACE + "/regions/{name}"
 Limit = Annotated[int, Query(ge=1, le=500, description="Items at most.")]
 Continue = Annotated[str, Query(alias="continue", max_length=300)]
 Labels = Annotated[str, Query(alias="labelSelector", max_length=4096)]
+Authorization = Annotated[str, Header(include_in_schema=False)]
 Name = Annotated[str, Path(max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
 
 
-def routes(provider: Provider, client: KubeClient) -> APIRouter:
+def routes(provider: Provider, cluster: KubeConfig) -> APIRouter:
     """Return the REST routes; they need a token or a client certificate of the cluster."""
     router = APIRouter(tags=["regions"])
     _add_views(router, provider)
     _add_past(router, provider)
     _add_streams(router, provider)
-    _add_scale(router, client)
+    _add_scale(router, provider, cluster)
     return router
 
 
@@ -57,7 +56,7 @@ def _add_views(router: APIRouter, provider: Provider) -> None:
     ) -> Page[RegionView]:
         found = provider.regions(namespace, selectors.parse(label_selector))
         rest = [region for region in found if region.name > after]
-        items = [_view(provider, region) for region in rest[:limit]]
+        items = [region_view(region, provider.read_all(region)) for region in rest[:limit]]
         return Page(items=items, continue_=items[-1].name if len(rest) > limit else None)
 
     @router.get(
@@ -66,7 +65,8 @@ def _add_views(router: APIRouter, provider: Provider) -> None:
         response_model_exclude_none=True,
     )
     async def region(namespace: Name, name: Name) -> RegionView:
-        return _view(provider, provider.region(namespace, name))
+        found = provider.region(namespace, name)
+        return region_view(found, provider.read_all(found))
 
 
 def _add_past(router: APIRouter, provider: Provider) -> None:
@@ -103,50 +103,36 @@ def _add_streams(router: APIRouter, provider: Provider) -> None:
     @router.get(
         _SPACE + "/stream",
         summary="The regions of a namespace, live: an event after each refresh",
-        response_class=_EventStream,
+        response_class=EventStream,
     )
-    async def stream_regions(namespace: Name, label_selector: Labels = "") -> _EventStream:
+    async def stream_regions(namespace: Name, label_selector: Labels = "") -> EventStream:
         selector = selectors.parse(label_selector)
-
-        def document() -> str:
-            found = provider.regions(namespace, selector)
-            page = Page[RegionView](items=[_view(provider, region) for region in found])
-            return page.model_dump_json(by_alias=True, exclude_none=True)
-
-        return _EventStream(live.events(document))
+        return live.stream(lambda: provider.regions(namespace, selector))
 
     @router.get(
         _REGION + "/stream",
-        summary="A region, live: an event after each refresh",
-        response_class=_EventStream,
+        summary="A region, live: the same events with this one only",
+        response_class=EventStream,
     )
-    async def stream_region(namespace: Name, name: Name) -> _EventStream:
+    async def stream_region(namespace: Name, name: Name) -> EventStream:
         provider.region(namespace, name)
-
-        def document() -> str:
-            found = _view(provider, provider.region(namespace, name))
-            return found.model_dump_json(by_alias=True, exclude_none=True)
-
-        return _EventStream(live.events(document))
+        return live.stream(lambda: [provider.region(namespace, name)])
 
 
-def _add_scale(router: APIRouter, client: KubeClient) -> None:
+def _add_scale(router: APIRouter, provider: Provider, cluster: KubeConfig) -> None:
     @router.get(_REGION + "/scale", summary="The wanted and the serving width")
     async def read_scale(namespace: Name, name: Name) -> ScaleView:
-        return _scale(await _called(client.get(_scale_path(namespace, name))))
+        region = provider.region(namespace, name)
+        return ScaleView(width=region.spec.width, serving=region.status.width)
 
-    @router.put(_REGION + "/scale", summary="Set the width, through the API server's /scale")
-    async def write_scale(namespace: Name, name: Name, wanted: WidthWanted) -> ScaleView:
-        body = {"spec": {"replicas": wanted.width}}
-        return _scale(await _called(client.patch(_scale_path(namespace, name), body)))
-
-
-class _EventStream(StreamingResponse):
-    media_type = "text/event-stream"
-
-
-def _view(provider: Provider, region: Region) -> RegionView:
-    return region_view(region, provider.read_all(region))
+    @router.put(
+        _REGION + "/scale",
+        summary="Set the width, through the API server's /scale, with the caller's bearer token",
+    )
+    async def write_scale(
+        namespace: Name, name: Name, wanted: WidthWanted, authorization: Authorization = ""
+    ) -> ScaleView:
+        return await scale.written(cluster, bearer(authorization), namespace, name, wanted.width)
 
 
 def _number(text: str) -> float:
@@ -158,20 +144,3 @@ def _number(text: str) -> float:
 
 def _unix(change: WidthChange) -> float:
     return datetime.fromisoformat(change.requested_at).timestamp()
-
-
-def _scale_path(namespace: str, name: str) -> str:
-    return f"{PARALLEL_REGION.path(quote(namespace, safe=''), quote(name, safe=''))}/scale"
-
-
-async def _called(pending: Awaitable[dict[str, Any]]) -> dict[str, Any]:
-    try:
-        return await pending
-    except Unreachable as error:
-        raise UnavailableError(str(error)) from error
-
-
-def _scale(scale: dict[str, Any]) -> ScaleView:
-    return ScaleView(
-        width=scale["spec"].get("replicas", 0), serving=scale.get("status", {}).get("replicas", 0)
-    )

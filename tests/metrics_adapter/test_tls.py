@@ -1,0 +1,159 @@
+"""The live TLS context: what changes is used from the next handshake on, open connections go on."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import uvicorn
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+from starlette.types import Receive, Scope, Send
+
+from streamgraft_local import pki
+from streamgraft_metrics_adapter.tls import PEER, PeerCertificateProtocol, ServerContext
+
+HOST = "localhost"
+REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@dataclass
+class Server:
+    """A server on a free port that answers with the name of the client's certificate, or `-`."""
+
+    folder: Path
+    context: ServerContext
+    port: int = 0
+
+    def renew(self, authority: pki.Issued) -> pki.Issued:
+        """Replace the files of the serving certificate, as a Secret's volume would."""
+        (self.folder / "tls.key").unlink(missing_ok=True)
+        fresh = pki.issue(authority, HOST, hosts=[HOST])
+        fresh.save(self.folder, "tls")
+        return fresh
+
+
+async def _who(scope: Scope, receive: Receive, send: Send) -> None:
+    peer = scope["state"][PEER]
+    name = x509.load_der_x509_certificate(peer).subject.rfc4514_string() if peer else "-"
+    headers = [(b"content-length", str(len(name)).encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": name.encode()})
+
+
+@asynccontextmanager
+async def serving(folder: Path, authority: pki.Issued) -> AsyncIterator[Server]:
+    """Serve with the adapter's own protocol and context."""
+    pki.issue(authority, HOST, hosts=[HOST]).save(folder, "tls")
+    context = ServerContext(folder / "tls.crt", folder / "tls.key")
+    running = uvicorn.Server(
+        uvicorn.Config(
+            _who,
+            host="127.0.0.1",
+            port=0,
+            http=PeerCertificateProtocol,
+            lifespan="off",
+            log_config=None,
+            ssl_context_factory=lambda config, default: context.context,
+        )
+    )
+    task = asyncio.create_task(running.serve())
+    while not running.started:
+        await asyncio.sleep(0.01)
+    port = running.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield Server(folder, context, port)
+    finally:
+        running.should_exit = True
+        await task
+
+
+class Client:
+    """One connection, perhaps with a client certificate."""
+
+    def __init__(self, server: Server, trusted: pki.Issued, shown: Path | None = None) -> None:
+        self._port = server.port
+        self._context = ssl.create_default_context(cadata=pem(trusted))
+        if shown is not None:
+            self._context.load_cert_chain(f"{shown}.crt", f"{shown}.key")
+
+    async def __aenter__(self) -> "Client":
+        self._reader, self._writer = await asyncio.open_connection(
+            "127.0.0.1", self._port, ssl=self._context, server_hostname=HOST
+        )
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        self._writer.close()
+
+    @property
+    def served(self) -> bytes:
+        """Return the server's certificate (DER)."""
+        session = self._writer.get_extra_info("ssl_object")
+        return bytes(session.getpeercert(binary_form=True))
+
+    async def name(self) -> str:
+        """Return what the server answers. Raises ConnectionError or SSLError if it refuses."""
+        self._writer.write(REQUEST)
+        head = (await self._reader.readuntil(b"\r\n\r\n")).lower()
+        length = int(head.partition(b"content-length:")[2].split()[0])
+        return (await self._reader.readexactly(length)).decode()
+
+
+def pem(issued: pki.Issued) -> str:
+    """Return a certificate as text."""
+    return issued.certificate.public_bytes(Encoding.PEM).decode()
+
+
+def der(issued: pki.Issued) -> bytes:
+    """Return a certificate as bytes."""
+    return issued.certificate.public_bytes(Encoding.DER)
+
+
+async def test_a_renewed_certificate_is_served_without_a_restart(tmp_path: Path) -> None:
+    old, new = pki.authority("old"), pki.authority("new")
+    async with serving(tmp_path, old) as server, Client(server, old) as open_before:
+        first = open_before.served
+        renewed = server.renew(new)
+        server.context.reload_certificate()
+        async with Client(server, new) as after:
+            assert after.served == der(renewed) != first
+            assert await after.name() == "-"
+        assert await open_before.name() == "-"
+        with pytest.raises(ssl.SSLCertVerificationError):
+            async with Client(server, old):
+                pass
+
+
+async def test_half_a_renewal_leaves_the_certificate_that_was(tmp_path: Path) -> None:
+    """The two files are replaced one after the other."""
+    authority = pki.authority("one")
+    async with serving(tmp_path, authority) as server:
+        key = (tmp_path / "tls.key").read_bytes()
+        server.renew(authority)
+        fresh = (tmp_path / "tls.key").read_bytes()
+        (tmp_path / "tls.key").write_bytes(key)
+        with pytest.raises(ssl.SSLError):
+            server.context.reload_certificate()
+        async with Client(server, authority) as between:
+            before = between.served
+            assert await between.name() == "-"
+        (tmp_path / "tls.key").write_bytes(fresh)
+        server.context.reload_certificate()
+        async with Client(server, authority) as after:
+            assert after.served != before
+
+
+async def test_further_client_authorities_count_at_once(tmp_path: Path) -> None:
+    authority, clients = pki.authority("servers"), pki.authority("clients")
+    pki.issue(clients, "jane").save(tmp_path, "jane")
+    async with serving(tmp_path, authority) as server:
+        with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
+            async with Client(server, authority, tmp_path / "jane") as unknown:
+                await unknown.name()
+        server.context.trust([pem(clients)])
+        async with Client(server, authority, tmp_path / "jane") as known:
+            assert await known.name() == "CN=jane"
