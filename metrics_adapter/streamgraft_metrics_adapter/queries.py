@@ -31,7 +31,7 @@ class Input(StrEnum):
     LAG_CHANGE = "lag_change"
     """Records/s, by stage."""
     HISTORIES = "histories"
-    """Partitions whose rates are known, by stage."""
+    """Partitions whose rates are known: of those with two samples within the window, by stage."""
     RESETS = "resets"
     """How often committed positions stepped back within the window, by stage."""
     INPUT_RATE = "input_rate"
@@ -93,6 +93,7 @@ def _inputs(window_seconds: float, max_age_seconds: float) -> dict[Input, str]:
             "streamgraft_pe_committed_offset",
         )
     )
+    samples = f"count_over_time(streamgraft_pe_lag_records{_IN_REGIONS}[{window}])"
     # Between two steps a series may end, whose last sample then counts as older than it is.
     looks = f"[{age}:{_duration(max(0.5, max_age_seconds / 4))}]"
     seen = f"max_over_time(timestamp(streamgraft_pe_lag_records{_IN_REGIONS}){looks})"
@@ -115,7 +116,7 @@ def _inputs(window_seconds: float, max_age_seconds: float) -> dict[Input, str]:
         Input.PARTITIONS: f"count by ({TOPIC}) ({known})",
         Input.SAMPLE_TIME: f"min by ({REGION}) (max by ({PARTITION}) ({seen}))",
         Input.LAG_CHANGE: f"sum by ({STAGE}) (deriv({lag}))",
-        Input.HISTORIES: f"count by ({STAGE}) (deriv({lag}))",
+        Input.HISTORIES: f"count by ({STAGE}) (sum by ({PARTITION}) ({samples}) > 1)",
         Input.RESETS: f"sum by ({STAGE}) (resets({committed}))",
         Input.INPUT_RATE: f"sum by ({STAGE}) (deriv({end}))",
         Input.PROCESSING_RATE: f"sum by ({STAGE}) (deriv({committed}))",

@@ -12,6 +12,7 @@ from requests import RequestException
 from urllib3.util import Retry
 
 from streamgraft_metrics_adapter import telemetry
+from streamgraft_metrics_adapter.decoding import QuerySession
 
 Row = tuple[Mapping[str, str], float]
 """One element of a result vector: its labels and its value."""
@@ -45,7 +46,10 @@ class PrometheusSource:
 
     def __init__(self, url: str) -> None:
         self._client = PrometheusConnect(
-            url=url.rstrip("/"), retry=Retry(total=0), timeout=_TIMEOUT_SECONDS + 1
+            url=url.rstrip("/"),
+            retry=Retry(total=0),
+            session=QuerySession(),
+            timeout=_TIMEOUT_SECONDS + 1,
         )
 
     async def rows(self, name: str, promql: str, evaluated_at: float) -> Iterator[Row]:
@@ -55,10 +59,10 @@ class PrometheusSource:
             elements = await asyncio.to_thread(self._query, promql, evaluated_at)
         return _decoded(name, elements)
 
-    def _query(self, promql: str, evaluated_at: float) -> list[Any]:
+    def _query(self, promql: str, evaluated_at: float) -> Iterable[Any]:
         parameters = {"time": f"{evaluated_at:.3f}", "timeout": f"{_TIMEOUT_SECONDS}s"}
         try:
-            elements: list[Any] = self._client.custom_query(promql, params=parameters)
+            elements: Iterable[Any] = self._client.custom_query(promql, params=parameters)
         except (RequestException, PrometheusApiClientException, LookupError, ValueError) as error:
             raise SourceError(str(error)) from error
         return elements

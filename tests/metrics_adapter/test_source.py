@@ -1,6 +1,7 @@
 """Answers of Prometheus, good and bad, and how long reading them keeps others waiting."""
 
 import asyncio
+import json
 import math
 import time
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from streamgraft_metrics_adapter.decoding import elements
 from streamgraft_metrics_adapter.source import PrometheusSource, SourceError, rows_of
 from streamgraft_metrics_adapter.turns import in_turns
 
@@ -32,6 +34,29 @@ def test_rows_have_labels_and_a_number() -> None:
 def test_what_is_no_vector_is_an_error(elements: list[Any]) -> None:
     with pytest.raises(SourceError):
         list(rows_of(elements))
+
+
+VECTOR = [
+    {"metric": {"a": '"result":[ ]}', "b": "ü"}, "value": [1.5, "1"]},
+    {"metric": {}, "value": [2, "NaN"]},
+]
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("found", [VECTOR, VECTOR[:1], []])
+def test_answers_are_decoded_row_by_row(found: list[Any], indent: int | None) -> None:
+    data = {"resultType": "vector", "result": found, "more": [1]}
+    text = json.dumps({"status": "success", "data": data, "warnings": ["w"]}, indent=indent)
+    assert list(elements(text)) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "null", '{"data": {"result": 1}}', '{"result": [', '{"result": [{"metric": {}}, {"va'],
+)
+def test_an_answer_that_broke_off_is_an_error(text: str) -> None:
+    with pytest.raises(SourceError):
+        list(rows_of(elements(text)))
 
 
 async def test_an_absent_server_is_an_error_that_names_the_query() -> None:
