@@ -4,6 +4,7 @@ import difflib
 import re
 from collections.abc import Iterator
 from graphlib import CycleError
+from typing import get_args
 
 from streamgraft._errors import (
     ApplicationError,
@@ -16,7 +17,7 @@ from streamgraft._errors import (
     NestedRegion,
     UnknownStream,
 )
-from streamgraft._graph import SINKS, SOURCES, Graph, Notice, OperatorNode, RegionNode
+from streamgraft._graph import SINKS, SOURCES, Graph, Notice, OperatorNode, OutputMode, RegionNode
 from streamgraft._location import Location
 from streamgraft._serializable import serialization_errors
 from streamgraft._signatures import signature_errors
@@ -210,6 +211,12 @@ def _operator_errors(operator: OperatorNode) -> Iterator[ApplicationError]:
     if operator.kind == "split" and not operator.outputs:
         yield InvalidArgument(
             operator.location, f"split {operator.name!r} has no outputs", "name at least one"
+        )
+    if operator.output_mode not in get_args(OutputMode):
+        yield InvalidArgument(
+            operator.location,
+            f"output_mode is {operator.output_mode!r}",
+            f"use one of {', '.join(get_args(OutputMode))}",
         )
     yield from signature_errors(operator)
     yield from serialization_errors(operator)

@@ -35,7 +35,8 @@ class ApplicationError(StreamgraftError):
 
     def __init__(self, location: Location | None, problem: str, remedy: str = "") -> None:
         place = f"{location}: " if location else ""
-        super().__init__(f"{place}{problem}{f': {remedy}' if remedy else ''}")
+        advice = f": {remedy}" if remedy else ""
+        super().__init__(f"{place}{problem.removesuffix('.') if remedy else problem}{advice}")
         self.location = location
         self.problem = problem
         self.remedy = remedy

@@ -254,6 +254,20 @@ def test_values_of_kafka_endpoints() -> None:
     assert error.problem == "partitions is 0"
 
 
+def test_output_mode_is_one_that_a_pe_can_have() -> None:
+    """Spark's complete mode would write all rows with every batch."""
+    app, flights = application()
+    expected = here() + 2
+
+    @app.operator(inputs=flights, output_mode="complete")  # type: ignore[arg-type]
+    def counted(rows: DataFrame) -> DataFrame:
+        return rows
+
+    error = only_error(app, sg.InvalidArgument)
+    assert line(error) == expected
+    assert str(error).endswith("output_mode is 'complete': use one of append, update")
+
+
 def test_trigger_has_to_be_positive() -> None:
     """A trigger of 0 would poll."""
     app = sg.Application("flights", trigger_seconds=0)
