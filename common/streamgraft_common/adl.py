@@ -4,10 +4,11 @@ JSON in the bundle's `adl.json`. Written by `streamgraft build`, read by the ope
 runs user code) and by the PE runtime. Stream schemas are Spark's JSON form of a StructType.
 """
 
+import re
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
 FORMAT = 1
@@ -28,6 +29,16 @@ class AdlModel(BaseModel):
     )
 
 
+def _topic_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", text) or text in (".", ".."):
+        raise ValueError("a topic's name has 1 to 249 letters, digits, dots, hyphens, underscores")
+    return text
+
+
+TopicName = Annotated[str, AfterValidator(_topic_name)]
+"""A name that Kafka takes."""
+
+
 class KafkaEndpoint(AdlModel):
     """An outside Kafka topic that a source reads or a sink writes.
 
@@ -35,7 +46,7 @@ class KafkaEndpoint(AdlModel):
     Kafka columns themselves (key, value: binary; topic, partition, offset, timestamp, headers).
     """
 
-    topic: str
+    topic: TopicName
     format: Literal["json", "raw"] = "json"
     key: list[str] = []
     """Sinks: columns whose values make the record key (JSON array text; one column: its text)."""

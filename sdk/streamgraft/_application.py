@@ -16,6 +16,7 @@ from streamgraft._errors import InvalidArgument, UnknownParameter
 from streamgraft._graph import Graph, OperatorNode, OutputMode, RegionNode
 from streamgraft._location import Location, caller
 from streamgraft._streams import Parameter, Stream
+from streamgraft._values import refused
 from streamgraft_common.adl import Autoscaling, KafkaEndpoint, Placement, SplitOutput
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ class Application:
         self.graph = Graph(name, caller())
         self.parameters: dict[str, Parameter] = {}
         self._region: str | None = None
-        if trigger_seconds is not None and trigger_seconds <= 0:
-            self._reject(f"trigger_seconds is {trigger_seconds}", "use a number above 0")
+        if trigger_seconds is not None and not _is_positive(trigger_seconds):
+            self._reject(f"trigger_seconds is {trigger_seconds!r}", "use a number above 0")
         for setting, value in self.spark_conf.items():
             if not isinstance(value, str):
                 self._reject(f"spark_conf[{setting!r}] is {value!r}", "write the value as text")
@@ -286,13 +287,16 @@ class Application:
         try:
             return KafkaEndpoint(**fields)
         except ValidationError as error:
-            for detail in error.errors():
-                name = ".".join(map(str, detail["loc"]))
-                self._reject(f"{name} is {detail['input']!r}", detail["msg"])
+            for problem, remedy in refused(error):
+                self._reject(problem, remedy)
             return None
 
     def _reject(self, problem: str, remedy: str) -> None:
         self.graph.errors.append(InvalidArgument(caller(), problem, remedy))
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, int | float) and value > 0
 
 
 def _operator_name(function: Callable[..., Any]) -> str:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import cloudpickle
+from pydantic import ValidationError
 
 from streamgraft import _errors as errors
 from streamgraft._application import Application
@@ -16,6 +17,7 @@ from streamgraft._checks import check, notices
 from streamgraft._compiled import Compiled, Finding
 from streamgraft._graph import Notice
 from streamgraft._location import Location, innermost
+from streamgraft._values import refused
 from streamgraft_common.adl import Adl
 from streamgraft_common.spark_jvm import JvmFailed
 
@@ -37,6 +39,10 @@ def _load(file: Path) -> tuple[str, Application]:
     start = Location(str(file), 1)
     try:
         module = importlib.import_module(file.stem)
+    except ValidationError as error:
+        place = innermost(error.__traceback__, file.parent) or start
+        errors.raise_all([errors.InvalidArgument(place, *told) for told in refused(error)])
+        raise
     except (Exception, SystemExit) as error:
         where = innermost(error.__traceback__, file.parent)
         if isinstance(error, SyntaxError) and error.filename:

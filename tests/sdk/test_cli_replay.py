@@ -51,7 +51,7 @@ def test_settings_of_the_autoscaling_are_tried(load: Path) -> None:
     [
         (["nothing.csv"], "No such file"),
         (["http://127.0.0.1:1"], "--query is needed"),
-        (["LOAD", "--set", "target=2"], "Extra inputs"),
+        (["LOAD", "--set", "target=2"], "Autoscaling has no 'target'"),
     ],
 )
 def test_what_is_wrong_is_told(load: Path, arguments: list[str], message: str) -> None:

@@ -254,6 +254,14 @@ def test_values_of_kafka_endpoints() -> None:
     assert error.problem == "partitions is 0"
 
 
+@pytest.mark.parametrize("topic", ["", "my topic", "..", "t" * 250])
+def test_topics_have_names_that_kafka_takes(topic: str) -> None:
+    """Told at the build, not by a broker."""
+    app, flights = application()
+    app.kafka_sink("late", input=flights, topic=topic)
+    assert "a topic's name has" in only_error(app, sg.InvalidArgument).remedy
+
+
 def test_output_mode_is_one_that_a_pe_can_have() -> None:
     """Spark's complete mode would write all rows with every batch."""
     app, flights = application()
@@ -268,11 +276,12 @@ def test_output_mode_is_one_that_a_pe_can_have() -> None:
     assert str(error).endswith("output_mode is 'complete': use one of append, update")
 
 
-def test_trigger_has_to_be_positive() -> None:
+@pytest.mark.parametrize("seconds", [0, "1"])
+def test_trigger_has_to_be_positive(seconds: Any) -> None:
     """A trigger of 0 would poll."""
-    app = sg.Application("flights", trigger_seconds=0)
+    app = sg.Application("flights", trigger_seconds=seconds)
     app.kafka_source("flights", topic="flights", schema=SCHEMA)
-    assert "trigger_seconds is 0" in only_error(app, sg.InvalidArgument).problem
+    assert f"trigger_seconds is {seconds!r}" in only_error(app, sg.InvalidArgument).problem
 
 
 def test_texts_have_to_be_texts() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from streamgraft._values import refused
 from streamgraft.cli import _output as output
 from streamgraft.cli._output import CommandError
 from streamgraft_autoscaler import DemandPolicy
@@ -123,9 +124,7 @@ def _autoscaling(settings: tuple[str, ...]) -> Autoscaling:
     try:
         return Autoscaling.model_validate(values)
     except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()
-        )
+        problems = "; ".join(": ".join(told) for told in refused(error))
         raise CommandError(f"--set: {problems}") from error
 
 
