@@ -112,6 +112,7 @@ async def main() -> None:
             KubeClient(load_config(cluster.kubeconfig)) as client,
         ):
             cycle = LifeCycle(cluster, client, Path(folder))
+            await cycle.ready()
             runs = []
             for size in SIZES:
                 runs.append(await cycle.run(size, rest=size == SIZES[-1]))

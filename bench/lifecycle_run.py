@@ -85,6 +85,13 @@ class LifeCycle:
         self._client = client
         self._folder = folder
 
+    async def ready(self) -> None:
+        """Wait for the service account that a fresh control plane makes: pods need it."""
+        path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not await self._client.find(path):
+                await asyncio.sleep(POLL_SECONDS)
+
     async def run(self, size: int, *, rest: bool) -> Run:
         """Measure the raw limit, then a job of `size` pipelines of `size` operators.
 
