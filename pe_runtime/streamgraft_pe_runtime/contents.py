@@ -48,17 +48,23 @@ class Contents:
         self._shard_count = 0
 
     async def rehearse(self) -> None:
-        """While no PE names our pod: warm up for every plan of the job."""
+        """While no PE names our pod: warm up for every plan of the job, and compile its shards'."""
         path = PROCESSING_ELEMENT.path(self._settings.namespace)
         selector = f"{names.LABEL_JOB}={self._settings.job}"
         pes = {} if self._control.named else await self._read(path, labelSelector=selector)
         plans = {Content.parse(_content_of(pe)).plan: pe for pe in pes.get("items", [])}
+        shards: list[tuple[int, str]] = []
         for plan, pe in plans.items():
             if self._control.named:
                 return
             if metadata := await self._metadata(pe["metadata"]["name"], _content_of(pe)):
                 await asyncio.to_thread(self._driver.rehearse, plan, metadata)
+                shards += ((shard, plan) for shard in range(metadata.shard_count))
         self._control.wait_warm()
+        for shard, plan in shards:
+            if self._control.named:
+                return
+            await self._prepared(shard, plan)
 
     async def first(self) -> Progress:
         """Take up the PE that names our pod, as soon as one does. Raises what its plan raises."""
@@ -89,11 +95,14 @@ class Contents:
         """Keep a plan ready for each shard that could come to us, until cancelled."""
         while True:
             for shard in range(self._shard_count):
-                try:
-                    await asyncio.to_thread(self._driver.prepare, shard)
-                except Exception as error:  # user code: who starts the shard will report it
-                    log.debug("shard %d can't be prepared: %r", shard, error)
+                await self._prepared(shard)
             await asyncio.sleep(_PREPARE_SECONDS)
+
+    async def _prepared(self, shard: int, rehearsed: str | None = None) -> None:
+        try:
+            await asyncio.to_thread(self._driver.prepare, shard, rehearsed)
+        except Exception as error:  # user code: who starts the shard will report it
+            log.debug("shard %d can't be prepared: %r", shard, error)
 
     @property
     def _plan(self) -> str:

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ class _Planned:
 
     metadata: PeMetadata
     compiler: Compiler
+    prepared: dict[int, Plan] = field(default_factory=dict)
+    """Plans of shards that may come."""
 
 
 class Driver:
@@ -62,8 +64,7 @@ class Driver:
         if properties:
             restricted.apply(self._session, restricted.read(properties))
         self._planned: _Planned | None = None
-        self._rehearsed: set[str] = set()
-        self._prepared: dict[int, Plan] = {}
+        self._rehearsed: dict[str, _Planned] = {}
         self._compiling = threading.Lock()  # user functions need not be safe for threads
         log.info("session after %.1f s", time.monotonic() - began)
 
@@ -71,7 +72,7 @@ class Driver:
         """Warm up for a plan that may be applied later. `plan`: its hash."""
         began = time.monotonic()
         with self._compiling:
-            self._warm_up(plan, metadata)
+            self._rehearsed[plan] = self._warmed_up(metadata)
         log.info("%s rehearsed in %.1f s", metadata.stage_name, time.monotonic() - began)
 
     def apply(self, plan: str, metadata: PeMetadata) -> None:
@@ -83,31 +84,32 @@ class Driver:
         with self._compiling:
             before = self._planned
             try:
-                if before is None and plan not in self._rehearsed:
-                    self._warm_up(plan, metadata)
-                self._planned = self._compiled(metadata)
-                self._prepared.clear()
+                self._planned = self._newly_planned(plan, metadata)
+                self._rehearsed.clear()
             except Exception:
                 if before is not None:
                     self._bind(before.metadata)
                 raise
         log.info("%s applied in %.1f s", metadata.stage_name, time.monotonic() - began)
 
-    def prepare(self, shard: int) -> None:
+    def prepare(self, shard: int, rehearsed: str | None = None) -> None:
         """Compile the plan of a shard that may come, so that its start is quicker.
 
-        Raises what the application raises; the start would raise it again.
+        `rehearsed`: hash of a plan that is not applied yet. Raises what the application raises; the
+        start would raise it again.
         """
         with self._compiling:
-            if self._planned is not None and shard not in self._prepared:
-                self._prepared[shard] = self._plan(self._planned, shard)
+            planned = self._rehearsed.get(rehearsed) if rehearsed else self._planned
+            if planned is not None and shard not in planned.prepared:
+                self._bind(planned.metadata)
+                planned.prepared[shard] = self._plan(planned, shard)
 
     def start(self, shard: int, checkpoint: Path) -> ShardQuery:
         """Start the query of a shard on its checkpoint."""
         with self._compiling:
             planned = self._planned
             assert planned is not None
-            plan = self._prepared.pop(shard, None) or self._plan(planned, shard)
+            plan = planned.prepared.pop(shard, None) or self._plan(planned, shard)
         if plan.real_time:
             check_slots(plan, planned.metadata)
         name = f"{planned.metadata.stage_name}-{shard}"
@@ -127,18 +129,25 @@ class Driver:
         context: Any = self._session.sparkContext._jsc
         return float(context.sc().statusStore().executorSummary("driver").totalDuration()) / 1000
 
-    def _warm_up(self, plan: str, metadata: PeMetadata) -> None:
-        self._bind(metadata)
-        compiler = Compiler(self._application, self.adl, metadata)
-        warm_up(self._session, compiler, metadata, self.adl)
-        self._rehearsed.add(plan)
+    def _warmed_up(self, metadata: PeMetadata) -> _Planned:
+        planned = self._bound(metadata)
+        warm_up(self._session, planned.compiler, metadata, self.adl)
+        return planned
 
-    def _compiled(self, metadata: PeMetadata) -> _Planned:
+    def _newly_planned(self, plan: str, metadata: PeMetadata) -> _Planned:
+        """Return the plan; what can't be compiled fails here, before any query stops for it."""
+        if rehearsed := self._rehearsed.get(plan):
+            self._bind(metadata)
+            planned = replace(rehearsed, metadata=metadata)
+        else:
+            planned = self._bound(metadata) if self._planned else self._warmed_up(metadata)
+        if not planned.prepared:
+            planned.compiler.compile(0, EmptyInputs(self._session, metadata, self.adl))
+        return planned
+
+    def _bound(self, metadata: PeMetadata) -> _Planned:
         self._bind(metadata)
-        compiler = Compiler(self._application, self.adl, metadata)
-        # What can't be compiled must fail before any query is stopped for it.
-        compiler.compile(0, EmptyInputs(self._session, metadata, self.adl))
-        return _Planned(metadata, compiler)
+        return _Planned(metadata, Compiler(self._application, self.adl, metadata))
 
     def _plan(self, planned: _Planned, shard: int) -> Plan:
         inputs = RealInputs(self._session, planned.metadata, self.adl)

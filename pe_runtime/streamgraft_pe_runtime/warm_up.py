@@ -28,6 +28,7 @@ from streamgraft_pe_runtime.plan import (
     KafkaTarget,
     Plan,
     kafka_options,
+    passing,
     tasks,
 )
 
@@ -62,6 +63,7 @@ def warm_up(
             for target in nowhere.output:
                 _connect(session, target, [port.topic for port in metadata.outputs])
         session.range(1).select(F.udf(str)("id")).collect()
+        _read_and_write_json(session)
     except Exception as error:  # user code runs here: it must not keep the PE from starting
         log.warning("warm-up failed: %s", error)
     finally:
@@ -119,8 +121,8 @@ class UnseenInputs:
         else:
             options |= {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "1"}
         records = self._session.readStream.format("kafka").options(**options).load()
-        unseen = records.where("offset < 0")
-        return unseen if self._metadata.real_time else unseen.coalesce(1)
+        unseen = passing(records, refused=port.topic)
+        return unseen if self._metadata.real_time else unseen.coalesce(tasks(port, self._metadata))
 
     def source(self, operator: Operator, function: Callable[..., Any]) -> DataFrame:
         """Return the columns of the source's stream; the function is not called."""
@@ -153,6 +155,13 @@ def _connect(session: SparkSession, target: KafkaTarget, topics: Iterable[str]) 
             cached.producer().partitionsFor(topic)
     finally:
         pool.release(cached)
+
+
+def _read_and_write_json(session: SparkSession) -> None:
+    """Run what no row of a rehearsal comes to: records are read and written as JSON."""
+    text = F.concat(F.lit('{"a":'), F.col("id"), F.lit("}"))
+    row = F.struct(F.from_json(text, "a bigint").alias("row"))
+    session.range(10).select(F.to_json(row)).collect()
 
 
 def _singleton(package: Any, name: str) -> Any:

@@ -24,6 +24,7 @@ from streamgraft_pe_runtime import query
 from streamgraft_pe_runtime.conf import spark_conf
 from streamgraft_pe_runtime.driver import check_slots
 from streamgraft_pe_runtime.plan import Compiler, RealInputs
+from streamgraft_pe_runtime.warm_up import warm_up
 
 KEYS = 4
 PARTITIONS = 3
@@ -46,7 +47,13 @@ class Job:
     """An application whose PEs run as queries of one driver, each with its first shard."""
 
     def __init__(
-        self, app: sg.Application, session: SparkSession, cluster: Cluster, folder: Path
+        self,
+        app: sg.Application,
+        session: SparkSession,
+        cluster: Cluster,
+        folder: Path,
+        *,
+        rehearsed: bool = False,
     ) -> None:
         found = planned(app.graph, session, Path(__file__).parent)
         assert found.errors == []
@@ -60,7 +67,15 @@ class Job:
         self._make_topics({topic.name: topic.partitions for topic in topology.topics})
         self._app, self._adl, self._session = app, adl, session
         self._folder = folder / name
-        self.start()
+        if rehearsed:
+            self._rehearse()
+        else:
+            self.start()
+
+    def _rehearse(self) -> None:
+        for pe in self.pes:
+            compiler = Compiler(self._app, self._adl, pe)
+            warm_up(self._session, compiler, pe, self._adl)
 
     def start(self) -> None:
         """Start the queries of all PEs, as their shards 0, the way a new owner does."""

@@ -1,0 +1,70 @@
+"""A rehearsal leaves next to nothing to compile for the first batch of a shard."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from tests.pe_runtime.one_driver import Job, driver, make_topic, write
+
+import streamgraft as sg
+from streamgraft_local import Cluster
+
+pytestmark = pytest.mark.integration
+
+COUNT = 30
+Function = Callable[[DataFrame], DataFrame]
+
+
+@pytest.fixture(scope="module")
+def session(cluster: Cluster) -> Iterator[SparkSession]:
+    """A driver with the settings of a PE."""
+    with driver(cluster, {}) as found:
+        yield found
+
+
+def plain(rows: DataFrame) -> DataFrame:
+    """Work without state."""
+    return rows.where("n >= 0")
+
+
+def counted(rows: DataFrame) -> DataFrame:
+    """Work with state."""
+    return rows.groupBy("key").agg(F.count("*").alias("n"))
+
+
+@pytest.mark.parametrize(
+    ("function", "compilations"),
+    # What makes the value of a state from a row is compiled when there is one.
+    [(plain, 0), (counted, 1)],
+)
+def test_first_batch_finds_its_code_compiled(
+    session: SparkSession,
+    cluster: Cluster,
+    tmp_path: Path,
+    function: Function,
+    compilations: int,
+) -> None:
+    topic, out = make_topic(cluster), make_topic(cluster)
+    write(cluster, topic, range(COUNT))
+    app = sg.Application(f"warm-{function.__name__}")
+    numbers = app.kafka_source("numbers", topic=topic, schema="key string, n long")
+    worked = app.operator(inputs=numbers, output_mode="update")(function)
+    app.kafka_sink("results", input=worked, topic=out, key=["key"], partitions=1)
+    job = Job(app, session, cluster, tmp_path, rehearsed=True)
+    before = _compilations(session)
+    job.start()
+    try:
+        job.read(out, 1)
+    finally:
+        job.stop()
+    assert _compilations(session) <= before + compilations
+
+
+def _compilations(session: SparkSession) -> int:
+    jvm: Any = session._jvm
+    return int(
+        jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME().getCount()
+    )
