@@ -13,10 +13,11 @@ from streamgraft_common import names
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.kube.client import MergePatch, Object
 from streamgraft_common.resources import JOB, PARALLEL_REGION, PROCESSING_ELEMENT
+from streamgraft_common.resources.parallel_region import Strategy
 from streamgraft_local import Cluster, ClusterSpec, Display
 
 NAMESPACE = "default"
-CALM_TIMEOUT_SECONDS = 180.0
+CALM_TIMEOUT_SECONDS = 300.0
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 
@@ -58,6 +59,11 @@ class Deployed:
     async def set_warm_pool(self, size: int) -> None:
         """Set the size of the warm pool."""
         await self._client.patch(JOB.path(NAMESPACE, self.job), {"spec": {"warmPool": size}})
+
+    async def set_strategy(self, region: str, strategy: Strategy) -> None:
+        """Set how a region changes its width."""
+        regions = {region: {"strategy": strategy}}
+        await self._client.patch(JOB.path(NAMESPACE, self.job), {"spec": {"regions": regions}})
 
     async def calm(self, warm_pool: int) -> None:
         """Wait until the job is healthy and so many pods of its pool are warm."""

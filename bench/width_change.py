@@ -2,8 +2,8 @@
 
 `make bench-width-change [CASES="stateless realtime"]`: regions of eight key groups, at half of what
 two cores can do, go through the widths 1→2→4→8→4→1, set through `/scale`, with as many warm pods as
-a change needs. Everything is real: API server, Kafka, Spark. Gaps are those of the output, per key
-group.
+that needs; and through 1→2→1 by savepoint. Everything is real: API server, Kafka, Spark. Gaps are
+those of the output, per key group.
 """
 
 import asyncio
@@ -11,8 +11,9 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,13 @@ from streamgraft_local import Cluster
 GROUPS = 8
 KEYS_PER_GROUP = 4
 WIDTHS = (2, 4, 8, 4, 1)
+SAVEPOINT_WIDTHS = (2, 1)
+WARM_PODS = sum(max(0, to - width) for width, to in pairwise((1, *WIDTHS, *SAVEPOINT_WIDTHS)))
+"""All are there before the load: to start them takes CPU that the load then has for itself."""
 WARM_SECONDS = 10.0
 BEHIND = 3.0
 """Seconds of load that may be under way when all is well."""
-STEADY_SECONDS = 6.0
+STEADY_SECONDS = 10.0
 """Before each change: its gaps are what the trigger interval makes."""
 LATENCY_SECONDS = 10.0
 SETTLE_SECONDS = 3.0
@@ -89,6 +93,7 @@ class Run:
         self.probe = probe
         self.keys = keys
         self.state_keys = 0
+        self._warm_pods = WARM_PODS
         self._servers = cluster.bootstrap_servers
         self._checkpoints = cluster.checkpoints
 
@@ -96,14 +101,17 @@ class Run:
         """Build the state that is missing, and change the width under load."""
         every_key = [key for same in zip(*self.keys.values(), strict=True) for key in same]
         self._build_state(every_key, case.state_keys)
+        self._warm_pods = WARM_PODS
+        await self.app.set_warm_pool(WARM_PODS)
+        await self.app.calm(WARM_PODS)
         first = len(self.probe.arrivals.items)
         before = await self.app.neighbours()
         with Load(self._servers, f"bench-in-{case.application}", every_key, case.rate) as load:
             await self._flowing(load, first)
-            spans, width = [], 1
-            for wanted in WIDTHS:
-                spans.append(await self._change(width, wanted))
-                width = wanted
+            spans = await self._through((1, *WIDTHS))
+            await self.app.set_strategy("work", "savepoint")
+            by_savepoint = await self._through((WIDTHS[-1], *SAVEPOINT_WIDTHS))
+            await self.app.set_strategy("work", "handover")
             after = await self.app.neighbours()
         await self.probe.drained(load.sent)
         arrivals = self.probe.arrivals.since(first)
@@ -113,7 +121,11 @@ class Run:
             duplicated=arrivals.duplicated(),
             out_of_order=arrivals.out_of_order(),
             neighbour_restarts=sum(before[name] != after.get(name) for name in before),
+            by_savepoint=[self._cost(span, load, arrivals) for span in by_savepoint],
         )
+
+    async def _through(self, widths: Sequence[int]) -> list["Span"]:
+        return [await self._change(width, wanted) for width, wanted in pairwise(widths)]
 
     def _build_state(self, keys: list[str], wanted: int) -> None:
         producer = Producer({"bootstrap.servers": self._servers, "linger.ms": 20})
@@ -138,14 +150,14 @@ class Run:
         console.print(f"{self.app.job}: flows after {time.monotonic() - began:.0f} s")
 
     async def _change(self, width: int, wanted: int) -> "Span":
-        await self.app.set_warm_pool(max(0, wanted - width))
-        await self.app.calm(max(0, wanted - width))
+        await self.app.calm(self._warm_pods)
         pods = await self.app.pods()
         await asyncio.sleep(STEADY_SECONDS)
         requested = time.time()
         await self.app.scale("work", wanted)
         status = await self._finished(wanted)
-        await self.app.set_warm_pool(0)  # what fills the pool again is no part of the change
+        self._warm_pods -= max(0, wanted - width)
+        await self.app.set_warm_pool(self._warm_pods)
         serving = timestamp(status["servingAt"])
         await asyncio.sleep(
             max(serving + SETTLE_SECONDS, requested + LATENCY_SECONDS) - time.time()

@@ -54,6 +54,8 @@ class Result:
     duplicated: int
     out_of_order: int
     neighbour_restarts: int
+    by_savepoint: Sequence[Change] = ()
+    """The same region with `strategy: savepoint`."""
 
     def figures(self) -> dict[str, float]:
         """Return the figures of the case; gaps in milliseconds."""
@@ -77,6 +79,18 @@ class Result:
             "duplicated": self.duplicated,
             "out_of_order": self.out_of_order,
             "neighbour_restarts": self.neighbour_restarts,
+            **self._savepoint_figures(),
+        }
+
+    def _savepoint_figures(self) -> dict[str, float]:
+        gaps = [gap for change in self.by_savepoint for gap in change.gaps.values()]
+        if not gaps:
+            return {}
+        serving = [change.serving for change in self.by_savepoint]
+        return {
+            "savepoint_gap_ms_p50": _milliseconds(gaps, 0.5),
+            "savepoint_gap_ms_p95": _milliseconds(gaps, 0.95),
+            "savepoint_serving_s_p50": round(report.percentile(serving, 0.5), 2),
         }
 
 
@@ -89,10 +103,12 @@ def table(results: Mapping[str, Result]) -> Table:
     ):
         shown.add_column(column, justify="right")
     for case, result in results.items():
-        for change in result.changes:
+        lines = [(case, change) for change in result.changes]
+        lines += [(f"{case}, savepoint", change) for change in result.by_savepoint]
+        for label, change in lines:
             moved = change.moved_gaps
             shown.add_row(
-                case,
+                label,
                 f"{change.from_width}→{change.to_width}",
                 *(f"{_milliseconds(moved, share):.0f}" for share in (0.5, 0.95, 1.0)),
                 f"{_milliseconds(change.unmoved_gaps, 1.0):.0f}" if change.unmoved_gaps else "",
