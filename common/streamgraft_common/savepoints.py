@@ -4,11 +4,44 @@ Command line, operator and PEs ask the same functions, so what is refused is ref
 is stopped.
 """
 
+import math
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from streamgraft_common.adl import Adl
+from streamgraft_common.key_groups import key_columns, readings
 from streamgraft_common.pe_metadata import PeMetadata
-from streamgraft_common.resources.savepoint import FORMAT, SavedInput, SavedStage, SavepointStatus
+from streamgraft_common.resources.savepoint import (
+    FORMAT,
+    SavedInput,
+    SavedStage,
+    SavedState,
+    SavepointStatus,
+)
+
+GROUP_SECONDS = 0.4
+"""What a channel takes for a key group without much state, as measured with RocksDB."""
+READ_BYTES_PER_SECOND = 25e6
+"""Bytes of a savepoint that a channel deals out, as measured with 40,000 keys of 400 bytes in
+Spark's own state store, on a machine with other work to do; RocksDB took two thirds of the time."""
+
+
+@dataclass(frozen=True)
+class Redistribution:
+    """State of a stage that is dealt out to another number of key groups."""
+
+    stage: str
+    region: str
+    old_groups: int
+    new_groups: int
+    size_bytes: int
+    read_bytes: int
+    """What is read for it: a new group may lie in several old ones, and an old one in several."""
+
+    def seconds(self, channels: int) -> float:
+        """Return about how long it takes if so many channels do it side by side."""
+        groups = math.ceil(self.new_groups / channels)
+        return groups * (GROUP_SECONDS + self.read_bytes / self.new_groups / READ_BYTES_PER_SECOND)
 
 
 class NotRestorable(Exception):
@@ -62,12 +95,65 @@ def match(saved: Iterable[SavedStage], stage: SavedStage) -> SavedStage | None:
                 f" of {_listed(before)} (stage {old.name}): one query's checkpoint can't be divided"
                 " or added to; keep these operators and their fusion as they were"
             )
-    if old.shards != stage.shards or old.key != stage.key:
+    if old.key != stage.key:
         raise NotRestorable(
-            f"stage {stage.name} has {stage.shards} key groups by {_listed(stage.key)}, the"
-            f" savepoint {old.shards} by {_listed(old.key)}: its state is partitioned by them"
+            f"stage {stage.name} has the key {_listed(stage.key)}, its state in the savepoint is"
+            f" partitioned by {_listed(old.key)}: keep that key"
         )
+    if old.shards != stage.shards:
+        _check_divisible(old, stage)
     return old
+
+
+def united_state(states: Iterable[Iterable[object] | None]) -> list[SavedState] | None:
+    """Return what the state of a stage consists of, by its shards; None if one doesn't say.
+
+    Shards run the same query, but some may never have had a record.
+    """
+    noted = [None if item is None else list(item) for item in states]
+    if None in noted:
+        return None
+    found: list[object] = next(filter(None, noted), [])
+    return [SavedState.model_validate(item) for item in found]
+
+
+def _check_divisible(old: SavedStage, stage: SavedStage) -> None:
+    """Raise NotRestorable if the state can't be dealt out to another number of key groups."""
+    change = (
+        f"stage {stage.name} has {stage.shards} key groups, the savepoint {old.shards}, and"
+        " its state can't be dealt out anew"
+    )
+    keep = f": keep max_width={old.shards}"
+    if any(item.external for item in old.inputs):
+        raise NotRestorable(f"{change}, since it reads an outside topic by partitions{keep}")
+    if old.state is None:
+        raise NotRestorable(
+            f"{change}, since the savepoint doesn't say by what it is kept{keep}, or take another"
+            " savepoint with this release"
+        )
+    for state in old.state:
+        if key_columns(state, old.key) is None:
+            kept = f"kept by {_listed(state.key)}" if state.key else "not kept by columns"
+            raise NotRestorable(
+                f"{change}, since that of {_listed(old.stateful)} (Spark's {state.operator}) is"
+                f" {kept}, not by the region's key {_listed(old.key)}{keep}"
+            )
+
+
+def redistributions(
+    saved: Collection[SavedStage], stages: Iterable[SavedStage]
+) -> list[Redistribution]:
+    """Return whose state is dealt out anew. Raises NotRestorable as `match` does."""
+    found = []
+    for stage in stages:
+        old = match(saved, stage)
+        if old is not None and old.shards != stage.shards:
+            read_bytes = old.size_bytes * readings(old.shards, stage.shards)
+            groups = old.shards, stage.shards
+            found.append(
+                Redistribution(stage.name, stage.region or "", *groups, old.size_bytes, read_bytes)
+            )
+    return found
 
 
 def dropped(saved: Collection[SavedStage], stages: Collection[SavedStage]) -> list[SavedStage]:

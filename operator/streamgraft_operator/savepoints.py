@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.savepoints import stage_of
+from streamgraft_common.savepoints import stage_of, united_state
 from streamgraft_operator.caches import Caches
 from streamgraft_operator.conditions import is_true
 from streamgraft_operator.conductors.region_view import PeView
@@ -118,6 +118,7 @@ def _with_copies(view: StageView, pes: Iterable[_Pe], uid: str) -> StageView:
         view,
         saved=frozenset(shard for item in ours for shard in item.shards if not item.message),
         size_bytes=sum(item.size_bytes for item in ours),
+        state=united_state(item.state for item in ours),
         message="; ".join(item.message for item in ours if item.message),
     )
 

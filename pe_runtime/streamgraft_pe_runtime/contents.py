@@ -121,7 +121,8 @@ class Contents:
         return True
 
     def _storage(self, metadata: PeMetadata) -> Storage:
-        return Storage(self._settings.checkpoint_root, metadata, self._driver.adl)
+        root, driver = self._settings.checkpoint_root, self._driver
+        return Storage(root, metadata, driver.adl, driver.stores)
 
     async def _next(self) -> PeMetadata:
         """Wait for a content that was not seen before, and return what it stands for."""

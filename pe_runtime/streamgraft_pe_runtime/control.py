@@ -225,8 +225,7 @@ class Control:
     async def _copy(self, wish: Saving) -> None:
         assert self._storage is not None
         try:
-            size = await asyncio.to_thread(self._storage.save, wish)
-            self._saved = Saved(uid=wish.uid, shards=wish.shards, size_bytes=size)
+            self._saved = await asyncio.to_thread(self._storage.save, wish)
         except (NotSaved, OSError) as error:
             log.warning("savepoint %s: %s", wish.savepoint, error)
             self._saved = Saved(uid=wish.uid, message=str(error))

@@ -15,6 +15,7 @@ from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.settings import consumer_group
+from streamgraft_pe_runtime.state_stores import StateStores
 from streamgraft_pe_runtime.warm_up import EmptyInputs, warm_up
 
 log = logging.getLogger(__name__)
@@ -61,6 +62,7 @@ class Driver:
         self._jvm = jvm
         self._application = application.load(adl)
         self._session = jvm.attach()
+        self.stores = StateStores(self._session)
         if properties:
             restricted.apply(self._session, restricted.read(properties))
         self._planned: _Planned | None = None

@@ -2,9 +2,16 @@
 
 import pytest
 
-from streamgraft_common.resources import SavedInput, SavedStage, SavepointStatus
+from streamgraft_common.resources import SavedInput, SavedStage, SavedState, SavepointStatus
 from streamgraft_common.resources.savepoint import FORMAT
-from streamgraft_common.savepoints import NotRestorable, check, dropped, match
+from streamgraft_common.savepoints import (
+    NotRestorable,
+    check,
+    dropped,
+    match,
+    redistributions,
+    united_state,
+)
 
 SOURCE = SavedStage(
     name="pe-0",
@@ -51,14 +58,49 @@ def test_what_has_neither_state_nor_a_source_starts_empty() -> None:
         (changed(COUNTS, stateful=["counted", "joined"]), "operators with state counted, joined"),
         (changed(SOURCE, stateful=["counted"]), "unites the stages pe-0, work"),
         (changed(COUNTS, inputs=[]), "the inputs none"),
-        (changed(COUNTS, shards=8), "8 key groups by key, the savepoint 4"),
-        (changed(COUNTS, key=["user"]), "by user"),
+        (changed(COUNTS, shards=8), "8 key groups, the savepoint 4.*keep max_width=4, or take"),
+        (changed(COUNTS, key=["user"]), "has the key user, its state in the savepoint"),
     ],
     ids=["more state", "united", "other inputs", "more groups", "other key"],
 )
 def test_what_is_not_the_same_query_is_refused(stage: SavedStage, message: str) -> None:
     with pytest.raises(NotRestorable, match=message):
         match(SAVED, stage)
+
+
+def keyed(operator: str, *key: str) -> SavedStage:
+    return changed(COUNTS, state=[SavedState(operator=operator, key=list(key))], size_bytes=100)
+
+
+def test_state_by_the_regions_key_is_dealt_out_to_other_key_groups() -> None:
+    saved = keyed("stateStoreSave", "key", "window")
+    wider = changed(COUNTS, shards=6)
+    assert match([saved], wider) == saved
+    (found,) = redistributions([SOURCE, saved], [SOURCE, wider])
+    assert (found.old_groups, found.new_groups, found.read_bytes) == (4, 6, 300)
+    assert found.seconds(1) == pytest.approx(2 * found.seconds(2))
+    assert redistributions([saved], [COUNTS]) == []
+
+
+@pytest.mark.parametrize(
+    ("saved", "message"),
+    [
+        (keyed("stateStoreSave", "word"), r"counted \(Spark's stateStoreSave\) is kept by word"),
+        (keyed("transformWithStateExec"), r"\(Spark's transformWithStateExec\) is not kept by"),
+    ],
+)
+def test_other_state_keeps_its_key_groups(saved: SavedStage, message: str) -> None:
+    assert match([saved], COUNTS) == saved
+    with pytest.raises(NotRestorable, match=message):
+        match([saved], changed(COUNTS, shards=8))
+
+
+def test_what_a_stage_is_kept_by_is_told_by_any_shard_with_state() -> None:
+    state = SavedState(operator="dedupe", key=["key"])
+    assert united_state([[], [state], []]) == [state]
+    assert united_state([[], [state.to_wire()]]) == [state]
+    assert united_state([[], []]) == []
+    assert united_state([[state], None]) is None
 
 
 def test_state_that_nobody_takes_is_named() -> None:

@@ -95,6 +95,7 @@ def test_complete_with_the_last_copy() -> None:
     done = saving(saved(WORK, 0, 1))
     assert (done.status.phase, done.status.parked) == ("Completed", [])
     assert (done.status.shards, done.status.size_bytes) == (4, 40)
+    assert [item.size_bytes for item in done.status.stages] == [10, 20, 10]
     condition = find(done.status.conditions, "Complete")
     assert condition
     assert condition.status == "True"

@@ -1,14 +1,16 @@
 """Copies of checkpoints, on files as Spark lays them out."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from streamgraft_common import names
 from streamgraft_common.adl import Adl, Operator, Region, Stream
+from streamgraft_common.key_groups import Split
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
-from streamgraft_common.resources import Saving
+from streamgraft_common.resources import SavedState, Saving
 from streamgraft_common.savepoints import NotRestorable
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.savepoints import NotSaved, Storage, rewritten
@@ -51,7 +53,17 @@ def storage(root: Path, job: str, savepoint: str | None = None) -> Storage:
         trigger_seconds=1,
         bundle_digest="digest",
     )
-    return Storage(root, metadata, ADL)
+    return Storage(root, metadata, ADL, Undescribed())
+
+
+class Undescribed:
+    """In place of Spark's state stores: the files of these tests have no state in them."""
+
+    def describe(self, checkpoint: Path) -> list[SavedState]:
+        raise ValueError(f"{checkpoint} has no metadata")
+
+    def gather(self, sources: Mapping[int, Path], target: Path, split: Split) -> None:
+        raise AssertionError("nothing is to be dealt out anew")
 
 
 def checkpoint(folder: Path, topic: str, batches: int, *, clean: bool = True) -> None:
@@ -74,7 +86,7 @@ TOPIC = names.topic("ns", "job", "raw", "work")
 def test_copies_share_their_files_and_keep_the_last_entries_of_the_logs(tmp_path: Path) -> None:
     here = storage(tmp_path, "job")
     checkpoint(here.checkpoint(0), TOPIC, 5)
-    size = here.save(WISH)
+    size = here.save(WISH).size_bytes
     copy = tmp_path / "ns/savepoints/first/work/0"
     state = "state/0/0/1.delta"
     assert (copy / state).stat().st_ino == (here.checkpoint(0) / state).stat().st_ino
@@ -83,7 +95,7 @@ def test_copies_share_their_files_and_keep_the_last_entries_of_the_logs(tmp_path
     assert size >= len("state")
     # Shard 1 never ran; and what is there already is not made anew.
     assert (tmp_path / "ns/savepoints/first/work/1").is_dir()
-    assert here.save(WISH) == size
+    assert here.save(WISH).size_bytes == size
 
 
 def test_a_later_savepoint_of_the_name_replaces_the_copies(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from streamgraft_common.resources.savepoint import (
     SAVEPOINT,
     SavedInput,
     SavedStage,
+    SavedState,
     SavepointSpec,
     SavepointStatus,
 )
@@ -95,6 +96,7 @@ __all__ = [
     "Saved",
     "SavedInput",
     "SavedStage",
+    "SavedState",
     "SavepointSpec",
     "SavepointStatus",
     "Saving",

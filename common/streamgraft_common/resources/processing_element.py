@@ -10,6 +10,7 @@ from pydantic import Field
 
 from streamgraft_common.adl import Placement
 from streamgraft_common.resources.base import CelRule, Condition, Kind, Model, PrinterColumn
+from streamgraft_common.resources.savepoint import SavedState
 from streamgraft_common.resources.settings import PodSettings
 
 
@@ -110,6 +111,8 @@ class Saved(Model):
     """Shards that are there."""
     size_bytes: int = 0
     """Size of their copies."""
+    state: list[SavedState] | None = None
+    """What their state consists of; absent if that was not noted."""
     message: str = ""
     """Why they could not be copied; it is tried again."""
 

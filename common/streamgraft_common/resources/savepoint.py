@@ -1,6 +1,6 @@
 """Savepoint: a copy of a job's state that can be kept, and that a job can start from."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
@@ -21,6 +21,15 @@ class SavedInput(Model):
     """Whether the topic is the users'. One of the job's own was read to its end."""
 
 
+class SavedState(Model):
+    """State that Spark keeps for one part of a stage's query."""
+
+    operator: str
+    """Spark's name of it, such as stateStoreSave."""
+    key: list[str] = []
+    """Columns by which it is kept; none if it can't be taken apart by them."""
+
+
 class SavedStage(Model):
     """What the PEs of one stage had in common: each of its shards is one Spark query."""
 
@@ -38,6 +47,14 @@ class SavedStage(Model):
     """Those of them that have state."""
     inputs: list[SavedInput] = []
     """What it reads."""
+    state: list[SavedState] | None = None
+    """What its state consists of; absent if that was not noted."""
+    size_bytes: int = 0
+    """Size of the copies of its shards."""
+
+    def with_state(self, state: list[SavedState] | None, size_bytes: int = 0) -> Self:
+        """Return it with what was noted when its shards were copied."""
+        return self.model_copy(update={"state": state, "size_bytes": size_bytes})
 
 
 class SavepointSpec(Model):

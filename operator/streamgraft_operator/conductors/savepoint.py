@@ -11,7 +11,7 @@ its shards stop at once.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from streamgraft_common.resources import SavedStage, SavepointSpec, SavepointStatus
+from streamgraft_common.resources import SavedStage, SavedState, SavepointSpec, SavepointStatus
 from streamgraft_common.resources.savepoint import FORMAT
 from streamgraft_operator import events
 from streamgraft_operator.conditions import State, merged
@@ -37,6 +37,8 @@ class StageView:
     """Shards whose copy is there."""
     size_bytes: int = 0
     """Size of these copies."""
+    state: list[SavedState] | None = None
+    """What the state in them consists of, if that was noted."""
     message: str = ""
     """Why copying fails."""
 
@@ -154,6 +156,7 @@ def _completed(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]
         update={
             "phase": "Completed",
             "parked": [],
+            "stages": [item.stage.with_state(item.state, item.size_bytes) for item in view.stages],
             "shards": sum(item.stage.shards for item in view.stages),
             "size_bytes": sum(item.size_bytes for item in view.stages),
             "duration_seconds": round(view.now - began, 3),

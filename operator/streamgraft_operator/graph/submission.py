@@ -96,7 +96,8 @@ def check_region(existing: ParallelRegionSpec, planned: PlannedRegion) -> None:
         raise GraphError(
             f"region {plan.name} has max_width {existing.max_width} and key {existing.key};"
             f" they can't become {plan.max_width} and {plan.key}, since state is"
-            " partitioned by them: cancel the job and submit it anew, or rename the region"
+            " partitioned by them: for another max_width take a savepoint and restore it with this"
+            " application, or cancel the job and submit it anew, or rename the region"
         )
 
 

@@ -296,6 +296,9 @@ def savepoint_restore(
     allow_dropped_state: Annotated[
         bool, typer.Option(help="Leave behind state that no operator takes.")
     ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Don't ask before state is dealt out anew.")
+    ] = False,
     wait: options.Wait = False,
     timeout: options.Timeout = 300.0,
     namespace: options.Namespace = None,
@@ -312,6 +315,7 @@ def savepoint_restore(
         widths=tuple(width or ()),
         include=tuple(include or ()),
         allow_dropped_state=allow_dropped_state,
+        yes=yes,
     )
     _restore.run(options.target(context, namespace), wish, timeout if wait else None)
 

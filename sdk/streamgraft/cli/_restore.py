@@ -6,16 +6,19 @@ of the job that has the name. Whatever can be refused is refused before anything
 
 import asyncio
 import base64
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import typer
 
 from streamgraft.cli import _output as output
 from streamgraft.cli._cancel import cancel
 from streamgraft.cli._cluster import Cluster, connected
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
-from streamgraft.cli._savepoint import find
+from streamgraft.cli._savepoint import find, status_of
 from streamgraft.cli._submit import (
     Request,
     apply,
@@ -27,8 +30,13 @@ from streamgraft.cli._submit import (
 )
 from streamgraft_common.bundle import Bundle, read_bundle
 from streamgraft_common.kube import NotFound
-from streamgraft_common.resources import JOB, SAVEPOINT, InitialState, JobSpec, SavepointStatus
-from streamgraft_common.savepoints import NotRestorable, check
+from streamgraft_common.resources import JOB, InitialState, JobSpec, SavepointStatus
+from streamgraft_common.savepoints import (
+    NotRestorable,
+    Redistribution,
+    check,
+    redistributions,
+)
 from streamgraft_operator.graph import GraphError, Submission
 from streamgraft_operator.graph.stages import saved_stages
 
@@ -51,6 +59,8 @@ class Restore:
     widths: tuple[str, ...] = ()
     include: tuple[Path, ...] = ()
     allow_dropped_state: bool = False
+    yes: bool = False
+    """Whether to go on without asking, whatever it takes."""
 
 
 def run(target: Target, restore: Restore, wait_seconds: float | None) -> None:
@@ -62,8 +72,8 @@ def run(target: Target, restore: Restore, wait_seconds: float | None) -> None:
 
 async def _restore(target: Target, restore: Restore, wait_seconds: float | None) -> None:
     async with connected(target) as cluster:
-        status = await find(cluster, restore.savepoint)
-        saved = await cluster.client.get(SAVEPOINT.path(cluster.namespace, restore.savepoint))
+        saved = await find(cluster, restore.savepoint)
+        status = status_of(saved)
         if saved["spec"].get("region"):
             raise CommandError(
                 f"savepoint {restore.savepoint} has one region only, for a width change: restore"
@@ -76,10 +86,11 @@ async def _restore(target: Target, restore: Restore, wait_seconds: float | None)
         request = Request(Path(), job, restore.parameters, restore.widths)
         name = job_name(request, bundle.adl)
         spec = restored_spec(status, restore, name, bundle)
-        _check(cluster.namespace, name, restore, status, spec, bundle)
+        work = _checked(cluster.namespace, name, restore, status, spec, bundle)
         exists = await cluster.client.find(JOB.path(cluster.namespace, name)) is not None
         if exists and restore.fork:
             raise CommandError(f"there is a job {name} already: choose another name, or cancel it")
+        _announce(work, spec, ask=not restore.yes and sys.stdin.isatty())
         if exists:
             output.say(f"Cancelling job {name}")
             await cancel(cluster, name, _CANCEL_SECONDS)
@@ -118,21 +129,44 @@ def restored_spec(
     }
 
 
-def _check(
+def _checked(
     namespace: str,
     job: str,
     restore: Restore,
     status: SavepointStatus,
     spec: dict[str, Any],
     bundle: Bundle,
-) -> None:
-    """Raise CommandError if the operator would refuse the job."""
+) -> list[Redistribution]:
+    """Return whose state is dealt out anew.
+
+    Raises CommandError if the operator would refuse the job.
+    """
     submission = Submission(namespace, job, "", JobSpec.model_validate(spec), bundle, "")
     try:
         stages = saved_stages(submission.plan(submission.widths({})), bundle.adl)
         check(restore.savepoint, status, stages, drop=restore.allow_dropped_state)
+        return redistributions(status.stages, stages)
     except (GraphError, NotRestorable) as error:
         raise CommandError(str(error)) from error
+
+
+def announced(work: Redistribution, channels: int) -> str:
+    """Return what is said of a redistribution before it begins."""
+    seconds = work.seconds(channels)
+    return (
+        f"Stage {work.stage}: the state of {work.old_groups} key groups"
+        f" ({work.size_bytes:,} bytes) is dealt out to {work.new_groups};"
+        f" {work.read_bytes:,} bytes are read for it by {channels} channels,"
+        f" which takes about {max(1, round(seconds)):,} s. Records wait so long"
+    )
+
+
+def _announce(work: list[Redistribution], spec: dict[str, Any], *, ask: bool) -> None:
+    for item in work:
+        settings = spec.get("regions", {}).get(item.region, {})
+        output.say(announced(item, settings.get("width", 1)))
+    if work and ask:
+        typer.confirm("Go on?", abort=True)
 
 
 async def _bundle(

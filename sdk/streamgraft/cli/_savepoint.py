@@ -10,7 +10,7 @@ from streamgraft.cli._cluster import Cluster, connected, not_installed, until
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft.cli._tables import table
-from streamgraft_common.kube import ApiError, Conflict, NotFound
+from streamgraft_common.kube import ApiError, Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, SAVEPOINT, SavepointSpec, SavepointStatus
 
@@ -30,16 +30,20 @@ def delete(target: Target, name: str, timeout_seconds: float) -> None:
     asyncio.run(_delete(target, name, timeout_seconds))
 
 
-async def find(cluster: Cluster, name: str) -> SavepointStatus:
-    """Return the status of a savepoint. Raises CommandError if there is none of this name."""
-    try:
-        item = await cluster.client.get(SAVEPOINT.path(cluster.namespace, name))
-    except NotFound as error:
+async def find(cluster: Cluster, name: str) -> Object:
+    """Return a savepoint. Raises CommandError if there is none of this name."""
+    item = await cluster.client.find(SAVEPOINT.path(cluster.namespace, name))
+    if item is None:
         known = [item["metadata"]["name"] for item in await _items(cluster)]
         raise CommandError(
             f"there is no savepoint {name} in namespace {cluster.namespace}"
             + (f": it has {', '.join(known)}" if known else "")
-        ) from error
+        )
+    return item
+
+
+def status_of(item: Object) -> SavepointStatus:
+    """Return the status of a savepoint."""
     return SavepointStatus.model_validate(item.get("status") or {})
 
 
@@ -72,7 +76,7 @@ async def _complete(cluster: Cluster, name: str, timeout_seconds: int) -> Savepo
 
     async def over() -> bool:
         nonlocal last
-        before, last = last, await find(cluster, name)
+        before, last = last, status_of(await find(cluster, name))
         if last.message and last.message != before.message:
             output.say(f"{last.phase}: {last.message}")
         return last.phase in ("Completed", "Failed")
@@ -100,7 +104,7 @@ async def _show(target: Target, job: str | None) -> None:
     rows = table("Savepoints", *headings)
     for item in items:
         spec = SavepointSpec.model_validate(item["spec"])
-        status = SavepointStatus.model_validate(item.get("status") or {})
+        status = status_of(item)
         metadata = item["metadata"]
         seconds = status.duration_seconds
         rows.add_row(

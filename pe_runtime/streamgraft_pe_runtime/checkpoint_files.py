@@ -1,0 +1,68 @@
+"""Copies of the files of checkpoints: hard links where the file system has them.
+
+A copy is made beside its place and renamed when it is whole, so no part of one is taken for it.
+"""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+CHECKSUM = ".{}.crc"
+"""Name of the checksum of a file, if there is one."""
+_KEPT_ENTRIES = 2
+"""Spark reads the entry before the last one, too, when it goes on."""
+
+
+class Beside:
+    """A folder that gets its name when the block ends without an error."""
+
+    def __init__(self, target: Path) -> None:
+        self._target = target
+        self._copy = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+
+    def __enter__(self) -> Path:
+        return self._copy
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if error is None:
+            self._copy.chmod(0o755)
+            self._copy.rename(self._target)
+        else:
+            shutil.rmtree(self._copy, ignore_errors=True)
+
+
+def link_tree(source: Path, target: Path, leave: frozenset[str]) -> None:
+    """Link all files of a folder into another one, but for entries of its top level in `leave`."""
+    shutil.copytree(
+        source,
+        target,
+        copy_function=link,
+        dirs_exist_ok=True,
+        ignore=lambda folder, names: leave.intersection(names) if folder == str(source) else (),
+    )
+
+
+def link_entries(source: Path, target: Path) -> None:
+    """Link the last entries of a log."""
+    target.mkdir(exist_ok=True)
+    numbers = sorted(int(file.name) for file in source.glob("[0-9]*") if file.name.isdigit())
+    for number in numbers[-_KEPT_ENTRIES:]:
+        for name in (str(number), CHECKSUM.format(number)):
+            if (source / name).exists():
+                link(str(source / name), str(target / name))
+
+
+def link(source: str, target: str) -> None:
+    """Make a file appear under another name as well."""
+    try:
+        os.link(source, target)
+    except OSError:  # another file system, or one without links
+        shutil.copy2(source, target)
+
+
+def write(file: Path, text: str) -> None:
+    """Write a file, at once for whoever reads it."""
+    copy = file.with_name(f".{file.name}-{os.getpid()}")
+    copy.write_text(text)
+    copy.replace(file)

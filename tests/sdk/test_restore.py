@@ -1,0 +1,12 @@
+"""What a restore tells before it begins."""
+
+from streamgraft.cli._restore import announced
+from streamgraft_common.savepoints import Redistribution
+
+
+def test_a_restore_tells_how_much_is_read_and_how_long_that_takes() -> None:
+    work = Redistribution("work", "work", 4, 8, 50_000_000, 100_000_000)
+    one, two = announced(work, 1), announced(work, 2)
+    assert "the state of 4 key groups (50,000,000 bytes) is dealt out to 8" in one
+    assert "100,000,000 bytes are read for it by 1 channels, which takes about 7 s" in one
+    assert "by 2 channels, which takes about 4 s" in two
