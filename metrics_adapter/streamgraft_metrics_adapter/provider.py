@@ -6,6 +6,7 @@ The metrics API asks for single signals, the REST routes for all of a region's.
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from streamgraft_autoscaler import Demand, NotReady, Reason
@@ -23,7 +24,7 @@ from streamgraft_metrics_adapter.queries import Input, queries
 from streamgraft_metrics_adapter.regions import Region, RegionCache
 from streamgraft_metrics_adapter.selectors import Selector
 from streamgraft_metrics_adapter.signals import SIGNALS, Signal, signals_of
-from streamgraft_metrics_adapter.source import Source, SourceError
+from streamgraft_metrics_adapter.source import Source, SourceError, answers
 from streamgraft_metrics_adapter.status import NotFoundError, UnavailableError
 from streamgraft_metrics_adapter.turns import in_turns
 
@@ -148,10 +149,10 @@ class Provider:
         try:
             if evaluated_at - self._recalled_at >= RECALL_SECONDS:
                 await self._recall(evaluated_at, source)
-            for name, promql in self._queries.items():
-                rows = await source.rows(name, promql, evaluated_at)
-                async for labels, value in in_turns(rows):
-                    gathering.add(labels, value)
+            async with aclosing(answers(source, self._queries, evaluated_at)) as found:
+                async for rows in found:
+                    async for labels, value in in_turns(rows):
+                        gathering.add(labels, value)
         except SourceError as error:
             self._fail(str(error))
             return

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -39,6 +39,30 @@ class Consumer(Protocol):
 
     async def take(self, evaluated_at: float, source: Source) -> None:
         """Take in one refresh, all of it evaluated at the same Unix time."""
+
+
+async def answers(
+    source: Source, queries: Mapping[str, str], evaluated_at: float
+) -> AsyncGenerator[Iterator[Row], None]:
+    """Yield the result of each query (PromQL by name); while one is read, the next is evaluated.
+
+    Close it. Raises SourceError.
+    """
+    waiting = iter(queries.items())
+
+    def next_one() -> asyncio.Task[Iterator[Row]] | None:
+        asked = next(waiting, None)
+        return asyncio.create_task(source.rows(*asked, evaluated_at)) if asked else None
+
+    pending = next_one()
+    try:
+        while pending is not None:
+            rows = await pending
+            pending = next_one()
+            yield rows
+    finally:
+        if pending is not None:
+            pending.cancel()
 
 
 class PrometheusSource:

@@ -5,12 +5,13 @@ import json
 import math
 import time
 from collections.abc import Iterator
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 
 from streamgraft_metrics_adapter.decoding import elements
-from streamgraft_metrics_adapter.source import PrometheusSource, SourceError, rows_of
+from streamgraft_metrics_adapter.source import PrometheusSource, Row, SourceError, answers, rows_of
 from streamgraft_metrics_adapter.turns import in_turns
 
 
@@ -63,6 +64,45 @@ async def test_an_absent_server_is_an_error_that_names_the_query() -> None:
     source = PrometheusSource("http://127.0.0.1:1")
     with pytest.raises(SourceError, match=r"query of lag: .*127\.0\.0\.1"):
         await source.rows("lag", "up", time.time())
+
+
+class Noting:
+    """Answers each query with a row that has its name, and notes what happens."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    async def rows(self, name: str, promql: str, evaluated_at: float) -> Iterator[Row]:
+        """Take one round of the event loop."""
+        self.events.append(f"{name} asked")
+        await asyncio.sleep(0)
+        if promql == "broken":
+            raise SourceError(name)
+        return iter([({"name": name}, 1.0)])
+
+
+async def test_while_an_answer_is_read_the_next_query_is_evaluated() -> None:
+    """One at a time."""
+    source = Noting()
+    async with aclosing(answers(source, {"a": "", "b": "", "c": ""}, 0.0)) as found:
+        async for rows in found:
+            source.events += [f"{labels['name']} there" for labels, _ in rows]
+            await asyncio.sleep(0)
+            source.events.append("read")
+    assert source.events == [
+        *("a asked", "a there", "b asked", "read"),
+        *("b there", "c asked", "read"),
+        *("c there", "read"),
+    ]
+
+
+async def test_a_query_without_an_answer_ends_them() -> None:
+    source = Noting()
+    async with aclosing(answers(source, {"a": "", "b": "broken", "c": ""}, 0.0)) as found:
+        assert next(await anext(found)) == ({"name": "a"}, 1.0)
+        with pytest.raises(SourceError, match="b"):
+            await anext(found)
+    assert source.events == ["a asked", "b asked"]
 
 
 async def test_long_work_lets_others_run() -> None:
