@@ -7,7 +7,7 @@ Work comes in shards: with 16 shards, 5 channels are no better than 4, since one
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 
 @cache
@@ -28,14 +28,19 @@ class Shards:
         """Return the share of the work of the fullest of `width` channels."""
         return max(math.ceil(self.count / width) / self.count, self.largest)
 
-    def useful_widths(self, limit: int) -> list[int]:
+    def useful_widths(self, limit: int) -> tuple[int, ...]:
         """Return the widths up to `limit` that are better than all narrower ones."""
-        useful: list[int] = []
-        for width in _divisions(self.count):
-            better = not useful or self.fullest_channel(width) < self.fullest_channel(useful[-1])
-            if width <= limit and better:
-                useful.append(width)
-        return useful
+        return _useful_widths(self, limit)
+
+
+@lru_cache(maxsize=4096)
+def _useful_widths(shards: Shards, limit: int) -> tuple[int, ...]:
+    useful: list[int] = []
+    for width in _divisions(shards.count):
+        better = not useful or shards.fullest_channel(width) < shards.fullest_channel(useful[-1])
+        if width <= limit and better:
+            useful.append(width)
+    return tuple(useful)
 
 
 @dataclass(frozen=True, slots=True)

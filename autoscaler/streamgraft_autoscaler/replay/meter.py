@@ -106,7 +106,11 @@ class Meter:
         if "utilization" in metrics:
             share = utilization(1 - busy / region.width, region.width, region.width)
             results["utilization"] = share if isinstance(share, NotReady) else share.value
-        return results
+        # As the metrics API serves them: quantities, to the nearest thousandth.
+        return {
+            name: round(value, 3) if isinstance(value, float) else value
+            for name, value in results.items()
+        }
 
     def _demand(self, now: float, region: SimulatedRegion) -> Demand | NotReady:
         load = StageLoad(

@@ -18,7 +18,9 @@ class RegionModel:
     it that each further channel costs all of them; `shards`: how many, `largest_shard`: share of
     the records that the first one gets (0: an even share); `batch_seconds`: the trigger interval,
     `batch_cost_seconds`: busy time of a batch without records; `launch_seconds`: until a new
-    channel is warm; `pause_seconds`: how long a moved shard stands still.
+    channel is warm; `pause_seconds`: how long a moved shard stands still; `restarts`: every width
+    change writes a savepoint (`launch_seconds`) and then moves all shards at once, as a Flink job's
+    does.
     """
 
     true_rate: float
@@ -29,6 +31,7 @@ class RegionModel:
     batch_cost_seconds: float = 0.05
     launch_seconds: float = 30.0
     pause_seconds: float = 1.0
+    restarts: bool = False
 
     def shares(self) -> list[float]:
         """Return the share of the records of each shard."""
@@ -63,6 +66,7 @@ class SimulatedRegion:
         self._shares = model.shares()
         self._waiting = [0.0] * model.shards
         self._launches: list[tuple[float, int]] = []
+        self._standing, self._moved = 0.0, 0.0
         self.width = self.wanted = width
         self.resizing = False
         self.arrived = self.processed = self.busy_seconds = 0.0
@@ -89,42 +93,55 @@ class SimulatedRegion:
 
     def want(self, width: int) -> None:
         """Set the wanted width, as the HPA does through /scale."""
-        self._launches = [(left, min(to, width)) for left, to in self._launches if to > self.width]
-        if width > max([self.width, *(to for _, to in self._launches)]):
-            self._launches.append((self._model.launch_seconds, width))
+        if self._model.restarts:
+            if width != self.wanted:
+                self._launches = [(self._model.launch_seconds, width)]
+        else:
+            self._launches = [
+                (left, min(to, width)) for left, to in self._launches if to > self.width
+            ]
+            if width > max([self.width, *(to for _, to in self._launches)]):
+                self._launches.append((self._model.launch_seconds, width))
         self.wanted = width
 
     def step(self, seconds: float, rate: float) -> None:
         """Let `seconds` pass with `rate` records/s arriving."""
-        moved = self._change_width(seconds)
+        self._change_width(seconds)
+        stopped = self._moved * min(self._standing, seconds)
+        self._standing = max(self._standing - seconds, 0.0)
         self.arrived += rate * seconds
         self._in_flight = rate * min(self.batch_seconds, seconds)
         for shard, share in enumerate(self._shares):
             self._waiting[shard] += rate * seconds * share
         self._busy, self.delay = [], 0.0
         for channel in range(self.width):
-            self._work(range(channel, self._model.shards, self.width), seconds, rate, moved)
+            self._work(range(channel, self._model.shards, self.width), seconds, rate, stopped)
+        self.delay += self._standing
 
-    def _change_width(self, seconds: float) -> float:
-        """Go on with a width change; return the share of the shards that move now."""
-        self.resizing = self.width != self.wanted
-        if not self.resizing:
-            return 0.0
+    def _change_width(self, seconds: float) -> None:
+        """Go on with a width change; the shards that move stand still from now on."""
+        self.resizing = self.width != self.wanted or self._standing > 0
+        if self.width == self.wanted:
+            return
         self._launches = [(left - seconds, to) for left, to in self._launches]
         warm = [to for left, to in self._launches if left <= 0]
-        width = min(self.wanted, max([self.width, *warm]))
-        moved = 1 - min(self.width, width) / max(self.width, width)
-        self.width = width
-        return moved
+        if self._model.restarts:
+            width = warm[-1] if warm else self.width
+        else:
+            width = min(self.wanted, max([self.width, *warm]))
+        if width != self.width:
+            share = 1 - min(self.width, width) / max(self.width, width)
+            self._moved = 1.0 if self._model.restarts else share
+            self._standing = self._model.pause_seconds
+            self.width = width
 
-    def _work(self, shards: range, seconds: float, rate: float, moved: float) -> None:
-        """Let one channel work on its shards."""
+    def _work(self, shards: range, seconds: float, rate: float, stopped: float) -> None:
+        """Let one channel work on its shards, which stand still for `stopped` seconds of them."""
         model, speed = self._model, self._model.rate_at(self.width)
         interval = model.interval(len(shards))
         fixed = len(shards) * model.batch_cost_seconds / interval if rate > 0 else 0.0
-        paused = moved * min(model.pause_seconds, seconds)
         waiting = sum(self._waiting[shard] for shard in shards)
-        done = min(waiting, speed * max(seconds * (1 - fixed) - paused, 0.0))
+        done = min(waiting, speed * max(seconds * (1 - fixed) - stopped, 0.0))
         left = 1 - done / waiting if waiting else 0.0
         for shard in shards:
             self._waiting[shard] *= left
