@@ -170,8 +170,8 @@ class Autoscaling(AdlModel):
     mode: Literal["scale", "advise"] = "scale"
     """scale: a HorizontalPodAutoscaler is generated. advise: it only tells what it would do."""
 
-    min_width: int = Field(default=1, ge=1)
-    """Least width."""
+    min_width: int = Field(default=1, ge=0)
+    """Least width. 0: without records the region sleeps, and has no pods."""
     max_width: int | None = None
     """Largest width. Default: the region's."""
     metric: Literal["demand", "lag-utilization"] = "demand"
@@ -202,6 +202,12 @@ class Autoscaling(AdlModel):
     """How long fewer channels must do before the width shrinks."""
     periods: list[Period] = Field(default=[], max_length=32)
     """Times with a least width of their own, or without width changes."""
+
+    @model_validator(mode="after")
+    def _wakes_up(self) -> Self:
+        if self.min_width == 0 and self.metric != "demand":
+            raise ValueError("min_width 0 needs metric demand: without pods no other has a value")
+        return self
 
     def largest_width(self, region_max_width: int) -> int:
         """Return the largest width that the limits and the cost allow in a region."""

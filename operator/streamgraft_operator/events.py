@@ -42,6 +42,11 @@ def width_serving(width: int, pause_seconds: float | None) -> Event:
     return Event("Normal", "WidthServing", f"width {width} serves; longest pause {pause}")
 
 
+def asleep() -> Event:
+    """Tell that a region has no channels now."""
+    return Event("Normal", "Asleep", "every shard has stopped behind a batch; the region sleeps")
+
+
 def width_change_finished(width: int) -> Event:
     """Tell that a width change is over and surplus channels are gone."""
     return Event("Normal", "WidthChangeFinished", f"the region has {width} channels")

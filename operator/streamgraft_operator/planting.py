@@ -2,6 +2,7 @@
 
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
+from streamgraft_common.resources import ParallelRegionSpec
 from streamgraft_operator import manifests
 from streamgraft_operator.context import Context
 from streamgraft_operator.coordinators.coordinator import Command, Patch, replacing
@@ -16,7 +17,8 @@ _FROM_JOB = ("autoscaling", "changeDeadlineSeconds", "strategy", "upstream")
 
 
 class RegionPlanter:
-    """Creates and deletes the ParallelRegions of a job; never changes a width."""
+    """Creates and deletes the ParallelRegions of a job. It wakes those that may not sleep any
+    more, and changes no width otherwise."""
 
     def __init__(self, context: Context) -> None:
         self._caches = context.caches
@@ -48,14 +50,16 @@ class RegionPlanter:
 def _region_command(manifest: Object) -> Command:
     metadata = manifest["metadata"]
     wanted = {field: manifest["spec"].get(field) for field in _FROM_JOB}
+    may_sleep = ParallelRegionSpec.model_validate(manifest["spec"]).may_sleep
 
     def command(item: Object) -> Patch | None:
         present = {field: item["spec"].get(field) for field in _FROM_JOB}
         if content_of(item) == content_of(manifest) and wanted == present:
             return None
+        wakes = item["spec"]["width"] == 0 and not may_sleep
         return {
             "metadata": {"labels": metadata["labels"], "annotations": metadata["annotations"]},
-            "spec": replacing(present, wanted),
+            "spec": {**replacing(present, wanted), **({"width": 1} if wakes else {})},
         }
 
     return command

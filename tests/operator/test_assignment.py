@@ -43,9 +43,13 @@ def test_only_new_channels_gain_and_only_old_ones_lose(shards: int, widths: list
         old = new
 
 
-@pytest.mark.parametrize("width", [0, 5])
+def test_without_channels_no_shard_has_one() -> None:
+    assert assign(4, 0, {0: 0, 1: 1}) == {}
+
+
+@pytest.mark.parametrize("width", [-1, 5])
 def test_impossible_width(width: int) -> None:
-    with pytest.raises(ValueError, match="not within 1 to 4"):
+    with pytest.raises(ValueError, match="not within 0 to 4"):
         assign(4, width, {})
 
 

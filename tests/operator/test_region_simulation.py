@@ -158,7 +158,7 @@ class World:
     # What the user does, and what the operator sees and does.
 
     def resize(self) -> None:
-        width = self.random.randint(1, self.max_width)
+        width = self.random.randint(0, self.max_width)
         self.region = replace(self.region, version=self.region.version + 1, width=width)
 
     def delete_pe(self) -> None:
@@ -196,6 +196,7 @@ class World:
             pes=tuple(self.pe_view(pe_id) for pe_id in {**self.seen_pes, **self.seen_pods}),
             now=self.now,
             deadline_seconds=self.deadline,
+            may_sleep=True,
         )
 
     def pe_view(self, pe_id: int) -> PeView:
@@ -246,7 +247,8 @@ class World:
             return
         channel, _ = self.place(pe_id)
         for shard in pe.shards - shards:
-            assert self.region.status.assignment[str(shard)] != channel, "an unmoved shard stops"
+            assigned = self.region.status.assignment.get(str(shard))
+            assert assigned != channel, "an unmoved shard stops"
         self.pes[pe_id] = replace(pe, shards=shards, epoch=epoch)
         self.seen_pes[pe_id] = self.pes[pe_id]
 
@@ -272,8 +274,10 @@ class World:
         places = {self.place(pe_id) for pe_id in self.pes}
         width = range(self.region.width)
         return (
-            conditions == {"Ready": "True", "Resizing": "False"}
-            and status.width == self.region.width == max(status.assignment.values()) + 1
+            conditions
+            == {"Ready": "True", "Resizing": "False", "Asleep": str(not self.region.width)}
+            and status.width == self.region.width
+            and self.region.width == max(status.assignment.values(), default=-1) + 1
             and places == {(channel, stage) for channel in width for stage in range(self.stages)}
             and self.pods.keys() == self.pes.keys()
             and all(

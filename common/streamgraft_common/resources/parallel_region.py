@@ -21,7 +21,9 @@ class ParallelRegionSpec(Model):
     """Job that the region belongs to."""
     region: str
     """Its name in the application."""
-    width: Annotated[int, Field(ge=1, description="Channels wanted; 1 to maxWidth.")]
+    width: Annotated[
+        int, Field(ge=0, description="Channels wanted; 1 to maxWidth. 0: the region sleeps.")
+    ]
     max_width: Annotated[int, Field(ge=1, le=1024, description="Key groups of the region.")]
     key: Annotated[list[Annotated[str, Field(max_length=253)]], Field(max_length=16)]
     """Columns by which rows are spread over key groups."""
@@ -36,6 +38,11 @@ class ParallelRegionSpec(Model):
     """What the application asks of an autoscaler. Default: nothing."""
     upstream: list[str] = []
     """Regions of the job whose output reaches it, by their names in the application."""
+
+    @property
+    def may_sleep(self) -> bool:
+        """Whether its width may be 0."""
+        return self.autoscaling is not None and self.autoscaling.min_width == 0
 
 
 class WidthChange(Model):
@@ -100,7 +107,12 @@ class ParallelRegionStatus(Model):
     changes: list[WidthChange] = []
     """The last changes, newest last."""
     conditions: list[Condition] = []
-    """Ready; Resizing (True while shards are on their way)."""
+    """Ready; Resizing (True while shards are on their way); Asleep, where the width may be 0."""
+
+    @property
+    def asleep(self) -> bool:
+        """Whether it has no channels."""
+        return self.epoch > 0 and self.width == 0
 
 
 PARALLEL_REGION = Kind(
@@ -118,6 +130,12 @@ PARALLEL_REGION = Kind(
         CelRule(
             rule="self.width <= self.maxWidth",
             message="width must not exceed maxWidth: choose a width from 1 to maxWidth",
+        ),
+        CelRule(
+            rule="self.width > 0 || (has(self.autoscaling) && has(self.autoscaling.minWidth)"
+            " && self.autoscaling.minWidth == 0)",
+            message="width 0 is for regions whose autoscaling has min_width 0: choose a width from"
+            " 1 to maxWidth, or set min_width=0 in the application",
         ),
         CelRule(
             rule="self.maxWidth == oldSelf.maxWidth && self.key == oldSelf.key"

@@ -6,6 +6,8 @@ A change goes through these phases; each is told from the resources alone:
 - handing over: its epoch is decided and it does not serve yet; shards move one by one;
 - removing: it serves; channels that own nothing are deleted, then the change is finished.
 
+At width 0 the region sleeps: no shard is assigned, no channel exists, and records wait in Kafka.
+
 With strategy savepoint the region stops, and a savepoint of it is written, in the place of warming
 up; new channels come when shards move. While another savepoint has stages stand still, no change
 begins.
@@ -22,7 +24,7 @@ from streamgraft_common import names
 from streamgraft_common.resources import ParallelRegionStatus, WidthChange
 from streamgraft_operator import events
 from streamgraft_operator.conditions import merged
-from streamgraft_operator.conductors.region_conditions import ready, resizing, skewed
+from streamgraft_operator.conductors.region_conditions import asleep, ready, resizing, skewed
 from streamgraft_operator.conductors.region_rollback import avoid, avoided, overdue, without
 from streamgraft_operator.conductors.region_shards import (
     Shards,
@@ -78,7 +80,7 @@ def step(view: RegionView) -> RegionDecision:
         return RegionDecision(_channels(view, view.status, there), {}, view.status, ())
     progress = _advance(view)
     shards = Shards(view, progress.status)
-    states = (ready(shards), resizing(shards), *skewed(shards))
+    states = (ready(shards), resizing(shards), *skewed(shards), *asleep(shards))
     status = progress.status.model_copy(
         update={
             "selector": _selector(view),
@@ -127,7 +129,7 @@ def _channels(view: RegionView, status: ParallelRegionStatus, wanted: int) -> in
         return assigned_width(status.assignment)
     busy = (pe.channel + 1 for pe in view.pes if pe.spec_shards or (pe.pod_alive and pe.held))
     old = change.from_width if change and change.serving_at is None else 0
-    return max(wanted, assigned_width(status.assignment), old, *busy, 1)
+    return max(wanted, assigned_width(status.assignment), old, *busy)
 
 
 def _advance(view: RegionView) -> _Progress:
@@ -170,7 +172,9 @@ def _settled(view: RegionView) -> _Progress:
 
 def _begin_change(view: RegionView, status: ParallelRegionStatus, told: Event) -> _Progress:
     """Note a change to the wanted width; a narrower one needs no warm-up."""
-    saves = view.strategy == "savepoint"
+    # Who falls asleep or wakes up has no shards that would go on at another width.
+    between = status.assignment and view.width > 0
+    saves = bool(between) and view.strategy == "savepoint"
     region = names.region_name(view.job, view.region)
     change = WidthChange(
         from_width=assigned_width(status.assignment),
@@ -250,11 +254,13 @@ def _decide(view: RegionView, progress: _Progress) -> _Progress:
     change = status.changes[-1]
     current = {int(shard): channel for shard, channel in status.assignment.items()}
     loads = Shards(view, status).loads()
-    assignment = assign(len(current), change.to_width, current, loads)
+    # Shards that did not stop when the region was to sleep had better stay where they are.
+    held = {shard: pe.channel for pe in view.pes if pe.stage == 0 for shard in pe.held}
+    assignment = assign(view.max_width, change.to_width, current or held, loads)
     moved = [
         shard
-        for shard, channel in assignment.items()
-        if change.savepoint or channel != current[shard]
+        for shard in range(view.max_width)
+        if change.savepoint or assignment.get(shard) != current.get(shard)
     ]
     status = _changed(
         status, change, moved_shards=moved, decided_at=to_rfc3339(view.now)
@@ -274,7 +280,8 @@ def _hand_over(view: RegionView, change: WidthChange) -> _Progress:
     if missing := shards.not_running(change.moved_shards):
         if change.rollback or not overdue(change, view.deadline_seconds, view.now):
             return _Progress(view.status)
-        return _roll_back(view, change, shards.why_not_running(missing))
+        if change.from_width > 0:  # nobody goes back to sleep because some shard does not run
+            return _roll_back(view, change, shards.why_not_running(missing))
     cost = shards.cost(change)
     status = _changed(
         view.status,
@@ -285,7 +292,8 @@ def _hand_over(view: RegionView, change: WidthChange) -> _Progress:
     ).model_copy(
         update={"width": change.to_width, "avoided": without(view.status, change.to_width)}
     )
-    return _Progress(status, (events.width_serving(change.to_width, cost.pause_seconds_max),))
+    serving = events.width_serving(change.to_width, cost.pause_seconds_max)
+    return _Progress(status, (serving if change.to_width > 0 else events.asleep(),))
 
 
 def _remove(view: RegionView, change: WidthChange) -> _Progress:

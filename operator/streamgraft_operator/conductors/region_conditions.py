@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from streamgraft_common import names
-from streamgraft_operator.conditions import State
+from streamgraft_operator.conditions import State, find
 from streamgraft_operator.conductors.region_rollback import avoided
 from streamgraft_operator.conductors.region_shards import Shards, under_way
 
@@ -17,6 +17,8 @@ LISTED = 10
 
 def ready(shards: Shards) -> State:
     """Tell whether all shards run, but for those that a width change moves at the moment."""
+    if not shards.status.assignment:
+        return State("Ready", "True", "Asleep", "no channels: records wait in Kafka")
     change = under_way(shards.status)
     moving = change.moved_shards if change and change.serving_at is None else []
     total = range(shards.view.max_width)
@@ -25,6 +27,17 @@ def ready(shards: Shards) -> State:
         message = f"{running} of {len(total)} shards run; waiting for shard {_listed(missing)}"
         return State("Ready", "False", "ShardsNotRunning", message)
     return State("Ready", "True", "Serving", f"all {len(total)} shards run")
+
+
+def asleep(shards: Shards) -> tuple[State, ...]:
+    """Tell whether a region that may sleep does."""
+    known = find(shards.view.status.conditions, "Asleep")
+    if not (shards.view.may_sleep or shards.status.asleep or known):
+        return ()
+    if not shards.status.asleep:
+        return (State("Asleep", "False", "Awake"),)
+    message = "records wait in Kafka until a width of 1 or more is wanted"
+    return (State("Asleep", "True", "NoChannels", message),)
 
 
 def resizing(shards: Shards) -> State:
@@ -59,7 +72,7 @@ def skewed(shards: Shards) -> tuple[State, ...]:
     channel hardly works: then no other width gives it more.
     """
     loads = shards.loads()
-    if loads.keys() != set(range(shards.view.max_width)):
+    if loads.keys() != set(range(shards.view.max_width)) or not shards.status.assignment:
         return ()
     hot = max(loads, key=lambda shard: loads[shard])
     channel = shards.status.assignment[str(hot)]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from streamgraft_common.resources import ParallelRegionStatus, WidthChange
-from streamgraft_operator.conductors.region_view import PeView, RegionView, ReleaseView
+from streamgraft_operator.conductors.region_view import PeView, RegionView, ReleaseView, ShardView
 
 SHARDS_PER_TURN = 8
 """One in so many shards of a region may be on its way at a time, and always one."""
@@ -67,26 +67,36 @@ class Shards:
     def _by_place(self) -> Mapping[tuple[int, int], PeView]:
         return {(pe.channel, pe.stage): pe for pe in self.view.pes}
 
-    def owner(self, shard: int, stage: int) -> PeView:
-        """Return the PE to which a shard is assigned."""
-        return self.pe(self.status.assignment[str(shard)], stage)
+    def owner(self, shard: int, stage: int) -> PeView | None:
+        """Return the PE to which a shard is assigned; None if the region is to sleep."""
+        channel = self.status.assignment.get(str(shard))
+        return None if channel is None else self.pe(channel, stage)
 
-    def runs(self, shard: int, stage: int) -> bool:
-        """Return whether the owner has committed a batch of the shard."""
-        held = self.owner(shard, stage).held.get(shard)
+    def held(self, shard: int, stage: int) -> ShardView | None:
+        """Return what the owner says of a shard; None if it does not have it."""
+        owner = self.owner(shard, stage)
+        return owner.held.get(shard) if owner else None
+
+    def arrived(self, shard: int, stage: int) -> bool:
+        """Return whether the owner has committed a batch of the shard; without an owner, whether
+        nobody has it any more."""
+        if self.owner(shard, stage) is None:
+            return self._free(shard, stage)
+        held = self.held(shard, stage)
         return held is not None and held.state == "Running" and held.first_batch_at is not None
 
     def not_running(self, shards: Iterable[int]) -> list[int]:
         """Return those that do not run in every stage."""
         stages = range(self.view.stages)
-        return [shard for shard in shards if not all(self.runs(shard, stage) for stage in stages)]
+        return [
+            shard for shard in shards if not all(self.arrived(shard, stage) for stage in stages)
+        ]
 
     def why_not_running(self, shards: Iterable[int]) -> str:
         """Return what the owners of shards say of those that do not run."""
         reasons = []
         for shard in shards:
-            owners = (self.owner(shard, stage) for stage in range(self.view.stages))
-            held = (owner.held.get(shard) for owner in owners)
+            held = (self.held(shard, stage) for stage in range(self.view.stages))
             said = next((entry.message for entry in held if entry and entry.message), "")
             reasons.append(f"shard {shard}" + (f" ({said})" if said else ""))
         return f"not running in time: {', '.join(reasons)}"
@@ -102,8 +112,7 @@ class Shards:
 
     def behind(self, shard: int) -> bool:
         """Return whether a shard has records waiting, as its owners say."""
-        owners = (self.owner(shard, stage) for stage in range(self.view.stages))
-        held = (owner.held.get(shard) for owner in owners)
+        held = (self.held(shard, stage) for stage in range(self.view.stages))
         return any(entry.lag for entry in held if entry)
 
     def cold(self, change: WidthChange) -> list[PeView]:
@@ -113,7 +122,9 @@ class Shards:
         return [pe for pe in pes if not (pe.exists and pe.pod_alive and pe.ready)]
 
     def cost(self, change: WidthChange) -> Cost:
-        """Return what a change cost whose shards have all arrived."""
+        """Return what a change cost whose shards have all arrived. Who slept paused nothing."""
+        if change.from_width == 0:
+            return Cost(None, 0)
         pauses: list[float] = []
         clean = 0
         hops = [
@@ -121,11 +132,13 @@ class Shards:
         ]
         for shard, stage in hops:
             release = self._stopped(change, shard, stage)
-            began = self.owner(shard, stage).held[shard].first_batch_at
-            if release is None or began is None:
+            if release is None:
                 continue
             clean += release.clean
-            pauses.append(max(0.0, began - (release.last_batch_at or release.released_at)))
+            held = self.held(shard, stage)
+            if held and held.first_batch_at is not None:
+                stopped_at = release.last_batch_at or release.released_at
+                pauses.append(max(0.0, held.first_batch_at - stopped_at))
         return Cost(max(pauses, default=None), len(hops) - clean)
 
     def _stopped(self, change: WidthChange, shard: int, stage: int) -> ReleaseView | None:
@@ -149,13 +162,14 @@ class Shards:
             return frozenset()
         kept = (assigned | self._waiting) & pe.spec_shards
         wanted = assigned - pe.spec_shards
-        return kept | {shard for shard in wanted if self._free(shard, pe)}
+        return kept | {shard for shard in wanted if self._free(shard, pe.stage)}
 
     @cached_property
     def _waiting(self) -> frozenset[int]:
-        """Return the moved shards whose turn has not come. What is handed back waits for none."""
+        """Return the moved shards whose turn has not come. What is handed back waits for none, nor
+        does what only stops."""
         change = under_way(self.status)
-        if change is None or change.rollback:
+        if change is None or change.rollback or not self.status.assignment:
             return frozenset()
         still_there = [shard for shard in change.moved_shards if self._is_where_it_was(shard)]
         on_their_way = set(self.not_running(change.moved_shards)).difference(still_there)
@@ -165,16 +179,18 @@ class Shards:
     def _is_where_it_was(self, shard: int) -> bool:
         """Return whether a shard is in another PE's spec than its owner's, in every stage."""
         return all(
-            any(
-                shard in pe.spec_shards and pe.pe_id != self.owner(shard, stage).pe_id
-                for pe in self._stage(stage)
-            )
+            any(shard in pe.spec_shards for pe in self._others(shard, stage))
             for stage in range(self.view.stages)
         )
 
-    def _free(self, shard: int, pe: PeView) -> bool:
-        """Return whether no other PE has a shard, or can still come to have it."""
-        others = [other for other in self._stage(pe.stage) if other.pe_id != pe.pe_id]
+    def _others(self, shard: int, stage: int) -> Iterator[PeView]:
+        """Yield the PEs of a stage but for the owner of a shard."""
+        owner = self.owner(shard, stage)
+        return (pe for pe in self._stage(stage) if owner is None or pe.pe_id != owner.pe_id)
+
+    def _free(self, shard: int, stage: int) -> bool:
+        """Return whether no PE but its owner has a shard, or can still come to have it."""
+        others = list(self._others(shard, stage))
         if any(shard in other.spec_shards for other in others):
             return False
         if any(other.pod_alive and shard in other.held for other in others):
@@ -183,7 +199,7 @@ class Shards:
         if change is None or shard not in change.moved_shards:
             # If the status was lost, a deleted PE's last pod may have what it was assigned before.
             return not any(other.orphaned for other in others)
-        if self._release(shard, pe.stage):
+        if self._release(shard, stage):
             return True
         return all(
             # Of a PE that was deleted only its pod is left, which says nothing any more.
@@ -194,10 +210,9 @@ class Shards:
 
     def _release(self, shard: int, stage: int) -> ReleaseView | None:
         """Return the release of a shard in this epoch by its old owner."""
-        owner = self.owner(shard, stage)
-        for pe in self._stage(stage):
+        for pe in self._others(shard, stage):
             release = pe.releases.get(shard)
-            if release and release.epoch >= self.status.epoch and pe.pe_id != owner.pe_id:
+            if release and release.epoch >= self.status.epoch:
                 return release
         return None
 

@@ -140,6 +140,8 @@ class RegionView:
     """How a width change is made."""
     parked: frozenset[int] = frozenset()
     """Stages that hold no shards while a savepoint is taken."""
+    may_sleep: bool = False
+    """Whether width 0 may be wanted."""
     savepoints: Mapping[str, SavepointStatus] = field(default_factory=dict)
     """Savepoints of width changes of the region, by name."""
 

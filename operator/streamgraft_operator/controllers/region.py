@@ -138,6 +138,7 @@ class RegionController:
             now=time.time(),
             deadline_seconds=float(spec.change_deadline_seconds),
             strategy=spec.strategy,
+            may_sleep=spec.may_sleep,
             parked=self._parked(job, planned),
             savepoints={
                 item["metadata"]["name"]: savepoint_status(item)

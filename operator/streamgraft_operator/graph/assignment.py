@@ -10,15 +10,17 @@ def assign(
 
     The numbers of shards differ by one at most, and no such assignment moves fewer shards. Within
     that, `loads` (any unit; shards without one count as average) decide which shards move, and
-    where to. `current` may lack shards or name channels that are gone. Raises ValueError unless
-    1 <= width <= shards.
+    where to. `current` may lack shards or name channels that are gone. Without channels no shard
+    has one. Raises ValueError unless 0 <= width <= shards.
 
     Minimal because a shard stays exactly if its channel keeps it: channel c can keep at most
     min(load, ceiling), and only `shards % width` channels may keep a ceiling; giving the ceilings
     to the most loaded channels maximises what is kept, and everything not kept has to move.
     """
-    if not 1 <= width <= shards:
-        raise ValueError(f"width {width} is not within 1 to {shards}, the number of shards")
+    if not 0 <= width <= shards:
+        raise ValueError(f"width {width} is not within 0 to {shards}, the number of shards")
+    if width == 0:
+        return {}
     floor, ceilings = divmod(shards, width)
     owned: list[list[int]] = [[] for _ in range(width)]
     for shard in range(shards):

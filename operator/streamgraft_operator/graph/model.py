@@ -94,6 +94,8 @@ class Topology:
     """The whole plan of a job."""
 
     pes: tuple[PlannedPe, ...]
+    stages: tuple[PlannedPe, ...]
+    """One PE of each stage: that of channel 0 in regions, even in one that has no channels."""
     regions: tuple[PlannedRegion, ...]
     topics: tuple[PlannedTopic, ...]
     port_labels: Mapping[str, PortLabel]

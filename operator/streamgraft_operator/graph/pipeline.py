@@ -35,17 +35,21 @@ def plan(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Topology:
     numbered = blocks(stages, model.regions)
     context = replace(context, settings=_settings(adl, context, numbered))
     ports = Ports(model, context)
-    pes = tuple(
+    planned = tuple(
         planned_pe(adl, context, ports, block, replica)
         for block in numbered
-        for replica in expand(block.stages, wide[block.region.name] if block.region else None)
+        for replica in expand(
+            block.stages, max(wide[block.region.name], 1) if block.region else None
+        )
     )
+    pes = tuple(pe for pe in planned if pe.region is None or wide[pe.region] > 0)
     above = upstream_regions(adl)
     labels: dict[str, PortLabel] = {}
     for pe in pes:
         labels |= port_labels(ports, pe)
     return Topology(
         pes=pes,
+        stages=tuple(pe for pe in planned if not pe.channel),
         regions=tuple(
             PlannedRegion(
                 name=names.region_name(context.job, block.region.name),
@@ -85,9 +89,9 @@ def _widths(adl: Adl, widths: Mapping[str, int]) -> dict[str, int]:
         raise GraphError(f"the application has no region {unknown[0]} ({has})")
     result = {name: widths.get(name, region.width) for name, region in known.items()}
     for name, width in result.items():
-        if not 1 <= width <= known[name].max_width:
+        if not 0 <= width <= known[name].max_width:
             raise GraphError(
-                f"width {width} of region {name} is not within 1 to {known[name].max_width},"
+                f"width {width} of region {name} is not within 0 to {known[name].max_width},"
                 " its max_width"
             )
     return result

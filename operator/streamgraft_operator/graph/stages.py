@@ -8,7 +8,7 @@ from streamgraft_operator.graph.model import PlannedPe, Topology
 
 def first_pes(topology: Topology) -> list[PlannedPe]:
     """Return one PE of each stage, upstream first."""
-    left = [pe for pe in topology.pes if not pe.channel]
+    left = list(topology.stages)
     done: list[PlannedPe] = []
     while left:
         made = {port.topic for pe in left for port in pe.metadata.outputs}

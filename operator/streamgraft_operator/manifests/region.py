@@ -22,8 +22,7 @@ def region_content_id(topology: Topology, region: PlannedRegion, settings_id: st
     Channel 0 stands for all, which differ from it in ids only. `settings_id` covers what the job
     says of pods.
     """
-    name = region.region.name
-    first = [str(pe.content) for pe in topology.pes if (pe.region, pe.channel) == (name, 0)]
+    first = [str(pe.content) for pe in topology.stages if pe.region == region.region.name]
     return digest([first, region.first_pe_id, region.stages, settings_id])
 
 
