@@ -10,6 +10,7 @@ from streamgraft_operator.controllers.autoscaler import AutoscalerController
 from streamgraft_operator.controllers.host_pool import HostPoolController
 from streamgraft_operator.controllers.job import JobController
 from streamgraft_operator.controllers.job_conductor import JobConductor
+from streamgraft_operator.controllers.lag import LagController
 from streamgraft_operator.controllers.parking import ParkingController
 from streamgraft_operator.controllers.pod import PodController
 from streamgraft_operator.controllers.pod_conductor import PodConductor
@@ -35,6 +36,7 @@ CONTROLLERS = (
     SavepointController,
     ParkingController,
     AutoscalerController,
+    LagController,
 )
 
 
@@ -42,8 +44,9 @@ async def run(client: KubeClient, settings: Settings, stopping: asyncio.Event) -
     """Operate until `stopping`, and finish what is in hand then; cancelled, break off at once."""
     context = Context.of(client, settings)
     loops = [ControlLoop(controller(context)) for controller in CONTROLLERS]
-    regions = RegionCollector(context.caches.regions)
-    metrics.REGISTRY.register(regions)
+    collectors = (RegionCollector(context.caches.regions), context.lags)
+    for collector in collectors:
+        metrics.REGISTRY.register(collector)
     try:
         async with asyncio.TaskGroup() as group:
             caches = group.create_task(context.caches.run())
@@ -57,4 +60,5 @@ async def run(client: KubeClient, settings: Settings, stopping: asyncio.Event) -
             recorder.cancel()
             caches.cancel()
     finally:
-        metrics.REGISTRY.unregister(regions)
+        for collector in collectors:
+            metrics.REGISTRY.unregister(collector)

@@ -13,6 +13,7 @@ from streamgraft_operator.expansion import Expander, job_of
 from streamgraft_operator.grafting import Grafter
 from streamgraft_operator.kafka import Brokers, Kafka
 from streamgraft_operator.kafka_tls import KafkaTls
+from streamgraft_operator.lag_metrics import LagCollector
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.parsed import job_spec
 from streamgraft_operator.recorder import Recorder
@@ -40,6 +41,7 @@ class Context:
     kafka_tls: KafkaTls
     issuer: Issuer
     recorder: Recorder
+    lags: LagCollector
 
     @classmethod
     def of(cls, client: KubeClient, settings: Settings) -> "Context":
@@ -60,6 +62,7 @@ class Context:
             kafka_tls=KafkaTls(client),
             issuer=Issuer(client, settings.own_namespace),
             recorder=Recorder(client),
+            lags=LagCollector(caches.regions),
         )
 
     def living_job_of(self, item: Object) -> Object | None:

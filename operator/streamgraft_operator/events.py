@@ -192,6 +192,17 @@ def autoscaler_created(name: str, low: int, high: int) -> Event:
     )
 
 
+def scale_to_zero_refused(message: str) -> Event:
+    """Tell that the cluster's HorizontalPodAutoscalers can't scale to zero."""
+    return Event(
+        "Warning",
+        "ScaleToZeroRefused",
+        "the region keeps a channel, since this cluster takes no HorizontalPodAutoscaler with"
+        " minReplicas 0: turn on the feature gate HPAScaleToZero of its API server and controller"
+        f" manager, and submit the job again ({message})",
+    )
+
+
 def autoscaler_corrected(name: str) -> Event:
     """Tell that a generated HorizontalPodAutoscaler was set back to what the region asks for."""
     return Event(

@@ -11,13 +11,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
-    KafkaError,
-    KafkaException,
-    TopicPartition,
-)
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from streamgraft_operator.graph import PlannedTopic
 
@@ -55,6 +50,23 @@ class Brokers:
 
 
 @dataclass(frozen=True)
+class Position:
+    """How far a consumer group is in a partition: a group that never committed is at the start of
+    the log, as it is behind what retention has deleted."""
+
+    topic: str
+    partition: int
+    committed: int
+    end: int
+    """The last stable offset: behind it are open transactions."""
+
+    @property
+    def lag(self) -> int:
+        """Return how many records wait."""
+        return max(self.end - self.committed, 0)
+
+
+@dataclass(frozen=True)
 class Leftovers:
     """What a job has in Kafka."""
 
@@ -68,6 +80,7 @@ class Kafka:
     def __init__(self) -> None:
         # A rotated certificate makes another client: what is not used any more must go.
         self._client = lru_cache(maxsize=CLIENTS)(_connect)
+        self._consumer = lru_cache(maxsize=CLIENTS)(_follow)
 
     async def ensure(self, topics: Iterable[PlannedTopic], tls: Options) -> list[str]:
         """Create the topics that are missing; return the missing sources, which are the users'.
@@ -88,7 +101,18 @@ class Kafka:
 
         Raises KafkaUnavailable.
         """
-        return not topics or await asyncio.to_thread(self._drained, brokers, group, topics)
+        found = await self.positions(brokers, group, topics)
+        return all(position.lag == 0 for position in found)
+
+    async def positions(
+        self, brokers: Brokers, group: str, topics: Mapping[str, int]
+    ) -> list[Position]:
+        """Return where a consumer group is in topics (name → partitions). Raises KafkaUnavailable.
+
+        By a consumer that never joins the group. Not by librdkafka's admin client: its list_offsets
+        ends the whole process (a failed assertion) when brokers go away during a call.
+        """
+        return await asyncio.to_thread(self._positions, brokers, group, topics) if topics else []
 
     async def leftovers(self, brokers: Brokers, prefix: str, keep: frozenset[str]) -> Leftovers:
         """Return topics (without `keep`) and consumer groups whose names begin with `prefix`.
@@ -132,31 +156,23 @@ class Kafka:
             done = self._client(brokers).create_partitions(parts, request_timeout=TIMEOUT_SECONDS)
             _settle(brokers, done)
 
-    def _drained(self, brokers: Brokers, group: str, topics: Mapping[str, int]) -> bool:
-        client = self._client(brokers)
+    def _positions(self, brokers: Brokers, group: str, topics: Mapping[str, int]) -> list[Position]:
+        consumer = self._consumer(brokers, group)
         partitions = [
             TopicPartition(topic, number)
             for topic, count in topics.items()
             for number in range(count)
         ]
 
-        def ends() -> dict[tuple[str, int], int]:
-            latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-            wanted = dict.fromkeys(partitions, latest)
-            found = client.list_offsets(wanted, request_timeout=TIMEOUT_SECONDS)
-            return {
-                (part.topic, part.partition): future.result(TIMEOUT_SECONDS * 2).offset
-                for part, future in found.items()
-            }
+        def read() -> list[Position]:
+            found = consumer.committed(partitions, timeout=TIMEOUT_SECONDS)
+            committed = {(item.topic, item.partition): item.offset for item in found}
+            return [
+                _position(item, committed[item.topic, item.partition], _bounds(consumer, item))
+                for item in partitions
+            ]
 
-        def committed() -> dict[tuple[str, int], int]:
-            request = [ConsumerGroupTopicPartitions(group, partitions)]
-            found = client.list_consumer_group_offsets(request, request_timeout=TIMEOUT_SECONDS)
-            answer = found[group].result(TIMEOUT_SECONDS * 2).topic_partitions
-            return {(part.topic, part.partition): part.offset for part in answer}
-
-        positions = _guarded(brokers, committed)
-        return all(positions[part] >= end for part, end in _guarded(brokers, ends).items() if end)
+        return _guarded(brokers, read)
 
     def _leftovers(self, brokers: Brokers, prefix: str, keep: frozenset[str]) -> Leftovers:
         topics = [name for name in self._partitions(brokers) if name.startswith(prefix)]
@@ -193,16 +209,37 @@ class Kafka:
 
 
 def _connect(brokers: Brokers) -> AdminClient:
-    return AdminClient(
-        {
-            "bootstrap.servers": brokers.servers,
-            **dict(brokers.tls),
-            "socket.timeout.ms": int(TIMEOUT_SECONDS * 1000),
-            # A broker that comes back is to be noticed soon.
-            "reconnect.backoff.max.ms": 1000,
-            "log_level": 2,
-        }
+    return AdminClient(_options(brokers))
+
+
+def _follow(brokers: Brokers, group: str) -> Consumer:
+    settings = {"group.id": group, "enable.auto.commit": False}
+    return Consumer({**_options(brokers), **settings, "isolation.level": "read_committed"})
+
+
+def _options(brokers: Brokers) -> dict[str, Any]:
+    return {
+        "bootstrap.servers": brokers.servers,
+        **dict(brokers.tls),
+        "socket.timeout.ms": int(TIMEOUT_SECONDS * 1000),
+        # A broker that comes back is to be noticed soon.
+        "reconnect.backoff.max.ms": 1000,
+        "log_level": 2,
+    }
+
+
+def _bounds(consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
+    found: tuple[int, int] | None = consumer.get_watermark_offsets(
+        partition, timeout=TIMEOUT_SECONDS
     )
+    if found is None:
+        raise TimeoutError
+    return found
+
+
+def _position(partition: TopicPartition, committed: int, bounds: tuple[int, int]) -> Position:
+    start, end = bounds
+    return Position(partition.topic, partition.partition, max(committed, start), end)
 
 
 def _guarded(brokers: Brokers, call: Callable[[], _Answer]) -> _Answer:

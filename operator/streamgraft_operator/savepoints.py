@@ -62,6 +62,7 @@ def job_stages(caches: Caches, job: Object, expansion: Expansion, savepoint: Obj
     if strangers := _strangers(caches, key):
         stages = [replace(view, stopped=False) for view in stages]
     waits = (
+        _asleep(regions, wanted.region),
         _other_savepoint(caches, key, savepoint),
         _resizing(regions, wanted.region),
         f"pods {', '.join(strangers)} to end" * bool(strangers),
@@ -155,6 +156,14 @@ def _resizing(regions: Mapping[str, Object], own: str | None) -> str:
         if own is None and is_true(region_status(item).conditions, "Resizing")
     ]
     return f"the width change of region {busy[0]} to end" if busy else ""
+
+
+def _asleep(regions: Mapping[str, Object], own: str | None) -> str:
+    """Return which region has to be woken first: only its PEs can copy its shards."""
+    sleeping = [
+        name for name, item in regions.items() if own in (None, name) and region_status(item).asleep
+    ]
+    return f"region {sleeping[0]} to be woken (set its width to 1)" if sleeping else ""
 
 
 def _not_running(view: StageView, pes: Iterable[_Pe]) -> str:

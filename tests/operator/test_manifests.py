@@ -276,7 +276,9 @@ def test_region_content_id_is_that_of_all_widths() -> None:
     def content_id(width: int, pe_content: str) -> str:
         plan = PlannedRegion("flights-delays", region, 1, width, first_pe_id=2)
         pes = tuple(planned(pe_content, channel=channel) for channel in range(width))
-        return manifests.region_content_id(Topology(pes, (plan,), (), {}), plan, "settings")
+        stages = (planned(pe_content, channel=0),)
+        topology = Topology(pes, stages, (plan,), (), {})
+        return manifests.region_content_id(topology, plan, "settings")
 
-    assert content_id(1, "a") == content_id(3, "a")
+    assert content_id(0, "a") == content_id(1, "a") == content_id(3, "a")
     assert content_id(1, "a") != content_id(1, "b")

@@ -37,13 +37,15 @@ class Submission:
     """Seconds after which a width change that is not there is rolled back."""
     pooled: bool = False
     """Whether the region runs on the nodes of a host pool."""
+    sleepy: bool = False
+    """Whether the region may have width 0."""
     extra: dict[str, Any] = field(default_factory=dict)
     """Further fields of the Job's spec."""
 
     @property
     def content(self) -> bytes:
         """The bundle."""
-        return _bundle(self.stages, self.max_width, self.version, self.pooled)
+        return _bundle(self.stages, self.max_width, self.version, self.pooled, self.sleepy)
 
     @property
     def digest(self) -> str:
@@ -103,7 +105,7 @@ def node(number: int) -> Object:
 
 
 @cache
-def _bundle(stages: int, max_width: int, version: int, pooled: bool) -> bytes:
+def _bundle(stages: int, max_width: int, version: int, pooled: bool, sleepy: bool) -> bytes:
     adl = application(NAMESPACE, module=f"tiny{version}")
     read, work, write = adl["operators"]
     if pooled:
@@ -115,7 +117,8 @@ def _bundle(stages: int, max_width: int, version: int, pooled: bool) -> bytes:
     if stages > 1:
         adl["operators"] = [read, first, {**work, "inputs": ["middle"]}, write]
         adl["streams"] = [raw, middle, done]
-    adl["regions"] = [{"name": "r", "key": ["key"], "width": 1, "maxWidth": max_width}]
+    region = {"name": "r", "key": ["key"], "width": 1, "maxWidth": max_width}
+    adl["regions"] = [{**region, "autoscaling": {"minWidth": 0}} if sleepy else region]
     return bundle(adl)
 
 

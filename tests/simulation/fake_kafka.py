@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import NewPartitions, NewTopic
 
 import streamgraft_operator.kafka
@@ -32,6 +32,14 @@ class FakeBrokers:
     def admin(self, _: dict[str, Any]) -> "FakeAdminClient":
         """Return an admin client, whatever its configuration."""
         return FakeAdminClient(self)
+
+    def consumer(self, _: dict[str, Any]) -> "FakeConsumer":
+        """Return a consumer, whatever its configuration."""
+        return FakeConsumer(self)
+
+    def fails(self) -> bool:
+        """Return whether a call fails, by chance."""
+        return self.unreliable > 0 and self.chance.random() < self.unreliable
 
 
 class FakeAdminClient:
@@ -90,8 +98,26 @@ class FakeAdminClient:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT))
 
     def _fails(self) -> bool:
-        share = self._brokers.unreliable
-        return share > 0 and self._brokers.chance.random() < share
+        return self._brokers.fails()
+
+
+class FakeConsumer:
+    """What `streamgraft_operator.kafka` uses of a Consumer; logs are empty here."""
+
+    def __init__(self, brokers: FakeBrokers) -> None:
+        self._brokers = brokers
+
+    def committed(self, partitions: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+        self._may_fail()
+        return [TopicPartition(item.topic, item.partition, 0) for item in partitions]
+
+    def get_watermark_offsets(self, partition: TopicPartition, timeout: float) -> tuple[int, int]:
+        self._may_fail()
+        return 0, 0
+
+    def _may_fail(self) -> None:
+        if self._brokers.fails():
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
 
 
 def _failed(code: int) -> Future[Any]:
@@ -104,9 +130,9 @@ def _failed(code: int) -> Future[Any]:
 def fake_kafka(brokers: FakeBrokers) -> Iterator[None]:
     """Let the operator find these brokers behind every address."""
     module: Any = streamgraft_operator.kafka
-    real = module.AdminClient
-    module.AdminClient = brokers.admin
+    real = module.AdminClient, module.Consumer
+    module.AdminClient, module.Consumer = brokers.admin, brokers.consumer
     try:
         yield
     finally:
-        module.AdminClient = real
+        module.AdminClient, module.Consumer = real

@@ -51,7 +51,7 @@ def any_submission(world: World, job: str) -> Submission:
     chance = world.chance
     stages = chance.choice([1, 1, 1, 2])
     max_width = chance.choice([2, 3, 4]) if stages == 1 else 2
-    return Submission(
+    found = Submission(
         job,
         stages,
         max_width,
@@ -60,6 +60,8 @@ def any_submission(world: World, job: str) -> Submission:
         pooled=chance.random() < 0.2,
         extra={"warmPool": chance.choice([0, 0, 1, 2])},
     )
+    # No chance of its own: seeds tell the stories that they told before regions could sleep.
+    return replace(found, sleepy=found.deadline == 120 and max_width < 4)
 
 
 def edit_job(world: World) -> None:
@@ -74,7 +76,8 @@ def edit_job(world: World) -> None:
     extra = submission.extra
     if world.chance.random() < 0.3:
         extra = {**extra, "warmPool": world.chance.randint(0, 2)}
-    submit(world, replace(submission, speed=speed, version=version, extra=extra))
+    sleepy = submission.sleepy and speed < 3
+    submit(world, replace(submission, speed=speed, version=version, extra=extra, sleepy=sleepy))
 
 
 def cancel_job(world: World) -> None:
@@ -102,7 +105,8 @@ def resize(world: World) -> None:
     """Set the width of a region as an autoscaler does."""
     if regions := world.objects(REGIONS):
         region = world.chance.choice(regions)
-        width = world.chance.randint(1, region["spec"]["maxWidth"])
+        least = (region["spec"].get("autoscaling") or {}).get("minWidth", 1)
+        width = world.chance.randint(1, region["spec"]["maxWidth"]) - (1 - least)
         world.note(f"user: {region['metadata']['name']} to width {width}")
         world.request("PATCH", REGIONS, region["metadata"]["name"], {"spec": {"width": width}})
 

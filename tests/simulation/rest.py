@@ -70,12 +70,16 @@ def _job(world: World, wanted: Submission) -> Iterator[str]:
 def _region(region: Object) -> Iterator[str]:
     name, spec, status = region["metadata"]["name"], region["spec"], region.get("status") or {}
     conditions = {item["type"]: item["status"] for item in status.get("conditions", [])}
+    if conditions.pop("Asleep", "False") != str(spec["width"] == 0):
+        yield f"region {name} of width {spec['width']} tells otherwise in its condition Asleep"
     if conditions != {"Ready": "True", "Resizing": "False"}:
         yield f"region {name} has conditions {conditions}"
     if status.get("width") != spec["width"]:
         yield f"region {name} serves at width {status.get('width')}, not {spec['width']}"
     owned = list((status.get("assignment") or {}).values())
     loads = [owned.count(channel) for channel in range(spec["width"])]
+    if not (loads or owned):
+        return
     if len(owned) != spec["maxWidth"] or max(loads) - min(loads) > 1 or sum(loads) != len(owned):
         yield f"region {name} assigns {status.get('assignment')}"
 

@@ -5,6 +5,8 @@ from streamgraft_local.components.model import Component, Setting, flags
 from streamgraft_local.probes import http
 
 SERVICE_RANGE = "10.0.0.0/16"
+FEATURE_GATES = "HPAScaleToZero=true"
+"""Alpha in Kubernetes 1.36: regions may sleep."""
 
 
 def etcd(setting: Setting) -> Component:
@@ -46,6 +48,7 @@ def apiserver(setting: Setting) -> Component:
         "requestheader-extra-headers-prefix": "X-Remote-Extra-",
         "proxy-client-cert-file": file("front-proxy.crt"),
         "proxy-client-key-file": file("front-proxy.key"),
+        "feature-gates": FEATURE_GATES,
         "profiling": False,
     }
     probe = http(f"{setting.url('apiserver', 'https')}/readyz", file("ca.crt"))
@@ -61,6 +64,7 @@ def controller_manager(setting: Setting) -> Component:
         "service-account-private-key-file": setting.pki("service-account.key"),
         "root-ca-file": setting.pki("ca.crt"),
         "use-service-account-credentials": True,
+        "feature-gates": FEATURE_GATES,
         "horizontal-pod-autoscaler-sync-period": f"{setting.spec.hpa_sync_seconds}s",
         # Nothing here has disks to attach, routes or a cloud.
         "controllers": ",".join(

@@ -162,10 +162,15 @@ def _begun(view: RegionView) -> ParallelRegionStatus:
 
 
 def _settled(view: RegionView) -> _Progress:
-    """Start a change if another width is wanted and did not fail just before."""
+    """Start a change if another width is wanted and did not fail just before.
+
+    Not while a PE is missing: the answer to its creation may be lost, and it have its shards.
+    """
     status = view.status
     width = assigned_width(status.assignment)
     if view.width == width or view.parked or avoided(status, view.width, view.now):
+        return _Progress(status)
+    if Shards(view, status).missing(width):
         return _Progress(status)
     return _begin_change(view, status, events.width_change_started(width, view.width))
 

@@ -67,6 +67,11 @@ class Shards:
     def _by_place(self) -> Mapping[tuple[int, int], PeView]:
         return {(pe.channel, pe.stage): pe for pe in self.view.pes}
 
+    def missing(self, width: int) -> bool:
+        """Return whether some PE of so many channels does not exist."""
+        places = [(channel, stage) for channel in range(width) for stage in range(self.view.stages)]
+        return not all(self.pe(*place).exists for place in places)
+
     def owner(self, shard: int, stage: int) -> PeView | None:
         """Return the PE to which a shard is assigned; None if the region is to sleep."""
         channel = self.status.assignment.get(str(shard))

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from streamgraft_common.kube import Invalid
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_operator import events
@@ -24,6 +25,8 @@ class AutoscalerController:
         self._caches = context.caches
         self._write = context.write.autoscalers
         self._recorder = context.recorder
+        self._without_zero: dict[Key, int] = {}
+        """Regions, at what generation, for which the API server refused minReplicas 0."""
 
     @property
     def watches(self) -> Sequence[Watch]:
@@ -41,8 +44,9 @@ class AutoscalerController:
         """Make the generated autoscaler what the region asks for."""
         region = self._caches.regions.get(key)
         if region is None or "deletionTimestamp" in region["metadata"]:
+            self._without_zero.pop(key, None)
             return None  # garbage collection takes it along
-        wanted = autoscaler(region)
+        wanted = self._wanted(key, region)
         found = self._caches.autoscalers_by_region.get(key)
         mine = next((item for item in found if _owned(item, region)), None)
         others = [item["metadata"]["name"] for item in found if item is not mine]
@@ -53,12 +57,27 @@ class AutoscalerController:
                 told = events.autoscaler_yielded(name, others[0]) if others else None
                 self._recorder.record(region, told or events.autoscaler_removed(name))
             return None
+        try:
+            await self._keep(key, region, mine, wanted)
+        except Invalid as refusal:
+            if wanted["spec"]["minReplicas"] > 0:
+                raise
+            self._without_zero[key] = region["metadata"]["generation"]
+            self._recorder.record(region, events.scale_to_zero_refused(refusal.message))
+            await self._keep(key, region, mine, with_a_pod(wanted))
+        return None
+
+    def _wanted(self, key: Key, region: Object) -> Object | None:
+        wanted = autoscaler(region)
+        refused = self._without_zero.get(key) == region["metadata"]["generation"]
+        return with_a_pod(wanted) if wanted and refused else wanted
+
+    async def _keep(self, key: Key, region: Object, mine: Object | None, wanted: Object) -> None:
         if mine is None:
             await self._create(region, wanted)
         else:
             await self._correct(key, region, wanted)
             self._advise(region, mine)
-        return None
 
     async def _create(self, region: Object, wanted: Object) -> None:
         created = await self._write.create(wanted)
@@ -105,6 +124,12 @@ def advised_width(autoscaler: Object) -> int | None:
         # Rounding up the thousandths of an average must not ask for one more channel.
         return math.ceil(value * int(status.get("currentReplicas", 0)) - 0.1)
     return None
+
+
+def with_a_pod(autoscaler: Object) -> Object:
+    """Return an autoscaler that keeps a channel, for clusters whose own can't scale to zero."""
+    spec = autoscaler["spec"]
+    return {**autoscaler, "spec": {**spec, "minReplicas": max(spec["minReplicas"], 1)}}
 
 
 def _owned(item: Object, region: Object) -> bool:

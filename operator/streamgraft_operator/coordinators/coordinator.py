@@ -88,10 +88,11 @@ class Coordinator:
 
         Return False if that version is outdated: then the status has to be worked out again.
         """
-        if status == item.get("status"):
+        patch = replacing(item.get("status") or {}, status)
+        if not patch:
             return True
         try:
-            await self._write(self._resource.of(key_of(item)), item, {"status": status}, True)
+            await self._write(self._resource.of(key_of(item)), item, {"status": patch}, True)
         except Conflict:
             return False
         return True
