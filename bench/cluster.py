@@ -112,14 +112,17 @@ async def command(cluster: Cluster, *arguments: str) -> None:
 
 
 @asynccontextmanager
-async def running_cluster(folder: Path) -> AsyncIterator[Cluster]:
+async def running_cluster(
+    folder: Path, metrics_window_seconds: int = ClusterSpec().metrics_window_seconds
+) -> AsyncIterator[Cluster]:
     """Bring a fresh environment up in `folder`, and take it down whatever happens.
 
     SIGTERM cancels the calling task, so that nothing is left running then either.
     """
     if task := asyncio.current_task():
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    cluster = Cluster(ClusterSpec(name="bench", base=folder))
+    spec = ClusterSpec(name="bench", base=folder, metrics_window_seconds=metrics_window_seconds)
+    cluster = Cluster(spec)
     try:
         with Display() as display:
             await asyncio.to_thread(cluster.up, display.report)

@@ -6,6 +6,7 @@ runs. On top comes what it takes to work off the lag, and what arrives during a 
 the load needs is left for another width only where that pays (`economy`).
 """
 
+import math
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -81,10 +82,10 @@ class Surroundings:
 class StageDemand:
     """`work`: records/s to be processed, of which `backlog` (records) has to be worked off;
     `channels`: what that makes in channels at the target utilization; `busy_share`: of the fullest
-    channel at the present width; `fit`: the widths that can do it, None if there is no work;
-    `ahead`: the least width for each quarter of an hour of the forecast; `grows_above`: work,
-    records/s, at which the present width is too narrow; `narrower_below`: at which fewer channels
-    would do, headroom included."""
+    channel at the present width; `fit`: the widths that can do it, None if there is no work, or if
+    the region sleeps and nothing is known of its channels; `ahead`: the least width for each
+    quarter of an hour of the forecast; `grows_above`: work, records/s, at which the present width
+    is too narrow; `narrower_below`: at which fewer channels would do, headroom included."""
 
     work: float
     backlog: float
@@ -164,11 +165,13 @@ def _choice(
     largest_shard = max(stage.load.largest_shard for stage in demands.values())
     useful = Shards(policy.shards, largest_shard).useful_widths(policy.max_width)
     forecasts = [stage.ahead for stage in demands.values() if stage.ahead]
+    asleep_with_work = width == 0 < needed
     situation = Situation(
         present=width,
-        crowded=not least <= width <= policy.max_width
+        crowded=asleep_with_work
+        or not least <= width <= policy.max_width
         or any(stage.busy_share > policy.target.full for stage in demands.values()),
-        least=max([least, *(stage.fit.least for stage in demands.values() if stage.fit)]),
+        least=max([least, *(_least(stage) for stage in demands.values())]),
         needed=needed,
         widths=(least, *(each for each in useful if each > least)),
         price=policy.change_cost_seconds / 3600 * max(past.peak, needed),
@@ -198,8 +201,9 @@ def _stage_demand(
     pause_share = policy.pause.seconds / policy.catch_up_seconds
     arriving *= 1.0 + pause_share
     work = (arriving + waiting / policy.catch_up_seconds) * around.usable
-    if work == 0 and load.capacity is None:
-        return StageDemand(work, waiting, 0.0, 0.0, None, load)
+    if load.capacity is None and (work == 0 or surroundings.width == 0):
+        # A region that sleeps learns nothing: one channel is the way to know more.
+        return StageDemand(work, waiting, float(work > 0), 0.0, None, load)
     if load.capacity is None:
         message = (
             f"stage {name}: what a channel can process is not known yet; that takes a window with"
@@ -221,7 +225,9 @@ def _stage_demand(
     if surroundings.forecast is not None:
         limits = [full / busy(each, 1.0) for each in useful]
         ahead = tuple(
-            useful[min(bisect_left(limits, rate * share), len(useful) - 1)]
+            0
+            if rate * share * BUCKET_SECONDS < 1
+            else useful[min(bisect_left(limits, rate * share), len(useful) - 1)]
             for rate in surroundings.forecast.rates
         )
     narrower = [policy.target.roomy / busy(each, 1.0) for each in useful if each < width]
@@ -229,17 +235,21 @@ def _stage_demand(
         work=work,
         backlog=waiting,
         channels=channels,
-        busy_share=busy(width),
+        busy_share=busy(width) if width else 0.0,
         fit=fitting,
         load=load,
         ahead=ahead,
-        grows_above=full / busy(width, 1.0),
+        grows_above=full / busy(width, 1.0) if width else 0.0,
         narrower_below=max(narrower, default=0.0),
     )
 
 
 def _needed(stage: StageDemand) -> int:
-    return stage.fit.needed if stage.fit else 0
+    return stage.fit.needed if stage.fit else math.ceil(stage.channels)
+
+
+def _least(stage: StageDemand) -> int:
+    return stage.fit.least if stage.fit else math.ceil(stage.channels)
 
 
 def _ineffective(load: StageLoad) -> bool:
@@ -255,9 +265,10 @@ def _held(stage: StageDemand, policy: DemandPolicy, surroundings: Surroundings) 
             f"region {around.bottleneck} is at its largest width and takes no more than"
             f" {around.usable:.0%} of what this one could send"
         )
-    if fitted is None or fitted.needed < policy.min_width:
+    if _needed(stage) < policy.min_width:
         held.append(f"less would do, but the smallest width is {policy.min_width}")
-    if fitted and fitted.needed > surroundings.width and stage.busy_share <= policy.target.full:
+    kept = stage.busy_share <= policy.target.full
+    if fitted and 0 < surroundings.width < fitted.needed and kept:
         held.append(
             f"width {surroundings.width} is kept: its fullest channel is at most"
             f" {policy.target.full:.0%} busy"

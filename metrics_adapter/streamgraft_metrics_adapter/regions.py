@@ -38,7 +38,7 @@ class Region:
     @property
     def width(self) -> int:
         """Return the channels that serve, or the wanted ones before the first do."""
-        return self.status.width or self.spec.width
+        return self.status.width if self.status.epoch else self.spec.width
 
     @property
     def resizing(self) -> str | None:

@@ -132,7 +132,7 @@ def _demand(
         if isinstance(load, NotReady):
             return load
         loads[index] = load
-    state = seen.values.get(Input.STATE_BYTES)
+    state = seen.values.get(Input.STATE_BYTES, 0.0 if region.status.asleep else None)
     if state is None:
         return NotReady(Reason.NO_DATA, "state bytes is not measured")
     around = Surroundings(region.width, known.past, known.trusted_forecast, known.neighbourhood)
@@ -142,8 +142,10 @@ def _demand(
 def _load(
     region: Region, stage: StageObservation, capacity: Capacity | None
 ) -> StageLoad | NotReady:
-    rate, batches = _value(stage, Input.INPUT_RATE), _value(stage, Input.BATCH_RATE)
-    largest = _value(stage, Input.LARGEST_SHARD)
+    # Who sleeps runs no batches, and has no shard that would be measured.
+    default = 0.0 if region.status.asleep else None
+    rate, batches = _value(stage, Input.INPUT_RATE), _value(stage, Input.BATCH_RATE, default)
+    largest = _value(stage, Input.LARGEST_SHARD, default)
     if isinstance(rate, NotReady):
         return rate
     if isinstance(batches, NotReady):
@@ -159,7 +161,8 @@ def _load(
     )
 
 
-def _value(stage: StageObservation, name: Input) -> float | NotReady:
-    if name in stage.values:
-        return stage.values[name]
+def _value(stage: StageObservation, name: Input, default: float | None = None) -> float | NotReady:
+    found = stage.values.get(name, default)
+    if found is not None:
+        return found
     return NotReady(Reason.NO_DATA, f"{name.value.replace('_', ' ')} is not measured")

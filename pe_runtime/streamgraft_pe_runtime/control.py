@@ -273,13 +273,15 @@ class Control:
         return any(shard in item["spec"].get("shards", []) for item in found or ())
 
     async def _live(self, shard: Shard) -> None:
-        """Run a shard to its release: stop, at our own end publish positions, then let go of it."""
+        """Run a shard to its release: stop, publish positions if all go, then let go of it."""
         release = await shard.run()
         if self._wanted is not None:  # it counts for the epoch that took the shard away
             epoch = max(release.epoch, self._wanted.epoch)
             release = release.model_copy(update={"epoch": epoch})
         if self._progress is not None:
-            publish = self._stopping and not self._disowned
+            # If all shards go, the region may fall asleep: nobody takes this one up for long.
+            last = self._stopping or self._wanted is None or not self._wanted.shards
+            publish = last and not self._disowned
             batch_at = await asyncio.to_thread(
                 self._progress.release, shard.number, shard.checkpoint, publish=publish
             )

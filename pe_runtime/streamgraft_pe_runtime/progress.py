@@ -116,8 +116,8 @@ class Progress:
     def release(self, shard: int, checkpoint: Path, *, publish: bool) -> str | None:
         """Take the last reports of a stopped query and forget it. Blocks.
 
-        `publish`: where it ended; not if a new owner waits for it, which does it from the same
-        checkpoint. Returns when its last batch with data ended.
+        `publish`: where it ended; not if a new owner surely waits for it, which does it from the
+        same checkpoint. Returns when its last batch with data ended.
         """
         watched = self._shards.get(shard)
         if watched is None:

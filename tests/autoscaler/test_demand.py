@@ -245,3 +245,50 @@ def test_what_is_no_number_is_not_ready(bad: float) -> None:
         StageLoad(1.0, 0.0, 0.0, bad, capacity()),
     ]
     assert [reason(load) for load in loads] == [Reason.NOT_A_NUMBER] * len(loads)
+
+
+SLEEPY = dataclasses.replace(POLICY, min_width=0)
+NOTHING = StageLoad(input_rate=0.0, lag=0.0)
+
+
+def test_without_records_it_falls_asleep_and_sleeps_on() -> None:
+    assert demanded(dataclasses.replace(NOTHING, capacity=capacity()), 3, SLEEPY).value == 0
+    assert demanded(NOTHING, 1, SLEEPY).value == 0
+    assert demanded(NOTHING, 0, SLEEPY).value == 0
+    assert demanded(NOTHING, 1, POLICY).value == 1
+
+
+def test_one_record_keeps_it_awake_and_wakes_it() -> None:
+    for known in (None, capacity()):
+        one = dataclasses.replace(NOTHING, lag=1.0, capacity=known)
+        assert demanded(one, 0, SLEEPY).value == 1
+    rare = StageLoad(input_rate=1 / 900, lag=0.0, capacity=capacity())
+    assert demanded(rare, 1, SLEEPY).value == 1
+
+
+def test_it_wakes_up_to_the_width_that_its_backlog_needs() -> None:
+    waiting = StageLoad(input_rate=0.0, lag=60 * 100.0 * 0.8 * 3, capacity=capacity())
+    assert demanded(waiting, 0, SLEEPY).needed == demanded(waiting, 1, SLEEPY).needed >= 3
+
+
+def test_sleep_must_be_worth_a_change() -> None:
+    paid = dataclasses.replace(SLEEPY, change_cost_seconds=600.0)
+    load = dataclasses.replace(NOTHING, capacity=capacity())
+    just_busy = Past(known_seconds=1e5, peaks=((300.0, 1),))
+    held = demanded(load, 1, paid, past=just_busy)
+    assert held.value == 1
+    assert "only if that lasts 10 min" in held.held[-1]
+    assert demanded(load, 1, paid, past=Past(1e5, ((700.0, 1), (0.0, 0)))).value == 0
+
+
+@pytest.mark.parametrize(("rate", "width"), [(0.0, 0), (50.0, 1)])
+def test_a_day_without_records_is_slept_through(rate: float, width: int) -> None:
+    paid = dataclasses.replace(SLEEPY, change_cost_seconds=600.0)
+    load = dataclasses.replace(NOTHING, capacity=capacity())
+    day, past = Forecast((rate,) * 96, 0.0, True), Past(1e5, ((700.0, 1),))
+    assert demanded(load, 1, paid, past=past, forecast=day).value == width
+
+
+def test_a_forecast_does_not_keep_a_record_waiting() -> None:
+    one = dataclasses.replace(NOTHING, lag=1.0)
+    assert demanded(one, 0, SLEEPY, forecast=Forecast((0.0,) * 96, 0.0, True)).value == 1

@@ -51,6 +51,7 @@ def rules(seconds: int, *policies: tuple[str, int, int], **more: Any) -> dict[st
 
 AT_ONCE = rules(0, ("Pods", 100, 15))
 DROP = rules(0, ("Percent", 100, 15))
+DOZE = [2.0, 0.0, 0.0, 0.4, 3.0, 1.0, 0.0, 0.0, 0.0, 5.0, 0.0, 0.001, 2.0, 0.0, 0.0, 1.0]
 WAVE = [4.0, 4.3, 5.0, 9.0, 9.5, 3.0, 2.0, 8.0, 12.0, 12.9, 6.0, 1.0, 1.0, 1.0, 20.0, 7.0]
 RATIO = [1.05, 1.3, 2.0, 0.95, 0.5, 0.3, 1.11, 0.89, 1.6, -1.0, 0.0, 1.0, 3.0, 0.7, 0.2, 1.2]
 
@@ -96,6 +97,7 @@ CASES = {
         },
         WAVE,
     ),
+    "sleepy": Case(WIDTH, {"scaleUp": AT_ONCE, "scaleDown": DROP}, DOZE, minimum=0),
     "ready-pods": Case(SHARE, {"scaleUp": AT_ONCE, "scaleDown": DROP}, RATIO, pods=5, ready=3),
     "no-ready-pod": Case(SHARE, {"scaleUp": AT_ONCE, "scaleDown": DROP}, RATIO, pods=2),
 }
@@ -263,7 +265,9 @@ def manifest(name: str, case: Case) -> dict[str, Any]:
 
 async def create(client: KubeClient, name: str, case: Case) -> None:
     """Create a region of width 4, its pods, and its HPA."""
-    spec = {"job": "j", "region": name, "width": 4, "maxWidth": MAX_WIDTH, "key": ["k"]}
+    spec: dict[str, Any] = {"job": "j", "region": name, "width": 4}
+    spec |= {"maxWidth": MAX_WIDTH, "key": ["k"]}
+    spec["autoscaling"] = {"minWidth": case.minimum}
     kind = {"apiVersion": "streamgraft.io/v1alpha1", "kind": "ParallelRegion"}
     await client.create(REGIONS, {**kind, "metadata": {"name": name}, "spec": spec})
     status = {"width": 4, "selector": f"region={name}", "epoch": 0, "observedGeneration": 1}
@@ -303,7 +307,8 @@ async def _has_account(client: KubeClient) -> bool:
 def compare(name: str, case: Case, looks: list[Look]) -> None:
     """Check that each look led to what the library says; at the edge of a window either side may
     be right, since the controller's clock is read a little later."""
-    hpa = HorizontalPodAutoscaler(spec_of(manifest(name, case)))
+    to_zero = case.minimum == 0
+    hpa = HorizontalPodAutoscaler(spec_of(manifest(name, case)), scale_to_zero=to_zero)
     for index, (look, after) in enumerate(itertools.pairwise(looks)):
         scale = Scale(look.spec, look.status, case.pods, case.ready)
         decided: dict[int, HorizontalPodAutoscaler] = {}

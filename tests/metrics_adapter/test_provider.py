@@ -274,3 +274,21 @@ async def test_history_tells_width_and_signals(prometheus: CannedPrometheus) -> 
     (sample,) = provider.history.of(("ns", "flights-enrich"), 0.0)
     assert (sample.width, sample.input_rate, sample.signals["total_lag"]) == (2, 110.0, 600.0)
     assert provider.history.of(("ns", "flights-enrich"), sample.time) == []
+
+
+async def test_a_region_that_sleeps_has_a_demand_from_its_lag(
+    prometheus: CannedPrometheus,
+) -> None:
+    """Nobody tells of batches, state or slots then."""
+    awake = region()
+    spec = {**awake["spec"], "width": 0, "autoscaling": {"minWidth": 0}}
+    status = {"width": 0, "epoch": 3, "observedGeneration": 1}
+    positions = (Input.PARTITIONS, Input.SAMPLE_TIME, Input.HISTORIES, Input.RESETS)
+    nothing = dict.fromkeys((Input.LAG_CHANGE, Input.INPUT_RATE, Input.PROCESSING_RATE), 0.0)
+    for lag, width in ((0.0, 0), (2.0, 1)):
+        known = {name: STEADY[name] for name in positions}
+        prometheus.values = {**known, **nothing, Input.LAG: lag}
+        provider = provider_of({**awake, "spec": spec, "status": status})
+        await refresh(provider, prometheus)
+        assert provider.by_name("ns", "flights-enrich", "demand").signal().value == width
+        assert provider.by_name("ns", "flights-enrich", "total_lag").signal().value == lag

@@ -358,3 +358,72 @@ def test_no_change_begins_while_a_savepoint_is_taken() -> None:
     decision = step(parked)
     assert decision.spec_updates[0] == (frozenset(), 1)
     assert decision.status.changes == []
+
+
+ASLEEP = ParallelRegionStatus(width=0, epoch=2, assignment={})
+
+
+def sleepy(width: int, status: ParallelRegionStatus, *pes: PeView) -> RegionView:
+    """Return a view of a region that may sleep."""
+    return replace(region(width, status, *pes), may_sleep=True)
+
+
+def test_it_falls_asleep_once_every_shard_has_stopped() -> None:
+    owner = running(0, {0, 1, 2, 3})
+    begun = step(sleepy(0, STEADY, owner))
+    assert (begun.channels, begun.status.width, begun.status.assignment) == (1, 1, {})
+    assert begun.spec_updates == {0: (frozenset(), 2)}
+    emptied = replace(owner, spec_shards=frozenset(), spec_epoch=2)
+    waiting = step(sleepy(0, begun.status, emptied))
+    assert (waiting.channels, waiting.status.width) == (1, 1)
+    silent = replace(emptied, held={})
+    assert step(sleepy(0, begun.status, silent)).status.width == 1, "its spec may be an old one"
+    stopped = step(sleepy(0, begun.status, replace(silent, applied_epoch=2)))
+    assert (stopped.channels, stopped.status.width) == (0, 0)
+    assert stopped.events[-1].reason == "Asleep"
+    over = step(sleepy(0, stopped.status))
+    assert condition(over, "Asleep") == ("True", "NoChannels")
+    assert condition(over, "Ready") == ("True", "Asleep")
+    assert condition(over, "Resizing") == ("False", "Settled")
+    assert (over.channels, over.spec_updates) == (0, {})
+
+
+def test_it_wakes_up_as_a_region_that_grows() -> None:
+    begun = step(sleepy(2, ASLEEP))
+    assert (begun.channels, begun.status.width) == (2, 0)
+    assert condition(begun, "Resizing") == ("True", "WarmingUp")
+    warm = [replace(running(number, set()), spec_epoch=2) for number in (0, 1)]
+    decided = step(sleepy(2, begun.status, *warm))
+    assert decided.status.epoch == 3
+    assert sorted(shard for shards, _ in decided.spec_updates.values() for shard in shards) == [
+        0,
+        1,
+        2,
+        3,
+    ]
+    awake = [
+        running(pe_id, set(shards), epoch)
+        for pe_id, (shards, epoch) in decided.spec_updates.items()
+    ]
+    served = step(sleepy(2, decided.status, *awake))
+    assert served.status.width == 2
+    assert served.status.changes[-1].pause_seconds_max is None
+    assert served.status.changes[-1].unclean_releases == 0
+    assert condition(step(sleepy(2, served.status, *awake)), "Asleep") == ("False", "Awake")
+
+
+def test_who_wakes_up_late_serves_with_what_runs() -> None:
+    begun = step(sleepy(1, ASLEEP)).status
+    decided = step(sleepy(1, begun, replace(running(0, set()), spec_epoch=2))).status
+    part = replace(running(0, {0, 1, 2}, 3), spec_shards=frozenset({0, 1, 2, 3}))
+    late = replace(sleepy(1, decided, part), now=NOW + 400)
+    served = step(late)
+    assert served.status.width == 1
+    assert condition(served, "Ready") == ("False", "ShardsNotRunning")
+
+
+def test_no_change_begins_while_a_pe_is_missing() -> None:
+    status = STEADY.model_copy(update={"width": 2, "assignment": {"0": 0, "1": 0, "2": 1, "3": 1}})
+    lonely = running(0, {0, 1})
+    assert step(region(1, status, lonely)).status.epoch == status.epoch
+    assert step(region(1, status, lonely, running(1, {2, 3}))).status.epoch == status.epoch + 1

@@ -29,7 +29,7 @@ AUTOSCALER = {
 }
 
 
-def told(signal: dict[str, Any], *autoscalers: dict[str, Any]) -> str:
+def told(signal: dict[str, Any], *autoscalers: dict[str, Any], **more: Any) -> str:
     """Return the explanation of a region of width 2 with this demand."""
     region = {
         "name": "j-r",
@@ -37,7 +37,9 @@ def told(signal: dict[str, Any], *autoscalers: dict[str, Any]) -> str:
         "serving": 2,
         "maxWidth": 8,
         "resizing": False,
+        "asleep": False,
         "signals": {"demand": signal},
+        **more,
     }
     return "\n".join(explanation(region, list(autoscalers)))
 
@@ -71,3 +73,14 @@ def test_a_missing_value_and_a_missing_autoscaler_are_told() -> None:
     assert "none: Stale: too old" in text
     assert "the width is held" in text
     assert "No HorizontalPodAutoscaler scales it" in text
+
+
+def test_what_wakes_a_region_that_sleeps() -> None:
+    unknown = {"reason": "NoData", "message": "no lag"}
+    slept = [{"type": "ScaledToZero", "status": "True", "message": ""}]
+    waking = {**AUTOSCALER, "status": {"conditions": slept}}
+    asleep = {"width": 0, "serving": 0, "asleep": True}
+    assert "Only a width that somebody sets wakes it" in told(unknown, AUTOSCALER, **asleep)
+    assert "can't wake it while the demand has no value" in told(unknown, waking, **asleep)
+    text = told(signal(0.0), waking, **asleep)
+    assert "wakes it as soon as a record waits or arrives" in text

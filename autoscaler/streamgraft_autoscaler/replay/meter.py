@@ -103,7 +103,7 @@ class Meter:
         if "relative_lag_change_rate_gated" in metrics:
             change = (last.lag - first.lag) / seconds
             results["relative_lag_change_rate_gated"] = self._gated(last.lag, change, processing)
-        if "utilization" in metrics:
+        if "utilization" in metrics and region.width:
             share = utilization(1 - busy / region.width, region.width, region.width)
             results["utilization"] = share if isinstance(share, NotReady) else share.value
         # As the metrics API serves them: quantities, to the nearest thousandth.

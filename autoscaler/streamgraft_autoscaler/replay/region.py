@@ -81,7 +81,7 @@ class SimulatedRegion:
     @property
     def batch_seconds(self) -> float:
         """Return the time from one batch of a shard to its next, in the fullest channel."""
-        return self._model.interval(math.ceil(self._model.shards / self.width))
+        return self._model.interval(math.ceil(self._model.shards / max(self.width, 1)))
 
     @property
     def channels_busy(self) -> list[float]:
@@ -110,10 +110,11 @@ class SimulatedRegion:
         stopped = self._moved * min(self._standing, seconds)
         self._standing = max(self._standing - seconds, 0.0)
         self.arrived += rate * seconds
-        self._in_flight = rate * min(self.batch_seconds, seconds)
+        self._in_flight = rate * min(self.batch_seconds, seconds) if self.width else 0.0
         for shard, share in enumerate(self._shares):
             self._waiting[shard] += rate * seconds * share
-        self._busy, self.delay = [], 0.0
+        waits = self.width == 0 and self.lag > 0
+        self._busy, self.delay = [], self.delay + seconds if waits else 0.0
         for channel in range(self.width):
             self._work(range(channel, self._model.shards, self.width), seconds, rate, stopped)
         self.delay += self._standing

@@ -112,9 +112,11 @@ class Replay:
 
 
 def replay(experiment: Experiment, width: int) -> Replay:
-    """Run an experiment from a width."""
-    region = SimulatedRegion(experiment.model, width)
-    hpa = HorizontalPodAutoscaler(experiment.autoscaler)
+    """Run an experiment from a width, one channel at least: the HPA leaves 0 only if it was the
+    one that set it. Its cluster can scale to zero if it asks for that."""
+    region = SimulatedRegion(experiment.model, max(width, 1))
+    to_zero = experiment.autoscaler.min_replicas == 0
+    hpa = HorizontalPodAutoscaler(experiment.autoscaler, scale_to_zero=to_zero)
     meter = Meter(
         experiment.policy,
         window_seconds=experiment.window_seconds,

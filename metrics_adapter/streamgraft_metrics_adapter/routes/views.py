@@ -43,6 +43,7 @@ class RegionView(View):
     serving: int = Field(description="Channels that own shards.")
     max_width: int
     resizing: bool
+    asleep: bool = Field(description="Whether it has no channels, and none is being started.")
     signals: dict[str, SignalView]
 
 
@@ -88,7 +89,9 @@ class ScaleView(View):
 class WidthWanted(BaseModel):
     """The wanted width of a region."""
 
-    width: Annotated[int, Field(ge=1, strict=True, description="Channels; 1 to maxWidth.")]
+    width: Annotated[
+        int, Field(ge=0, strict=True, description="Channels; 1 to maxWidth, 0 where it may sleep.")
+    ]
 
 
 def region_view(region: Region, readings: list[Reading]) -> RegionView:
@@ -102,6 +105,7 @@ def region_view(region: Region, readings: list[Reading]) -> RegionView:
         serving=region.status.width,
         max_width=region.spec.max_width,
         resizing=region.resizing is not None,
+        asleep=region.status.asleep and region.resizing is None,
         signals={reading.metric: _signal_view(reading) for reading in readings},
     )
 

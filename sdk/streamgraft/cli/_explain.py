@@ -49,6 +49,8 @@ def explanation(region: Facts, autoscalers: list[Facts]) -> Iterator[str]:
         f"Region {region['name']}: width {region['width']} wanted, {region['serving']} serving,"
         f" {region['maxWidth']} at most" + (", changing" if region["resizing"] else "")
     )
+    if region["asleep"]:
+        yield from _asleep(region["signals"]["demand"], autoscalers)
     yield ""
     yield "Signals"
     for name, signal in region["signals"].items():
@@ -63,6 +65,24 @@ def explanation(region: Facts, autoscalers: list[Facts]) -> Iterator[str]:
         yield from _autoscaler(item)
     if not autoscalers:
         yield "No HorizontalPodAutoscaler scales it: give the region an autoscaling, or make one"
+
+
+def _asleep(demand: Facts, autoscalers: list[Facts]) -> Iterator[str]:
+    yield "It sleeps: it has no pods, and records wait in Kafka"
+    waking = [item["metadata"]["name"] for item in autoscalers if _wakes(item)]
+    if not waking:
+        yield "Only a width that somebody sets wakes it (streamgraft scale): an autoscaler takes 0"
+        yield "for the wish of a user, unless it was the one that put the region to sleep"
+    elif demand.get("value") is None:
+        yield f"HorizontalPodAutoscaler {waking[0]} can't wake it while the demand has no value"
+    else:
+        yield f"HorizontalPodAutoscaler {waking[0]} wakes it as soon as a record waits or arrives"
+
+
+def _wakes(autoscaler: Facts) -> bool:
+    """Return whether it put the region to sleep: otherwise it takes 0 for the wish of a user."""
+    conditions = (autoscaler.get("status") or {}).get("conditions") or []
+    return any(item["type"] == "ScaledToZero" and item["status"] == "True" for item in conditions)
 
 
 def _demand(signal: Facts) -> Iterator[str]:

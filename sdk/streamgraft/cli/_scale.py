@@ -47,8 +47,10 @@ async def _check(cluster: Cluster, path: str, job: str, region: str, width: int)
             + (f": it has {', '.join(known)}" if known else "")
         ) from error
     spec = ParallelRegionSpec.model_validate(found["spec"])
-    if not 1 <= width <= spec.max_width:
-        raise CommandError(f"width {width}: use a number from 1 to {spec.max_width}")
+    least = 0 if spec.may_sleep else 1
+    if not least <= width <= spec.max_width:
+        why = "; 0 is for regions whose autoscaling has min_width=0" if width == 0 else ""
+        raise CommandError(f"width {width}: use a number from {least} to {spec.max_width}{why}")
 
 
 async def _serves(cluster: Cluster, path: str, width: int) -> bool:

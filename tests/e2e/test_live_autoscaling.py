@@ -1,0 +1,169 @@
+"""Autoscaling on a live job: asleep and awake again, explained, replayed, and only advised."""
+
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from streamgraft_common import names
+from streamgraft_common.kube import Invalid, KubeClient
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import PARALLEL_REGION
+from streamgraft_local import Cluster
+
+pytestmark = pytest.mark.e2e
+
+APPLICATION = Path(__file__).with_name("live_application.py")
+PATIENCE_SECONDS = 400
+RECORDS = 100
+
+
+class Live:
+    """The job in its namespace."""
+
+    def __init__(self, cluster: Cluster, kube: KubeClient, namespace: str) -> None:
+        self._cluster, self._kube, self._namespace = cluster, kube, namespace
+        self._producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+        self._consumer = Consumer(
+            {"bootstrap.servers": cluster.bootstrap_servers, "group.id": namespace}
+        )
+        self.ids: Counter[int] = Counter()
+        self.sent = 0
+
+    async def command(self, *arguments: str) -> str:
+        """Run the `streamgraft` command, which must succeed, and return what it prints."""
+        program = str(Path(sys.executable).with_name("streamgraft"))
+        options = ("--kubeconfig", str(self._cluster.kubeconfig), "-n", self._namespace)
+        process = await asyncio.create_subprocess_exec(
+            program, *options, *arguments, stdout=asyncio.subprocess.PIPE
+        )
+        output, _ = await process.communicate()
+        assert process.returncode == 0, output.decode()
+        return output.decode()
+
+    async def explained(self, region: str) -> str:
+        """Return what `streamgraft explain` says of a region."""
+        return await self.command(
+            "explain", "region", f"live-{region}", "--adapter", self._cluster.adapter_url
+        )
+
+    async def region(self, region: str, is_so: Callable[[Object, dict[str, str]], bool]) -> Object:
+        """Wait until it is so with a region; `is_so` gets it, and its conditions."""
+        path = PARALLEL_REGION.path(self._namespace, names.region_name("live", region))
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                item = await self._kube.get(path)
+                conditions = (item.get("status") or {}).get("conditions", [])
+                if is_so(item, {entry["type"]: entry["status"] for entry in conditions}):
+                    return item
+                await asyncio.sleep(0.2)
+
+    async def pods(self, region: Object) -> list[str]:
+        """Return the pods that the region's selector, which the HPA uses, finds."""
+        path = f"/api/v1/namespaces/{self._namespace}/pods"
+        found = await self._kube.get(path, labelSelector=region["status"]["selector"])
+        return [pod["metadata"]["name"] for pod in found["items"]]
+
+    async def advice(self) -> str:
+        """Wait for the Event that tells what the autoscaler would do."""
+        path = f"/api/v1/namespaces/{self._namespace}/events"
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                events = await self._kube.get(path, fieldSelector="reason=WidthAdvised")
+                if events["items"]:
+                    return str(events["items"][0]["message"])
+                await asyncio.sleep(0.5)
+
+    async def send(self, count: int) -> None:
+        """Send records, and wait until all that were ever sent came out, once each."""
+        for _ in range(count):
+            value = json.dumps({"id": self.sent, "key": f"key-{self.sent % 7}"})
+            self._producer.produce("live-in", value, f"key-{self.sent % 7}")
+            self.sent += 1
+        self._producer.flush(30)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while len(self.ids) < self.sent:
+                await asyncio.to_thread(self._read)
+        assert self.ids == Counter(range(self.sent))
+
+    def _read(self) -> None:
+        if not self._consumer.assignment():
+            self._consumer.assign([TopicPartition("live-out", 0, 0)])
+        for message in self._consumer.consume(1000, 0.5):
+            if message.error() is None:
+                row: dict[str, Any] = json.loads(message.value() or b"{}")
+                self.ids[row["id"]] += 1
+
+
+@pytest.fixture
+def live(cluster: Cluster, kube: KubeClient, namespace: str) -> Live:
+    """Topics, and what to do with a job; it is not submitted yet."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    for topic in ("live-in", "live-out"):
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    return Live(cluster, kube, namespace)
+
+
+async def test_a_live_job_sleeps_wakes_up_and_is_explained(
+    live: Live, cluster: Cluster, kube: KubeClient, namespace: str
+) -> None:
+    await live.command("submit", str(APPLICATION), "--wait", "--timeout", str(PATIENCE_SECONDS))
+    await live.send(RECORDS)
+
+    slept = await live.region("sleepy", _is_asleep)
+    assert await live.pods(slept) == []
+    assert "wakes it as soon as a record waits or arrives" in await live.explained("sleepy")
+
+    await live.send(1)  # the HPA sees it in Kafka, and wakes the region
+    await live.region("sleepy", lambda item, _: item["status"]["width"] > 0)
+
+    # The other region was never resized: it is only told of.
+    assert await live.advice() == "the load asks for width 1; it is 2 (mode: advise)"
+    told = await live.explained("advised")
+    assert "Decision: width 1" in told
+    assert "it only advises: it does not shrink the region" in told
+    advised = await live.region("advised", lambda item, _: True)
+    assert (advised["spec"]["width"], advised["status"]["changes"]) == (2, [])
+
+    # What Prometheus has recorded of this very job is a load to try policies on.
+    arrived = f'streamgraft_pe_input_end_offset{{namespace="{namespace}",region="sleepy"}}'
+    query = f"clamp_min(sum(deriv(max by (partition) ({arrived})[1m:2s])), 0)"
+    prometheus = cluster.prometheus_url
+    choice = ("--shards", "2", "--set", "min_width=0", "--hours", "0.5", "--true-rate", "50")
+    replayed = await live.command("replay", prometheus, "--query", query, *choice)
+    assert "width changes" in replayed
+
+    # By hand it goes to sleep, too, and then only by hand it wakes up.
+    await live.region("sleepy", lambda _, states: states["Resizing"] == "False")
+    await live.command("scale", "live", "sleepy", "1", "--wait")
+    await live.command("scale", "live", "sleepy", "0", "--wait")
+    await live.region("sleepy", _is_asleep)
+    await live.command("scale", "live", "sleepy", "2", "--wait")
+    await live.send(RECORDS)
+    await live.command("cancel", "live")
+
+
+def _is_asleep(item: Object, states: dict[str, str]) -> bool:
+    return (states.get("Asleep"), states.get("Resizing")) == ("True", "False")
+
+
+async def test_only_regions_that_may_sleep_have_width_0(kube: KubeClient, namespace: str) -> None:
+    spec = {"job": "j", "region": "r", "width": 1, "maxWidth": 4, "key": ["k"]}
+    path = PARALLEL_REGION.path(namespace)
+    for autoscaling in ({}, {"minWidth": 1}, {"minWidth": 0}):
+        body = PARALLEL_REGION.manifest("j-r", namespace, {**spec, "autoscaling": autoscaling})
+        await kube.create(path, body)
+        scaled = kube.patch(f"{path}/j-r/scale", {"spec": {"replicas": 0}})
+        if autoscaling == {"minWidth": 0}:
+            await scaled
+        else:
+            with pytest.raises(Invalid, match="width 0 is for regions whose autoscaling has"):
+                await scaled
+        await kube.delete(f"{path}/j-r")
