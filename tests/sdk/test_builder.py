@@ -82,10 +82,10 @@ def test_exception_in_the_module(tmp_path: Path) -> None:
 
 def test_values_that_a_model_refuses(tmp_path: Path) -> None:
     """Each with its name, and without a word of the model behind it."""
-    call = "sg.Autoscaling(\n    maxwidth=3, min_width=0\n)\n"
+    call = "sg.Autoscaling(\n    maxwidth=3, min_width=-1\n)\n"
     error = failure(tmp_path, f"import streamgraft as sg\n\n{call}")
     assert [str(item).split(": ", 1)[1] for item in error.errors] == [
-        "min_width is 0: Input should be greater than or equal to 1",
+        "min_width is -1: Input should be greater than or equal to 0",
         "Autoscaling has no 'maxwidth': correct or remove it",
     ]
 
