@@ -43,6 +43,9 @@ class Truth(Protocol):
     def writes(self, pe: "FakePe", shard: int, epoch: int) -> None:
         """It begins to write for a shard, by a spec of this epoch."""
 
+    def logs(self, pe: "FakePe", shard: int, batch: int) -> None:
+        """A batch of a shard was logged."""
+
     def rests(self, pe: "FakePe", shard: int) -> None:
         """It will not write for the shard any more."""
 
@@ -259,6 +262,7 @@ class FakePe:
         if shard not in self.shards or self.shards[shard].state != "Running":
             return
         if self._checkpoints.log(self.stage, shard, batch):
+            self._truth.logs(self, shard, batch)
             self._begin_batch(shard)
             return
         self._truth.rests(self, shard)

@@ -43,6 +43,7 @@ class Invariants:
         self._named: dict[tuple[str, int], float] = {}
         self._writers: dict[tuple[Stage, int], set[FakePe]] = defaultdict(set)
         self._owners: dict[tuple[Stage, int, str, int], list[str]] = defaultdict(list)
+        self._batches: dict[tuple[Stage, int], int] = {}
         self._launches: dict[str, int] = {}
         self._contents: dict[str, set[str]] = defaultdict(set)
         self._pods: dict[tuple[str, int], str] = {}
@@ -69,6 +70,13 @@ class Invariants:
             owners.append(pe.name)
         if len(owners) > 2:
             self._break(f"shard {shard} goes from {' to '.join(owners)} in epoch {epoch}")
+
+    def logs(self, pe: FakePe, shard: int, batch: int) -> None:
+        """Each batch of a shard is logged once."""
+        if self._batches.get((pe.stage, shard), -1) >= batch:
+            name = pe.pod["metadata"]["name"]
+            self._break(f"{name} logs batch {batch} of shard {shard} of {pe.stage[1]} once more")
+        self._batches[pe.stage, shard] = batch
 
     def rests(self, pe: FakePe, shard: int) -> None:
         """The shard is free again."""

@@ -52,9 +52,8 @@ def create_pods_early(monkeypatch: pytest.MonkeyPatch) -> None:
 def hand_over_early(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hand-over that does not wait for the release of the old owner."""
 
-    def free(self: Shards, shard: int, pe: Any) -> bool:
-        others = (other for other in self._stage(pe.stage) if other.pe_id != pe.pe_id)
-        return not any(shard in other.spec_shards for other in others)
+    def free(self: Shards, shard: int, stage: int) -> bool:
+        return not any(shard in other.spec_shards for other in self._others(shard, stage))
 
     monkeypatch.setattr(Shards, "_free", free)
 
@@ -109,7 +108,12 @@ def take_pods_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def log_batches_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checkpoints that fence nobody off."""
-    monkeypatch.setattr(FakeCheckpoints, "log", lambda *_: True)
+
+    def log(self: FakeCheckpoints, stage: Any, shard: int, batch: int) -> bool:
+        self._logged[stage, shard] = batch + 1
+        return True
+
+    monkeypatch.setattr(FakeCheckpoints, "log", log)
 
 
 @pytest.mark.parametrize(
