@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from streamgraft.cli._explain import load_query
 from streamgraft_common import names
 from streamgraft_common.kube import Invalid, KubeClient
 from streamgraft_common.kube.client import Object
@@ -112,7 +113,7 @@ def live(cluster: Cluster, kube: KubeClient, namespace: str) -> Live:
 
 
 async def test_a_live_job_sleeps_wakes_up_and_is_explained(
-    live: Live, cluster: Cluster, kube: KubeClient, namespace: str
+    live: Live, cluster: Cluster, namespace: str
 ) -> None:
     await live.command("submit", str(APPLICATION), "--wait", "--timeout", str(PATIENCE_SECONDS))
     await live.send(RECORDS)
@@ -132,13 +133,11 @@ async def test_a_live_job_sleeps_wakes_up_and_is_explained(
     advised = await live.region("advised", lambda item, _: True)
     assert (advised["spec"]["width"], advised["status"]["changes"]) == (2, [])
 
-    # What Prometheus has recorded of this very job is a load to try policies on.
-    arrived = f'streamgraft_pe_input_end_offset{{namespace="{namespace}",region="sleepy"}}'
-    query = f"clamp_min(sum(deriv(max by (partition) ({arrived})[1m:2s])), 0)"
-    prometheus = cluster.prometheus_url
-    choice = ("--shards", "2", "--set", "min_width=0", "--hours", "0.5", "--true-rate", "50")
-    replayed = await live.command("replay", prometheus, "--query", query, *choice)
-    assert "width changes" in replayed
+    # What Prometheus has recorded of this very job is a load to try settings on.
+    query = load_query(namespace, "live", "sleepy")
+    choice = ("--true-rate", "50", "--shards", "2", "--hours", "0.5", "--set", "min_width=0")
+    replayed = await live.command("replay", cluster.prometheus_url, "--query", query, *choice)
+    assert "of load, replayed in steps of 15 s" in replayed
 
     # By hand it goes to sleep, too, and then only by hand it wakes up.
     await live.region("sleepy", lambda _, states: states["Resizing"] == "False")

@@ -32,7 +32,10 @@ AUTOSCALER = {
 def told(signal: dict[str, Any], *autoscalers: dict[str, Any], **more: Any) -> str:
     """Return the explanation of a region of width 2 with this demand."""
     region = {
+        "namespace": "ns",
         "name": "j-r",
+        "job": "j",
+        "region": "r",
         "width": 2,
         "serving": 2,
         "maxWidth": 8,
@@ -60,6 +63,8 @@ def test_inputs_decision_and_what_would_change_it() -> None:
     assert "a busy channel does 100.0 records/s" in text
     assert "the width grows above 190 records/s of work and fewer channels do below 64" in text
     assert "Decision: width 2" in text
+    assert "streamgraft replay PROMETHEUS_URL --true-rate 100 --shards 8 --query 'clamp_min" in text
+    assert 'streamgraft_pe_input_end_offset{namespace="ns",streams_job="j",region="r"' in text
     assert "ScalingActive True: valid" in text
     assert "to shrink, the need must last for 1800 s" in text
 

@@ -59,3 +59,14 @@ def test_what_is_wrong_is_told(load: Path, arguments: list[str], message: str) -
     result = CliRunner().invoke(app, ["replay", *typed, *MODEL])
     assert result.exit_code == 1
     assert message in " ".join(result.output.split())
+
+
+def test_a_quiet_night_is_slept_through(tmp_path: Path) -> None:
+    rows = (f"{60 * m},{50 if m < 120 or m >= 480 else 0}" for m in range(600))
+    file = tmp_path / "night.csv"
+    file.write_text("\n".join(["seconds,records_per_second", *rows]))
+    result = CliRunner().invoke(app, ["replay", str(file), *MODEL, "--set", "min_width=0"])
+    assert result.exit_code == 0, result.output
+    assert "width changes     2 " in result.output
+    assert "width 0: All metrics below target" in result.output
+    assert "width 1: demand above target" in result.output

@@ -29,6 +29,8 @@ class FakeApiServer:
         self._now = now
         self._chance = chance
         self.storage = FakeStorage()
+        self.scale_to_zero = True
+        """Whether it takes HorizontalPodAutoscalers with minReplicas 0, by its feature gate."""
         self._applied: dict[tuple[str, str], frozenset[FieldPath]] = {}
 
     # Requests, as the client sends them.
@@ -98,6 +100,8 @@ class FakeApiServer:
         resource = place.resource
         if key in self.storage.items(resource):
             raise Conflict(409, "AlreadyExists", f'{resource.plural} "{name}" already exists')
+        if not self.scale_to_zero and body.get("spec", {}).get("minReplicas") == 0:
+            raise Invalid(422, "Invalid", "spec.minReplicas: must be greater than or equal to 1")
         metadata |= {"name": name, "namespace": place.namespace, "uid": self._uid()}
         metadata["creationTimestamp"] = self._timestamp()
         if resource.custom:

@@ -65,6 +65,7 @@ def explanation(region: Facts, autoscalers: list[Facts]) -> Iterator[str]:
         yield from _autoscaler(item)
     if not autoscalers:
         yield "No HorizontalPodAutoscaler scales it: give the region an autoscaling, or make one"
+    yield from _trial(region)
 
 
 def _asleep(demand: Facts, autoscalers: list[Facts]) -> Iterator[str]:
@@ -108,6 +109,30 @@ def _demand(signal: Facts) -> Iterator[str]:
     yield f"The load needs {inputs['needed']} channels, headroom included"
     yield f"Decision: width {signal['value']:g}"
     yield from (f"  because {reason}" for reason in inputs["held"])
+
+
+def load_query(namespace: str, job: str, region: str) -> str:
+    """Return the PromQL of the records/s that arrive at a region."""
+    labels = {"namespace": namespace, "streams_job": job, "region": region, "stage": "0"}
+    chosen = ",".join(f'{name}="{value}"' for name, value in labels.items())
+    ends = f"max by (topic, partition) (streamgraft_pe_input_end_offset{{{chosen}}})"
+    return f"clamp_min(sum(deriv(({ends})[1m:15s])), 0)"
+
+
+def _trial(region: Facts) -> Iterator[str]:
+    """Yield how to try settings on the region's own load, once its capacity is known."""
+    inputs = region["signals"]["demand"].get("inputs") or {"stages": {}}
+    first = inputs["stages"].get("0")
+    if first is None or first["load"]["capacity"] is None:
+        return
+    query = load_query(region["namespace"], region["job"], region["region"])
+    rate = first["load"]["capacity"]["true_rate"]
+    yield ""
+    yield "To try other settings on its recorded load, add --set KEY=VALUE to"
+    yield (
+        f"  streamgraft replay PROMETHEUS_URL --true-rate {rate:.6g} --shards"
+        f" {region['maxWidth']} --query '{query}'"
+    )
 
 
 def _stage(stage: Facts, around: Facts) -> Iterator[str]:

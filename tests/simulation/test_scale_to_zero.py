@@ -1,0 +1,43 @@
+"""Regions that may sleep, where the cluster's autoscalers can't scale to zero."""
+
+from tests.simulation.applications import Submission
+from tests.simulation.faults import submit
+from tests.simulation.world import World
+
+from streamgraft_operator.kinds import AUTOSCALERS, EVENTS
+
+SECONDS = 180.0
+"""Longer than the operator's look at everything: what is told again would be told by then."""
+
+
+def autoscaled(*, scale_to_zero: bool) -> World:
+    """Submit a job whose region may sleep, and let time pass."""
+    world = World(1)
+    world.server.scale_to_zero = scale_to_zero
+    with world.surroundings():
+        submit(world, Submission("job", stages=1, max_width=2, width=1, sleepy=True))
+        world.operators.start()
+        world.run(SECONDS)
+    return world
+
+
+def refusals(world: World) -> list[str]:
+    """Return what was told of refusals."""
+    found = [item for item in world.objects(EVENTS) if item["reason"] == "ScaleToZeroRefused"]
+    assert all(item.get("count", 1) == 1 for item in found)
+    return [item["message"] for item in found]
+
+
+def test_the_region_keeps_a_channel_and_tells_why_once() -> None:
+    world = autoscaled(scale_to_zero=False)
+    (autoscaler,) = world.objects(AUTOSCALERS)
+    assert autoscaler["spec"]["minReplicas"] == 1
+    (message,) = refusals(world)
+    assert "turn on the feature gate HPAScaleToZero" in message
+
+
+def test_with_the_feature_gate_it_may_have_none() -> None:
+    world = autoscaled(scale_to_zero=True)
+    (autoscaler,) = world.objects(AUTOSCALERS)
+    assert autoscaler["spec"]["minReplicas"] == 0
+    assert refusals(world) == []
