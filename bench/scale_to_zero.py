@@ -20,7 +20,7 @@ from bench.cluster import Deployed, application, running_cluster, timestamp
 from bench.traffic import Probe, create_topic
 from streamgraft_local import ClusterSpec
 
-WAKE_UPS = 4
+WAKE_UPS = 3
 """Of each case."""
 CASES = {"warm": 1, "cold": 0}
 """Sizes of the warm pool."""
