@@ -2,8 +2,8 @@
 
 Takes the folder of a report of `make demo`: the load that arrived is replayed with the HPA of the
 demo's region, on a simulated region that is told what that run measured: how long new channels took
-to get warm, how long moved shards stood still, how long changes took. The simulator's HPA looks
-every 15 s and the demo's every 2 s, so times are stretched by as much, and rates shrink.
+to serve, and how long moved shards stood still. The simulator's HPA looks every 15 s and the demo's
+every 2 s, so times are stretched by as much, and rates shrink.
 """
 
 import json
@@ -58,7 +58,7 @@ def predicted(document: Document) -> Course:
     """Return what the simulator says of the same load."""
     spec = Settings().cluster
     stretch = DEFAULT_SYNC_SECONDS / spec.hpa_sync_seconds
-    launches = [_seconds(change, "decidedAt") for change in document["changes"] if _grew(change)]
+    launches = [_seconds(change, "servingAt") for change in document["changes"] if _grew(change)]
     pauses = [change["pauseSecondsMax"] for change in document["changes"]]
     pause = statistics.median(pauses) * stretch
     model = RegionModel(
