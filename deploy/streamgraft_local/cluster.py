@@ -77,7 +77,9 @@ class Cluster:
         """Return what is remembered. Raises LocalError if the cluster was never up."""
         state = ClusterState.load(self.home.state_file)
         if state is None:
-            raise LocalError(f"no cluster {self.spec.name!r} in {self.home.root}: run up first")
+            raise LocalError(
+                f"no cluster {self.spec.name!r} in {self.home.root}: run `streamgraft up` first"
+            )
         return state
 
     def up(self, report: Report = silent) -> None:

@@ -131,7 +131,7 @@ def test_down_without_up(tmp_path: Path) -> None:
     environment = Cluster(ClusterSpec(name="never", base=tmp_path))
     environment.down(delete=True)
     assert environment.leftovers() == []
-    with pytest.raises(LocalError, match="run up first"):
+    with pytest.raises(LocalError, match="run `streamgraft up` first"):
         environment.status()
 
 

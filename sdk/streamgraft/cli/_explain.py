@@ -23,7 +23,9 @@ def run(target: Target, name: str, adapter: str | None) -> None:
 async def _explain(target: Target, name: str, adapter: str | None) -> list[str]:
     url = adapter or running_adapter()
     if url is None:
-        raise CommandError("say where the metrics adapter is: --adapter https://HOST:PORT")
+        raise CommandError(
+            "say where the metrics adapter is: --adapter https://HOST:PORT; or run `streamgraft up`"
+        )
     async with connected(target) as cluster:
         place = f"/api/v1/namespaces/{cluster.namespace}/regions/{name}"
         async with KubeClient(replace(cluster.client.config, server=url)) as client:
