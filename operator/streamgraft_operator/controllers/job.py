@@ -117,6 +117,8 @@ class JobController:
     async def _submit(self, job: Object, expansion: Expansion) -> Outcome:
         key, topology = key_of(job), expansion.topology
         job = await self._begin(job, expansion)
+        # Both are told before either is awaited.
+        missing = await self._references(job, expansion)
         problem = await self._topics(job, topology)
         status = job_status(job)
         if problem and not is_true(status.conditions, SUBMITTED):
@@ -132,7 +134,6 @@ class JobController:
             labels, content_id = topology.port_labels, expansion.content_id
             manifest = manifests.job_config_map(owner, labels, content_id)
             await replace_config_map(self._caches, self._context.write, manifest)
-        missing = await self._references(job, expansion)
         return TOPICS_RETRY_SECONDS if problem or missing else None
 
     async def _begin(self, job: Object, expansion: Expansion) -> Object:

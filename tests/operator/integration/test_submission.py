@@ -73,12 +73,14 @@ async def test_unsound_graph_and_unknown_parameter_are_refused(
 
 
 async def test_missing_source_topic_is_awaited(world: World, kafka: AdminClient) -> None:
+    """And told beside everything else that is missing, not after it."""
     await world.upload(bundle(application(world.namespace)))
-    await world.submit()
+    await world.submit(processingElement={"appPropertiesSecret": "keys"})
     source = f"{world.namespace}-in"
-    job = await world.job(lambda status: source in status.get("message", ""))
+    job = await world.job(lambda status: source in str(status.get("conditions")))
     assert job["status"]["phase"] == "Submitting"
     assert condition(job, "SourcesAvailable")["status"] == "False"
+    assert "Secret keys" in condition(job, "ReferencesFound")["message"]
     assert await world.names(PODS) == []
 
     for future in kafka.create_topics([NewTopic(source, 1, 1)]).values():
