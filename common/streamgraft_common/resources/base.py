@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from streamgraft_common import names
@@ -30,6 +30,14 @@ class Model(BaseModel):
     def to_wire(self) -> dict[str, Any]:
         """Return the JSON form, without fields that are None."""
         return self.model_dump(by_alias=True, exclude_none=True, mode="json")
+
+
+NULLABLE = (
+    BeforeValidator(lambda value: {} if value is None else value),
+    Field(json_schema_extra={"nullable": True}),
+)
+"""For maps that several managers may write: server-side apply leaves null where the last entry
+went, though another manager still has the map."""
 
 
 class Condition(Model):

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from streamgraft_common.resources import bundle_source
 from streamgraft_common.resources.base import (
+    NULLABLE,
     CelRule,
     Condition,
     Kind,
@@ -93,14 +94,14 @@ class JobSpec(Model):
     """How operators are fused into PEs."""
     threading: Threading = Threading()
     """How many task slots a PE gets."""
-    regions: dict[str, RegionOverride] = {}
+    regions: Annotated[dict[str, RegionOverride], *NULLABLE] = {}
     """Settings of parallel regions, by name."""
     processing_element: ProcessingElementSettings = ProcessingElementSettings()
     """Settings of all PEs."""
     resources: Resources | None = None
     """Compute resources of the whole job, divided among its PEs (as many as there are at the
     first widths); they win over `processingElement.resources`."""
-    parameters: dict[str, str] = {}
+    parameters: Annotated[dict[str, str], *NULLABLE] = {}
     """Submission-time values; they override the application's defaults."""
     bootstrap_servers: str | None = None
     """Kafka brokers. Default: the operator's."""

@@ -113,13 +113,13 @@ def restored_spec(
     known = {region.name for region in bundle.adl.regions}
     regions = {
         name: dict(settings)
-        for name, settings in status.job_spec.get("regions", {}).items()
+        for name, settings in (status.job_spec.get("regions") or {}).items()
         if name in known
     }
     widths = {name: {"width": width} for name, width in status.widths.items() if name in known}
     for name, settings in (*widths.items(), *asked.get("regions", {}).items()):
         regions[name] = {**regions.get(name, {}), **settings}
-    parameters = {**status.job_spec.get("parameters", {}), **asked.get("parameters", {})}
+    parameters = {**(status.job_spec.get("parameters") or {}), **asked.get("parameters", {})}
     state = InitialState(name=restore.savepoint, allow_dropped_state=restore.allow_dropped_state)
     spec = {**status.job_spec, "bundle": asked["bundle"], "savepoint": state.to_wire()}
     return {
