@@ -4,6 +4,12 @@ import re
 
 _MAX_LENGTH = 400
 _FENCED = "CONCURRENT_STREAM_LOG_UPDATE"
+_LOST = "data may have been lost because they are not available in Kafka any more"
+_LOST_ADVICE = (
+    "Kafka no longer has the records that come next: the topic was deleted, or keeps them for too"
+    " short a time. To go on without them, set the source's option failOnDataLoss to false; to"
+    " read the topic from its start, cancel the job and submit it again"
+)
 _PYTHON_ERROR = re.compile(r"^\w[\w.]*(?:Error|Exception|Interrupt|Exit)\b.*$")
 _JAVA_CAUSE = re.compile(r"^(?:Caused by|Cause): (.+)$")
 
@@ -17,8 +23,10 @@ def summary(text: str) -> str:
     """Return the most telling line of an exception.
 
     The innermost Python error if there is one (user code), else the innermost Java cause, else
-    the first line.
+    the first line. If records are gone that were to be read, what to do.
     """
+    if _LOST in text:
+        return _LOST_ADVICE
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     ours = [line for line in lines if _PYTHON_ERROR.match(line) and not line.startswith("org.")]
     causes = [match[1] for line in lines if (match := _JAVA_CAUSE.match(line))]

@@ -9,8 +9,10 @@ from streamgraft_common.resources import (
     JOB,
     KINDS,
     PARALLEL_REGION,
+    JobSpec,
     ParallelRegionSpec,
     PodSettings,
+    RuntimeStatus,
 )
 from streamgraft_common.resources.base import Kind
 from streamgraft_common.resources.crds import crd, render
@@ -117,3 +119,22 @@ def test_settings_of_a_pe_win_over_its_jobs() -> None:
     job = PodSettings(heap_mb=500, delete_failed_pod=True, env={"A": "1", "B": "2"})
     own = PodSettings(delete_failed_pod=False, env={"A": "3"})
     assert own.over(job) == PodSettings(heap_mb=500, delete_failed_pod=False, env={"A": "3"})
+
+
+def test_map_that_server_side_apply_has_emptied_is_empty() -> None:
+    """It leaves null where the last entry went, if another manager still has the map."""
+    spec = JobSpec.model_validate({"bundle": {"file": "/x"}, "parameters": None, "regions": None})
+    assert (spec.parameters, spec.regions) == ({}, {})
+    properties = crd(JOB)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    assert properties["spec"]["properties"]["parameters"]["nullable"]
+
+
+def test_trouble_of_a_pe_is_its_own_or_that_of_its_first_shard() -> None:
+    def failed(message: str) -> dict[str, Any]:
+        return {"state": "Failed", "epoch": 1, "message": message}
+
+    shards = {"10": failed("c"), "2": failed("b"), "1": {"state": "Running", "epoch": 1}}
+    said = RuntimeStatus.model_validate({"shards": shards})
+    assert said.trouble == "shard 2 (and 1 more) fails and is tried again: b"
+    assert said.model_copy(update={"message": "a"}).trouble == "a"
+    assert RuntimeStatus().trouble == ""

@@ -30,6 +30,16 @@ def test_first_line_otherwise() -> None:
     assert len(summary("x" * 10_000)) == 400
 
 
+def test_records_that_are_gone() -> None:
+    """Spark says it in a paragraph, of which the first line says little."""
+    text = (
+        "org.x.StreamingQueryException: Some data may have been lost because they are not available"
+        " in Kafka any more; either the\n data was aged out by Kafka or the topic may have been"
+    )
+    assert "failOnDataLoss" in summary(text)
+    assert len(summary(text)) <= 400
+
+
 def test_fenced() -> None:
     """Another owner has written the same batch."""
     assert is_fenced("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log")

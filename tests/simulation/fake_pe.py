@@ -244,7 +244,7 @@ class FakePe:
         while self.sick and self._wants(shard):
             await asyncio.sleep(1.0)
         now = self._now()
-        self._say(shard, state="Running", started_at=now, first_batch_at=now)
+        self._say(shard, state="Running", started_at=now, first_batch_at=now, message="")
         self._settle()
         self._begin_batch(shard)
         while self._wants(shard) and self.shards[shard].state == "Running":

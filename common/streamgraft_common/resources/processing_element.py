@@ -141,6 +141,16 @@ class RuntimeStatus(Model):
     message: str = ""
     """What is wrong with the PE as a whole."""
 
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the PE as a whole, or else with the first of its shards."""
+        failed = [(int(shard), said.message) for shard, said in self.shards.items() if said.message]
+        if self.message or not failed:
+            return self.message
+        shard, message = min(failed)
+        more = f" (and {len(failed) - 1} more)" if failed[1:] else ""
+        return f"shard {shard}{more} fails and is tried again: {message}"
+
 
 class Stopped(Model):
     """Why a PE is not launched again."""

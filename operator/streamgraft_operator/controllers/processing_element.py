@@ -89,7 +89,9 @@ def _report_changed(old: Object | None, new: Object | None) -> bool:
 
 def _told(item: Object | None) -> tuple[object, ...]:
     runtime = ((item or {}).get("status") or {}).get("runtime") or {}
-    return tuple(runtime.get(field) for field in ("podUid", "contentId", "message"))
+    shards = runtime.get("shards") or {}
+    failures = {shard: said["message"] for shard, said in shards.items() if said.get("message")}
+    return (*(runtime.get(field) for field in ("podUid", "contentId", "message")), failures)
 
 
 def _phase(
@@ -103,7 +105,7 @@ def _phase(
         case "Succeeded":
             return "Stopped", why_not_running(pod)
         case "Running" if runtime and is_ready(pod) and runtime.content_id in ("", content_id):
-            return "Running", runtime.message
+            return "Running", runtime.trouble
         case "Running":
             message = runtime.message if runtime else ""
             return "Starting", message or "the pod is not ready for this PE yet"
