@@ -10,7 +10,6 @@ import streamgraft as sg
 
 app = sg.Application(
     "state",
-    trigger_seconds=3.0,
     spark_conf={
         "spark.sql.streaming.stateStore.providerClass": (
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame
 
 import streamgraft as sg
 
-app = sg.Application("stateless", trigger_seconds=2.0)
+app = sg.Application("stateless")
 
 numbers = app.kafka_source("numbers", topic="bench-in-stateless", schema="id bigint, key string")
 
