@@ -261,7 +261,7 @@ def figures(results: Mapping[str, Result], kept: Mapping[str, float]) -> dict[st
         for gap in change.added_gaps
         if CASES[case].state_keys
     ]
-    if points:
+    if len({keys for keys, _ in points}) > 1:
         found["state.added_gap_ms_per_million_keys"] = round(report.slope(points), 2)
     found = {**kept, **found}
 
