@@ -64,10 +64,18 @@ class Target:
         return 1 - (1 - self.utilization) / 4
 
 
+    @property
+    def close(self) -> float:
+        """Return the busy share up to which a width is chosen by who knows the day to come: half
+        way from the target to `full`, so that it is not crowded at once."""
+        return (self.utilization + self.full) / 2
+
+
 @dataclass(frozen=True, slots=True)
 class Fit:
     """`needed`: the narrowest width with the headroom, or the largest useful one; `least`: the
-    narrowest within the target, or the largest useful one; `enough`: that one is not crowded."""
+    narrowest that is `close` at most, or the largest useful one; `enough`: that one is not
+    crowded."""
 
     needed: int
     least: int
@@ -82,5 +90,5 @@ def fit(load: Callable[[int], float], shards: Shards, target: Target) -> Fit:
     def narrowest(share: float) -> int:
         return next((width for width in useful if load(width) <= share), useful[-1])
 
-    least = narrowest(target.utilization)
+    least = narrowest(target.close)
     return Fit(narrowest(target.roomy), least, load(least) <= target.full)
