@@ -63,7 +63,6 @@ class Target:
         leaves it, three quarters are gone (95 % at a target of 80 %)."""
         return 1 - (1 - self.utilization) / 4
 
-
     @property
     def close(self) -> float:
         """Return the busy share up to which a width is chosen by who knows the day to come: half

@@ -1,7 +1,10 @@
 """When a width change pays: against brute force, and as stories."""
 
 import itertools
+from functools import partial
+from operator import truediv
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +17,7 @@ from streamgraft_autoscaler.economy import (
     choose,
     wait_seconds,
 )
+from streamgraft_autoscaler.fitting import Shards, Target, fit
 
 WIDTHS = (1, 2, 4)
 
@@ -94,3 +98,11 @@ def test_what_is_wanted_is_kept() -> None:
 def test_the_wider_the_gap_the_shorter_the_wait() -> None:
     assert wait_seconds(12, 6, 6.0) == 3600
     assert wait_seconds(12, 10, 6.0) == 3 * 3600
+
+
+def test_who_knows_the_day_chooses_a_fuller_channel() -> None:
+    """But none that is crowded at once."""
+    target, shards = Target(0.8, 0.25, 8), Shards(8, 0.0)
+    assert [target.close, target.full] == [pytest.approx(0.875), pytest.approx(0.95)]
+    calm, busy = (fit(partial(truediv, work), shards, target) for work in (1.7, 1.8))
+    assert [(found.least, found.needed) for found in (calm, busy)] == [(2, 3), (3, 3)]
