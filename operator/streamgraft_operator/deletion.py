@@ -21,6 +21,7 @@ from streamgraft_operator.graph import GraphError
 from streamgraft_operator.kafka import KafkaUnavailable
 from streamgraft_operator.runtime import Again, Outcome
 from streamgraft_operator.timestamps import from_rfc3339
+from streamgraft_operator.together import together
 
 Kinds = tuple[tuple[Index, Coordinator], ...]
 
@@ -106,12 +107,10 @@ class Cleaner:
             async with limit:
                 await coordinator.delete_all(key[0], selector)
 
-        await asyncio.gather(
-            *(
-                delete(coordinator, selector)
-                for index, coordinator in kinds
-                for selector in bulk_selectors(key[1], index.get(key))
-            )
+        await together(
+            delete(coordinator, selector)
+            for index, coordinator in kinds
+            for selector in bulk_selectors(key[1], index.get(key))
         )
 
     async def _delete_from_kafka(self, job: Object) -> None:

@@ -16,6 +16,7 @@ from streamgraft_operator.coordinators.coordinator import replacing
 from streamgraft_operator.expansion import Expansion
 from streamgraft_operator.graph import PlannedPe
 from streamgraft_operator.manifests.metadata import Owner
+from streamgraft_operator.together import together
 
 PARALLEL_WRITES = 16
 
@@ -70,7 +71,7 @@ class Grafter:
             async with limit:
                 await self._graft(owner, expansion, pe, start(pe))
 
-        await asyncio.gather(*map(one, different))
+        await together(map(one, different))
 
     def surplus(
         self, job: Key, wanted: Collection[str], concerns: Callable[[str | None], bool]
