@@ -1,5 +1,6 @@
 """Drives the job conductor: compares what a job should consist of with what exists."""
 
+import math
 import time
 from collections.abc import Sequence
 
@@ -10,9 +11,10 @@ from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobStatus
 from streamgraft_operator.conditions import find
 from streamgraft_operator.conductors.job import ACCEPTED, ROLLING_BACK, SUBMITTED, JobView, step
+from streamgraft_operator.conductors.region_shards import assigned_width
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError, Topology
-from streamgraft_operator.parsed import job_spec, job_status
+from streamgraft_operator.parsed import job_spec, job_status, region_status
 from streamgraft_operator.runtime import Outcome, Watch, wish_changed
 from streamgraft_operator.timestamps import from_rfc3339
 from streamgraft_operator.views import job_key, own_key
@@ -34,7 +36,7 @@ class JobConductor:
         return (
             Watch(caches.jobs, own_key),
             Watch(caches.processing_elements, job_key, _health_changed),
-            Watch(caches.regions, job_key, wish_changed),
+            Watch(caches.regions, job_key, _assignment_changed),
             Watch(caches.services, job_key, wish_changed),
             Watch(caches.config_maps, job_key, wish_changed),
         )
@@ -80,11 +82,12 @@ class JobConductor:
     def _view(self, job: Object, topology: Topology, status: JobStatus) -> JobView:
         namespace, name = key_of(job)
         caches = self._caches
+        due = self._due(key_of(job), topology)
         wanted = [
             *(("ParallelRegion", region.name, caches.regions) for region in topology.regions),
-            *(("ConfigMap", pe.name, caches.config_maps) for pe in topology.pes),
-            *(("Service", pe.name, caches.services) for pe in topology.pes),
-            *(("ProcessingElement", pe.name, caches.processing_elements) for pe in topology.pes),
+            *(("ConfigMap", pe, caches.config_maps) for pe in due),
+            *(("Service", pe, caches.services) for pe in due),
+            *(("ProcessingElement", pe, caches.processing_elements) for pe in due),
             ("ConfigMap", names.job_config_map(name), caches.config_maps),
         ]
         missing = (
@@ -98,6 +101,22 @@ class JobConductor:
             waiting_seconds=_waiting_seconds(status),
             timeout_seconds=job_spec(job).submission_timeout_seconds,
         )
+
+    def _due(self, key: Key, topology: Topology) -> list[str]:
+        """Return the PEs that should exist by now.
+
+        A channel that a width change is still to bring is not waited for: the change may itself
+        wait for PEs, which are launched only once the job is submitted.
+        """
+        assigned = {
+            item["spec"]["region"]: assigned_width(region_status(item).assignment)
+            for item in self._caches.regions_by_job.get(key)
+        }
+        return [
+            pe.name
+            for pe in topology.pes
+            if pe.channel is None or pe.channel < (assigned.get(pe.region or "") or math.inf)
+        ]
 
     def _not_ready(self, namespace: str, topology: Topology) -> dict[str, str]:
         result = {}
@@ -115,6 +134,14 @@ def _health_changed(old: Object | None, new: Object | None) -> bool:
         return True
     before, after = old.get("status") or {}, new.get("status") or {}
     return any(before.get(field) != after.get(field) for field in ("phase", "message"))
+
+
+def _assignment_changed(old: Object | None, new: Object | None) -> bool:
+    """Return whether other channels may be due."""
+    if old is None or new is None or wish_changed(old, new):
+        return True
+    before, after = old.get("status") or {}, new.get("status") or {}
+    return before.get("assignment") != after.get("assignment")
 
 
 def _was_submitted(status: JobStatus, generation: int) -> bool:
