@@ -29,6 +29,8 @@ class JobStages:
     inner_topics: Mapping[str, Mapping[str, int]]
     """Stage → topics of the job's own that it reads, with their partitions."""
     facts: JobFacts
+    podless: frozenset[str]
+    """PEs that stand still because they have no pod."""
     waiting_for: str
     """What has to end before the first stage may be stopped."""
 
@@ -73,6 +75,9 @@ def job_stages(caches: Caches, job: Object, expansion: Expansion, savepoint: Obj
         owners=owners,
         inner_topics={pe.stage_name: inner_topics(pe) for pe in planned},
         facts=_facts(caches, job, expansion, regions),
+        podless=frozenset(
+            pe.item["metadata"]["name"] for pe in pes if not (pe.view.ready or pe.view.pod_alive)
+        ),
         waiting_for=next(filter(None, waits), ""),
     )
 

@@ -39,6 +39,8 @@ class Submission:
     """Whether the region runs on the nodes of a host pool."""
     sleepy: bool = False
     """Whether the region may have width 0."""
+    strategy: str = "handover"
+    """How the region changes its width."""
     extra: dict[str, Any] = field(default_factory=dict)
     """Further fields of the Job's spec."""
 
@@ -66,7 +68,13 @@ class Submission:
         spec: Object = {
             "bundle": {"configMap": {"name": f"{self.job}-bundle"}},
             "parameters": {"speed": str(self.speed)},
-            "regions": {"r": {"width": self.width, "changeDeadlineSeconds": self.deadline}},
+            "regions": {
+                "r": {
+                    "width": self.width,
+                    "changeDeadlineSeconds": self.deadline,
+                    "strategy": self.strategy,
+                }
+            },
             **self.extra,
         }
         if self.stages > 1:

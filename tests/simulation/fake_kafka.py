@@ -29,6 +29,10 @@ class FakeBrokers:
     groups: set[str] = field(default_factory=set)
     unreliable: float = 0.0
 
+    def end(self) -> int:
+        """Return how many records are in a topic that nobody has read yet: none, or one."""
+        return self.chance.choice([0, 1])
+
     def admin(self, _: dict[str, Any]) -> "FakeAdminClient":
         """Return an admin client, whatever its configuration."""
         return FakeAdminClient(self)
@@ -74,6 +78,15 @@ class FakeAdminClient:
     def delete_consumer_groups(self, names: list[str], **_: Any) -> dict[str, Future[Any]]:
         self._brokers.groups -= set(names)
         return {name: self._settled() for name in names}
+
+    def list_offsets(self, wanted: Any, **_: Any) -> dict[Any, Future[Any]]:
+        end = self._brokers.end()
+        return {part: self._settled(SimpleNamespace(offset=end)) for part in wanted}
+
+    def list_consumer_group_offsets(self, wanted: list[Any], **_: Any) -> dict[str, Future[Any]]:
+        (asked,) = wanted
+        found = [TopicPartition(part.topic, part.partition, 0) for part in asked.topic_partitions]
+        return {asked.group_id: self._settled(SimpleNamespace(topic_partitions=found))}
 
     def _create(self, topic: NewTopic) -> Future[Any]:
         if topic.topic in self._brokers.topics:

@@ -25,6 +25,8 @@ from streamgraft_common.resources import (
     ProcessingElementSpec,
     Release,
     RuntimeStatus,
+    Saved,
+    Saving,
 )
 from streamgraft_common.resources.processing_element import ShardStatus
 from streamgraft_operator.grafting import content_of
@@ -49,6 +51,9 @@ class Truth(Protocol):
     def rests(self, pe: "FakePe", shard: int) -> None:
         """It will not write for the shard any more."""
 
+    def copies(self, pe: "FakePe", shard: int, savepoint: str) -> None:
+        """It has copied the checkpoint of a shard into the savepoint of this uid."""
+
 
 @dataclass(frozen=True)
 class Tempo:
@@ -56,7 +61,7 @@ class Tempo:
 
     warm_up: float
     plan: float
-    """To read a content and to plan the queries by it."""
+    """To read a content and to plan the queries by it, or to copy checkpoints."""
     start: float
     stop: float
     batch: float = 20.0
@@ -100,6 +105,8 @@ class FakePe:
         self._looked = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._batches: dict[int, asyncio.TimerHandle] = {}
+        self._saving: asyncio.Future[None] | None = None
+        self._saved: Saved | None = None
         self._store = Store(
             client,
             PROCESSING_ELEMENT.path(metadata["namespace"]),
@@ -210,6 +217,25 @@ class FakePe:
             elif self.shards[shard].state != "Stopping":
                 self._say(shard, epoch=self.wanted.epoch)
         self._settle()
+        self._save(self.wanted.saving)
+
+    def _save(self, wish: Saving | None) -> None:
+        """Copy what the spec asks for, unless that is done or under way."""
+        if wish is None or (self._saving and not self._saving.done()):
+            return
+        if self._saved is None or self._saved.uid != wish.uid or self._saved.message:
+            self._saving = asyncio.ensure_future(self._copy(wish))
+
+    async def _copy(self, wish: Saving) -> None:
+        await asyncio.sleep(self._some(self._tempo.plan))
+        if self.sick or not all(self._checkpoints.is_clean(self.stage, n) for n in wish.shards):
+            self._saved = Saved(uid=wish.uid, message="a batch was begun and not committed")
+            asyncio.get_running_loop().call_later(2.0, self._reconcile)
+        else:
+            for shard in wish.shards:
+                self._truth.copies(self, shard, wish.uid)
+            self._saved = Saved(uid=wish.uid, shards=wish.shards, size_bytes=1)
+        self._dirty.set()
 
     def _settle(self) -> None:
         """Note the epoch as applied once every wanted shard has been started, and no other runs."""
@@ -230,6 +256,7 @@ class FakePe:
                     break
         self._say(shard, state="Stopping")
         await asyncio.sleep(self._some(self._tempo.stop))
+        self._checkpoints.settle(self.stage, shard)
         self._truth.rests(self, shard)
         epoch = max(self.shards.pop(shard).epoch, self.wanted.epoch if self.wanted else 0)
         now = self._now()
@@ -263,6 +290,7 @@ class FakePe:
             return
         if self._checkpoints.log(self.stage, shard, batch):
             self._truth.logs(self, shard, batch)
+            self._checkpoints.settle(self.stage, shard)
             self._begin_batch(shard)
             return
         self._truth.rests(self, shard)
@@ -311,6 +339,7 @@ class FakePe:
             epoch=self._epoch,
             shards={str(shard): status for shard, status in self.shards.items()},
             releases=self._releases,
+            saved=self._saved,
         )
         patch = merge_patch(self._known, status)
         try:

@@ -21,6 +21,7 @@ from streamgraft_operator.kinds import (
     PODS,
     PROCESSING_ELEMENTS,
     REGIONS,
+    SAVEPOINTS,
     SERVICES,
     ResourcePath,
 )
@@ -58,6 +59,7 @@ def any_submission(world: World, job: str) -> Submission:
         width=chance.randint(1, 2),
         deadline=chance.choice([120, 300]),
         pooled=chance.random() < 0.2,
+        strategy=chance.choice(["handover", "handover", "handover", "savepoint"]),
         extra={"warmPool": chance.choice([0, 0, 1, 2])},
     )
     # No chance of its own: seeds tell the stories that they told before regions could sleep.
@@ -109,6 +111,40 @@ def resize(world: World) -> None:
         width = world.chance.randint(1, region["spec"]["maxWidth"]) - (1 - least)
         world.note(f"user: {region['metadata']['name']} to width {width}")
         world.request("PATCH", REGIONS, region["metadata"]["name"], {"spec": {"width": width}})
+
+
+def is_healthy(world: World, job: str) -> bool:
+    """Return whether a job says that all of it runs."""
+    item = world.get(JOBS, job) or {}
+    return (item.get("status") or {}).get("phase") == "Healthy"
+
+
+def take_savepoint(world: World) -> None:
+    """Create a savepoint of a job: mostly of one that can be saved."""
+    if not world.jobs:
+        return
+    job = world.chance.choice(list(world.jobs))
+    if not is_healthy(world, job) and world.chance.random() < 0.8:
+        world.loop.later(2.0, take_savepoint, world)
+        return
+    name = f"save-{len(world.objects(SAVEPOINTS))}"
+    seconds = world.chance.choice([20, 60, 300])
+    world.note(f"user: takes savepoint {name} of {job} within {seconds} s")
+    manifest = {
+        "apiVersion": SAVEPOINTS.api_version,
+        "kind": SAVEPOINTS.kind,
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"job": job, "timeoutSeconds": seconds},
+    }
+    world.request("POST", SAVEPOINTS, "", manifest)
+
+
+def delete_savepoint(world: World) -> None:
+    """Delete a savepoint, also one that is being written or that a width change waits for."""
+    if found := world.objects(SAVEPOINTS):
+        name = world.chance.choice(found)["metadata"]["name"]
+        world.note(f"user: deletes savepoint {name}")
+        world.request("DELETE", SAVEPOINTS, name, {})
 
 
 def delete(kind: ResourcePath) -> Fault:
@@ -311,6 +347,8 @@ FAULTS: tuple[Fault, ...] = (
     cancel_job,
     submit_again,
     resize,
+    take_savepoint,
+    delete_savepoint,
     delete(PODS),
     delete(PROCESSING_ELEMENTS),
     delete(SERVICES),

@@ -15,6 +15,7 @@ from tests.simulation.fake_nodes import launch_of
 from tests.simulation.fake_pe import FakePe
 from tests.simulation.fake_resources import FakeResource, place_of
 from tests.simulation.fake_storage import Change
+from tests.simulation.savepoint_invariants import SavepointInvariants
 
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
@@ -50,6 +51,7 @@ class Invariants:
         self._ended: set[tuple[str, int]] = set()
         """Launches of which a pod failed, was deleted, or is being deleted."""
         server.storage.observers.append(self._written)
+        self._savepoints = SavepointInvariants(server, self._writer, self._break)
 
     # Truth: what processes do.
 
@@ -64,6 +66,8 @@ class Invariants:
                 both = f"{name} and {other.pod['metadata']['name']}"
                 self._break(f"{both} both write for shard {shard} of {stage[1]}")
         self._writers[stage, shard].add(pe)
+        if self._exists(pe):
+            self._savepoints.starts(stage, shard)
         region = self._region_uid(pe)
         owners = self._owners[stage, shard, region, epoch]
         if not owners or owners[-1] != pe.name:
@@ -81,6 +85,15 @@ class Invariants:
     def rests(self, pe: FakePe, shard: int) -> None:
         """The shard is free again."""
         self._writers[pe.stage, shard].discard(pe)
+
+    def copies(self, pe: FakePe, shard: int, savepoint: str) -> None:
+        """It has copied the checkpoint of a shard into a savepoint."""
+        self._savepoints.copies(pe.stage, shard, savepoint)
+
+    def _writer(self, stage: Stage, shard: int) -> str | None:
+        """Return a pod that writes for a shard, those apart that were deleted by force."""
+        found = (pe for pe in self._writers[stage, shard] if self._exists(pe))
+        return next((str(pe.pod["metadata"]["name"]) for pe in found), None)
 
     def alone(self, pe: FakePe, shard: int) -> bool:
         """Return whether nobody else writes for a shard."""
@@ -165,7 +178,7 @@ class Invariants:
 
     def _only_moved_shards_go(self, before: Object, pe: Object) -> None:
         gone = set(before["shards"]) - set(pe["spec"]["shards"])
-        if not gone:
+        if not gone or self._savepoints.may_stop(before["job"], before["stageName"]):
             return
         region = names.region_name(before["job"], before.get("region") or "")
         item = self._items(REGIONS.path()).get((pe["metadata"]["namespace"], region)) or {}

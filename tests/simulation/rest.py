@@ -25,16 +25,23 @@ from streamgraft_operator.kinds import (
     PODS,
     PROCESSING_ELEMENTS,
     REGIONS,
+    SAVEPOINTS,
     SERVICES,
 )
 
-KINDS = (JOBS, PROCESSING_ELEMENTS, REGIONS, PODS, CONFIG_MAPS, SERVICES)
+KINDS = (JOBS, PROCESSING_ELEMENTS, REGIONS, SAVEPOINTS, PODS, CONFIG_MAPS, SERVICES)
 
 
 def missing(world: World) -> Iterator[str]:
     """Tell everything that is not as it was declared."""
     for submission in world.jobs.values():
         yield from _job(world, submission)
+    for item in world.objects(SAVEPOINTS):
+        if (status := item.get("status") or {}).get("phase") not in ("Completed", "Failed"):
+            said = status.get("phase"), status.get("message")
+            yield f"savepoint {item['metadata']['name']} is {said}"
+        elif status.get("parked"):
+            yield f"savepoint {item['metadata']['name']} keeps {status['parked']} from running"
     yield from _leftovers(world)
 
 
@@ -93,6 +100,8 @@ def _pe(world: World, wanted: Submission, region: Object, name: str) -> Iterator
     if len(pods) != 1 or launch_of(pods[0]) != pe["status"]["launchCount"]:
         yield f"PE {name} at launch {pe['status']['launchCount']} has pods {_names(pods)}"
         return
+    if "saving" in pe["spec"]:
+        yield f"PE {name} is still to copy for {pe['spec']['saving']}"
     container = world.nodes.containers.get(pods[0]["metadata"]["uid"])
     if container is None or not container.process.alive:
         yield f"pod {pods[0]['metadata']['name']} does not run"

@@ -4,13 +4,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tests.simulation.fake_pe import Tempo
-from tests.simulation.faults import FAULTS, Fault, any_submission, delete_job, resize, submit
+from tests.simulation.faults import (
+    FAULTS,
+    Fault,
+    any_submission,
+    delete_job,
+    is_healthy,
+    resize,
+    submit,
+)
 from tests.simulation.invariants import Broken
 from tests.simulation.rest import missing
 from tests.simulation.world import World
 
 REST_SECONDS = 1200.0
 """How long the way back may take: back-offs, deadlines and leases have to pass."""
+HEALTHY_SECONDS = 60.0
+"""How long a job may take to become healthy before faults happen."""
 QUIET_SECONDS = 65.0
 """How long nothing is written at rest: all controllers look at everything once in it, and what
 failed is tried again."""
@@ -47,6 +57,8 @@ def _play(world: World, faults: Sequence[Fault]) -> None:
     submit(world, any_submission(world, "job"))
     for _ in range(chance.choice([1, 1, 2])):
         world.operators.start()
+    if chance.random() < 0.3:
+        _wait_for_health(world)
     used = chance.sample(faults, chance.randint(1, min(5, len(faults))))
     for _ in range(chance.randint(0, 8)):
         world.run(chance.random() ** 2 * chance.choice([2.0, 15.0]))
@@ -58,6 +70,13 @@ def _play(world: World, faults: Sequence[Fault]) -> None:
         for job in list(world.jobs):
             delete_job(world, job)
         _come_to_rest(world)
+
+
+def _wait_for_health(world: World) -> None:
+    """Let faults meet a job that runs; otherwise they meet one that is being submitted."""
+    deadline = world.loop.time() + HEALTHY_SECONDS
+    while not is_healthy(world, "job") and world.loop.time() < deadline:
+        world.run(1.0)
 
 
 def _set_the_weather(world: World) -> None:

@@ -18,16 +18,18 @@ from tests.simulation.faults import (
     freeze_pod,
     lose_node,
     resize,
+    take_savepoint,
 )
 from tests.simulation.simulation import simulate
 
 from streamgraft_common import names
 from streamgraft_common.kube import Gone, Store
 from streamgraft_common.kube.client import Object
-from streamgraft_operator import manifests
-from streamgraft_operator.conductors import pod
+from streamgraft_operator import manifests, parking, savepoints
+from streamgraft_operator.conductors import pod, savepoint
 from streamgraft_operator.conductors.region_shards import Shards
 from streamgraft_operator.conductors.region_view import PeView
+from streamgraft_operator.conductors.savepoint import StageView
 from streamgraft_operator.controllers import pod_conductor
 from streamgraft_operator.deletion import Cleaner
 from streamgraft_operator.kinds import PODS
@@ -116,6 +118,25 @@ def log_batches_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeCheckpoints, "log", log)
 
 
+def save_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A savepoint that does not wait until its shards stand still."""
+    monkeypatch.setattr(savepoints, "_stopped", lambda _: True)
+
+
+def stop_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A savepoint that does not wait until a stage has got all that those above it write."""
+
+    def frontier(stages: tuple[StageView, ...], parked: frozenset[str]) -> list[StageView]:
+        return [item for item in stages if item.stage.name not in parked]
+
+    monkeypatch.setattr(savepoint, "frontier", frontier)
+
+
+def give_back_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shards that go back to their owners while they are copied."""
+    monkeypatch.setattr(parking, "ACTIVE", ("Draining",))
+
+
 @pytest.mark.parametrize(
     ("plant", "faults"),
     [
@@ -126,6 +147,9 @@ def log_batches_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         (ignore_gone, (compact, cancel_job, delete(PODS))),
         (take_pods_twice, (delete_by_label, crash_pod)),
         (log_batches_twice, (lose_node,)),
+        (save_what_runs, (take_savepoint,)),
+        (stop_all_at_once, (take_savepoint,)),
+        (give_back_early, (take_savepoint,)),
     ],
 )
 def test_planted_bug_is_found(

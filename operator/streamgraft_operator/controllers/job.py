@@ -28,12 +28,13 @@ from streamgraft_operator.conductors.job import (
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.deletion import Cleaner
 from streamgraft_operator.expansion import Expansion
-from streamgraft_operator.grafting import content_of, contents_of, replace_config_map
-from streamgraft_operator.graph import Change, GraphError, Topology, diff
+from streamgraft_operator.grafting import Start, content_of, contents_of, replace_config_map
+from streamgraft_operator.graph import Change, GraphError, PlannedPe, Topology, diff
 from streamgraft_operator.graph.stages import saved_stages
 from streamgraft_operator.kafka import KafkaUnavailable, TopicUnusable
 from streamgraft_operator.kinds import HOST_POOLS, ROLE_BINDINGS, SERVICE_ACCOUNTS
 from streamgraft_operator.manifests.metadata import digest
+from streamgraft_operator.parking import parked_stages
 from streamgraft_operator.parsed import job_spec, job_status, savepoint_status
 from streamgraft_operator.planting import RegionPlanter
 from streamgraft_operator.references import Reference, references
@@ -127,7 +128,12 @@ class JobController:
         await self._grant(owner.namespace)
         await self._regions.plant(owner, expansion)
         outside = [pe for pe in topology.pes if pe.region is None]
-        await self._context.grafter.graft(owner, expansion, outside, lambda _: ((0,), 1))
+        parked = parked_stages(self._caches, key)
+
+        def start(pe: PlannedPe) -> Start:
+            return () if pe.stage_name in parked else (0,), 1
+
+        await self._context.grafter.graft(owner, expansion, outside, start)
         await self._prune(key, topology)
         own = self._caches.config_maps.get((key[0], names.job_config_map(key[1])))
         if content_of(own) != expansion.content_id:

@@ -3,7 +3,6 @@
 Only here `spec.shards` and `spec.epoch` of a region's PEs are written.
 """
 
-import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -19,10 +18,11 @@ from streamgraft_operator.conductors.region_shards import under_way
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.grafting import Start, content_of
 from streamgraft_operator.graph import GraphError, PlannedPe, PlannedRegion
-from streamgraft_operator.kinds import PODS
 from streamgraft_operator.parking import parked_stages, pe_view
 from streamgraft_operator.parsed import region_spec, region_status, savepoint_status
 from streamgraft_operator.runtime import Again, Outcome, Watch, wish_changed
+from streamgraft_operator.together import together
+from streamgraft_operator.unseen import unseen_pods
 from streamgraft_operator.views import own_key, pod_view, region_key
 
 LOOK_AGAIN_SECONDS = 2.0
@@ -191,11 +191,7 @@ class RegionController:
     async def _unseen_pods(
         self, namespace: str, view: RegionView, decision: RegionDecision
     ) -> bool:
-        """Return whether a shard would move on because of a PE without a pod which has one.
-
-        A pod that starts from now on reads what its PE's spec says now. One that the watch has not
-        told of yet may have read what the spec said before, so only the API server knows.
-        """
+        """Return whether a shard would move on because of a PE without a pod which has one."""
         before = {pe.pe_id: pe.spec_shards for pe in view.pes}
         gains = any(
             shards - before.get(pe_id, frozenset())
@@ -204,14 +200,10 @@ class RegionController:
         absent = {
             names.pe_name(view.job, pe.pe_id) for pe in view.pes if pe.exists and not pe.pod_alive
         }
-        if not (gains and absent and under_way(decision.status)):
+        if not (gains and under_way(decision.status)):
             return False
         ours = f"{names.LABEL_JOB}={view.job},{names.LABEL_REGION}={view.region}"
-        pods = await self._context.client.list(PODS.path(namespace), {"labelSelector": ours})
-        return any(
-            pod_view(pod).alive and pod["metadata"]["labels"][names.LABEL_PE] in absent
-            for pod in pods["items"]
-        )
+        return await unseen_pods(self._context.client, namespace, ours, absent)
 
     async def _carry_out(
         self,
@@ -225,12 +217,10 @@ class RegionController:
         updates = {
             names.pe_name(name, pe_id): update for pe_id, update in decision.spec_updates.items()
         }
-        await asyncio.gather(
-            *(
-                self._context.write.processing_elements.assign((namespace, pe), seen[pe], *update)
-                for pe, update in updates.items()
-                if pe in seen and self._caches.processing_elements.get((namespace, pe))
-            )
+        await together(
+            self._context.write.processing_elements.assign((namespace, pe), seen[pe], *update)
+            for pe, update in updates.items()
+            if pe in seen and self._caches.processing_elements.get((namespace, pe))
         )
         region = planned.region.name
         expansion = await self._context.expander.expand(job, {region: decision.channels})

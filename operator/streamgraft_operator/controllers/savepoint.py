@@ -13,10 +13,11 @@ from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import Saving
+from streamgraft_common.resources import SavepointStatus, Saving
 from streamgraft_operator import events
 from streamgraft_operator.caches import saved_job
 from streamgraft_operator.conductors.savepoint import (
+    ACTIVE,
     OVER,
     SavepointView,
     StageView,
@@ -30,6 +31,7 @@ from streamgraft_operator.parsed import job_status, savepoint_spec, savepoint_st
 from streamgraft_operator.runtime import Outcome, Watch, wish_changed
 from streamgraft_operator.savepoints import JobStages, job_stages
 from streamgraft_operator.timestamps import from_rfc3339
+from streamgraft_operator.unseen import unseen_pods
 from streamgraft_operator.views import job_key, own_key
 
 LOOK_AGAIN_SECONDS = 0.3
@@ -84,6 +86,8 @@ class SavepointController:
         else:
             view = _view(item, "", stages, await self._drained(item, stages))
         decision = step(view)
+        if not isinstance(stages, str) and await self._unseen_pods(item, stages, decision.status):
+            return STALE_SECONDS
         if decision.status.phase in OVER:  # first, so that nobody copies what runs again
             await self._ask(item, {})
         if not await self._context.write.savepoints.conclude(item, decision.status.to_wire()):
@@ -115,6 +119,16 @@ class SavepointController:
         if spec.region and not found.stages:
             return f"job {spec.job} has no region {spec.region}"
         return found
+
+    async def _unseen_pods(self, item: Object, stages: JobStages, new: SavepointStatus) -> bool:
+        """Return whether the next step relies on a PE without a pod which has one."""
+        old = savepoint_status(item)
+        relies = (old.phase, old.parked) != (new.phase, new.parked) and new.phase in ACTIVE
+        if old.phase not in ACTIVE or not relies:
+            return False
+        namespace, job = saved_job(item)
+        ours = f"{names.LABEL_JOB}={job},{names.LABEL_PE}"
+        return await unseen_pods(self._context.client, namespace, ours, stages.podless)
 
     async def _drained(self, item: Object, stages: JobStages) -> frozenset[str]:
         """Return which stages that might be stopped next have read their inputs to the ends."""

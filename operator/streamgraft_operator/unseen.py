@@ -1,0 +1,25 @@
+"""Pods that run already though no watch has told of them yet."""
+
+from collections.abc import Collection
+
+from streamgraft_common import names
+from streamgraft_common.kube import KubeClient
+from streamgraft_operator.kinds import PODS
+from streamgraft_operator.views import pod_view
+
+
+async def unseen_pods(
+    client: KubeClient, namespace: str, selector: str, pes: Collection[str]
+) -> bool:
+    """Return whether one of these PEs, which have no pod by the caches, has one that may run.
+
+    A pod that starts from now on reads what its PE's spec says now. One that the watch has not told
+    of yet may have read what the spec said before, so only the API server knows.
+    """
+    if not pes:
+        return False
+    pods = await client.list(PODS.path(namespace), {"labelSelector": selector})
+    return any(
+        pod_view(pod).alive and pod["metadata"]["labels"].get(names.LABEL_PE) in pes
+        for pod in pods["items"]
+    )

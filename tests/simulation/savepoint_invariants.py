@@ -1,0 +1,113 @@
+"""What must hold of savepoints, whatever happens: told from what processes really do.
+
+A savepoint is consistent if no record is between two stages: a stage stands still only once all
+above it do, nobody runs a shard from then on, and each copy is made at a batch boundary.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+
+from tests.simulation.fake_api_server import FakeApiServer
+from tests.simulation.fake_checkpoints import Stage
+from tests.simulation.fake_resources import FakeResource, place_of
+from tests.simulation.fake_storage import Change
+
+from streamgraft_common.kube.client import Object
+from streamgraft_operator.kinds import JOBS, SAVEPOINTS
+
+Place = tuple[Stage, int]
+"""Stage, shard."""
+
+
+class SavepointInvariants:
+    """Watches savepoints. `writer` names the pod that runs a shard at the moment, if any."""
+
+    def __init__(
+        self,
+        server: FakeApiServer,
+        writer: Callable[[Stage, int], str | None],
+        broken: Callable[[str], None],
+    ) -> None:
+        self._server = server
+        self._writer = writer
+        self._break = broken
+        self._turns: Counter[Place] = Counter()
+        self._jobs: dict[str, str] = {}
+        """Savepoint → uid of the job that it is of."""
+        self._parked: set[tuple[str, str]] = set()
+        """Job, stage."""
+        self._cuts: dict[str, dict[Place, int]] = {}
+        """Savepoint → how often each of its shards had been started when all stood still."""
+        self._copies: dict[str, dict[Place, int]] = {}
+        server.storage.observers.append(self._written)
+
+    def starts(self, stage: Stage, shard: int) -> None:
+        """Note that a pod begins to write for a shard."""
+        self._turns[stage, shard] += 1
+
+    def copies(self, stage: Stage, shard: int, savepoint: str) -> None:
+        """Note that the checkpoint of a shard was copied into a savepoint, by its uid.
+
+        A copy that is made while a pod runs the shard is worth nothing; if the savepoint was given
+        up meanwhile it does no harm, either.
+        """
+        turn = -1 if self._writer(stage, shard) else self._turns[stage, shard]
+        self._copies.setdefault(savepoint, {})[stage, shard] = turn
+
+    def may_stop(self, job: str, stage: str) -> bool:
+        """Return whether a savepoint stops a stage, or did: a write may be late."""
+        return (job, stage) in self._parked
+
+    def _written(self, resource: FakeResource, change: Change) -> None:
+        if resource.plural != SAVEPOINTS.plural or change.new is None:
+            return
+        before, after = ((item or {}).get("status") or {} for item in (change.old, change.new))
+        if before.get("phase") != after.get("phase"):
+            if after["phase"] == "Draining":
+                self._begins(change.new)
+            elif after["phase"] == "Saving":
+                self._stands_still(change.new)
+            elif after["phase"] == "Completed":
+                self._is_complete(change.new)
+        if new := set(after.get("parked", ())) - set(before.get("parked", ())):
+            self._parked |= {(change.new["spec"]["job"], name) for name in new}
+            self._is_reached(change.new, new)
+
+    def _begins(self, item: Object) -> None:
+        key = item["metadata"]["namespace"], item["spec"]["job"]
+        job = self._server.storage.items(place_of(JOBS.path()).resource).get(key)
+        if job is None:
+            self._break(f"savepoint {item['metadata']['name']} begins without a job")
+        else:
+            self._jobs[item["metadata"]["uid"]] = job["metadata"]["uid"]
+
+    def _is_reached(self, item: Object, parked: set[str]) -> None:
+        """All above a stage that is stopped stand still; of a region alone all may stop at once."""
+        if item["spec"].get("region"):
+            return
+        names = [stage["name"] for stage in item["status"]["stages"]]
+        above = set(names[: max(names.index(name) for name in parked)])
+        for stage, shard in self._places(item):
+            if stage[1] in above and (pod := self._writer(stage, shard)):
+                self._break(f"{sorted(parked)} stop while {pod} above them writes")
+
+    def _stands_still(self, item: Object) -> None:
+        places = self._places(item)
+        for stage, shard in places:
+            if pod := self._writer(stage, shard):
+                self._break(f"shard {shard} of {stage[1]} is to be saved while {pod} writes for it")
+        self._cuts[item["metadata"]["uid"]] = {place: self._turns[place] for place in places}
+
+    def _is_complete(self, item: Object) -> None:
+        uid, name = item["metadata"]["uid"], item["metadata"]["name"]
+        copies, cut = self._copies.get(uid, {}), self._cuts.get(uid, {})
+        for stage, shard in self._places(item):
+            if copies.get((stage, shard)) is None:
+                self._break(f"savepoint {name} lacks shard {shard} of {stage[1]}")
+            elif not cut[stage, shard] == copies[stage, shard] == self._turns[stage, shard]:
+                self._break(f"shard {shard} of {stage[1]} ran while savepoint {name} was written")
+
+    def _places(self, item: Object) -> list[Place]:
+        job = self._jobs.get(item["metadata"]["uid"], "")
+        stages = item["status"].get("stages", [])
+        return [((job, stage["name"]), n) for stage in stages for n in range(stage["shards"])]
