@@ -26,6 +26,7 @@ from streamgraft_operator.kinds import (
     ResourcePath,
 )
 
+_GONE: Object = {"metadata": {"deletionTimestamp": ""}}
 Fault = Callable[[World], None]
 
 
@@ -68,11 +69,7 @@ def any_submission(world: World, job: str) -> Submission:
 
 def edit_job(world: World) -> None:
     """Change the code, a parameter, or a setting."""
-    if not world.jobs:
-        return
-    submission = world.chance.choice(list(world.jobs.values()))
-    job = world.get(JOBS, submission.job)
-    if job is None or "deletionTimestamp" in job["metadata"]:
+    if (submission := _any_job(world)) is None:
         return
     speed, version = world.chance.randint(1, 3), world.chance.randint(1, 2)
     extra = submission.extra
@@ -80,6 +77,31 @@ def edit_job(world: World) -> None:
         extra = {**extra, "warmPool": world.chance.randint(0, 2)}
     sleepy = submission.sleepy and speed < 3
     submit(world, replace(submission, speed=speed, version=version, extra=extra, sleepy=sleepy))
+
+
+def edit_operators(world: World) -> None:
+    """Submit a version with an operator more or less in its region, each of which is a PE."""
+    submission = _any_job(world)
+    if submission and submission.max_width == 2:
+        submit(world, replace(submission, stages=3 - submission.stages))
+
+
+def edit_region(world: World) -> None:
+    """Change what the Job says of its region; the width is that which new regions begin with."""
+    if submission := _any_job(world):
+        strategy = world.chance.choice(["handover", "savepoint"])
+        width = world.chance.randint(1, submission.max_width)
+        submit(world, replace(submission, strategy=strategy, width=width))
+
+
+def _any_job(world: World) -> Submission | None:
+    submissions = (
+        submission
+        for submission in world.jobs.values()
+        if "deletionTimestamp" not in (world.get(JOBS, submission.job) or _GONE)["metadata"]
+    )
+    found = list(submissions)
+    return world.chance.choice(found) if found else None
 
 
 def cancel_job(world: World) -> None:
@@ -344,6 +366,8 @@ def kafka_fails(world: World) -> None:
 
 FAULTS: tuple[Fault, ...] = (
     edit_job,
+    edit_operators,
+    edit_region,
     cancel_job,
     submit_again,
     resize,
