@@ -1,0 +1,40 @@
+"""Whether a PE has a pod that runs is asked of the API server itself (the fake one here)."""
+
+import random
+import time
+
+import pytest
+from tests.simulation.applications import NAMESPACE
+from tests.simulation.fake_api_server import FakeApiServer
+from tests.simulation.fake_kube_client import FakeKubeClient, FakeNetwork
+
+from streamgraft_common import names
+from streamgraft_operator.kinds import PODS
+from streamgraft_operator.unseen import unseen_pods
+
+SELECTOR = f"{names.LABEL_JOB}=job"
+
+
+@pytest.fixture
+async def client() -> FakeKubeClient:
+    """A client of an API server that has one pod, on its node, of the PE job-1."""
+    server = FakeApiServer(time.time, random.Random(1))
+    client = FakeKubeClient(server, FakeNetwork(random.Random(1)))
+    labels = {names.LABEL_JOB: "job", names.LABEL_PE: "job-1", names.LABEL_LAUNCH: "1"}
+    pod = {"metadata": {"name": "job-1-1", "labels": labels}, "spec": {"nodeName": "node"}}
+    await client.create(PODS.path(NAMESPACE), pod)
+    return client
+
+
+async def test_a_pod_that_runs_is_seen(client: FakeKubeClient) -> None:
+    assert await unseen_pods(client, NAMESPACE, SELECTOR, {"job-1"})
+
+
+async def test_pods_of_other_pes_do_not_matter(client: FakeKubeClient) -> None:
+    assert not await unseen_pods(client, NAMESPACE, SELECTOR, {"job-2"})
+
+
+async def test_a_pod_that_has_ended_does_not_matter(client: FakeKubeClient) -> None:
+    path = PODS.path(NAMESPACE, "job-1-1") + "/status"
+    await client.patch(path, {"status": {"phase": "Failed"}})
+    assert not await unseen_pods(client, NAMESPACE, SELECTOR, {"job-1"})
