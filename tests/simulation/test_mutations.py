@@ -145,7 +145,7 @@ def give_back_early(monkeypatch: pytest.MonkeyPatch) -> None:
         (ignore_epochs, (resize, cut_pod, freeze_pod)),
         (drop_finalizer_early, (cancel_job,)),
         (ignore_gone, (compact, cancel_job, delete(PODS))),
-        (take_pods_twice, (delete_by_label, crash_pod)),
+        (take_pods_twice, (delete_by_label,)),
         (log_batches_twice, (lose_node,)),
         (save_what_runs, (take_savepoint,)),
         (stop_all_at_once, (take_savepoint,)),
