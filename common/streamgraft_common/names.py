@@ -147,6 +147,11 @@ def pe_stage(pe_id: int) -> str:
     return f"pe-{pe_id}"
 
 
+def region_stage(region: str, stage: int, stages: int) -> str:
+    """Return the name of one of so many stages of a region."""
+    return region if stages == 1 else f"{region}.{stage}"
+
+
 def is_pe_stage(name: str) -> bool:
     """Return whether a name is one that `pe_stage` gives: no region may have it."""
     return re.fullmatch(r"pe-[0-9]+", name) is not None

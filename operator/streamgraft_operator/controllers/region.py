@@ -94,7 +94,7 @@ class RegionController:
         if await self._unseen_pods(key_of(job)[0], view, decision):
             return STALE_SECONDS
         seen = {names.pe_name(view.job, pe.pe_id): pe.spec_shards for pe in view.pes}
-        await self._carry_out(job, planned, decision, seen)
+        await self._carry_out(job, region, decision, seen)
         resizing = is_true(decision.status.conditions, "Resizing")
         return LOOK_AGAIN_SECONDS if resizing else decision.again_in
 
@@ -109,15 +109,16 @@ class RegionController:
         return planned if content_of(region) == expansion.region_contents[name] else None
 
     def _strangers(self, job: Object, planned: PlannedRegion) -> list[Object]:
-        """Return PEs of this region from an earlier graph, which had other ids."""
+        """Return PEs of this region from an earlier graph, which had other places."""
 
-        def expected_id(item: Object) -> int:
-            spec = item["spec"]
-            channel, stage = spec.get("channel", 0), spec.get("stage", 0)
-            return planned.first_pe_id + int(channel) * planned.stages + int(stage)
+        def is_planned(item: Object) -> bool:
+            spec, stages = item["spec"], planned.stages
+            channel, stage = int(spec.get("channel", 0)), int(spec.get("stage", 0))
+            pe_id = planned.first_pe_id + channel * stages + stage
+            name = names.region_stage(planned.region.name, stage, stages)
+            return (spec["peId"], spec["stageName"]) == (pe_id, name)
 
-        pes = self._pes(job, planned)
-        return [item for item in pes if item["spec"]["peId"] != expected_id(item)]
+        return [item for item in self._pes(job, planned) if not is_planned(item)]
 
     def _pes(self, job: Object, planned: PlannedRegion) -> list[Object]:
         pes = self._caches.processing_elements_by_job.get(key_of(job))
@@ -208,11 +209,18 @@ class RegionController:
     async def _carry_out(
         self,
         job: Object,
-        planned: PlannedRegion,
+        item: Object,
         decision: RegionDecision,
         seen: Mapping[str, frozenset[int]],
     ) -> None:
-        """Write what was decided; `seen`: the shards of each PE that it was decided on."""
+        """Write what was decided; `seen`: the shards of each PE that it was decided on.
+
+        If the application is another one by now, the same names may be those of other places.
+        """
+        region = item["spec"]["region"]
+        expansion = await self._context.expander.expand(job, {region: decision.channels})
+        if expansion.region_contents.get(region) != content_of(item):
+            return
         namespace, name = key_of(job)
         updates = {
             names.pe_name(name, pe_id): update for pe_id, update in decision.spec_updates.items()
@@ -222,8 +230,6 @@ class RegionController:
             for pe, update in updates.items()
             if pe in seen and self._caches.processing_elements.get((namespace, pe))
         )
-        region = planned.region.name
-        expansion = await self._context.expander.expand(job, {region: decision.channels})
 
         def start(pe: PlannedPe) -> Start:
             return updates.get(pe.name, ((), 0))

@@ -32,9 +32,7 @@ class Block:
         """Return the name that checkpoints and consumer groups carry."""
         if self.region is None:
             return names.pe_stage(self.pe_id(stage, None))
-        if len(self.stages) == 1:
-            return self.region.name
-        return f"{self.region.name}.{self.index(stage)}"
+        return names.region_stage(self.region.name, self.index(stage), len(self.stages))
 
 
 def blocks(stages: Iterable[Stage], regions: Iterable[Region]) -> tuple[Block, ...]:
