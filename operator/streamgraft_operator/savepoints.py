@@ -16,6 +16,7 @@ from streamgraft_operator.grafting import content_of
 from streamgraft_operator.graph.stages import first_pes, inner_topics
 from streamgraft_operator.parking import pe_view
 from streamgraft_operator.parsed import pe_status, region_status, savepoint_spec
+from streamgraft_operator.timestamps import from_rfc3339
 from streamgraft_operator.views import pod_view
 
 
@@ -194,4 +195,5 @@ def _facts(
         content_id=content_of(config_map) or "",
         bundle_digest=expansion.bundle.digest,
         widths={region: item["spec"]["width"] for region, item in regions.items()},
+        created=from_rfc3339(job["metadata"]["creationTimestamp"]),
     )

@@ -131,3 +131,16 @@ def test_one_that_has_begun_waits_for_its_job(phase: str) -> None:
     status = parked("read", "work", "write", phase=phase)
     waiting = step(replace(view(status=status, problem="no bundle"), stages=())).status
     assert (waiting.phase, waiting.message) == (phase, "no bundle")
+
+
+def test_an_application_that_changes_meanwhile_fails_it() -> None:
+    status = step(view(READ, stage("work.0", 2, "read"), WRITE, status=parked("read"))).status
+    assert (status.phase, status.parked) == ("Failed", [])
+    assert "application of job job changed" in status.message
+
+
+def test_a_job_submitted_anew_meanwhile_fails_it() -> None:
+    anew = replace(FACTS, created=NOW + 1)
+    status = step(view(facts=anew, status=parked("read"))).status
+    assert (status.phase, status.parked) == ("Failed", [])
+    assert "deleted while it was saved" in status.message

@@ -86,6 +86,9 @@ class SavepointInvariants:
         if item["spec"].get("region"):
             return
         names = [stage["name"] for stage in item["status"]["stages"]]
+        if strange := parked - set(names):
+            self._break(f"{sorted(strange)} stop for a savepoint that they are not part of")
+            return
         above = set(names[: max(names.index(name) for name in parked)])
         for stage, shard in self._places(item):
             if stage[1] in above and (pod := self._writer(stage, shard)):

@@ -52,6 +52,8 @@ class JobFacts:
     content_id: str
     bundle_digest: str
     widths: Mapping[str, int]
+    created: float = 0.0
+    """When it was created (Unix seconds)."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ def _advance(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]:
     status = view.status
     if status.phase == "Pending" and view.problem:
         return _failed(view, view.problem)
+    if status.phase in ACTIVE and (lost := _lost(view)):
+        return _failed(view, lost)
     waiting = _waiting_for(view)
     if view.now - view.created >= view.spec.timeout_seconds:
         why = f"not complete within {view.spec.timeout_seconds} s: {waiting}"
@@ -116,6 +120,15 @@ def _advance(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]:
     if waiting:
         return _told(status, waiting), ()
     return _completed(view)
+
+
+def _lost(view: SavepointView) -> str:
+    """Return why a savepoint that has begun can't become complete; '' if it can."""
+    if view.facts and view.facts.created > view.created:
+        return f"job {view.spec.job} was deleted while it was saved, and submitted anew"
+    if view.stages and [item.stage for item in view.stages] != view.status.stages:
+        return f"the application of job {view.spec.job} changed while it was saved"
+    return ""
 
 
 def _begun(view: SavepointView, facts: JobFacts) -> SavepointStatus:
