@@ -1,4 +1,4 @@
-"""Savepoints on real parts: taken while records flow, listed, refused where they do not fit."""
+"""Savepoints on real parts: taken, listed, refused where they do not fit, restored, deleted."""
 
 import json
 import time
@@ -15,7 +15,7 @@ from streamgraft_local import Cluster
 
 pytestmark = pytest.mark.integration
 
-KEYS = 8
+KEYS = 40
 APPLICATION = """
 import streamgraft as sg
 
@@ -77,15 +77,16 @@ def streams(cluster: Cluster, namespace: str) -> Streams:
 
 def written(folder: Path, streams: Streams, name: str, **changes: object) -> Path:
     """Write an application; its sink has its name."""
-    settings = {"source": streams.source, "groups": 2, "operator": "counted"} | changes
+    settings = {"source": streams.source, "groups": 4, "operator": "counted"} | changes
     file = folder / f"{name}.py"
     file.write_text(APPLICATION.format(sink=f"{streams.source}-{name}", **settings))
     return file
 
 
-def test_savepoint_is_taken_and_what_does_not_fit_is_refused(
+def test_savepoint_is_taken_refused_where_it_does_not_fit_restored_and_deleted(
     cluster: Cluster, namespace: str, streams: Streams, tmp_path: Path
 ) -> None:
+    """Versions go on from the saved state, also with other key groups: the batch result."""
     options = ["--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
 
     def run(*arguments: str | Path, code: int = 0) -> str:
@@ -96,7 +97,7 @@ def test_savepoint_is_taken_and_what_does_not_fit_is_refused(
     run("submit", written(tmp_path, streams, "counts"), "--wait")
     streams.send(200)
     streams.counted(f"{streams.source}-counts")
-    assert "complete: 4 shards" in run("savepoint", "create", "counts", "--name", "first")
+    assert "complete: 6 shards" in run("savepoint", "create", "counts", "--name", "first")
     assert "first" in run("savepoint", "list")
     assert "already" in run("savepoint", "create", "counts", "--name", "first", code=1)
     other = written(tmp_path, streams, "renamed", operator="sums")
@@ -106,5 +107,16 @@ def test_savepoint_is_taken_and_what_does_not_fit_is_refused(
     assert "there is a job counts already" in taken
     assert "no savepoint second" in run("savepoint", "restore", "second", code=1)
 
+    streams.send(100)
+    wider = written(tmp_path, streams, "wider", groups=8)
+    told = run("savepoint", "restore", "first", wider, "--as", "fork", "--wait")
+    assert "4 key groups" in told
+    assert "dealt out to 8" in told
+    fork = streams.counted(f"{streams.source}-wider")
+    assert min(count for _, count in fork) > 200 // KEYS  # what was counted before isn't again
+
+    same = written(tmp_path, streams, "same")
+    run("savepoint", "restore", "first", same, "--wait")
+    assert min(count for _, count in streams.counted(f"{streams.source}-same")) > 200 // KEYS
     run("savepoint", "delete", "first")
     assert not list(cluster.checkpoints.glob("*/savepoints/first"))
