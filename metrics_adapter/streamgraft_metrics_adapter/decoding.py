@@ -1,7 +1,7 @@
 """Prometheus' answers, decoded row by row while they are read.
 
-`json.loads` of the rows of thousands of regions keeps Python's lock for a tenth of a second, in
-which nothing else is served, and makes all of them objects at once.
+`json.loads` of the rows of thousands of regions keeps Python's lock for some 30 ms, in which
+nothing else is served, and makes all of them objects at once.
 """
 
 import json
