@@ -46,3 +46,13 @@ def slope(points: list[tuple[float, float]]) -> float:
     mean_y = sum(y for _, y in points) / len(points)
     spread = sum((x - mean_x) ** 2 for x, _ in points)
     return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else 0.0
+
+
+def determination(points: list[tuple[float, float]]) -> float:
+    """Return R²: the share of the values' variance that their straight line explains."""
+    mean_x = sum(x for x, _ in points) / len(points)
+    mean_y = sum(y for _, y in points) / len(points)
+    rise = slope(points)
+    left = sum((y - mean_y - rise * (x - mean_x)) ** 2 for x, y in points)
+    whole = sum((y - mean_y) ** 2 for _, y in points)
+    return 1 - left / whole if whole else 1.0

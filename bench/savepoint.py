@@ -1,0 +1,232 @@
+"""Savepoints: how long they take, and what starts from them, by size of state and by width.
+
+`make bench-savepoint` reproduces sections 5.2 to 5.5 of "Towards autoscaling of Apache Flink jobs":
+keyed state that grows, savepoints of it, and restarts from them at several widths, with the linear
+fits and their R². What the paper can't do, another number of key groups, is measured as well.
+Everything is real.
+"""
+
+import asyncio
+import random
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+from confluent_kafka import Producer
+from prometheus_client.parser import text_string_to_metric_families
+from rich.console import Console
+
+from bench import report
+from bench.cluster import NAMESPACE, Deployed, application, command, running_cluster
+from bench.traffic import Probe, create_topic
+from streamgraft_common import names
+from streamgraft_common.kube import KubeClient, load_config
+from streamgraft_common.resources import SAVEPOINT, SavepointStatus
+from streamgraft_local import Cluster
+
+KEYS = (40_000, 80_000, 160_000)
+TEXT_BYTES = 400
+"""Of random text, a key: hexadecimal digits, of which half is information."""
+TAKEN = 3
+"""Savepoints of each size; the paper took five."""
+WIDTH, WIDTHS = 2, (1, 4)
+"""Width of the restarts by size, and the other ones, with the most state."""
+GROUPS, MORE_GROUPS = 4, 8
+MARKERS = 64
+"""Records that show that each key group flows again."""
+PATIENCE_SECONDS = 180.0
+MEGABYTE = 1e6
+SOURCE = Path(__file__).parent / "applications" / "savepoint.py"
+
+console = Console()
+Points = list[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Restart:
+    """One start from a savepoint. Times in seconds."""
+
+    megabytes: float
+    width: int
+    groups: int
+    flowing: float
+    """From the command (it stops the job) until all markers came out."""
+    loads: list[float]
+    """Of each channel: its shards' mean from the start to the end of their first batch."""
+
+
+class Traffic:
+    """Records with random texts, each of a key of its own, and what comes out of them."""
+
+    def __init__(self, servers: str, probe: Probe) -> None:
+        self.sent = 0
+        self.probe = probe
+        self._random = random.Random(1)
+        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 20})
+
+    async def send(self, count: int) -> range:
+        """Send records, and return their ids."""
+        ids = range(self.sent, self.sent + count)
+        for number in ids:
+            text = self._random.randbytes(TEXT_BYTES // 2).hex()
+            value = f'{{"id":{number},"key":"key-{number}","text":"{text}"}}'
+            self._producer.produce("bench-in-savepoint", value)
+            self._producer.poll(0)
+            if number % 5000 == 0:
+                await asyncio.sleep(0.5)
+        assert self._producer.flush(30) == 0
+        self.sent = ids.stop
+        return ids
+
+    async def out(self, ids: Iterable[int], since: float) -> float:
+        """Wait until all ids came out after a time, and return when the last did."""
+        wanted = set(ids)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                items = list(self.probe.arrivals.items)
+                came = {item.id: item.at for item in items if item.at > since and item.id in wanted}
+                if len(came) == len(wanted):
+                    return max(came.values())
+                await asyncio.sleep(0.2)
+
+
+@dataclass
+class Bench:
+    """The job, its traffic and what was measured."""
+
+    cluster: Cluster
+    app: Deployed
+    traffic: Traffic
+    client: KubeClient
+    folder: Path
+
+    async def saved(self, name: str) -> SavepointStatus:
+        """Take a savepoint."""
+        await command(self.cluster, "savepoint", "create", self.app.job, "--name", name)
+        item = await self.client.get(SAVEPOINT.path(NAMESPACE, name))
+        return SavepointStatus.model_validate(item["status"])
+
+    async def restart(self, name: str, megabytes: float, width: int, groups: int) -> Restart:
+        """Start the job anew from a savepoint."""
+        source = self.folder / SOURCE.name
+        source.write_text(SOURCE.read_text().replace("max_width=4", f"max_width={groups}"))
+        began = time.time()
+        options = ("--width", f"work={width}", "--yes")
+        await command(self.cluster, "savepoint", "restore", name, str(source), *options)
+        stopped = time.time()
+        markers = await self.traffic.send(MARKERS)
+        flowing = await self.traffic.out(markers, stopped) - began
+        await self.app.calm(0)
+        found = Restart(megabytes, width, groups, flowing, await self._loads())
+        console.print(f"{groups} groups, width {width}, {megabytes:.1f} MB: {flowing:.1f} s")
+        return found
+
+    async def _loads(self) -> list[float]:
+        found = []
+        async with aiohttp.ClientSession() as http:
+            for pe in await self.app.pes():
+                if pe["spec"].get("region"):
+                    pod = await self.app.pod(pe["status"]["pod"])
+                    url = f"http://{pod['status']['podIP']}:{names.CONTROL_PORT}/metrics"
+                    async with http.get(url) as answer:
+                        found.append(_load(await answer.text()))
+        return found
+
+
+def _load(metrics: str) -> float:
+    """Return how long a shard of a PE took from its start to the end of its first batch."""
+    sums = {"start": 0.0, "batches": 0.0, "count": 0.0}
+    for family in text_string_to_metric_families(metrics):
+        for name, labels, value, *_ in family.samples:
+            if name == "streamgraft_pe_handover_seconds_sum" and labels["phase"] == "start":
+                sums["start"] += value
+            if name == "streamgraft_pe_handover_seconds_count" and labels["phase"] == "start":
+                sums["count"] += value
+            if name == "streamgraft_pe_batch_duration_seconds_sum":
+                sums["batches"] += value
+    return (sums["start"] + sums["batches"]) / sums["count"]
+
+
+async def measure(bench: Bench) -> tuple[dict[str, Points], list[Restart]]:
+    """Grow the state; save and restart at each size."""
+    taken: dict[str, Points] = {"still_s": [], "save_s": []}
+    restarts = []
+    for keys in KEYS:
+        began = time.time()
+        await bench.traffic.out(await bench.traffic.send(keys - bench.traffic.sent), began)
+        for number in range(TAKEN):
+            status = await bench.saved(name := f"s{keys}-{number}")
+            megabytes = status.size_bytes / MEGABYTE
+            taken["still_s"].append((megabytes, status.duration_seconds or 0.0))
+            taken["save_s"].append((megabytes, status.save_seconds or 0.0))
+        for groups in (MORE_GROUPS, GROUPS):
+            restarts.append(await bench.restart(name, megabytes, WIDTH, groups))
+    restarts += [await bench.restart(name, megabytes, width, GROUPS) for width in WIDTHS]
+    return taken, restarts
+
+
+def figures(taken: dict[str, Points], restarts: list[Restart]) -> dict[str, float]:
+    """Return the figures by name: seconds, and megabytes of the savepoint."""
+    by_size = [item for item in restarts if item.width == WIDTH]
+    same = [item for item in by_size if item.groups == GROUPS]
+    more = [item for item in by_size if item.groups == MORE_GROUPS]
+    lines = taken | {
+        "restart_s": [(item.megabytes, item.flowing) for item in same],
+        "restart_more_groups_s": [(item.megabytes, item.flowing) for item in more],
+        "load_mean_s": [(item.megabytes, sum(item.loads) / len(item.loads)) for item in same],
+        "load_max_s": [(item.megabytes, max(item.loads)) for item in same],
+    }
+    found: dict[str, float] = {}
+    for name, points in lines.items():
+        for megabytes in sorted({x for x, _ in points}):
+            values = [y for x, y in points if x == megabytes]
+            found[f"{name}.{megabytes:.1f}_mb"] = round(sum(values) / len(values), 3)
+        found[f"{name}.per_mb"] = round(report.slope(points), 4)
+        found[f"{name}.r2"] = round(report.determination(points), 3)
+    most = max(item.megabytes for item in same)
+    for item in restarts:
+        if item.groups == GROUPS and item.megabytes == most:
+            found[f"restart_s.width_{item.width}"] = round(item.flowing, 2)
+            found[f"load_mean_s.width_{item.width}"] = round(sum(item.loads) / len(item.loads), 3)
+            found[f"load_max_s.width_{item.width}"] = round(max(item.loads), 3)
+    # Each old group is read once for each new one in it, by the channels side by side.
+    added = [
+        (wide.megabytes * MORE_GROUPS / GROUPS / WIDTH, wide.flowing - narrow.flowing)
+        for wide, narrow in zip(more, same, strict=True)
+    ]
+    found["dealt_out_s_per_mb_read"] = round(report.slope(added), 4)
+    return found
+
+
+async def main() -> None:
+    """Measure on a fresh embedded environment."""
+    with tempfile.TemporaryDirectory(prefix="streamgraft-bench-") as name:
+        async with running_cluster(Path(name)) as cluster:
+            servers = cluster.bootstrap_servers
+            create_topic(servers, "bench-in-savepoint", 1)
+            async with (
+                application(cluster, SOURCE) as app,
+                KubeClient(load_config(cluster.kubeconfig)) as client,
+            ):
+                with Probe(servers, "bench-out-savepoint", 1) as probe:
+                    traffic = Traffic(servers, probe)
+                    sources = Path(name) / "applications"
+                    sources.mkdir()
+                    bench = Bench(cluster, app, traffic, client, sources)
+                    taken, restarts = await measure(bench)
+    settings = {
+        "keys": list(KEYS),
+        "text_bytes": TEXT_BYTES,
+        "groups": GROUPS,
+        "more_groups": MORE_GROUPS,
+        "width": WIDTH,
+        "savepoints_per_size": TAKEN,
+    }
+    report.write("savepoint", settings, figures(taken, restarts))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
