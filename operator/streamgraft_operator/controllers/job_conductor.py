@@ -123,8 +123,9 @@ class JobConductor:
         for pe in topology.pes:
             item = self._caches.processing_elements.get((namespace, pe.name))
             status = (item or {}).get("status") or {}
-            if status.get("phase") != "Running":
-                result[pe.name] = status.get("message", "")
+            message = status.get("message", "")
+            if status.get("phase") != "Running" or message:  # of one that runs: what fails in it
+                result[pe.name] = message
         return result
 
 

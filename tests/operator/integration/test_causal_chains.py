@@ -80,6 +80,22 @@ async def test_deleted_pod_raises_the_launch_count_of_its_pe_alone(healthy: Worl
     }
 
 
+async def test_job_with_a_failing_shard_is_not_healthy_and_says_why(healthy: World) -> None:
+    """The pod is ready, for it goes on trying: only its report tells."""
+
+    async def say(message: str) -> None:
+        status = {"runtime": {"shards": {"0": {"message": message}}}}
+        path = PROCESSING_ELEMENTS.path(healthy.namespace, "job-0")
+        await healthy.client.patch(f"{path}/status", {"status": status})
+
+    await say("the topic is gone")
+    job = await healthy.job_in("Submitted")
+    reason = "waiting for job-0 (shard 0 fails and is tried again: the topic is gone)"
+    assert job["status"]["message"] == f"3 of 4 PEs are ready: {reason}"
+    await say("")
+    await healthy.job_in("Healthy")
+
+
 async def test_deleted_pe_begins_anew(healthy: World) -> None:
     """A new PE counts its launches from 1; its pod is another one, whatever its name."""
     before = await healthy.uids()
