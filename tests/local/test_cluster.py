@@ -50,7 +50,7 @@ async def test_kinds_are_served(kube: KubeClient, namespace: str, plural: str) -
 @pytest.mark.parametrize(
     ("width", "message"),
     [
-        (0, "should be greater than or equal to 1"),
+        (0, "width 0 is for regions whose autoscaling has min_width 0"),
         (5, "width must not exceed maxWidth"),
         ("two", "must be of type integer"),
     ],
