@@ -1,6 +1,5 @@
 """Pods on a process node, seen through the real API server."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -298,10 +297,12 @@ async def test_logs_are_served_whole_by_tail_and_while_written(api: Any, node: A
     pod = await api.run(node, "p", "sh", "-c", script, restartPolicy="Never")
     await api.until_logged("p", "5")
     assert await api.logs("p", tailLines="2") == "4\n5\n"
-    following = asyncio.create_task(api.logs("p", follow="true", tailLines="1"))
     identity = f"{api.namespace}_p_{pod['metadata']['uid']}"
-    (node.home / "pods" / identity / "main" / "work" / "go").touch()
-    assert await following == "5\nlast\n"
+    followed = []
+    async for line in api.client.lines(api.path("pods", "p/log"), follow="true", tailLines="1"):
+        (node.home / "pods" / identity / "main" / "work" / "go").touch()
+        followed.append(line)
+    assert followed == ["5", "last"]
 
 
 async def test_unsupported_pods_fail_with_the_reason(api: Any, node: Any) -> None:
