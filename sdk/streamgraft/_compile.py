@@ -82,9 +82,16 @@ def _planned(application: Application, file: Path, variable: str) -> tuple[Adl, 
 
 
 def _loaded_files(folder: Path) -> list[str]:
+    """Return what was imported from the folder, and not from a place below it that Python searches
+    by itself: a virtual environment, or a package under development."""
+    searched = [Path(entry).absolute() for entry in sys.path if entry]
+    elsewhere = [place for place in searched if place != folder and place.is_relative_to(folder)]
     loaded = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    paths = (Path(file) for file in loaded if file)
-    return sorted(str(path.relative_to(folder)) for path in paths if path.is_relative_to(folder))
+    return sorted(
+        str(path.relative_to(folder))
+        for path in map(Path, filter(None, loaded))
+        if path.is_relative_to(folder) and not any(map(path.is_relative_to, elsewhere))
+    )
 
 
 def main() -> None:

@@ -207,6 +207,16 @@ def test_bundles_are_deterministic_and_hold_what_is_imported(tmp_path: Path) -> 
 
 
 @pytest.mark.integration
+def test_an_environment_in_the_folder_stays_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PEs have an environment of their own; many projects keep theirs beside the application."""
+    module = write(tmp_path, {"app.py": "import installed\n" + SMALL, "venv/installed.py": ""})
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "venv"))
+    assert build_bundle(module).files == ["app.py"]
+
+
+@pytest.mark.integration
 def test_missing_java_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planning needs a JVM."""
     monkeypatch.setenv("STREAMGRAFT_JAVA", sys.executable + "-no-java")
