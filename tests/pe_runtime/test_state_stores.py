@@ -58,7 +58,7 @@ def appending(rows: DataFrame, others: DataFrame) -> DataFrame:
 
 def shouting(rows: DataFrame, others: DataFrame) -> DataFrame:
     """Return counts by what isn't the records' key any more, but has its name."""
-    return told("count", rows.groupBy(F.upper("key").alias("key")).count(), "count")
+    return told("count", rows.withColumn("key", F.upper("key")).groupBy("key").count(), "count")
 
 
 def told(kind: str, rows: DataFrame, *columns: str) -> DataFrame:
