@@ -46,11 +46,15 @@ def link_tree(source: Path, target: Path, leave: frozenset[str]) -> None:
 def link_entries(source: Path, target: Path) -> None:
     """Link the last entries of a log."""
     target.mkdir(exist_ok=True)
-    numbers = sorted(int(file.name) for file in source.glob("[0-9]*") if file.name.isdigit())
-    for number in numbers[-_KEPT_ENTRIES:]:
+    for number in entries(source)[-_KEPT_ENTRIES:]:
         for name in (str(number), CHECKSUM.format(number)):
             if (source / name).exists():
                 link(str(source / name), str(target / name))
+
+
+def entries(log: Path) -> list[int]:
+    """Return the numbers of a log's entries, in order."""
+    return sorted(int(file.name) for file in log.glob("[0-9]*") if file.name.isdigit())
 
 
 def link(source: str, target: str) -> None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from streamgraft_pe_runtime.checkpoint_files import entries
+
 Positions = dict[tuple[str, int], int]
 """(topic, partition) → next offset to read."""
 
@@ -56,5 +58,4 @@ def _documents(lines: Iterable[str]) -> Iterator[Any]:
 
 
 def _newest(folder: Path) -> int | None:
-    numbers = [int(file.name) for file in folder.glob("[0-9]*") if file.name.isdigit()]
-    return max(numbers, default=None)
+    return max(entries(folder), default=None)

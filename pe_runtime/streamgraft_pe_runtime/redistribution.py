@@ -16,7 +16,7 @@ from typing import Protocol
 from streamgraft_common.key_groups import Split
 from streamgraft_common.resources import SavedState
 from streamgraft_common.savepoints import NotRestorable
-from streamgraft_pe_runtime.checkpoint_files import Beside, link
+from streamgraft_pe_runtime.checkpoint_files import Beside, entries, link
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -43,7 +43,7 @@ def redistribute(
     `sources`: old group → its checkpoint; `topics`: old name → new name, of all inputs.
     Raises NotRestorable if their state can't be put together.
     """
-    ran = {group: source for group, source in sources.items() if _entries(source / "commits")}
+    ran = {group: source for group, source in sources.items() if entries(source / "commits")}
     if not ran:
         return
     logs = {group: _last(source) for group, source in ran.items()}
@@ -104,13 +104,9 @@ def _watermark(offsets: Sequence[str], commits: Sequence[str]) -> int:
 
 def _last(checkpoint: Path) -> tuple[list[str], list[str]]:
     """Return the last entries of the offset and the commit log."""
-    last = max(_entries(checkpoint / "commits"))
+    last = entries(checkpoint / "commits")[-1]
     texts = [(checkpoint / log / str(last)).read_text() for log in ("offsets", "commits")]
     return texts[0].splitlines(), texts[1].splitlines()
-
-
-def _entries(log: Path) -> list[int]:
-    return [int(file.name) for file in log.glob("[0-9]*") if file.name.isdigit()]
 
 
 def _write_entry(log: Path, lines: Sequence[str]) -> None:

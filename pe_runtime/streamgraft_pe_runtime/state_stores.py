@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from streamgraft_common.key_groups import Split, key_columns
 from streamgraft_common.resources import SavedState
 from streamgraft_common.savepoints import NotRestorable
+from streamgraft_pe_runtime.checkpoint_files import entries
 from streamgraft_pe_runtime.expressions import key_expression
 
 _COPY = """
@@ -235,4 +236,4 @@ def _misplaced(operator: str, old: int, split: Split) -> NotRestorable:
 
 
 def _last_batch(checkpoint: Path) -> int:
-    return max(int(entry.name) for entry in (checkpoint / "commits").glob("[0-9]*"))
+    return entries(checkpoint / "commits")[-1]
