@@ -42,7 +42,7 @@ class Authorizer:
         key = user, wish
         known = self._decisions.get(key)
         if known and known[0] > time.monotonic():
-            return await asyncio.shield(known[1])
+            return known[1].result() if known[1].done() else await asyncio.shield(known[1])
         if len(self._decisions) >= _DECISIONS:
             self._decisions.clear()
         pending = asyncio.ensure_future(self._review(user, wish))

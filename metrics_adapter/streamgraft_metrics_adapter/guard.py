@@ -3,9 +3,11 @@
 One place for all paths, so that a new route is closed until its path says who may use it.
 """
 
+import functools
 import time
 
 from fastapi.responses import JSONResponse
+from prometheus_client import Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streamgraft_metrics_adapter import telemetry
@@ -45,7 +47,7 @@ class Guard:
             await answer(scope, receive, noting_code)
         finally:
             seconds = time.perf_counter() - started
-            telemetry.REQUEST_SECONDS.labels(_route(scope["path"]), str(code)).observe(seconds)
+            _request_seconds(_route(scope["path"]), code).observe(seconds)
 
     async def _check(self, scope: Scope) -> None:
         path: str = scope["path"]
@@ -56,6 +58,11 @@ class Guard:
         ]
         user = await self._authenticator.user(scope["state"].get(PEER), headers)
         await self._authorizer.check(user, wish_of(scope["method"], path))
+
+
+@functools.cache
+def _request_seconds(route: str, code: int) -> Histogram:
+    return telemetry.REQUEST_SECONDS.labels(route, str(code))
 
 
 def _route(path: str) -> str:

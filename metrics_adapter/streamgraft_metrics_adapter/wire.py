@@ -1,5 +1,6 @@
 """Forms that several Kubernetes APIs share: quantities, times, and discovery."""
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -16,6 +17,11 @@ def quantity(value: float) -> str:
 
 def timestamp(unix: float) -> str:
     """Return a Unix time as RFC 3339 to the second, as Kubernetes writes times."""
+    return _of_second(math.floor(unix))
+
+
+@functools.lru_cache(maxsize=1024)
+def _of_second(unix: int) -> str:
     return datetime.fromtimestamp(unix, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

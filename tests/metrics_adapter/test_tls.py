@@ -1,6 +1,7 @@
 """The live TLS context: what changes is used from the next handshake on, open connections go on."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ import pytest
 import uvicorn
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streamgraft_local import pki
 from streamgraft_metrics_adapter.tls import PEER, PeerCertificateProtocol, ServerContext
@@ -45,13 +46,15 @@ async def _who(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @asynccontextmanager
-async def serving(folder: Path, authority: pki.Issued) -> AsyncIterator[Server]:
+async def serving(
+    folder: Path, authority: pki.Issued, app: ASGIApp = _who
+) -> AsyncIterator[Server]:
     """Serve with the adapter's own protocol and context."""
     pki.issue(authority, HOST, hosts=[HOST]).save(folder, "tls")
     context = ServerContext(folder / "tls.crt", folder / "tls.key")
     running = uvicorn.Server(
         uvicorn.Config(
-            _who,
+            app,
             host="127.0.0.1",
             port=0,
             http=PeerCertificateProtocol,
@@ -95,10 +98,19 @@ class Client:
         session = self._writer.get_extra_info("ssl_object")
         return bytes(session.getpeercert(binary_form=True))
 
+    async def start(self) -> bytes:
+        """Ask; return the head of the answer."""
+        self._writer.write(REQUEST)
+        return await self._reader.readuntil(b"\r\n\r\n")
+
+    async def chunk(self) -> bytes:
+        """Return the next chunk of an answer without a length."""
+        size = int(await self._reader.readuntil(b"\r\n"), 16)
+        return (await self._reader.readexactly(size + 2))[:-2]
+
     async def name(self) -> str:
         """Return what the server answers. Raises ConnectionError or SSLError if it refuses."""
-        self._writer.write(REQUEST)
-        head = (await self._reader.readuntil(b"\r\n\r\n")).lower()
+        head = (await self.start()).lower()
         length = int(head.partition(b"content-length:")[2].split()[0])
         return (await self._reader.readexactly(length)).decode()
 
@@ -157,3 +169,41 @@ async def test_further_client_authorities_count_at_once(tmp_path: Path) -> None:
         server.context.trust([pem(clients)])
         async with Client(server, authority, tmp_path / "jane") as known:
             assert await known.name() == "CN=jane"
+
+
+def pieces(server: Server, trusted: pki.Issued, count: int) -> list[bytes]:
+    """Ask; return the first records of TLS that come: a read returns one at most."""
+    context = ssl.create_default_context(cadata=pem(trusted))
+    with (
+        socket.create_connection(("127.0.0.1", server.port), timeout=10) as plain,
+        context.wrap_socket(plain, server_hostname=HOST) as connection,
+    ):
+        connection.sendall(REQUEST)
+        return [connection.recv(65536) for _ in range(count)]
+
+
+async def test_a_short_answer_is_one_record(tmp_path: Path) -> None:
+    authority = pki.authority("one")
+    async with serving(tmp_path, authority) as server:
+        (whole,) = await asyncio.to_thread(pieces, server, authority, 1)
+    assert whole.startswith(b"HTTP/1.1 200")
+    assert whole.endswith(b"\r\n\r\n-")
+
+
+async def test_what_is_sent_of_an_answer_does_not_wait_for_the_rest(tmp_path: Path) -> None:
+    """The stream of a live view: its head comes at once, and each event when it happens."""
+    authority, more = pki.authority("one"), asyncio.Event()
+
+    async def stream(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for text in (b"first", b"second"):
+            await more.wait()
+            more.clear()
+            await send({"type": "http.response.body", "body": text, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    async with serving(tmp_path, authority, stream) as server, Client(server, authority) as client:
+        assert b"200 OK" in await client.start()
+        for text in (b"first", b"second"):
+            more.set()
+            assert await client.chunk() == text

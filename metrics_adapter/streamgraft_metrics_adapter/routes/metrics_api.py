@@ -23,6 +23,8 @@ GROUPS = {CUSTOM: custom_metrics.VERSIONS, EXTERNAL: (external_metrics.VERSION,)
 
 Document = dict[str, Any]
 
+_FRESHNESS = {group: telemetry.FRESHNESS_SECONDS.labels(group) for group in GROUPS}
+
 
 class MetricsApi:
     """Everything below /apis."""
@@ -109,6 +111,6 @@ def _version(wanted: str) -> Version:
 
 
 def _observe_freshness(group: str, times: Iterable[float]) -> None:
-    now = time.time()
+    now, freshness = time.time(), _FRESHNESS[group]
     for sampled_at in times:
-        telemetry.FRESHNESS_SECONDS.labels(group).observe(now - sampled_at)
+        freshness.observe(now - sampled_at)
