@@ -38,6 +38,8 @@ ALONE = Neighbourhood()
 def neighbourhoods(regions: Mapping[str, RegionFlow]) -> dict[str, Neighbourhood]:
     """Return what the others mean for each region. Unknown names in `upstream` are left out, and a
     loop through topics outside of the job is followed once."""
+    if not any(flow.upstream for flow in regions.values()):
+        return dict.fromkeys(regions, ALONE)
     order = _topological(regions)
     growth: dict[str, float] = {}
     for name in order:

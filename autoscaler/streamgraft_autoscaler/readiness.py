@@ -39,8 +39,8 @@ class NotReady:
 
 def not_finite(inputs: Mapping[str, float]) -> NotReady | None:
     """Return why these named inputs can't be computed with, or None if all are finite."""
-    bad = {name: value for name, value in inputs.items() if not math.isfinite(value)}
-    if not bad:
+    if all(map(math.isfinite, inputs.values())):
         return None
-    listed = ", ".join(f"{name} is {value}" for name, value in bad.items())
+    bad = (item for item in inputs.items() if not math.isfinite(item[1]))
+    listed = ", ".join(f"{name} is {value}" for name, value in bad)
     return NotReady(Reason.NOT_A_NUMBER, listed)

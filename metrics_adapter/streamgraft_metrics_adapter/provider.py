@@ -136,8 +136,7 @@ class Provider:
         return self._readings(region, (metric,))[0]
 
     def _readings(self, region: Region, metrics: Sequence[str]) -> list[Reading]:
-        key = region.namespace, region.name
-        sampled_at = self._last.sampled_at.get(key) if self._last else None
+        sampled_at = self._sampled_at(region)
         results = self._results_of(region, sampled_at)
         if isinstance(results, NotReady):
             return [Reading(region, metric, results, sampled_at) for metric in metrics]
@@ -183,6 +182,9 @@ class Provider:
     def _need_regions(self) -> None:
         if not self._regions.synced:
             raise UnavailableError("the regions are not listed yet: the adapter is starting")
+
+    def _sampled_at(self, region: Region) -> float | None:
+        return self._last.sampled_at.get((region.namespace, region.name)) if self._last else None
 
     def _results_of(
         self, region: Region, sampled_at: float | None
@@ -244,17 +246,20 @@ class Provider:
     ) -> None:
         """Keep the history; forget regions that left."""
         async for region in in_turns(regions):
-            sample = _sample(
-                evaluated_at, region, self.read_all(region), observations.get(region.key)
-            )
+            results = self._results_of(region, self._sampled_at(region))
+            sample = _sample(evaluated_at, region, results, observations.get(region.key))
             self.history.add((region.namespace, region.name), sample)
         self.history.keep({(region.namespace, region.name) for region in regions})
         self._experience.keep({region.key for region in regions})
 
 
 def _sample(
-    evaluated_at: float, region: Region, readings: list[Reading], seen: RegionObservation | None
+    evaluated_at: float,
+    region: Region,
+    results: Mapping[str, Signal | NotReady] | NotReady,
+    seen: RegionObservation | None,
 ) -> Sample:
+    found = {} if isinstance(results, NotReady) else results
     first = seen.stages.get(FIRST_STAGE) if seen else None
     return Sample(
         time=evaluated_at,
@@ -262,12 +267,11 @@ def _sample(
         wanted_width=region.spec.width,
         input_rate=first.values.get(Input.INPUT_RATE) if first else None,
         processing_rate=first.values.get(Input.PROCESSING_RATE) if first else None,
-        signals={reading.metric: _value(reading) for reading in readings},
+        signals={
+            metric: None if isinstance(result, NotReady) else result.value
+            for metric, result in found.items()
+        },
     )
-
-
-def _value(reading: Reading) -> float | None:
-    return None if isinstance(reading.result, NotReady) else reading.result.value
 
 
 def _need_metric(metric: str) -> None:

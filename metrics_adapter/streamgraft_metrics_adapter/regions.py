@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,9 +21,9 @@ log = logging.getLogger(__name__)
 _DEFAULTS = Autoscaling()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Region:
-    """One ParallelRegion, read from its resource."""
+    """One ParallelRegion, read from its resource. What every request asks for is kept."""
 
     namespace: str
     name: str
@@ -30,7 +31,7 @@ class Region:
     spec: ParallelRegionSpec
     status: ParallelRegionStatus
 
-    @property
+    @cached_property
     def key(self) -> RegionKey:
         """Return what identifies the region in the PEs' metrics."""
         return self.namespace, self.spec.job, self.spec.region
@@ -40,7 +41,7 @@ class Region:
         """Return the channels that serve, or the wanted ones before the first do."""
         return self.status.width if self.status.epoch else self.spec.width
 
-    @property
+    @cached_property
     def resizing(self) -> str | None:
         """Return what the width change under way says of itself, or None."""
         for condition in self.status.conditions:
@@ -48,7 +49,7 @@ class Region:
                 return condition.message or condition.reason
         return None
 
-    @property
+    @cached_property
     def changed_at(self) -> float:
         """Return when the last width change ended (Unix time), 0 if there was none."""
         ended = self.status.changes[-1].finished_at if self.status.changes else None
