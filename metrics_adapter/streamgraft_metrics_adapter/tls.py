@@ -28,7 +28,7 @@ class _WholeAnswers:
     """A transport that sends an answer's head together with its body.
 
     uvicorn writes them one after the other; each would be a TLS record and a packet of its own,
-    which costs a fifth of a short answer. What nothing follows goes out in the loop's next round.
+    work for both sides. What nothing follows goes out in the loop's next round.
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
