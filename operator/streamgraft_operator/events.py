@@ -62,9 +62,11 @@ def width_change_rolled_back(old: int, new: int, why: str, again_in: float) -> E
     )
 
 
-def savepoint_completed(name: str, shards: int, size_bytes: int) -> Event:
+def savepoint_completed(name: str, shards: int, size_bytes: int, unclean: int) -> Event:
     """Tell that a savepoint can be restored from now on."""
     text = f"savepoint {name} has {shards} shards, {size_bytes:,} bytes"
+    if unclean:
+        text += f"; {unclean} of them in the midst of a batch, which runs again after a restore"
     return Event("Normal", "SavepointCompleted", text)
 
 

@@ -20,7 +20,7 @@ from streamgraft_operator.bundles import Bundles
 from streamgraft_operator.caches import Caches
 from streamgraft_operator.graph import Submission, Topology, with_settings
 from streamgraft_operator.manifests.metadata import digest
-from streamgraft_operator.parsed import job_spec
+from streamgraft_operator.parsed import job_spec, job_status
 from streamgraft_operator.settings import Settings
 
 CACHED = 64
@@ -89,7 +89,8 @@ class Expander:
         """
         spec, metadata = job_spec(job), job["metadata"]
         bundle = await self._bundles.read(*key_of(job), spec.bundle)
-        version = metadata["uid"], metadata.get("generation"), bundle.digest
+        restored = job_status(job).restored
+        version = metadata["uid"], metadata.get("generation"), bundle.digest, restored
         asked = *version, *sorted(widths.items())
         if (known := self._expansions.get(asked)) is not None:
             return known
@@ -100,6 +101,7 @@ class Expander:
             spec=spec,
             bundle=bundle,
             bootstrap_servers=self._settings.bootstrap_servers,
+            restored=restored,
         )
         wanted = submission.widths(widths)
         planned = *version, *sorted(wanted.items())

@@ -34,6 +34,8 @@ class JobStages:
     """PEs that stand still because they have no pod."""
     waiting_for: str
     """What has to end before the first stage may be stopped."""
+    abandoned: str
+    """Why nobody is left who reads to the end, or copies, what some PE had."""
 
     def with_drained(self, drained: frozenset[str]) -> tuple[StageView, ...]:
         """Return the stages, those in `drained` marked."""
@@ -64,8 +66,9 @@ def job_stages(caches: Caches, job: Object, expansion: Expansion, savepoint: Obj
         stages.append(_with_copies(view, members, savepoint["metadata"]["uid"]))
     if strangers := _strangers(caches, key):
         stages = [replace(view, stopped=False) for view in stages]
+    asleep = _asleep(regions, wanted.region)
     waits = (
-        _asleep(regions, wanted.region),
+        f"region {asleep} to be woken (set its width to 1)" * bool(asleep),
         _other_savepoint(caches, key, savepoint),
         _resizing(regions, wanted.region),
         f"pods {', '.join(strangers)} to end" * bool(strangers),
@@ -80,6 +83,7 @@ def job_stages(caches: Caches, job: Object, expansion: Expansion, savepoint: Obj
             pe.item["metadata"]["name"] for pe in pes if not (pe.view.ready or pe.view.pod_alive)
         ),
         waiting_for=next(filter(None, waits), ""),
+        abandoned=_abandoned(stages, pes, asleep),
     )
 
 
@@ -125,6 +129,7 @@ def _with_copies(view: StageView, pes: Iterable[_Pe], uid: str) -> StageView:
         view,
         saved=frozenset(shard for item in ours for shard in item.shards if not item.message),
         size_bytes=sum(item.size_bytes for item in ours),
+        unclean=sum(len(item.unclean) for item in ours),
         state=united_state(item.state for item in ours),
         message="; ".join(item.message for item in ours if item.message),
     )
@@ -166,10 +171,22 @@ def _resizing(regions: Mapping[str, Object], own: str | None) -> str:
 
 def _asleep(regions: Mapping[str, Object], own: str | None) -> str:
     """Return which region has to be woken first: only its PEs can copy its shards."""
-    sleeping = [
+    sleeping = (
         name for name, item in regions.items() if own in (None, name) and region_status(item).asleep
+    )
+    return next(sleeping, "")
+
+
+def _abandoned(stages: Iterable[StageView], pes: Iterable[_Pe], asleep: str) -> str:
+    names = [view.stage.name for view in stages]
+    ended = [
+        pe.item["metadata"]["name"]
+        for pe in pes
+        if pe_status(pe.item).stopped and any(map(pe.view_of, names))
     ]
-    return f"region {sleeping[0]} to be woken (set its width to 1)" if sleeping else ""
+    if ended:
+        return f"{ended[0]} ended, and the restart policy allows no other launch"
+    return f"region {asleep} fell asleep while it was saved" * bool(asleep)
 
 
 def _not_running(view: StageView, pes: Iterable[_Pe]) -> str:

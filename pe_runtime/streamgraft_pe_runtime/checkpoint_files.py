@@ -43,10 +43,10 @@ def link_tree(source: Path, target: Path, leave: frozenset[str]) -> None:
     )
 
 
-def link_entries(source: Path, target: Path) -> None:
-    """Link the last entries of a log."""
+def link_entries(source: Path, target: Path, last: int) -> None:
+    """Link the last entries of a log up to `last`."""
     target.mkdir(exist_ok=True)
-    for number in entries(source)[-_KEPT_ENTRIES:]:
+    for number in [item for item in entries(source) if item <= last][-_KEPT_ENTRIES:]:
         for name in (str(number), CHECKSUM.format(number)):
             if (source / name).exists():
                 link(str(source / name), str(target / name))

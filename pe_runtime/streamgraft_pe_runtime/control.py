@@ -25,7 +25,7 @@ from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.progress import LOAD_SECONDS, Progress
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.runtime_status import applied, merge_patch
-from streamgraft_pe_runtime.savepoints import NotSaved, Storage
+from streamgraft_pe_runtime.savepoints import Storage
 from streamgraft_pe_runtime.settings import Settings
 from streamgraft_pe_runtime.shard import Shard
 
@@ -226,7 +226,7 @@ class Control:
         assert self._storage is not None
         try:
             self._saved = await asyncio.to_thread(self._storage.save, wish)
-        except (NotSaved, OSError) as error:
+        except OSError as error:
             log.warning("savepoint %s: %s", wish.savepoint, error)
             self._saved = Saved(uid=wish.uid, message=str(error))
             asyncio.get_running_loop().call_later(_SAVE_AGAIN_SECONDS, self._reconcile)

@@ -1,8 +1,9 @@
 """Copies of checkpoints: into a savepoint, and out of one.
 
-A query that was stopped at a batch boundary needs of its logs the last two entries, and its state.
-Spark never changes a file of a checkpoint once it is there, so a copy is made of hard links where
-the file system has them: it costs as much as its files are many, whatever their size.
+Of its logs a query needs the last entries only, and its state. If its pod died within a batch, the
+copy has that batch begun and not committed, as the checkpoint has it: Spark runs it again, from the
+same positions. Spark never changes a file of a checkpoint once it is there, so a copy is made of
+hard links where the file system has them: it costs as much as its files are many, not their size.
 """
 
 import json
@@ -21,6 +22,7 @@ from streamgraft_common.savepoints import NotRestorable, match, stage_of, united
 from streamgraft_pe_runtime.checkpoint_files import (
     CHECKSUM,
     Beside,
+    entries,
     link_entries,
     link_tree,
     write,
@@ -32,10 +34,6 @@ log = logging.getLogger(__name__)
 
 STAGE_FILE = "stage.json"
 SHARD_FILE = "shard.json"
-
-
-class NotSaved(Exception):
-    """A checkpoint can't be copied as it is; the message says why."""
 
 
 class Storage:
@@ -54,20 +52,24 @@ class Storage:
     def save(self, wish: Saving) -> Saved:
         """Copy checkpoints into a savepoint; say what there is of it.
 
-        What was copied for this savepoint before is not copied again. Raises NotSaved or OSError.
+        What was copied for this savepoint before is not copied again. Raises OSError.
         """
         folder = self._root / names.savepoint_path(self._metadata.namespace, wish.savepoint)
         place = folder / self._stage.name
         place.mkdir(parents=True, exist_ok=True)
         write(place / STAGE_FILE, self._stage.model_dump_json(by_alias=True, indent=1))
         state = self._described([self.checkpoint(shard) for shard in wish.shards])
-        total = 0
+        total, unclean = 0, []
         for shard in wish.shards:
             target = place / str(shard)
             if not _is_saved(target, wish.uid):
                 _save_shard(self.checkpoint(shard), target, wish.uid, state)
             total += _read(target)["sizeBytes"]
-        return Saved(uid=wish.uid, shards=wish.shards, size_bytes=total, state=state)
+            if not read_checkpoint(target).clean:
+                unclean.append(shard)
+        return Saved(
+            uid=wish.uid, shards=wish.shards, size_bytes=total, unclean=unclean, state=state
+        )
 
     def prepare(self, shard: int) -> None:
         """Make a shard's checkpoint from the job's savepoint, unless there is one already.
@@ -104,7 +106,8 @@ class Storage:
 
     def _described(self, checkpoints: Sequence[Path]) -> list[SavedState] | None:
         """Return what the state consists of, by the first checkpoint that has some."""
-        found = next((item for item in checkpoints if (item / "state").is_dir()), None)
+        ran = (item for item in checkpoints if entries(item / "commits"))
+        found = next((item for item in ran if (item / "state").is_dir()), None)
         if found is None:
             return []
         try:
@@ -156,15 +159,15 @@ def _rewritten(line: str, topics: Mapping[str, str]) -> str:
 def _save_shard(
     checkpoint: Path, target: Path, uid: str, state: Sequence[SavedState] | None
 ) -> None:
-    if checkpoint.exists() and not read_checkpoint(checkpoint).clean:
-        raise NotSaved(f"{checkpoint} has a batch that was begun and not committed")
     if target.exists():  # of an earlier savepoint of this name
         shutil.rmtree(target)
+    # A process that its node lost may still commit: the copy must not, without that batch's state.
+    committed = max(entries(checkpoint / "commits"), default=-1)
     with Beside(target) as copy:
         if checkpoint.exists():
             link_tree(checkpoint, copy, frozenset({"offsets", "commits"}))
-            for entries in ("offsets", "commits"):
-                link_entries(checkpoint / entries, copy / entries)
+            link_entries(checkpoint / "commits", copy / "commits", committed)
+            link_entries(checkpoint / "offsets", copy / "offsets", committed + 1)
         size = sum(file.stat().st_size for file in copy.rglob("*") if file.is_file())
         parts = None if state is None else [item.to_wire() for item in state]
         document = {"savepoint": uid, "sizeBytes": size, "state": parts}

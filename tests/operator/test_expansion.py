@@ -26,7 +26,9 @@ async def expanded(file: Path, **spec: Any) -> Expansion:
     expander = Expander(Bundles(client, caches, Coordinators(client, caches)), SETTINGS)
     metadata = {"namespace": "ns", "name": "job", "uid": "u", "generation": 1}
     source = {"file": str(file), **spec.pop("bundle", {})}
-    return await expander.expand({"metadata": metadata, "spec": {"bundle": source, **spec}}, {})
+    status = spec.pop("status", {})
+    job = {"metadata": metadata, "spec": {"bundle": source, **spec}, "status": status}
+    return await expander.expand(job, {})
 
 
 @pytest.fixture
@@ -50,6 +52,15 @@ async def test_resources_of_the_job_are_divided_among_its_pes(file: Path) -> Non
     expansion = await expanded(file, resources={"requests": {"cpu": "3"}})
     assert len(expansion.topology.pes) == 3
     assert expansion.spec.processing_element.resources == Resources(requests={"cpu": "1000m"})
+
+
+async def test_a_job_leaves_its_savepoint_behind_once_it_is_restored(file: Path) -> None:
+    origin = {"savepoint": {"name": "saved"}}
+    before = await expanded(file, **origin)
+    after = await expanded(file, **origin, status={"restored": True})
+    assert {pe.metadata.savepoint for pe in before.topology.pes} == {"ns/savepoints/saved"}
+    assert {pe.metadata.savepoint for pe in after.topology.pes} == {None}
+    assert before.content_id == after.content_id  # nothing is written, nobody restarts
 
 
 async def test_the_bundle_must_hold_the_application_that_is_named(file: Path) -> None:

@@ -102,6 +102,24 @@ def test_complete_with_the_last_copy() -> None:
     assert [event.reason for event in done.events] == ["SavepointCompleted"]
 
 
+def test_shards_whose_batch_was_cut_off_are_counted() -> None:
+    done = saving(replace(saved(WORK, 0, 1), unclean=1))
+    assert done.status.unclean_shards == 1
+    assert "1 of them in the midst of a batch" in done.events[0].message
+
+
+@pytest.mark.parametrize("phase", ["Draining", "Saving"])
+def test_it_fails_at_once_if_nobody_is_left_to_copy(phase: str) -> None:
+    failed = step(view(abandoned="region work fell asleep", status=parked("read", phase=phase)))
+    assert (failed.status.phase, failed.status.parked) == ("Failed", [])
+    assert failed.status.message == "region work fell asleep"
+
+
+def test_whoever_sleeps_is_waited_for_before_it_begins() -> None:
+    seen = view(abandoned="region work fell asleep", waiting_for="region work to be woken")
+    assert step(seen).status.phase == "Pending"
+
+
 def test_time_runs_out_and_the_job_goes_on() -> None:
     failed = saving(saved(WORK, 0), now=NOW + 300)
     assert (failed.status.phase, failed.status.parked) == ("Failed", [])

@@ -12,8 +12,10 @@ from streamgraft_common.key_groups import Split
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_common.resources import SavedState, Saving
 from streamgraft_common.savepoints import NotRestorable
+from streamgraft_pe_runtime import savepoints
+from streamgraft_pe_runtime.checkpoint_files import link_tree
 from streamgraft_pe_runtime.positions import read_checkpoint
-from streamgraft_pe_runtime.savepoints import NotSaved, Storage, rewritten
+from streamgraft_pe_runtime.savepoints import Storage, rewritten
 
 SCHEMA = {"type": "struct", "fields": []}
 ADL = Adl(
@@ -106,11 +108,41 @@ def test_a_later_savepoint_of_the_name_replaces_the_copies(tmp_path: Path) -> No
     assert (tmp_path / "ns/savepoints/first/work/0/metadata").exists()
 
 
-def test_a_batch_that_was_cut_off_is_not_saved(tmp_path: Path) -> None:
+def test_a_batch_that_was_cut_off_is_saved_as_begun_and_runs_again(tmp_path: Path) -> None:
+    """The pod died within it: whoever goes on from there has to do what Spark always does."""
     here = storage(tmp_path, "job")
-    checkpoint(here.checkpoint(0), TOPIC, 2, clean=False)
-    with pytest.raises(NotSaved, match="begun and not committed"):
-        here.save(WISH)
+    checkpoint(here.checkpoint(0), TOPIC, 4, clean=False)
+    assert here.save(WISH).unclean == [0]
+    assert here.save(WISH).unclean == [0]  # also if it is asked for again
+    fork = storage(tmp_path, "fork", "first")
+    fork.prepare(0)
+    logs = [
+        sorted(file.name for file in (fork.checkpoint(0) / log).glob("[0-9]*"))
+        for log in ("commits", "offsets")
+    ]
+    assert logs == [["1", "2"], ["2", "3"]]
+    lines = (fork.checkpoint(0) / "offsets" / "3").read_text().splitlines()
+    assert json.loads(lines[2]) == {names.topic("ns", "fork", "raw", "work"): {"0": 0}}
+
+
+def test_batches_of_a_process_that_its_node_lost_are_not_copied_without_their_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = storage(tmp_path, "job")
+    checkpoint(here.checkpoint(0), TOPIC, 2)
+
+    def go_on_meanwhile(source: Path, target: Path, leave: frozenset[str]) -> None:
+        link_tree(source, target, leave)
+        for batch, log in ((2, "offsets"), (2, "commits"), (3, "offsets")):
+            (source / log / str(batch)).write_text("v1\n{}\n{}")
+
+    monkeypatch.setattr(savepoints, "link_tree", go_on_meanwhile)
+    here.save(WISH)
+    copy = tmp_path / "ns/savepoints/first/work/0"
+    logs = [
+        sorted(file.name for file in (copy / log).glob("[0-9]*")) for log in ("commits", "offsets")
+    ]
+    assert logs == [["0", "1"], ["1", "2"]]
 
 
 def test_a_fork_begins_its_own_topics_at_their_starts(tmp_path: Path) -> None:

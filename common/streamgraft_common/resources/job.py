@@ -133,6 +133,9 @@ class JobStatus(Model):
     """metadata.generation of the spec that this status is about."""
     submitted_generation: int = 0
     """metadata.generation of the last spec for which all resources existed; 0: none yet."""
+    restored: bool = False
+    """Whether all shards have begun where the savepoint of the spec ends: nothing starts from it
+    any more, neither shards that come later, and it may be deleted."""
     bundle_digest: str | None = None
     """sha256 of the bundle that runs."""
     pe_count: int = 0

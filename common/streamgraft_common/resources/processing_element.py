@@ -111,6 +111,8 @@ class Saved(Model):
     """Shards that are there."""
     size_bytes: int = 0
     """Size of their copies."""
+    unclean: list[int] = []
+    """Those whose last batch was begun and not committed: their pod died within it."""
     state: list[SavedState] | None = None
     """What their state consists of; absent if that was not noted."""
     message: str = ""

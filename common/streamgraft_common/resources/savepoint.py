@@ -84,6 +84,9 @@ class SavepointStatus(Model):
     """Shards that are saved."""
     size_bytes: int = 0
     """Size of all files; blocks that are shared with checkpoints count, too."""
+    unclean_shards: int = 0
+    """Shards whose pod died within a batch while they stopped: what comes from the savepoint runs
+    that batch again, so what it had written already is written twice."""
     duration_seconds: float | None = None
     """From the first stop to the last copy: so long the sources stood still, and a little more."""
     save_seconds: float | None = None

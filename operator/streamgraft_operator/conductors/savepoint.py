@@ -37,6 +37,8 @@ class StageView:
     """Shards whose copy is there."""
     size_bytes: int = 0
     """Size of these copies."""
+    unclean: int = 0
+    """Those of them whose last batch was cut off, so that it will run again."""
     state: list[SavedState] | None = None
     """What the state in them consists of, if that was noted."""
     message: str = ""
@@ -73,6 +75,8 @@ class SavepointView:
     """Why the job can't be saved at all; '' if it can."""
     waiting_for: str = ""
     """What has to end before the first stage may be stopped; '' if nothing."""
+    abandoned: str = ""
+    """Why nobody is left who reads to the end, or copies, what some PE had; '' if all are there."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,7 @@ def _lost(view: SavepointView) -> str:
         return f"job {view.spec.job} was deleted while it was saved, and submitted anew"
     if view.stages and [item.stage for item in view.stages] != view.status.stages:
         return f"the application of job {view.spec.job} changed while it was saved"
-    return ""
+    return view.abandoned
 
 
 def _begun(view: SavepointView, facts: JobFacts) -> SavepointStatus:
@@ -172,13 +176,15 @@ def _completed(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]
             "stages": [item.stage.with_state(item.state, item.size_bytes) for item in view.stages],
             "shards": sum(item.stage.shards for item in view.stages),
             "size_bytes": sum(item.size_bytes for item in view.stages),
+            "unclean_shards": sum(item.unclean for item in view.stages),
             "duration_seconds": round(view.now - began, 3),
             "save_seconds": round(view.now - still, 3),
             "completed_at": to_rfc3339(view.now),
             "message": "",
         }
     )
-    return done, (events.savepoint_completed(view.name, done.shards, done.size_bytes),)
+    told = events.savepoint_completed(view.name, done.shards, done.size_bytes, done.unclean_shards)
+    return done, (told,)
 
 
 def _failed(view: SavepointView, why: str) -> tuple[SavepointStatus, tuple[Event, ...]]:

@@ -166,11 +166,14 @@ class JobController:
         return written
 
     def _check_savepoint(self, job: Object, expansion: Expansion) -> None:
-        """Raise GraphError if a new job can't start from the savepoint that it names."""
-        wanted = expansion.spec.savepoint
-        if wanted is None or (job.get("status") or {}).get("submittedGeneration"):
+        """Raise GraphError if a job can't start from the savepoint that it names, or has to before
+        it may have this graph."""
+        wanted, submitted = expansion.spec.savepoint, job_status(job)
+        if wanted is None or submitted.restored:
             return
         item = self._caches.savepoints.get((key_of(job)[0], wanted.name))
+        if item is None and submitted.submitted_generation:
+            return  # the PEs tell whether one of their shards still needs it
         if item is None:
             raise GraphError(
                 f"there is no savepoint {wanted.name}: see `streamgraft savepoint list`"

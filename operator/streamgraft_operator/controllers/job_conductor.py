@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
+from streamgraft_common.content import Content
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobStatus
@@ -13,11 +14,15 @@ from streamgraft_operator.conditions import find
 from streamgraft_operator.conductors.job import ACCEPTED, ROLLING_BACK, SUBMITTED, JobView, step
 from streamgraft_operator.conductors.region_shards import assigned_width
 from streamgraft_operator.context import Context
+from streamgraft_operator.grafting import content_of
 from streamgraft_operator.graph import GraphError, Topology
-from streamgraft_operator.parsed import job_spec, job_status, region_status
+from streamgraft_operator.parsed import job_spec, job_status, pe_status, region_status
 from streamgraft_operator.runtime import Outcome, Watch, wish_changed
 from streamgraft_operator.timestamps import from_rfc3339
 from streamgraft_operator.views import job_key, own_key
+
+RESTORING_SECONDS = 2.0
+"""While a job's shards begin from a savepoint: each of them is no news of the job's health."""
 
 
 class JobConductor:
@@ -66,6 +71,8 @@ class JobConductor:
         view = self._view(job, expansion.topology, status)
         decision = step(view)
         generation = job["metadata"]["generation"]
+        starts = expansion.spec.savepoint is not None and not status.restored
+        restored = starts and not self._to_begin(key, expansion.topology)
         await self._context.write.jobs.report(
             key,
             decision.states,
@@ -75,9 +82,12 @@ class JobConductor:
             ),
             pe_count=decision.pe_count,
             ready_pe_count=decision.ready_pe_count,
+            restored=status.restored or restored,
         )
         left = view.timeout_seconds - view.waiting_seconds
-        return left + 0.1 if view.missing and left > 0 else None
+        if view.missing and left > 0:
+            return left + 0.1
+        return RESTORING_SECONDS if starts and not restored else None
 
     def _view(self, job: Object, topology: Topology, status: JobStatus) -> JobView:
         namespace, name = key_of(job)
@@ -117,6 +127,22 @@ class JobConductor:
             for pe in topology.pes
             if pe.channel is None or pe.channel < (assigned.get(pe.region or "") or math.inf)
         ]
+
+    def _to_begin(self, key: Key, topology: Topology) -> set[tuple[str, int]]:
+        """Return the shards of which no PE has said yet that it runs them, by stage."""
+        left = {
+            (pe.stage_name, shard)
+            for pe in topology.stages
+            for shard in range(pe.metadata.shard_count)
+        }
+        for item in self._caches.processing_elements_by_job.get(key):
+            runtime = pe_status(item).runtime
+            now = content_of(item) or ""
+            # What a pod says of another place in the graph is not about this stage.
+            if runtime and Content.parse(runtime.content_id).place == Content.parse(now).place:
+                running = (n for n, said in runtime.shards.items() if said.state == "Running")
+                left -= {(item["spec"]["stageName"], int(shard)) for shard in running}
+        return left
 
     def _not_ready(self, namespace: str, topology: Topology) -> dict[str, str]:
         result = {}

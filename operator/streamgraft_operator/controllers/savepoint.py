@@ -214,4 +214,5 @@ def _view(
         now=time.time(),
         problem=problem,
         waiting_for=found.waiting_for if found else "",
+        abandoned=found.abandoned if found else "",
     )

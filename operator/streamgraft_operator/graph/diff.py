@@ -30,9 +30,10 @@ _PLACE = frozenset(
         "channel",
         "shard_count",
         "checkpoint_path",
-        "savepoint",
     }
 )
+_ORIGIN = "savepoint"
+"""Matters to shards that have no checkpoint yet: a PE that runs has nothing to do if it goes."""
 _DRIVER = frozenset({"slots", "bundle_digest"})
 _LIVE_CONF = "spark.streamgraft."
 """Beginning of the Spark settings that a running driver can change; all others are the JVM's."""
@@ -98,7 +99,7 @@ class _Part(StrEnum):
 
 def _parts(metadata: PeMetadata) -> dict[_Part, dict[str, Any]]:
     """Return the metadata, dealt out. What is not named here is the queries'."""
-    document = metadata.model_dump(mode="json")
+    document = metadata.model_dump(mode="json", exclude={_ORIGIN})
     conf = document.pop("spark_conf")
     live = {name: conf[name] for name in conf if name.startswith(_LIVE_CONF)}
     ports = {side: document.pop(side) for side in ("inputs", "outputs")}

@@ -30,6 +30,8 @@ class Submission:
     bundle: Bundle
     bootstrap_servers: str
     """Brokers of jobs that name none."""
+    restored: bool = False
+    """Whether the job has left its savepoint behind: what comes new into it starts empty."""
 
     @property
     def first_widths(self) -> dict[str, int]:
@@ -48,6 +50,7 @@ class Submission:
     def plan(self, widths: Mapping[str, int]) -> Topology:
         """Return the topology for such widths. Raises GraphError."""
         _check_name(self.job)
+        origin = self.spec.savepoint
         context = JobContext(
             namespace=self.namespace,
             job=self.job,
@@ -60,7 +63,7 @@ class Submission:
             threading=self.spec.threading,
             settings=self.spec.processing_element,
             resources=self.spec.resources,
-            savepoint=self.spec.savepoint.name if self.spec.savepoint else None,
+            savepoint=origin.name if origin and not self.restored else None,
             first_widths=self.first_widths,
         )
         return plan(self.bundle.adl, context, widths)

@@ -69,6 +69,11 @@ async def _create(target: Target, job: str, name: str, timeout_seconds: int) -> 
             f"Savepoint {name} is complete: {status.shards} shards, {status.size_bytes:,} bytes;"
             f" the sources stood still for {status.duration_seconds:.1f} s"
         )
+        if status.unclean_shards:
+            output.say(
+                f"In {status.unclean_shards} of the shards a pod died within a batch: a restore"
+                " runs it again, and what it had written already is written twice"
+            )
 
 
 async def _complete(cluster: Cluster, name: str, timeout_seconds: int) -> SavepointStatus:
