@@ -8,6 +8,7 @@ from typing import Any
 from tests.operator.integration.world import application, bundle
 
 from streamgraft_common import names
+from streamgraft_common.adl import Adl
 from streamgraft_common.bundle import read_bundle
 from streamgraft_common.kube.client import Object
 from streamgraft_operator.kinds import CONFIG_MAPS, HOST_POOLS, JOBS
@@ -116,6 +117,7 @@ def node(number: int) -> Object:
 def _bundle(stages: int, max_width: int, version: int, pooled: bool, sleepy: bool) -> bytes:
     adl = application(NAMESPACE, module=f"tiny{version}")
     read, work, write = adl["operators"]
+    work["stateful"] = True
     if pooled:
         work["placement"] = {"hostPool": HOST_POOL}
     adl["operators"] = [read, work, write]
@@ -127,7 +129,18 @@ def _bundle(stages: int, max_width: int, version: int, pooled: bool, sleepy: boo
         adl["streams"] = [raw, middle, done]
     region = {"name": "r", "key": ["key"], "width": 1, "maxWidth": max_width}
     adl["regions"] = [{**region, "autoscaling": {"minWidth": 0}} if sleepy else region]
-    return bundle(adl)
+    content = bundle(adl)
+    found = read_bundle(content)
+    _ADLS[found.digest] = found.adl
+    return content
+
+
+_ADLS: dict[str, Adl] = {}
+
+
+def adl_of(digest: str) -> Adl:
+    """Return the application in a bundle that was submitted, by its sha256."""
+    return _ADLS[digest]
 
 
 @cache

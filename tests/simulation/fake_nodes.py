@@ -20,7 +20,7 @@ from tests.simulation.virtual_time import EPOCH, Process, VirtualLoop
 from streamgraft_common import names
 from streamgraft_common.kube import NotFound
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kinds import CONFIG_MAPS, PODS
+from streamgraft_operator.kinds import CONFIG_MAPS, PODS, SAVEPOINTS
 from streamgraft_operator.timestamps import to_rfc3339
 
 GRACE_SECONDS = 30.0
@@ -58,6 +58,7 @@ class FakeNodes:
         """Seconds at most that a node takes to notice something."""
         self.containers: dict[str, Container] = {}
         server.storage.observers.append(self._pod_changed)
+        server.storage.observers.append(self._savepoint_gone)
 
     def crash(self, uid: str) -> None:
         """Let a container end by itself, in the middle of whatever it does."""
@@ -79,6 +80,11 @@ class FakeNodes:
             self._later(self._bind, change.new)
         elif "deletionTimestamp" in metadata and "deletionTimestamp" not in change.old["metadata"]:
             self._when_back(self._terminate, change.new)
+
+    def _savepoint_gone(self, resource: FakeResource, change: Change) -> None:
+        """Remove the files of a savepoint, as the operator does where it sees the volume."""
+        if resource.plural == SAVEPOINTS.plural and change.new is None:
+            self._checkpoints.remove(names.savepoint_path(*change.key))
 
     def _when_back(self, callback: Callable[[Object], None], pod: Object) -> None:
         """Call back as soon as the kubelet of the pod has heard of it."""

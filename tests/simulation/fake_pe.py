@@ -7,12 +7,18 @@ the moment it does it; what it says arrives later, or never.
 """
 
 import asyncio
-import json
 import random
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tests.simulation.fake_checkpoints import FakeCheckpoints, Stage
+from tests.simulation.fake_checkpoints import (
+    Counts,
+    FakeCheckpoints,
+    Origin,
+    Stage,
+    origin_of,
+    with_state,
+)
 from tests.simulation.fake_kube_client import FakeKubeClient
 from tests.simulation.virtual_time import EPOCH
 
@@ -29,6 +35,7 @@ from streamgraft_common.resources import (
     Saving,
 )
 from streamgraft_common.resources.processing_element import ShardStatus
+from streamgraft_common.savepoints import NotRestorable
 from streamgraft_operator.grafting import content_of
 from streamgraft_operator.kinds import CONFIG_MAPS
 from streamgraft_operator.parsed import pe_spec
@@ -48,10 +55,13 @@ class Truth(Protocol):
     def logs(self, pe: "FakePe", shard: int, batch: int) -> None:
         """A batch of a shard was logged."""
 
+    def begins(self, pe: "FakePe", shard: int, counts: Counts) -> None:
+        """It begins the shard, of which no batch is logged yet, with these counts of its keys."""
+
     def rests(self, pe: "FakePe", shard: int) -> None:
         """It will not write for the shard any more."""
 
-    def copies(self, pe: "FakePe", shard: int, savepoint: str) -> None:
+    def copies(self, pe: "FakePe", shard: int, savepoint: str, counts: Counts) -> None:
         """It has copied the checkpoint of a shard into the savepoint of this uid."""
 
 
@@ -61,7 +71,7 @@ class Tempo:
 
     warm_up: float
     plan: float
-    """To read a content and to plan the queries by it, or to copy checkpoints."""
+    """To read a content and to plan the queries by it, to copy checkpoints or to deal out state."""
     start: float
     stop: float
     batch: float = 20.0
@@ -83,6 +93,7 @@ class FakePe:
         self.pod = pod
         self.content: Object | None = None
         self.stage: Stage = "", ""
+        self.origin: Origin | None = None
         self.name = ""
         self.job: str = metadata["labels"][names.LABEL_JOB]
         self.warm = False
@@ -162,9 +173,8 @@ class FakePe:
     def _apply(self, item: Object | None) -> None:
         assert item is not None
         self.content = item
-        document = json.loads(item["data"][names.PE_METADATA_KEY])
-        job = self.pod["metadata"]["ownerReferences"][0]["uid"]
-        self.stage = job, document["stageName"]
+        self.origin = origin_of(item["data"][names.PE_METADATA_KEY])
+        self.stage = self.pod["metadata"]["ownerReferences"][0]["uid"], self.origin.stage.name
         self._dirty.set()
         self._reconcile()
 
@@ -228,14 +238,24 @@ class FakePe:
 
     async def _copy(self, wish: Saving) -> None:
         await asyncio.sleep(self._some(self._tempo.plan))
-        if self.sick or not all(self._checkpoints.is_clean(self.stage, n) for n in wish.shards):
-            self._saved = Saved(uid=wish.uid, message="a batch was begun and not committed")
+        if self.sick:
+            self._saved = Saved(uid=wish.uid, message="the disk is full")
             asyncio.get_running_loop().call_later(2.0, self._reconcile)
         else:
-            for shard in wish.shards:
-                self._truth.copies(self, shard, wish.uid)
-            self._saved = Saved(uid=wish.uid, shards=wish.shards, size_bytes=1)
+            self._saved = self._copied(wish)
         self._dirty.set()
+
+    def _copied(self, wish: Saving) -> Saved:
+        assert self.origin is not None
+        path = names.savepoint_path(self.pod["metadata"]["namespace"], wish.savepoint)
+        stage = with_state(self.origin.stage)
+        for shard in wish.shards:
+            counts = self._checkpoints.save(path, stage, self.stage, shard)
+            self._truth.copies(self, shard, wish.uid, counts)
+        unclean = [n for n in wish.shards if not self._checkpoints.is_clean(self.stage, n)]
+        return Saved(
+            uid=wish.uid, shards=wish.shards, size_bytes=1, unclean=unclean, state=stage.state
+        )
 
     def _settle(self) -> None:
         """Note the epoch as applied once every wanted shard has been started, and no other runs."""
@@ -267,6 +287,12 @@ class FakePe:
     async def _run_query(self, shard: int, epoch: int) -> None:
         """Run batch after batch until the shard has to stop, or is fenced off."""
         self._truth.writes(self, shard, epoch)
+        try:
+            await self._prepare(shard)
+        except NotRestorable as error:
+            self._truth.rests(self, shard)
+            self._say(shard, state="Failed", message=str(error))
+            return
         await asyncio.sleep(self._some(self._tempo.start))
         while self.sick and self._wants(shard):
             await asyncio.sleep(1.0)
@@ -276,6 +302,17 @@ class FakePe:
         self._begin_batch(shard)
         while self._wants(shard) and self.shards[shard].state == "Running":
             await self._looked.wait()
+
+    async def _prepare(self, shard: int) -> None:
+        """Make a checkpoint, of the savepoint's or empty; nobody sees it before it is whole."""
+        assert self.origin is not None
+        if not self._checkpoints.exists(self.stage, shard):
+            counts = self._checkpoints.first_counts(self.origin, shard)
+            if self.origin.savepoint:
+                await asyncio.sleep(self._some(self._tempo.plan))
+            self._checkpoints.create(self.stage, shard, counts)
+        if (first := self._checkpoints.untouched(self.stage, shard)) is not None:
+            self._truth.begins(self, shard, first)
 
     def _begin_batch(self, shard: int) -> None:
         batch = self._checkpoints.next_batch(self.stage, shard)

@@ -21,7 +21,6 @@ from streamgraft_operator.kinds import (
     PODS,
     PROCESSING_ELEMENTS,
     REGIONS,
-    SAVEPOINTS,
     SERVICES,
     ResourcePath,
 )
@@ -80,9 +79,12 @@ def edit_job(world: World) -> None:
 
 
 def edit_operators(world: World) -> None:
-    """Submit a version with an operator more or less in its region, each of which is a PE."""
+    """Submit a version with an operator more or less in its region, each of which is a PE.
+
+    As long as a job begins from a savepoint, the operator refuses what its state does not fit.
+    """
     submission = _any_job(world)
-    if submission and submission.max_width == 2:
+    if submission and submission.max_width == 2 and has_begun(world, submission):
         submit(world, replace(submission, stages=3 - submission.stages))
 
 
@@ -92,6 +94,12 @@ def edit_region(world: World) -> None:
         strategy = world.chance.choice(["handover", "savepoint"])
         width = world.chance.randint(1, submission.max_width)
         submit(world, replace(submission, strategy=strategy, width=width))
+
+
+def has_begun(world: World, submission: Submission) -> bool:
+    """Return whether a job needs no savepoint, or none any more."""
+    status = (world.get(JOBS, submission.job) or {}).get("status") or {}
+    return "savepoint" not in submission.extra or bool(status.get("restored"))
 
 
 def _any_job(world: World) -> Submission | None:
@@ -133,40 +141,6 @@ def resize(world: World) -> None:
         width = world.chance.randint(1, region["spec"]["maxWidth"]) - (1 - least)
         world.note(f"user: {region['metadata']['name']} to width {width}")
         world.request("PATCH", REGIONS, region["metadata"]["name"], {"spec": {"width": width}})
-
-
-def is_healthy(world: World, job: str) -> bool:
-    """Return whether a job says that all of it runs."""
-    item = world.get(JOBS, job) or {}
-    return (item.get("status") or {}).get("phase") == "Healthy"
-
-
-def take_savepoint(world: World) -> None:
-    """Create a savepoint of a job: mostly of one that can be saved."""
-    if not world.jobs:
-        return
-    job = world.chance.choice(list(world.jobs))
-    if not is_healthy(world, job) and world.chance.random() < 0.8:
-        world.loop.later(2.0, take_savepoint, world)
-        return
-    name = f"save-{len(world.objects(SAVEPOINTS))}"
-    seconds = world.chance.choice([20, 60, 300])
-    world.note(f"user: takes savepoint {name} of {job} within {seconds} s")
-    manifest = {
-        "apiVersion": SAVEPOINTS.api_version,
-        "kind": SAVEPOINTS.kind,
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"job": job, "timeoutSeconds": seconds},
-    }
-    world.request("POST", SAVEPOINTS, "", manifest)
-
-
-def delete_savepoint(world: World) -> None:
-    """Delete a savepoint, also one that is being written or that a width change waits for."""
-    if found := world.objects(SAVEPOINTS):
-        name = world.chance.choice(found)["metadata"]["name"]
-        world.note(f"user: deletes savepoint {name}")
-        world.request("DELETE", SAVEPOINTS, name, {})
 
 
 def delete(kind: ResourcePath) -> Fault:
@@ -362,36 +336,3 @@ def kafka_fails(world: World) -> None:
     seconds = world.chance.random() * 30
     world.note(f"the brokers fail for {seconds:.1f} s")
     world.loop.later(seconds, setattr, world.brokers, "unreliable", 0.0)
-
-
-FAULTS: tuple[Fault, ...] = (
-    edit_job,
-    edit_operators,
-    edit_region,
-    cancel_job,
-    submit_again,
-    resize,
-    take_savepoint,
-    delete_savepoint,
-    delete(PODS),
-    delete(PROCESSING_ELEMENTS),
-    delete(SERVICES),
-    delete(CONFIG_MAPS),
-    delete(REGIONS),
-    delete_by_label,
-    lose_bundle,
-    lose_host_pool,
-    retag_node,
-    edit_content,
-    crash_operator,
-    freeze_operator,
-    roll_operator,
-    cut_operator,
-    crash_pod,
-    sicken_pod,
-    cut_pod,
-    lose_node,
-    freeze_pod,
-    compact,
-    kafka_fails,
-)

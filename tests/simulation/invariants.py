@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.simulation.fake_api_server import FakeApiServer
-from tests.simulation.fake_checkpoints import Stage
+from tests.simulation.fake_checkpoints import Counts, Stage
 from tests.simulation.fake_nodes import launch_of
 from tests.simulation.fake_pe import FakePe
 from tests.simulation.fake_resources import FakeResource, place_of
@@ -75,6 +75,10 @@ class Invariants:
         if len(owners) > 2:
             self._break(f"shard {shard} goes from {' to '.join(owners)} in epoch {epoch}")
 
+    def begins(self, pe: FakePe, shard: int, counts: Counts) -> None:
+        """A shard begins where the savepoint of its job ends, or with nothing."""
+        self._savepoints.begins(pe.stage, shard, counts)
+
     def logs(self, pe: FakePe, shard: int, batch: int) -> None:
         """Each batch of a shard is logged once."""
         if self._batches.get((pe.stage, shard), -1) >= batch:
@@ -86,9 +90,9 @@ class Invariants:
         """The shard is free again."""
         self._writers[pe.stage, shard].discard(pe)
 
-    def copies(self, pe: FakePe, shard: int, savepoint: str) -> None:
+    def copies(self, pe: FakePe, shard: int, savepoint: str, counts: Counts) -> None:
         """It has copied the checkpoint of a shard into a savepoint."""
-        self._savepoints.copies(pe.stage, shard, savepoint)
+        self._savepoints.copies(pe.stage, shard, savepoint, counts)
 
     def _writer(self, stage: Stage, shard: int) -> str | None:
         """Return a pod that writes for a shard, those apart that were deleted by force."""

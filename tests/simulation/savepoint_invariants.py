@@ -1,14 +1,16 @@
 """What must hold of savepoints, whatever happens: told from what processes really do.
 
 A savepoint is consistent if no record is between two stages: a stage stands still only once all
-above it do, nobody runs a shard from then on, and each copy is made at a batch boundary.
+above it do, and nobody runs a shard from then on. A job that starts from it has what it has: each
+shard the counts of its keys, whatever the number of key groups.
 """
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from tests.simulation.fake_api_server import FakeApiServer
-from tests.simulation.fake_checkpoints import Stage
+from tests.simulation.fake_checkpoints import KEYS, Counts, Stage
 from tests.simulation.fake_resources import FakeResource, place_of
 from tests.simulation.fake_storage import Change
 
@@ -17,6 +19,15 @@ from streamgraft_operator.kinds import JOBS, SAVEPOINTS
 
 Place = tuple[Stage, int]
 """Stage, shard."""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of a shard's checkpoint."""
+
+    turn: int
+    """How often the shard had been started; -1 if a pod ran it meanwhile."""
+    counts: Counts
 
 
 class SavepointInvariants:
@@ -38,27 +49,42 @@ class SavepointInvariants:
         """Job, stage."""
         self._cuts: dict[str, dict[Place, int]] = {}
         """Savepoint → how often each of its shards had been started when all stood still."""
-        self._copies: dict[str, dict[Place, int]] = {}
+        self._copies: dict[str, dict[Place, Copy]] = {}
+        self._saved: dict[str, dict[str, Counts]] = {}
+        """Savepoint that is complete, by name → stages whose state it has → counts of all keys."""
+        self._origins: dict[str, str] = {}
+        """uid of a job → name of the savepoint that it starts from."""
         server.storage.observers.append(self._written)
 
     def starts(self, stage: Stage, shard: int) -> None:
         """Note that a pod begins to write for a shard."""
         self._turns[stage, shard] += 1
 
-    def copies(self, stage: Stage, shard: int, savepoint: str) -> None:
+    def copies(self, stage: Stage, shard: int, savepoint: str, counts: Counts) -> None:
         """Note that the checkpoint of a shard was copied into a savepoint, by its uid.
 
         A copy that is made while a pod runs the shard is worth nothing; if the savepoint was given
         up meanwhile it does no harm, either.
         """
         turn = -1 if self._writer(stage, shard) else self._turns[stage, shard]
-        self._copies.setdefault(savepoint, {})[stage, shard] = turn
+        self._copies.setdefault(savepoint, {})[stage, shard] = Copy(turn, dict(counts))
+
+    def begins(self, stage: Stage, shard: int, counts: Counts) -> None:
+        """Note with which counts of its keys a shard begins."""
+        job, name = stage
+        saved = self._saved.get(self._origins.get(job, ""), {}).get(name, {})
+        expected = {key: saved.get(key, 0) for key in counts}
+        if counts != expected:
+            self._break(f"shard {shard} of {name} begins with {counts}, not with {expected}")
 
     def may_stop(self, job: str, stage: str) -> bool:
         """Return whether a savepoint stops a stage, or did: a write may be late."""
         return (job, stage) in self._parked
 
     def _written(self, resource: FakeResource, change: Change) -> None:
+        if resource.plural == JOBS.plural and change.old is None:
+            origin = change.last["spec"].get("savepoint", {})
+            self._origins[change.last["metadata"]["uid"]] = origin.get("name", "")
         if resource.plural != SAVEPOINTS.plural or change.new is None:
             return
         before, after = ((item or {}).get("status") or {} for item in (change.old, change.new))
@@ -104,11 +130,23 @@ class SavepointInvariants:
     def _is_complete(self, item: Object) -> None:
         uid, name = item["metadata"]["uid"], item["metadata"]["name"]
         copies, cut = self._copies.get(uid, {}), self._cuts.get(uid, {})
+        carried = [
+            stage["name"]
+            for stage in item["status"]["stages"]
+            if stage.get("stateful") or any(port.get("external") for port in stage["inputs"])
+        ]
+        saved: dict[str, Counts] = {name: {} for name in carried}
         for stage, shard in self._places(item):
-            if copies.get((stage, shard)) is None:
+            if (copy := copies.get((stage, shard))) is None:
                 self._break(f"savepoint {name} lacks shard {shard} of {stage[1]}")
-            elif not cut[stage, shard] == copies[stage, shard] == self._turns[stage, shard]:
+            elif not cut[stage, shard] == copy.turn == self._turns[stage, shard]:
                 self._break(f"shard {shard} of {stage[1]} ran while savepoint {name} was written")
+            elif stage[1] in saved:
+                saved[stage[1]] |= copy.counts
+        if not item["spec"].get("region"):
+            self._saved[name] = saved
+            if lacking := [stage for stage, counts in saved.items() if len(counts) != KEYS]:
+                self._break(f"savepoint {name} lacks keys of {lacking}")
 
     def _places(self, item: Object) -> list[Place]:
         job = self._jobs.get(item["metadata"]["uid"], "")

@@ -4,23 +4,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tests.simulation.fake_pe import Tempo
-from tests.simulation.faults import (
-    FAULTS,
-    Fault,
-    any_submission,
-    delete_job,
-    is_healthy,
-    resize,
-    submit,
-)
+from tests.simulation.fault_list import FAULTS
+from tests.simulation.faults import Fault, any_submission, delete_job, resize, submit
 from tests.simulation.invariants import Broken
 from tests.simulation.rest import missing
+from tests.simulation.savepoint_faults import is_healthy, restore_savepoint
 from tests.simulation.world import World
 
 REST_SECONDS = 1200.0
 """How long the way back may take: back-offs, deadlines and leases have to pass."""
 HEALTHY_SECONDS = 60.0
-"""How long a job may take to become healthy before faults happen."""
+"""How long a job may take to become healthy, or to be restored, before faults happen."""
 QUIET_SECONDS = 65.0
 """How long nothing is written at rest: all controllers look at everything once in it, and what
 failed is tried again."""
@@ -60,6 +54,8 @@ def _play(world: World, faults: Sequence[Fault]) -> None:
     if chance.random() < 0.3:
         _wait_for_health(world)
     used = chance.sample(faults, chance.randint(1, min(5, len(faults))))
+    if restore_savepoint in used and chance.random() < 0.7:
+        _restore(world)
     for _ in range(chance.randint(0, 8)):
         world.run(chance.random() ** 2 * chance.choice([2.0, 15.0]))
         chance.choice([*used, resize])(world)
@@ -74,8 +70,20 @@ def _play(world: World, faults: Sequence[Fault]) -> None:
 
 def _wait_for_health(world: World) -> None:
     """Let faults meet a job that runs; otherwise they meet one that is being submitted."""
+    _wait(world, lambda: is_healthy(world, "job"))
+
+
+def _restore(world: World) -> None:
+    """Let faults meet a job that is being restored."""
+    _wait_for_health(world)
+    world.run(world.chance.random() * 30)
+    restore_savepoint(world)
+    _wait(world, lambda: any("savepoint" in item.extra for item in world.jobs.values()))
+
+
+def _wait(world: World, until: Callable[[], bool]) -> None:
     deadline = world.loop.time() + HEALTHY_SECONDS
-    while not is_healthy(world, "job") and world.loop.time() < deadline:
+    while not until() and world.loop.time() < deadline:
         world.run(1.0)
 
 

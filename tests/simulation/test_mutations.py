@@ -1,11 +1,14 @@
 """The simulation can fail: planted bugs, each found within a bounded number of seeds."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.simulation.fake_checkpoints import FakeCheckpoints
+from tests.simulation import fake_checkpoints
+from tests.simulation.fake_checkpoints import KEYS, FakeCheckpoints
+from tests.simulation.fake_pe import FakePe
 from tests.simulation.faults import (
     Fault,
     cancel_job,
@@ -18,11 +21,16 @@ from tests.simulation.faults import (
     freeze_pod,
     lose_node,
     resize,
+)
+from tests.simulation.savepoint_faults import (
+    crash_what_begins,
+    restore_savepoint,
     take_savepoint,
 )
 from tests.simulation.simulation import simulate
 
 from streamgraft_common import names
+from streamgraft_common.key_groups import origins
 from streamgraft_common.kube import Gone, Store
 from streamgraft_common.kube.client import Object
 from streamgraft_operator import manifests, parking, savepoints
@@ -31,6 +39,7 @@ from streamgraft_operator.conductors.region_shards import Shards
 from streamgraft_operator.conductors.region_view import PeView
 from streamgraft_operator.conductors.savepoint import StageView
 from streamgraft_operator.controllers import pod_conductor
+from streamgraft_operator.controllers.job_conductor import JobConductor
 from streamgraft_operator.deletion import Cleaner
 from streamgraft_operator.kinds import PODS
 
@@ -112,7 +121,7 @@ def log_batches_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checkpoints that fence nobody off."""
 
     def log(self: FakeCheckpoints, stage: Any, shard: int, batch: int) -> bool:
-        self._logged[stage, shard] = batch + 1
+        self._checkpoints[stage, shard].logged = batch + 1
         return True
 
     monkeypatch.setattr(FakeCheckpoints, "log", log)
@@ -137,6 +146,37 @@ def give_back_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parking, "ACTIVE", ("Draining",))
 
 
+def restore_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint that is there before all of its state is, and stays so if the pod dies."""
+
+    async def prepare(self: FakePe, shard: int) -> None:
+        assert self.origin is not None
+        if not self._checkpoints.exists(self.stage, shard):
+            counts = dict.fromkeys(range(KEYS), 0)
+            self._checkpoints.create(self.stage, shard, counts)
+            await asyncio.sleep(self._some(self._tempo.plan))
+            counts.clear()
+            counts.update(self._checkpoints.first_counts(self.origin, shard))
+        await real(self, shard)
+
+    real = FakePe._prepare
+    monkeypatch.setattr(FakePe, "_prepare", prepare)
+
+
+def read_one_origin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A restore that looks for the keys of a group in one of the old groups only."""
+
+    def first(old_groups: int, new_groups: int, group: int) -> list[int]:
+        return origins(old_groups, new_groups, group)[:1]
+
+    monkeypatch.setattr(fake_checkpoints, "origins", first)
+
+
+def forget_the_savepoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that takes all of its shards for begun before they are."""
+    monkeypatch.setattr(JobConductor, "_to_begin", lambda *_: set())
+
+
 @pytest.mark.parametrize(
     ("plant", "faults"),
     [
@@ -150,6 +190,9 @@ def give_back_early(monkeypatch: pytest.MonkeyPatch) -> None:
         (save_what_runs, (take_savepoint,)),
         (stop_all_at_once, (take_savepoint,)),
         (give_back_early, (take_savepoint,)),
+        (restore_in_place, (restore_savepoint, crash_what_begins)),
+        (read_one_origin, (restore_savepoint,)),
+        (forget_the_savepoint, (restore_savepoint,)),
     ],
 )
 def test_planted_bug_is_found(

@@ -44,6 +44,8 @@ class World:
             self.server.create(place_of("/api/v1/nodes"), node(number))
         self.jobs: dict[str, Submission] = {}
         """Jobs that should exist."""
+        self.savepoints = 0
+        """How many savepoints users have taken."""
         self.last_write = 0.0, ""
         """When it was, and of what: leases and events don't count."""
         self._collector = FakeGarbageCollector(self.server)
