@@ -73,7 +73,7 @@ class Deployed:
 
     async def _is_healthy(self) -> bool:
         job = await self._client.get(JOB.path(NAMESPACE, self.job))
-        return bool(job["status"]["phase"] == "Healthy")
+        return bool(job.get("status", {}).get("phase") == "Healthy")
 
     async def _warm(self) -> int:
         pool = await self._list(_PODS, f",{names.LABEL_POOL}={names.POOL_WARM}")

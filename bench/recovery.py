@@ -52,10 +52,11 @@ async def killed(case: str, app: Deployed, pe: Object, keys: Keys, traffic: "Tra
     """Kill the pod of a PE, and wait until all of its key groups flow again."""
     groups = pe["spec"]["shards"] if "region" in pe["spec"] else list(keys)
     pod = await app.pod(pe["status"]["pod"])
-    sent, began = traffic.load.sent, time.time()
+    wanted = [keys[group] for group in groups]
+    sent, seen, began = traffic.load.sent, len(traffic.probe.arrivals.items), time.time()
     os.kill(_pid(pod), signal.SIGKILL)
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while (last := traffic.flowing(sent, [keys[group] for group in groups])) is None:
+        while (last := traffic.flowing(sent, seen, wanted)) is None:
             await asyncio.sleep(0.02)
     return Recovery(case, pe["metadata"]["name"], last - began)
 
@@ -73,9 +74,12 @@ class Traffic:
     load: Load
     probe: Probe
 
-    def flowing(self, first: int, groups: list[list[str]]) -> float | None:
-        """Return when the last group had its first output of an id from `first` on, if all had."""
-        arrivals = list(self.probe.arrivals.items)
+    def flowing(self, first: int, seen: int, groups: list[list[str]]) -> float | None:
+        """Return when the last group had its first output of an id from `first` on, if all had.
+
+        `seen`: outputs before that, which are not looked at.
+        """
+        arrivals = self.probe.arrivals.items[seen:]
         times = []
         for keys in groups:
             came = (item.at for item in arrivals if item.id >= first and item.key in keys)

@@ -3,11 +3,11 @@
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
+from tests.e2e.torture.patience import answered
 from tests.e2e.torture.schedule import Step, steps
 from tests.e2e.torture.topics import PARTITIONS, Topics
 from tests.e2e.torture.verification import Verdict, complete, verify
@@ -16,7 +16,7 @@ from tests.e2e.torture.victims import Killer
 from bench.cluster import command
 from bench.traffic import Load, create_topic, keys_by_group
 from streamgraft_common import names
-from streamgraft_common.kube import KubeClient, Unreachable, load_config
+from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.resources import JOB, PARALLEL_REGION, ParallelRegionStatus
 from streamgraft_local import Cluster
 
@@ -91,22 +91,18 @@ class Torture:
 
     async def _scale(self, width: int) -> None:
         body = {"spec": {"replicas": width}}
-        while True:
-            try:
-                await self.client.patch(f"{self._region}/scale", body)
-                return
-            except Unreachable:  # the machine is overloaded: users try again, too
-                await asyncio.sleep(_POLL_SECONDS)
+        await answered(lambda: self.client.patch(f"{self._region}/scale", body))
 
     async def _serving(self, width: int) -> None:
         """Wait until the region serves at a width and nothing is under way."""
-        deadline = time.monotonic() + CHANGE_SECONDS
-        while time.monotonic() < deadline:
-            with suppress(Unreachable):
-                if await self._healthy() and await self._settled(width):
-                    return
-            await asyncio.sleep(_POLL_SECONDS)
-        raise NotServing(f"width {width} after {CHANGE_SECONDS:.0f} s: {await self._why()}")
+        try:
+            async with asyncio.timeout(CHANGE_SECONDS):
+                while not (await self._healthy() and await self._settled(width)):
+                    await asyncio.sleep(_POLL_SECONDS)
+        except TimeoutError:
+            raise NotServing(
+                f"width {width} after {CHANGE_SECONDS:.0f} s: {await self._why()}"
+            ) from None
 
     async def _settled(self, width: int) -> bool:
         status = await self._status()
@@ -114,11 +110,11 @@ class Torture:
         return status.width == width and resizing == "False"
 
     async def _healthy(self) -> bool:
-        job = await self.client.get(JOB.path(self.namespace, NAME))
+        job = await answered(lambda: self.client.get(JOB.path(self.namespace, NAME)))
         return bool(job["status"]["phase"] == "Healthy")
 
     async def _status(self) -> ParallelRegionStatus:
-        found = await self.client.get(self._region)
+        found = await answered(lambda: self.client.get(self._region))
         return ParallelRegionStatus.model_validate(found["status"])
 
     async def _why(self) -> str:

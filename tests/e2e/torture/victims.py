@@ -5,6 +5,7 @@ import os
 import signal
 from contextlib import suppress
 
+from tests.e2e.torture.patience import answered
 from tests.e2e.torture.schedule import Kill
 
 from streamgraft_common import names
@@ -34,7 +35,7 @@ class Killer:
 
     async def _kill_pod(self, choice: float) -> str:
         """Kill the process of any pod of the job, those of the warm pool included."""
-        found = await self._client.get(self._pods, labelSelector=self._selector)
+        found = await answered(lambda: self._client.get(self._pods, labelSelector=self._selector))
         running = {pod["metadata"]["name"]: pid for pod in found["items"] if (pid := _pid(pod))}
         name = sorted(running)[int(choice * len(running))]
         with suppress(ProcessLookupError):
