@@ -56,7 +56,9 @@ class HandPlayedPe:
     async def _play_pod(self, pod: Object) -> None:
         metadata, path = pod["metadata"], PODS.of(self._key(pod))
         if "deletionTimestamp" in metadata:
-            await self._client.request("DELETE", path, body={"gracePeriodSeconds": 0})
+            # Another pod may have its name by now.
+            this = {"gracePeriodSeconds": 0, "preconditions": {"uid": metadata["uid"]}}
+            await self._client.request("DELETE", path, body=this)
         elif not pod["spec"].get("nodeName"):
             target = {"apiVersion": "v1", "kind": "Node", "name": self._node}
             body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": metadata["name"]}}
