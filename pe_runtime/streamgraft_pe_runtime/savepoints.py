@@ -9,7 +9,7 @@ hard links where the file system has them: it costs as much as its files are man
 import json
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 
 STAGE_FILE = "stage.json"
 SHARD_FILE = "shard.json"
+_STATE = "/state/"
 
 
 class Storage:
@@ -99,7 +100,7 @@ class Storage:
         if old.shards == self._stage.shards:
             with Beside(checkpoint) as copy:
                 link_tree(sources[shard], copy, frozenset({SHARD_FILE}))
-                _rewrite_offsets(copy / "offsets", topics)
+                _make_own(copy, checkpoint, topics)
         else:
             split = Split(tuple(old.key), old.shards, self._stage.shards, shard)
             redistribute(sources, checkpoint, split, topics, self._stores)
@@ -144,6 +145,21 @@ def rewritten(lines: Sequence[str], topics: Mapping[str, str]) -> list[str]:
     return [*lines[:2], *(_rewritten(line, topics) for line in lines[2:])]
 
 
+def relocated(lines: Sequence[str], checkpoint: Path) -> list[str]:
+    """Return metadata of a stateful operator with its schema files in another checkpoint. Pure.
+
+    Spark writes down where they are in full (transformWithState), and reads them from there.
+    """
+    version, text = lines
+    document = json.loads(text)
+    for store in document["stateStoreInfo"]:
+        store["stateSchemaFilePaths"] = [
+            f"file:{checkpoint}{_STATE}{path.rpartition(_STATE)[2]}"
+            for path in store["stateSchemaFilePaths"]
+        ]
+    return [version, json.dumps(document)]
+
+
 def _rewritten(line: str, topics: Mapping[str, str]) -> str:
     try:
         document = json.loads(line)
@@ -184,9 +200,19 @@ def _read(target: Path) -> dict[str, Any]:
     return document
 
 
-def _rewrite_offsets(log: Path, topics: Mapping[str, str]) -> None:
-    for entry in log.glob("[0-9]*") if topics else ():
-        lines = rewritten(entry.read_text().splitlines(), topics)
-        (log / CHECKSUM.format(entry.name)).unlink(missing_ok=True)
-        entry.unlink()  # a link: the savepoint's own must stay as it is
-        entry.write_text("\n".join(lines))
+def _make_own(copy: Path, checkpoint: Path, topics: Mapping[str, str]) -> None:
+    """Turn a copy of a savepoint's shard into a checkpoint of this job, to be at `checkpoint`."""
+    for entry in copy.glob("offsets/[0-9]*"):
+        _edit(entry, lambda lines: rewritten(lines, topics))
+    for entry in copy.glob("sources/*/0"):  # where a source began that has not read anything yet
+        _edit(entry, lambda lines: [_rewritten(line, topics) for line in lines])
+    for entry in copy.glob("state/*/_metadata/v2/[0-9]*"):
+        _edit(entry, lambda lines: relocated(lines, checkpoint))
+
+
+def _edit(file: Path, change: Callable[[list[str]], list[str]]) -> None:
+    lines = file.read_text().split("\n")
+    if (new := change(lines)) != lines:
+        (file.parent / CHECKSUM.format(file.name)).unlink(missing_ok=True)
+        file.unlink()  # a link: the savepoint's own must stay as it is
+        file.write_text("\n".join(new))

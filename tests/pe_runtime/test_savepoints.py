@@ -15,7 +15,7 @@ from streamgraft_common.savepoints import NotRestorable
 from streamgraft_pe_runtime import savepoints
 from streamgraft_pe_runtime.checkpoint_files import link_tree
 from streamgraft_pe_runtime.positions import read_checkpoint
-from streamgraft_pe_runtime.savepoints import Storage, rewritten
+from streamgraft_pe_runtime.savepoints import Storage, relocated, rewritten
 
 SCHEMA = {"type": "struct", "fields": []}
 ADL = Adl(
@@ -182,3 +182,15 @@ def test_positions_in_outside_topics_and_other_sources_stay() -> None:
         "-",
         "17",
     ]
+
+
+def test_schema_files_are_looked_for_in_the_own_checkpoint() -> None:
+    schema = "0/_stateSchema/default/0_e5c8"
+    document = {
+        "operatorInfo": {"operatorId": 0, "operatorName": "transformWithStateInPandasExec"},
+        "stateStoreInfo": [{"stateSchemaFilePaths": [f"file:/state/old/work/0/state/{schema}"]}],
+    }
+    version, text = relocated(["v2", json.dumps(document)], Path("/root/fork/work/0"))
+    (store,) = json.loads(text)["stateStoreInfo"]
+    assert version == "v2"
+    assert store["stateSchemaFilePaths"] == [f"file:/root/fork/work/0/state/{schema}"]

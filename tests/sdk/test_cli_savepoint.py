@@ -1,13 +1,10 @@
 """Savepoints on real parts: taken, listed, refused where they do not fit, restored, deleted."""
 
-import json
-import time
-from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from tests.sdk.counting import KEYS, Streams
 from typer.testing import CliRunner
 
 from streamgraft.cli._app import app
@@ -15,7 +12,6 @@ from streamgraft_local import Cluster
 
 pytestmark = pytest.mark.integration
 
-KEYS = 40
 APPLICATION = """
 import streamgraft as sg
 
@@ -31,42 +27,44 @@ with app.parallel("work", key=["key"], width=1, max_width={groups}):
 app.kafka_sink("results", input={operator}, topic="{sink}", key=["key"])
 """
 
+TRANSFORM_WITH_STATE = """
+import pandas as pd
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+import streamgraft as sg
 
-class Streams:
-    """The topics of a test."""
+conf = {{
+    "spark.sql.streaming.stateStore.providerClass":
+    "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+}}
+app = sg.Application("counts", trigger_seconds=0.3, spark_conf=conf)
+records = app.kafka_source("records", topic="{source}", schema="key string")
 
-    def __init__(self, cluster: Cluster, namespace: str) -> None:
-        self.servers = cluster.bootstrap_servers
-        self.source = f"{namespace}-in"
-        self._producer = Producer({"bootstrap.servers": self.servers})
-        self._sent: Counter[str] = Counter()
-        admin = AdminClient({"bootstrap.servers": self.servers})
-        for created in admin.create_topics([NewTopic(self.source, 1, 1)]).values():
-            created.result()
 
-    def send(self, count: int) -> None:
-        """Send records, dealt out to all keys."""
-        for number in range(count):
-            key = f"k{number % KEYS}"
-            self._producer.produce(self.source, json.dumps({"key": key}))
-            self._sent[key] += 1
-        assert self._producer.flush(30) == 0
+class Counting(StatefulProcessor):
+    def init(self, handle):
+        self._count = handle.getValueState("count", "n long")
 
-    def counted(self, sink: str) -> list[tuple[str, int]]:
-        """Wait until a sink has the final count of each key; return all that it has."""
-        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "test"})
-        consumer.assign([TopicPartition(sink, 0, 0)])
-        found: list[tuple[str, int]] = []
-        deadline = time.monotonic() + 120
-        try:
-            while dict(found) != self._sent:
-                assert time.monotonic() < deadline, (sink, dict(found), self._sent)
-                if (message := consumer.poll(0.2)) and not message.error():
-                    row = json.loads(message.value() or b"{}")
-                    found.append((row["key"], row["count"]))
-        finally:
-            consumer.close()
-        return found
+    def handleInputRows(self, key, rows, timerValues):
+        (before,) = self._count.get() or (0,)
+        count = before + sum(len(part) for part in rows)
+        self._count.update((count,))
+        yield pd.DataFrame({{"key": [key[0]], "count": [count]}})
+
+    def close(self):
+        pass
+
+
+with app.parallel("work", key=["key"], width=1, max_width={groups}):
+
+    @app.operator(inputs=records, output_mode="update")
+    def {operator}(rows):
+        return rows.groupBy("key").transformWithStateInPandas(
+            Counting(), outputStructType="key string, count long",
+            outputMode="Update", timeMode="None",
+        )
+
+app.kafka_sink("results", input={operator}, topic="{sink}", key=["key"])
+"""
 
 
 @pytest.fixture
@@ -75,18 +73,22 @@ def streams(cluster: Cluster, namespace: str) -> Streams:
     return Streams(cluster, namespace)
 
 
-def written(folder: Path, streams: Streams, name: str, **changes: object) -> Path:
+def written(
+    folder: Path, streams: Streams, name: str, text: str = APPLICATION, **changes: object
+) -> Path:
     """Write an application; its sink has its name."""
     settings = {"source": streams.source, "groups": 4, "operator": "counted"} | changes
     file = folder / f"{name}.py"
-    file.write_text(APPLICATION.format(sink=f"{streams.source}-{name}", **settings))
+    file.write_text(text.format(sink=f"{streams.source}-{name}", **settings))
     return file
 
 
-def test_savepoint_is_taken_refused_where_it_does_not_fit_restored_and_deleted(
-    cluster: Cluster, namespace: str, streams: Streams, tmp_path: Path
-) -> None:
-    """Versions go on from the saved state, also with other key groups: the batch result."""
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(cluster: Cluster, namespace: str) -> Run:
+    """Run a command in the namespace of the test; return what it says."""
     options = ["--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
 
     def run(*arguments: str | Path, code: int = 0) -> str:
@@ -94,6 +96,13 @@ def test_savepoint_is_taken_refused_where_it_does_not_fit_restored_and_deleted(
         assert result.exit_code == code, result.output
         return result.output
 
+    return run
+
+
+def test_savepoint_is_taken_refused_where_it_does_not_fit_restored_and_deleted(
+    cluster: Cluster, run: Run, streams: Streams, tmp_path: Path
+) -> None:
+    """Versions go on from the saved state, also with other key groups: the batch result."""
     run("submit", written(tmp_path, streams, "counts"), "--wait")
     streams.send(200)
     streams.counted(f"{streams.source}-counts")
@@ -120,3 +129,21 @@ def test_savepoint_is_taken_refused_where_it_does_not_fit_restored_and_deleted(
     assert min(count for _, count in streams.counted(f"{streams.source}-same")) > 200 // KEYS
     run("savepoint", "delete", "first")
     assert not list(cluster.checkpoints.glob("*/savepoints/first"))
+
+
+def test_transform_with_state_is_restored_with_its_key_groups_only(
+    run: Run, streams: Streams, tmp_path: Path
+) -> None:
+    """The job that was saved is gone by then, with the files of its state's schema."""
+    run("submit", written(tmp_path, streams, "counts", TRANSFORM_WITH_STATE), "--wait")
+    streams.send(80)
+    streams.counted(f"{streams.source}-counts")
+    run("savepoint", "create", "counts", "--name", "first")
+    wider = written(tmp_path, streams, "wider", TRANSFORM_WITH_STATE, groups=8)
+    refused = " ".join(run("savepoint", "restore", "first", wider, code=1).split())
+    assert "that of counted (Spark's transformWithStateInPandasExec)" in refused
+    assert "keep max_width=4" in refused
+    same = written(tmp_path, streams, "same", TRANSFORM_WITH_STATE)
+    run("savepoint", "restore", "first", same, "--wait")
+    streams.send(80)
+    assert min(count for _, count in streams.counted(f"{streams.source}-same")) > 80 // KEYS
