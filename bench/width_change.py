@@ -4,6 +4,9 @@
 two cores can do, go through the widths 1→2→4→8→4→1, set through `/scale`, with as many warm pods as
 that needs; and through 1→2→1 by savepoint. Everything is real: API server, Kafka, Spark. Gaps are
 those of the output, per key group.
+
+The gap of a change is the longest until it is over, and the longest of many is longer than that of
+few: so what a change added is told by the longest gap in a time as long just before it.
 """
 
 import asyncio
@@ -35,8 +38,9 @@ WARM_PODS = sum(max(0, to - width) for width, to in pairwise((1, *WIDTHS, *SAVEP
 WARM_SECONDS = 10.0
 BEHIND = 3.0
 """Seconds of load that may be under way when all is well."""
-STEADY_SECONDS = 10.0
-"""Before each change: its gaps are what the trigger interval makes."""
+STEADY_SECONDS = 20.0
+"""Before each change: its gaps are what the trigger interval makes. Looked at for as long as the
+change takes, and for all of it if that takes longer."""
 LATENCY_SECONDS = 10.0
 SETTLE_SECONDS = 3.0
 """After the new width serves, and still part of the change."""
@@ -81,6 +85,8 @@ class Span:
     """When a width change was, and what moved. Times are Unix seconds."""
 
     widths: tuple[int, int]
+    steady: float
+    """Seconds before the request in which nothing else happened."""
     requested: float
     serving: float
     moved: frozenset[int]
@@ -111,9 +117,9 @@ class Run:
         before = await self.app.neighbours()
         with Load(self._servers, f"bench-in-{case.application}", every_key, case.rate) as load:
             await self._flowing(load, first)
-            spans = await self._through((1, *WIDTHS))
+            spans = await self._through((1, *WIDTHS), STEADY_SECONDS)
             await self.app.set_strategy("work", "savepoint")
-            by_savepoint = await self._through((WIDTHS[-1], *SAVEPOINT_WIDTHS))
+            by_savepoint = await self._through((WIDTHS[-1], *SAVEPOINT_WIDTHS), 0.0)
             await self.app.set_strategy("work", "handover")
             after = await self.app.neighbours()
         await self.probe.drained(load.sent)
@@ -127,8 +133,8 @@ class Run:
             by_savepoint=[self._cost(span, load, arrivals) for span in by_savepoint],
         )
 
-    async def _through(self, widths: Sequence[int]) -> list["Span"]:
-        return [await self._change(width, wanted) for width, wanted in pairwise(widths)]
+    async def _through(self, widths: Sequence[int], steady: float) -> list["Span"]:
+        return [await self._change(width, wanted, steady) for width, wanted in pairwise(widths)]
 
     def _build_state(self, keys: list[str], wanted: int) -> None:
         producer = Producer({"bootstrap.servers": self._servers, "linger.ms": 20})
@@ -152,10 +158,10 @@ class Run:
                 await asyncio.sleep(0.5)
         console.print(f"{self.app.job}: flows after {time.monotonic() - began:.0f} s")
 
-    async def _change(self, width: int, wanted: int) -> "Span":
+    async def _change(self, width: int, wanted: int, steady: float) -> "Span":
         await self.app.calm(self._warm_pods)
         pods = await self.app.pods()
-        await asyncio.sleep(STEADY_SECONDS)
+        await asyncio.sleep(steady)
         requested = time.time()
         await self.app.scale("work", wanted)
         status = await self._finished(wanted)
@@ -170,6 +176,7 @@ class Run:
         console.print(f"{self.app.job}: {width}→{wanted} served after {serving - requested:.1f} s")
         return Span(
             (width, wanted),
+            steady,
             requested,
             serving,
             moved,
@@ -194,6 +201,8 @@ class Run:
                 group: arrivals.longest_gap(keys, start, end) for group, keys in self.keys.items()
             }
 
+        over = span.serving + SETTLE_SECONDS
+        before = span.requested - min(over - span.requested, span.steady)
         after = span.requested + LATENCY_SECONDS
         latencies = [
             item.at - load.sent_at[item.id]
@@ -203,8 +212,8 @@ class Run:
         return Change(
             *span.widths,
             span.serving - span.requested,
-            gaps(span.requested - STEADY_SECONDS, span.requested),
-            gaps(span.requested, span.serving + SETTLE_SECONDS),
+            gaps(before, span.requested) if span.steady else {},
+            gaps(span.requested, over),
             span.moved,
             report.percentile(latencies, 0.99),
             span.restarted,

@@ -17,7 +17,7 @@ class Change:
     serving: float
     """From the request to the new width serving."""
     steady: Mapping[int, float]
-    """Longest gap in the output just before, by key group."""
+    """Longest gap in the output in as long a time just before, by key group; empty if not known."""
     gaps: Mapping[int, float]
     """Longest gap in the output during the change, by key group."""
     moved: frozenset[int]
@@ -44,6 +44,12 @@ class Change:
         """How much longer the gaps of moved groups were than those just before."""
         return [self.gaps[group] - self.steady[group] for group in sorted(self.moved)]
 
+    @property
+    def unmoved_added_gaps(self) -> list[float]:
+        """The same of the others."""
+        others = sorted(self.gaps.keys() - self.moved)
+        return [self.gaps[group] - self.steady[group] for group in others]
+
 
 @dataclass(frozen=True)
 class Result:
@@ -65,11 +71,13 @@ class Result:
             "added_gap": [gap for change in changes for gap in change.added_gaps],
             "moved_gap": [gap for change in changes for gap in change.moved_gaps],
             "unmoved_gap": [gap for change in changes for gap in change.unmoved_gaps],
+            "unmoved_added_gap": [gap for change in changes for gap in change.unmoved_added_gaps],
             "steady_gap": [gap for change in changes for gap in change.steady.values()],
         }
         return {
             **{f"{name}_ms_p95": _milliseconds(values, 0.95) for name, values in gaps.items()},
             "added_gap_ms_p50": _milliseconds(gaps["added_gap"], 0.5),
+            "unmoved_added_gap_ms_p50": _milliseconds(gaps["unmoved_added_gap"], 0.5),
             "moved_gap_ms_p50": _milliseconds(gaps["moved_gap"], 0.5),
             "latency_ms_p99": round(max(change.latency for change in changes) * 1000, 1),
             "serving_s_p50": round(report.percentile([item.serving for item in changes], 0.5), 2),
@@ -112,7 +120,7 @@ def table(results: Mapping[str, Result]) -> Table:
                 f"{change.from_width}→{change.to_width}",
                 *(f"{_milliseconds(moved, share):.0f}" for share in (0.5, 0.95, 1.0)),
                 f"{_milliseconds(change.unmoved_gaps, 1.0):.0f}" if change.unmoved_gaps else "",
-                f"{_milliseconds(change.steady.values(), 1.0):.0f}",
+                f"{_milliseconds(change.steady.values(), 1.0):.0f}" if change.steady else "",
                 f"{change.latency * 1000:.0f}",
                 f"{change.serving:.1f}",
                 str(change.restarted),

@@ -17,6 +17,7 @@ WIDER = Change(
 
 def test_a_gap_is_compared_with_that_of_its_group_before() -> None:
     assert [round(gap, 3) for gap in WIDER.added_gaps] == [0.4]
+    assert [round(gap, 3) for gap in WIDER.unmoved_added_gaps] == [0.2]
     assert (WIDER.moved_gaps, WIDER.unmoved_gaps) == ([1.5], [1.2])
 
 
@@ -25,6 +26,7 @@ def test_figures() -> None:
     assert figures["added_gap_ms_p95"] == 400.0
     assert figures["moved_gap_ms_p95"] == figures["gap_ms_p95"] == 1500.0
     assert figures["unmoved_gap_ms_p95"] == 1200.0
+    assert figures["unmoved_added_gap_ms_p95"] == 200.0
     assert figures["steady_gap_ms_p95"] == 1100.0
     assert figures["serving_s_p50"] == 2.5
     assert (figures["lost"], figures["duplicated"], figures["out_of_order"]) == (1, 2, 3)
