@@ -28,6 +28,7 @@ from streamgraft_common.spark_jvm import JvmSettings, SparkJvm
 from streamgraft_pe_runtime import query
 from streamgraft_pe_runtime.conf import spark_conf
 from streamgraft_pe_runtime.plan import Compiler, RealInputs
+from streamgraft_pe_runtime.triggers import Triggers
 
 TRIGGER_SECONDS = 1.0
 RECORDS_PER_SECOND = 10
@@ -108,7 +109,7 @@ def start_stock(servers: str) -> Start:
         writer = writer.option("checkpointLocation", str(checkpoint))
         interval = f"{TRIGGER_SECONDS} seconds"
         running = writer.trigger(processingTime=interval).start()
-        return query.ShardQuery(session, running, TRIGGER_SECONDS)
+        return query.ShardQuery(session, running, Triggers(session, TRIGGER_SECONDS))
 
     return start
 

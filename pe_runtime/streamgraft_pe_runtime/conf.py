@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-from streamgraft_pe_runtime.real_time import BATCH_SECONDS
-
 _SMALL_AND_CHEAP = {
     # One state partition per shard: a shard is one partition of its input anyway.
     "spark.sql.shuffle.partitions": "1",
@@ -21,7 +19,8 @@ _SMALL_AND_CHEAP = {
         "org.apache.spark.sql.execution.streaming.checkpointing"
         ".FileSystemBasedCheckpointFileManager"
     ),
-    "spark.sql.streaming.realTimeMode.minBatchDuration": f"{BATCH_SECONDS}s",
+    # Those of rehearsals are short.
+    "spark.sql.streaming.realTimeMode.minBatchDuration": "100ms",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.cleaner.periodicGC.interval": "10min",
 }

@@ -114,8 +114,10 @@ class Driver:
             plan = planned.prepared.pop(shard, None) or self._plan(planned, shard)
         if plan.real_time:
             check_slots(plan, planned.metadata)
-        name = f"{planned.metadata.stage_name}-{shard}"
-        return query.start(plan, checkpoint, planned.metadata.trigger_seconds, name)
+        metadata = planned.metadata
+        name, share = f"{metadata.stage_name}-{shard}", shard / metadata.shard_count
+        seconds = real_time.BATCH_SECONDS if plan.real_time else metadata.trigger_seconds
+        return query.start(plan, checkpoint, seconds, name, share)
 
     def set_log_level(self, level: str) -> None:
         """Set the level of Spark's own log."""

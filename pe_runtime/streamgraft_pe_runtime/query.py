@@ -12,10 +12,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from streamgraft_pe_runtime.plan import KafkaTarget, Plan, SinkFunction
-from streamgraft_pe_runtime.real_time import BATCH_SECONDS
+from streamgraft_pe_runtime.triggers import Triggers
 
 _RECORD = ("topic", "key", "value", "partition", "headers")
 _POLL_SECONDS = 0.003
+_END_MILLISECONDS = 50
 _LONGEST_ALIGNED_SECONDS = 5.0
 """A stop waits for the next batch unless triggers are farther apart than this."""
 _IDLE_SECONDS = 0.3
@@ -26,17 +27,25 @@ _RUNNING = ("org.apache.spark.sql.classic.Dataset.collect", "ForeachBatchSink.ad
 """What it does while a batch's jobs run: into Kafka, into a sink function."""
 
 
-def start(plan: Plan, checkpoint: Path, trigger_seconds: float, name: str) -> "ShardQuery":
-    """Start the query of a plan on a checkpoint. Returns before its first batch."""
+def start(
+    plan: Plan, checkpoint: Path, seconds: float, name: str, share: float = 0.0
+) -> "ShardQuery":
+    """Start the query of a plan on a checkpoint. Returns before its first batch.
+
+    `seconds`: between triggers; in real-time mode the length of a batch. `share`: where in the
+    trigger interval it is to run, from 0 to 1.
+    """
     writer = _sink(plan).outputMode(plan.output_mode).queryName(name)
     writer = writer.option("checkpointLocation", str(checkpoint))
+    interval = f"{round(seconds * 1000)} milliseconds"
     if plan.real_time:
         # PySpark's annotations leave this trigger out.
-        writer = writer.trigger(realTime=f"{BATCH_SECONDS} seconds")  # type: ignore[call-overload]
+        writer = writer.trigger(realTime=interval)  # type: ignore[call-overload]
     else:
-        writer = writer.trigger(processingTime=f"{round(trigger_seconds * 1000)} milliseconds")
-    interval = None if plan.real_time else trigger_seconds
-    return ShardQuery(plan.frame.sparkSession, writer.start(), interval)
+        writer = writer.trigger(processingTime=interval)
+    session = plan.frame.sparkSession
+    triggers = None if plan.real_time else Triggers(session, seconds, share)
+    return ShardQuery(session, writer.start(), triggers)
 
 
 def _sink(plan: Plan) -> DataStreamWriter:
@@ -73,11 +82,11 @@ class ShardQuery:
     """A query that was started. All calls block."""
 
     def __init__(
-        self, session: SparkSession, query: StreamingQuery, interval_seconds: float | None
+        self, session: SparkSession, query: StreamingQuery, triggers: Triggers | None
     ) -> None:
-        """`interval_seconds`: between triggers; None in real-time mode."""
+        """`triggers`: None in real-time mode."""
         self._session = session
-        self._interval_seconds = interval_seconds
+        self._triggers = triggers
         self._query = query
         # The JVM's own object: PySpark's properties parse and copy, and cost ten times as much.
         self._handle: Any = query._jsq
@@ -88,7 +97,7 @@ class ShardQuery:
         return bool(
             self._handle.status().message() == "Waiting for next trigger"
             or self._handle.lastProgress() is not None
-            or (self._interval_seconds is None and _RUNNING[0] in self._stack(self._thread()))
+            or (self._triggers is None and _RUNNING[0] in self._stack(self._thread()))
         )
 
     def failure(self) -> str | None:
@@ -106,7 +115,9 @@ class ShardQuery:
         """Return Spark's progress of the batches with data that are newer than `after`."""
         recent = self._handle.recentProgress()
         found: list[dict[str, Any]] = []
-        for progress in reversed(list(recent)):
+        # Each look at one is a call into the JVM, and mostly there is nothing new.
+        for index in range(len(recent) - 1, -1, -1):
+            progress = recent[index]
             if progress.batchId() <= after:
                 break
             found.insert(0, json.loads(progress.json()))
@@ -115,14 +126,10 @@ class ShardQuery:
     def set_interval(self, seconds: float) -> None:
         """Change the trigger interval of the running query, from its next trigger on.
 
-        Spark has no call for it and would have to be restarted; but its executor of triggers reads
-        this field before each of them.
+        From then on its triggers are at its own time within the interval, too.
         """
-        executor = self._handle.streamingQuery().triggerExecutor()
-        interval = executor.getClass().getDeclaredField("intervalMs")
-        interval.setAccessible(True)
-        interval.setLong(executor, round(seconds * 1000))
-        self._interval_seconds = seconds
+        assert self._triggers is not None, "a real-time query has none"
+        self._triggers.set(self._handle.streamingQuery().triggerExecutor(), seconds)
 
     def stop(self, deadline_seconds: float) -> bool:
         """Stop between two batches; False if the deadline passed and a batch was cut off.
@@ -142,11 +149,8 @@ class ShardQuery:
         deadline = time.monotonic() + deadline_seconds
         trigger, batches = self._next_trigger(), self._batches()
         marked = False
-        while thread.isAlive() and (now := time.monotonic()) < deadline:
-            if marked:
-                if self._sleeps(thread):
-                    break
-            elif lock.tryLock():
+        while not marked and thread.isAlive() and (now := time.monotonic()) < deadline:
+            if lock.tryLock():
                 try:
                     over = now > trigger + _IDLE_SECONDS or batches != self._batches()
                     marked = self._mark(execution, thread, asleep=over)
@@ -155,20 +159,22 @@ class ShardQuery:
                 if not marked and self._sleeps(thread):
                     time.sleep(max(0.0, min(trigger, deadline) - time.monotonic()))
             time.sleep(_POLL_SECONDS)
+        # It ends by itself behind its batch; to look at its stack all the time would take CPU.
+        while marked and thread.isAlive() and time.monotonic() < deadline:
+            if self._sleeps(thread):
+                break
+            thread.join(_END_MILLISECONDS)
         in_time = marked or not thread.isAlive()
         in_time = in_time and time.monotonic() < deadline
         self._handle.stop()
         return in_time
 
     def _next_trigger(self) -> float:
-        """Return the (monotonic) time of the next trigger; long ago if it is not worth a wait.
-
-        Spark triggers at the whole multiples of the interval since 1970.
-        """
-        interval = self._interval_seconds
-        if interval is None or interval > _LONGEST_ALIGNED_SECONDS:
+        """Return the (monotonic) time of the next trigger; long ago if it is not worth a wait."""
+        triggers = self._triggers
+        if triggers is None or triggers.interval_seconds > _LONGEST_ALIGNED_SECONDS:
             return -math.inf
-        return time.monotonic() + interval - time.time() % interval
+        return time.monotonic() + triggers.seconds_to_next(time.time())
 
     def _batches(self) -> int:
         """Return the number of the last batch that had data, -1 before the first."""

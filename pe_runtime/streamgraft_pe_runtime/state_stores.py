@@ -1,8 +1,7 @@
 """State stores on files: by what their rows are keyed, and the rows of one key group. Blocks.
 
 Spark's own offline repartitioning takes RocksDB only, and divides one checkpoint. So this uses what
-it is made of, the interface of all state stores. The loop over rows must run in the JVM, where
-nothing of ours is compiled: Janino does it, as it does for Spark's generated code.
+it is made of, the interface of all state stores. The loop over rows must run in the JVM.
 """
 
 import threading
@@ -18,6 +17,7 @@ from pyspark.sql import SparkSession
 from streamgraft_common.key_groups import Split, key_columns
 from streamgraft_common.resources import SavedState
 from streamgraft_common.savepoints import NotRestorable
+from streamgraft_pe_runtime import java_classes
 from streamgraft_pe_runtime.checkpoint_files import entries
 from streamgraft_pe_runtime.expressions import key_expression
 
@@ -72,6 +72,7 @@ class StateStores:
     def __init__(self, session: SparkSession) -> None:
         jvm: Any = session._jvm
         self._jvm = jvm
+        self._python_session = session
         self._session: Any = session._jsparkSession
         self._state = jvm.org.apache.spark.sql.execution.streaming.state
         self._hadoop = self._session.sessionState().newHadoopConf()
@@ -216,15 +217,7 @@ class StateStores:
 
     @cached_property
     def _copier(self) -> Any:
-        """What copies rows; one for ever, since Py4J takes classes of one name for one class."""
-        compiler = self._jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(
-            self._jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
-        )
-        compiler.cook(_COPY)
-        found = compiler.getClassLoader().loadClass("KeyGroups")
-        nothing = self._jvm.java.util.ArrayList().toArray()
-        return found.getConstructors()[0].newInstance(nothing)
+        return java_classes.instance(self._python_session, _COPY, "KeyGroups")
 
 
 def _misplaced(operator: str, old: int, split: Split) -> NotRestorable:

@@ -24,6 +24,7 @@ from streamgraft_pe_runtime import query
 from streamgraft_pe_runtime.conf import spark_conf
 from streamgraft_pe_runtime.driver import check_slots
 from streamgraft_pe_runtime.plan import Compiler, RealInputs
+from streamgraft_pe_runtime.real_time import BATCH_SECONDS
 from streamgraft_pe_runtime.warm_up import warm_up
 
 KEYS = 4
@@ -86,7 +87,8 @@ class Job:
                 check_slots(plan, pe)
             name = f"{pe.job}-{pe.stage_name}"
             checkpoint = self._folder / pe.stage_name
-            self.queries[pe.stage_name] = query.start(plan, checkpoint, 0.2, name)
+            seconds = BATCH_SECONDS if pe.real_time else 0.2
+            self.queries[pe.stage_name] = query.start(plan, checkpoint, seconds, name)
 
     def pe_of(self, operator: str) -> PeMetadata:
         """Return the PE that has an operator."""
