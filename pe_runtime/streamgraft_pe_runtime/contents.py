@@ -25,7 +25,8 @@ from streamgraft_pe_runtime.settings import Settings
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.2
-_PREPARE_SECONDS = 2.0
+_PREPARE_SECONDS = 10.0
+"""Seldom: a shard that has just left would be prepared for while its next owner needs the CPU."""
 
 
 class Contents:
@@ -95,7 +96,8 @@ class Contents:
         """Keep a plan ready for each shard that could come to us, until cancelled."""
         while True:
             for shard in range(self._shard_count):
-                await self._prepared(shard)
+                if not self._control.holds(shard):
+                    await self._prepared(shard)
             await asyncio.sleep(_PREPARE_SECONDS)
 
     async def _prepared(self, shard: int, rehearsed: str | None = None) -> None:

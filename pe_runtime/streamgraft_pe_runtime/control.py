@@ -87,6 +87,10 @@ class Control:
         """True once warm: for our PE, or for whichever will name us."""
         return self._start is not None if self.named else self._warm
 
+    def holds(self, shard: int) -> bool:
+        """Return whether a shard is ours, or was and is not released yet."""
+        return shard in self._shards
+
     def wait_warm(self) -> None:
         """Say that we could take up any PE of the job at once."""
         self._warm = True

@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 from streamgraft_common.adl import Adl, Operator
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime import query
+from streamgraft_pe_runtime.expressions import HEADERS_TYPE
 from streamgraft_pe_runtime.plan import (
     KAFKA_COLUMNS,
     Compiler,
@@ -36,8 +37,11 @@ log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.02
 _TRIGGER_SECONDS = 0.2
+"""Also the length of a batch in real-time mode."""
 _BATCHES = 5
 """Batches of a plan on rows from nowhere: only some runs later does the JVM compile its code."""
+_STARTS = (3, 1)
+"""Batches of a plan each time that it starts: first anew, then from where it had come."""
 _PLAN_SECONDS = 60.0
 
 
@@ -54,16 +58,21 @@ def warm_up(
     try:
         # The rows that stand in don't come in real-time mode.
         nowhere = replace(_harmless(compiler.compile(0, empty)), real_time=False)
-        _run(nowhere, folder / "nowhere", _BATCHES)
+        stateful = _run(nowhere, folder / "nowhere", _BATCHES)
         if kafka:
             unseen = UnseenInputs(empty, session, metadata, adl)
-            _run(_harmless(compiler.compile(0, unseen)), folder / "kafka", 1)
+            seen = _harmless(compiler.compile(0, unseen))
+            for batches in _STARTS:
+                # A topic may have one record only, but in real-time mode batches end by the clock.
+                _run(seen, folder / "kafka", batches if seen.real_time else 1)
         _run(nowhere, folder / "nowhere", 1)
         if kafka and isinstance(nowhere.output, list):
             for target in nowhere.output:
                 _connect(session, target, [port.topic for port in metadata.outputs])
         session.range(1).select(F.udf(str)("id")).collect()
         _read_and_write_json(session)
+        for batches in _STARTS if stateful else ():
+            _run(_counting(session, nowhere), folder / "state", batches)
     except Exception as error:  # user code runs here: it must not keep the PE from starting
         log.warning("warm-up failed: %s", error)
     finally:
@@ -164,20 +173,47 @@ def _read_and_write_json(session: SparkSession) -> None:
     session.range(10).select(F.to_json(row)).collect()
 
 
+def _counting(session: SparkSession, plan: Plan) -> Plan:
+    """Return a plan that keeps a state of ours and goes where `plan` goes.
+
+    In a rehearsal no row comes to the state of the user's plan: it is neither filled nor loaded.
+    """
+    ticks = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 200).load()
+    counts = ticks.groupBy((F.col("value") % 100).cast("string").alias("key")).count()
+    columns = {
+        "topic": F.lit(""),
+        "key": F.col("key").cast("binary"),
+        "value": F.to_json(F.struct("*")).cast("binary"),
+        "partition": F.lit(None).cast("int"),
+        "headers": F.lit(None).cast(HEADERS_TYPE),
+        "target": F.lit(0),
+    }
+    frame = counts.where("count < 0").select(*(c.alias(name) for name, c in columns.items()))
+    return replace(plan, frame=frame, output_mode="update")
+
+
 def _singleton(package: Any, name: str) -> Any:
     """Return a Scala object."""
     return getattr(getattr(package, f"{name}$"), "MODULE$")
 
 
-def _run(plan: Plan, checkpoint: Path, batches: int) -> None:
-    """Run a plan until it has had its batches, or found nothing to do at its first trigger."""
+def _run(plan: Plan, checkpoint: Path, batches: int) -> bool:
+    """Run a plan until it has had its batches, or found nothing to do at its first trigger.
+
+    Returns whether it keeps state, as far as its batches tell.
+    """
     running = query.start(plan, checkpoint, _TRIGGER_SECONDS, "warm-up")
     deadline = time.monotonic() + _PLAN_SECONDS
     while time.monotonic() < deadline:
-        if running.first_trigger_done() and not 0 < len(running.reports(-1)) < batches:
+        done = len(running.reports(-1))
+        if done >= batches or (not plan.real_time and not done and running.first_trigger_done()):
             break
         if failure := running.failure():
             log.warning("warm-up: %s", failure.partition("\n")[0])
-            return
+            return False
         time.sleep(_POLL_SECONDS)
+    if not plan.real_time:
+        running.set_interval(_TRIGGER_SECONDS)
+    stateful = any(report["stateOperators"] for report in running.reports(-1))
     running.stop(_PLAN_SECONDS)
+    return stateful
