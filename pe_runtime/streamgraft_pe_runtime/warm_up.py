@@ -22,7 +22,6 @@ from pyspark.sql.types import StructType
 from streamgraft_common.adl import Adl, Operator
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime import query
-from streamgraft_pe_runtime.expressions import HEADERS_TYPE
 from streamgraft_pe_runtime.plan import (
     KAFKA_COLUMNS,
     Compiler,
@@ -58,7 +57,7 @@ def warm_up(
     try:
         # The rows that stand in don't come in real-time mode.
         nowhere = replace(_harmless(compiler.compile(0, empty)), real_time=False)
-        stateful = _run(nowhere, folder / "nowhere", _BATCHES)
+        _run(nowhere, folder / "nowhere", _BATCHES)
         if kafka:
             unseen = UnseenInputs(empty, session, metadata, adl)
             seen = _harmless(compiler.compile(0, unseen))
@@ -71,8 +70,6 @@ def warm_up(
                 _connect(session, target, [port.topic for port in metadata.outputs])
         session.range(1).select(F.udf(str)("id")).collect()
         _read_and_write_json(session)
-        for batches in _STARTS if stateful else ():
-            _run(_counting(session, nowhere), folder / "state", batches)
     except Exception as error:  # user code runs here: it must not keep the PE from starting
         log.warning("warm-up failed: %s", error)
     finally:
@@ -173,35 +170,13 @@ def _read_and_write_json(session: SparkSession) -> None:
     session.range(10).select(F.to_json(row)).collect()
 
 
-def _counting(session: SparkSession, plan: Plan) -> Plan:
-    """Return a plan that keeps a state of ours and goes where `plan` goes.
-
-    In a rehearsal no row comes to the state of the user's plan: it is neither filled nor loaded.
-    """
-    ticks = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 200).load()
-    counts = ticks.groupBy((F.col("value") % 100).cast("string").alias("key")).count()
-    columns = {
-        "topic": F.lit(""),
-        "key": F.col("key").cast("binary"),
-        "value": F.to_json(F.struct("*")).cast("binary"),
-        "partition": F.lit(None).cast("int"),
-        "headers": F.lit(None).cast(HEADERS_TYPE),
-        "target": F.lit(0),
-    }
-    frame = counts.where("count < 0").select(*(c.alias(name) for name, c in columns.items()))
-    return replace(plan, frame=frame, output_mode="update")
-
-
 def _singleton(package: Any, name: str) -> Any:
     """Return a Scala object."""
     return getattr(getattr(package, f"{name}$"), "MODULE$")
 
 
-def _run(plan: Plan, checkpoint: Path, batches: int) -> bool:
-    """Run a plan until it has had its batches, or found nothing to do at its first trigger.
-
-    Returns whether it keeps state, as far as its batches tell.
-    """
+def _run(plan: Plan, checkpoint: Path, batches: int) -> None:
+    """Run a plan until it has had its batches, or found nothing to do at its first trigger."""
     running = query.start(plan, checkpoint, _TRIGGER_SECONDS, "warm-up")
     deadline = time.monotonic() + _PLAN_SECONDS
     while time.monotonic() < deadline:
@@ -210,10 +185,8 @@ def _run(plan: Plan, checkpoint: Path, batches: int) -> bool:
             break
         if failure := running.failure():
             log.warning("warm-up: %s", failure.partition("\n")[0])
-            return False
+            return
         time.sleep(_POLL_SECONDS)
     if not plan.real_time:
         running.set_interval(_TRIGGER_SECONDS)
-    stateful = any(report["stateOperators"] for report in running.reports(-1))
     running.stop(_PLAN_SECONDS)
-    return stateful
