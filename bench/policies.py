@@ -30,6 +30,7 @@ CHANGES_PER_DAY = 5
 """The aim on a diurnal load."""
 EACH = 20
 """Of so many looks of the HPA one is drawn: every five minutes."""
+LOADS = (traces.flights, traces.bikes, traces.pedestrians)
 LEARNING = 2 * 86_400.0 + 3600
 """The forecast needs two days; no policy is judged by them."""
 MODEL = RegionModel(
@@ -168,11 +169,12 @@ def main() -> None:
     """Run all policies on all loads; write the figures and the plots."""
     measured: dict[str, float] = {}
     PLOTS.mkdir(exist_ok=True)
-    for trace, skip in ((traces.flights(), LEARNING), (traces.bikes(), LEARNING)):
-        found = {name: tried(trace, policy, skip) for name, policy in POLICIES.items()}
+    for load in LOADS:
+        trace = load()
+        found = {name: tried(trace, policy, LEARNING) for name, policy in POLICIES.items()}
         for name, result in found.items():
             measured |= figures(trace.name, name, result)
-        measured |= bounds(trace, next(iter(found.values())), skip)
+        measured |= bounds(trace, next(iter(found.values())), LEARNING)
         (PLOTS / f"{trace.name}.svg").write_text(picture(trace, found))
     trace, hour = traces.steps(), 3600.0 * traces.STEP_HOURS
     found = {name: tried(trace, policy, hour / 2) for name, policy in POLICIES.items()}
@@ -182,7 +184,7 @@ def main() -> None:
         measured |= {f"{name}.steps_up": up, f"{name}.steps_down": down}
         measured[f"{name}.steps_max"] = max(up, down)
         for figure in ("violation_ratio", "changes_per_day", "pod_hours_ratio"):
-            values = [measured[f"{name}.{load}.{figure}"] for load in ("flights", "bikes")]
+            values = [measured[f"{name}.{load.__name__}.{figure}"] for load in LOADS]
             measured[f"{name}.{figure}"] = max(values)
     settings = {
         **asdict(MODEL),

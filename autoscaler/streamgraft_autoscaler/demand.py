@@ -70,12 +70,14 @@ class DemandPolicy:
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """`width`: channels that serve; `past`: the widths needed before; `forecast`: the day to come,
-    None unless it can be trusted; `neighbourhood`: what other regions mean for this one."""
+    None unless it can be trusted; `neighbourhood`: what other regions mean for this one;
+    `steady_seconds`: for how long the width is as it is."""
 
     width: int
     past: Past = UNKNOWN
     forecast: Forecast | None = None
     neighbourhood: Neighbourhood = ALONE
+    steady_seconds: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,8 @@ def _choice(
         past=past,
         ahead=tuple(max(least, *widths) for widths in zip(*forecasts, strict=True)),
         step_hours=BUCKET_SECONDS / 3600,
+        steady_seconds=surroundings.steady_seconds,
+        full_share=policy.target.roomy / policy.target.full,
     )
     return choose(situation)
 
@@ -219,16 +223,18 @@ def _stage_demand(
         return work * shards.fullest_channel(width) / capacity.rate_at(width)
 
     width = min(surroundings.width, policy.shards)
-    fitting = fit(busy, shards, policy.target) if work > 0 else None
+    forecast = surroundings.forecast
+    error = forecast.error if forecast else 0.0
+    fitting = fit(busy, shards, policy.target, error) if work > 0 else None
     useful, full = shards.useful_widths(policy.max_width), policy.target.full
     ahead: tuple[int, ...] = ()
-    if surroundings.forecast is not None:
-        limits = [full / busy(each, 1.0) for each in useful]
+    if forecast is not None:
+        limits = [policy.target.planned(error) / busy(each, 1.0) for each in useful]
         ahead = tuple(
             0
             if rate * share * BUCKET_SECONDS < 1
             else useful[min(bisect_left(limits, rate * share), len(useful) - 1)]
-            for rate in surroundings.forecast.rates
+            for rate in forecast.rates
         )
     narrower = [policy.target.roomy / busy(each, 1.0) for each in useful if each < width]
     return StageDemand(

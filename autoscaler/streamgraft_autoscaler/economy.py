@@ -5,15 +5,22 @@ channel-hours, and a narrower width is chosen only where it saves as much.
 
 - Looking back (ski rental): whoever could have done with fewer channels for so long that the price
   was wasted, shrinks. In the worst case that costs twice what someone who knew the future pays.
+  Whoever has to grow while the load does, orders in advance (Harris' economic order quantity,
+  1913): a change costs a price, and channels that come too early cost hours. With a growth of g
+  channels per hour both together are least if each change brings sqrt(2 x price x g) channels; more
+  than the largest need of the last day is not ordered.
 - Looking ahead: with a forecast of the day the cheapest course of widths through it is known
   exactly, by dynamic programming over its quarters of an hour.
 """
 
+import math
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+
+from streamgraft_autoscaler.trend import Trend
 
 MEMORY_SECONDS = 86_400.0
 """A day: its largest need tells what size of region this is."""
@@ -22,10 +29,12 @@ MEMORY_SECONDS = 86_400.0
 @dataclass(frozen=True, slots=True)
 class Past:
     """What was needed before now. `known_seconds`: for how long it is known; `peaks`: (age in
-    seconds, width), oldest first: each the largest width that was needed since."""
+    seconds, width), oldest first: each the largest width that was needed since; `growth`: of the
+    input rate lately, as a share of it per hour."""
 
     known_seconds: float = 0.0
     peaks: tuple[tuple[float, int], ...] = ()
+    growth: float = 0.0
 
     def most_within(self, seconds: float) -> int | None:
         """Return the largest width needed in the last `seconds`, None if that is not known."""
@@ -44,14 +53,16 @@ UNKNOWN = Past()
 
 
 class Needs:
-    """Remembers the widths that a region needed over the last day."""
+    """Remembers the widths that a region needed over the last day, and how its load grows."""
 
     def __init__(self) -> None:
         self._since: float | None = None
         self._peaks: deque[tuple[float, int]] = deque()
+        self._trend = Trend()
 
-    def observe(self, now: float, width: int) -> None:
-        """Take in the width needed at a Unix time; times grow."""
+    def observe(self, now: float, width: int, rate: float) -> None:
+        """Take in the width needed at a Unix time, and the input rate (records/s); times grow."""
+        self._trend.observe(now, rate)
         if self._since is None:
             self._since = now
         while self._peaks and self._peaks[-1][1] <= width:
@@ -85,7 +96,7 @@ class Needs:
         if self._since is None:
             return UNKNOWN
         peaks = tuple((now - time, width) for time, width in self._peaks)
-        return Past(now - self._since, peaks)
+        return Past(now - self._since, peaks, self._trend.growth())
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +112,8 @@ class Situation:
     """`present`: the width; `crowded`: its fullest channel can't take more; `least`: the narrowest
     width that is enough now; `needed`: the one to grow to; `widths`: all to choose from, ascending;
     `price`: of a change, channel-hours; `past`; `ahead`: the least width of each `step_hours` of
-    the day to come, empty without a forecast."""
+    the day to come, empty without a forecast; `steady_seconds`: for how long the width is as it is;
+    `full_share`: of the channels needed, headroom included, that are enough if they are full."""
 
     present: int
     crowded: bool
@@ -112,6 +124,8 @@ class Situation:
     past: Past = UNKNOWN
     ahead: tuple[int, ...] = ()
     step_hours: float = 0.25
+    steady_seconds: float = math.inf
+    full_share: float = 1.0
 
 
 def choose(situation: Situation) -> Choice:
@@ -127,13 +141,13 @@ def wait_seconds(present: int, narrower: int, price: float) -> float:
 def _by_past(situation: Situation) -> Choice:
     present, needed = situation.present, situation.needed
     if situation.crowded:
-        return Choice(needed)
+        return _grown(situation)
     reason = ""
     for width in situation.widths:
         if not needed <= width < present:
             continue
         wait = wait_seconds(present, width, situation.price)
-        most = situation.past.most_within(wait)
+        most = situation.past.most_within(wait) if situation.steady_seconds >= wait else None
         if most is not None and max(most, needed) <= width:
             return Choice(width, reason)
         reason = reason or (
@@ -141,6 +155,24 @@ def _by_past(situation: Situation) -> Choice:
             f" {wait / 60:.0f} min"
         )
     return Choice(present, reason)
+
+
+def _grown(situation: Situation) -> Choice:
+    """Return what to grow to: to what is needed, or in advance while the load grows."""
+    needed, past = situation.needed, situation.past
+    advance = math.sqrt(2 * situation.price * needed * past.growth)
+    largest = math.ceil(past.peak * situation.full_share)
+    wanted = min(situation.least + advance, largest)
+    if wanted <= needed:
+        return Choice(needed)
+    width = next((each for each in situation.widths if each >= wanted), situation.widths[-1])
+    if width == needed:
+        return Choice(needed)
+    reason = (
+        f"{needed} would do now, but the load grows by {past.growth:.0%} an hour: so a width change"
+        f" soon to follow is spared, and the last day has needed {past.peak}"
+    )
+    return Choice(width, reason)
 
 
 def _by_forecast(situation: Situation) -> Choice:

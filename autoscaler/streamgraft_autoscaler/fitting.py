@@ -63,31 +63,30 @@ class Target:
         leaves it, three quarters are gone (95 % at a target of 80 %)."""
         return 1 - (1 - self.utilization) / 4
 
-    @property
-    def close(self) -> float:
-        """Return the busy share up to which a width is chosen by who knows the day to come: half
-        way from the target to `full`, so that it is not crowded at once."""
-        return (self.utilization + self.full) / 2
+    def planned(self, error: float) -> float:
+        """Return the busy share that a width is planned for by who knows the load up to an `error`
+        (share of the rate): crowded only if more comes than that, and never below `roomy`."""
+        return max(self.full / (1 + error), self.roomy)
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
     """`needed`: the narrowest width with the headroom, or the largest useful one; `least`: the
-    narrowest that is `close` at most, or the largest useful one; `enough`: that one is not
-    crowded."""
+    narrowest that has room for the error of what is known of the day, or the largest useful one;
+    `enough`: that one is not crowded."""
 
     needed: int
     least: int
     enough: bool
 
 
-def fit(load: Callable[[int], float], shards: Shards, target: Target) -> Fit:
+def fit(load: Callable[[int], float], shards: Shards, target: Target, error: float = 0.0) -> Fit:
     """Return the widths for a `load`: busy share of the fullest channel at a width (1: all of its
-    time)."""
+    time); `error`: of the forecast, as a share of the rate."""
     useful = shards.useful_widths(target.limit)
 
     def narrowest(share: float) -> int:
         return next((width for width in useful if load(width) <= share), useful[-1])
 
-    least = narrowest(target.close)
+    least = narrowest(target.planned(error))
     return Fit(narrowest(target.roomy), least, load(least) <= target.full)

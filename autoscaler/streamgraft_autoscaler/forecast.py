@@ -23,7 +23,9 @@ the same day of the last weeks. Whichever was right lately is taken."""
 PROVED_BUCKETS = 24
 """The errors of the last six hours tell whether it is right."""
 LARGEST_ERROR = 0.25
-"""Mean error of that time, as a share of the day's mean rate, up to which it is trusted."""
+"""Mean error of that time, as a share of the day's mean rate, up to which it is trusted in any
+case. A day that goes up and down by more than that is worth a larger one: as long as it is smaller
+than that of the day's mean, which is what who has no forecast knows."""
 LEVEL_BUCKETS = 4
 """The last hour tells how much more or less there is today than usual, the less the quieter it is
 (an hour of the day's mean is added to both), and at most twofold."""
@@ -72,7 +74,9 @@ class SeasonalForecaster:
 def _forecast(seen: NDArray[np.float64]) -> Forecast | None:
     if len(seen) < 2 * DAY_BUCKETS:
         return None
-    mean = float(seen[-DAY_BUCKETS:].mean())
+    today = seen[-DAY_BUCKETS:]
+    mean = float(today.mean())
+    spread = float(np.abs(today - mean).mean() / mean) if mean > 0 else 0.0
     found: list[Forecast] = []
     for season, seasons in MODELS:
         if len(seen) < 2 * season:
@@ -83,7 +87,9 @@ def _forecast(seen: NDArray[np.float64]) -> Forecast | None:
         actual = seen[-PROVED_BUCKETS:]
         error = float(np.abs(actual - expected).mean() / mean) if mean > 0 else 0.0
         coming = usual[len(usual) - season :][:DAY_BUCKETS] * _level(actual, expected, mean)
-        found.append(Forecast(tuple(map(float, coming)), error, error <= LARGEST_ERROR))
+        found.append(
+            Forecast(tuple(map(float, coming)), error, error <= max(spread, LARGEST_ERROR))
+        )
     return min(found, key=lambda item: item.error)
 
 

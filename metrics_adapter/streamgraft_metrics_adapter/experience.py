@@ -98,7 +98,8 @@ class Experience:
         for the next refresh."""
         flows: dict[tuple[str, str], dict[str, RegionFlow]] = {}
         async for region, seen, demand in in_turns(demands):
-            self._needs.setdefault(region.key, Needs()).observe(now, demand.needed)
+            rate = demand.stages[FIRST_STAGE].load.input_rate
+            self._needs.setdefault(region.key, Needs()).observe(now, demand.needed, rate)
             flow = _flow(region, seen, demand)
             if flow is not None:
                 flows.setdefault(region.key[:2], {})[region.spec.region] = flow

@@ -135,7 +135,13 @@ def _demand(
     state = seen.values.get(Input.STATE_BYTES, 0.0 if region.status.asleep else None)
     if state is None:
         return NotReady(Reason.NO_DATA, "state bytes is not measured")
-    around = Surroundings(region.width, known.past, known.trusted_forecast, known.neighbourhood)
+    around = Surroundings(
+        region.width,
+        known.past,
+        known.trusted_forecast,
+        known.neighbourhood,
+        known.now - region.changed_at,
+    )
     return demand(loads, policy_of(region, known, state), around)
 
 

@@ -195,12 +195,12 @@ def test_growing_that_brought_nothing_is_not_repeated() -> None:
 def test_a_forecast_decides_where_the_load_leaves_a_choice() -> None:
     """At 300/s 4 channels are needed; soon it will be 700/s for long, or hardly anything."""
     policy = dataclasses.replace(POLICY, change_cost_seconds=1800.0)
-    rising = Forecast((300.0, *[700.0] * 95), 0.1, trusted=True)
+    rising = Forecast((300.0, *[700.0] * 95), 0.05, trusted=True)
     assert demanded(loaded(300.0), 1, policy, forecast=rising).value == 8
-    falling = Forecast((300.0, *[50.0] * 95), 0.1, trusted=True)
+    falling = Forecast((300.0, *[50.0] * 95), 0.05, trusted=True)
     assert demanded(loaded(300.0), 1, policy, forecast=falling).value == 4
     assert demanded(loaded(60.0), 8, policy, forecast=falling).value == 4
-    dip = Forecast((300.0, 300.0, *[700.0] * 94), 0.1, trusted=True)
+    dip = Forecast((300.0, 300.0, *[700.0] * 94), 0.05, trusted=True)
     kept = demanded(loaded(300.0), 8, policy, forecast=dip)
     assert kept.value == 8
     assert "the day to come" in kept.held[-1]

@@ -1,6 +1,7 @@
 """When a width change pays: against brute force, and as stories."""
 
 import itertools
+import math
 from functools import partial
 from operator import truediv
 
@@ -26,7 +27,7 @@ def remembered(*needs: int, every: float = 60.0) -> Past:
     """Return what is remembered after these needs, the last of them now."""
     memory = Needs()
     for index, width in enumerate(needs):
-        memory.observe(1000.0 + index * every, width)
+        memory.observe(1000.0 + index * every, width, 1.0)
     return memory.past(1000.0 + (len(needs) - 1) * every)
 
 
@@ -100,9 +101,50 @@ def test_the_wider_the_gap_the_shorter_the_wait() -> None:
     assert wait_seconds(12, 10, 6.0) == 3 * 3600
 
 
-def test_who_knows_the_day_chooses_a_fuller_channel() -> None:
-    """But none that is crowded at once."""
+def test_what_a_forecast_errs_by_is_kept_free() -> None:
+    """But never more than the headroom that there is without one."""
     target, shards = Target(0.8, 0.25, 8), Shards(8, 0.0)
-    assert [target.close, target.full] == [pytest.approx(0.875), pytest.approx(0.95)]
-    calm, busy = (fit(partial(truediv, work), shards, target) for work in (1.7, 1.8))
-    assert [(found.least, found.needed) for found in (calm, busy)] == [(2, 3), (3, 3)]
+    found = [target.planned(error) for error in (0.0, 0.1, 9.0)]
+    assert found == [target.full, pytest.approx(0.95 / 1.1), target.roomy]
+    least = [fit(partial(truediv, 1.8), shards, target, error).least for error in (0.0, 0.1, 9.0)]
+    assert least == [2, 3, 3]
+
+
+def grown(needed: int, growth: float, peak: int, price: float = 3.0) -> int:
+    """Return the choice of a crowded channel, least is needed."""
+    past = Past(86_400.0, ((86_000.0, peak),), growth)
+    widths = tuple(range(1, 30))
+    return choose(Situation(1, True, needed, needed, widths, price, past)).width
+
+
+def test_while_the_load_grows_a_change_brings_what_is_soon_to_be_needed() -> None:
+    """4 channels an hour, and a price of 2 channel-hours: sqrt(2 x 2 x 4) = 4 channels more."""
+    assert grown(4, 0.0, 20, price=2.0) == 4
+    assert grown(4, 1.0, 20, price=2.0) == 8
+    assert grown(4, 1.0, 20, price=0.0) == 4
+
+
+def test_no_more_is_brought_than_the_last_day_has_needed() -> None:
+    assert grown(4, 1.0, 6, price=2.0) == 6
+    assert grown(4, 1.0, 2, price=2.0) == 4
+
+
+@given(st.floats(0.1, 8), st.floats(0.5, 20))
+def test_the_advance_is_the_cheapest(growth: float, price: float) -> None:
+    """Per hour: half of the advance comes too early, and a change is due each advance / growth."""
+
+    def cost(advance: float) -> float:
+        return advance / 2 + price * growth / advance
+
+    best = math.sqrt(2 * price * growth)
+    assert cost(best) <= min(cost(best * 1.1), cost(best / 1.1))
+    assert abs(grown(1, growth, 999, price) - min(1 + best, 29)) <= 1
+
+
+def test_a_width_stays_until_it_has_paid_for_its_change() -> None:
+    """However little was needed before it was taken."""
+    past = Past(86_400.0, ((86_400.0, 1),))
+    seconds = wait_seconds(4, 1, 3.0)
+    for steady, width in ((seconds - 1, 4), (seconds, 1)):
+        situation = Situation(4, False, 1, 1, WIDTHS, 3.0, past, steady_seconds=steady)
+        assert choose(situation).width == width

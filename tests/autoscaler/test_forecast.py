@@ -56,6 +56,22 @@ def test_a_day_like_no_other_is_not_trusted() -> None:
     assert not found.trusted
 
 
+def test_an_error_is_small_or_large_beside_what_the_day_does() -> None:
+    """A day that goes up and down by half is worth being wrong by a third; a steady one is not."""
+    wavy, steady = taught(4 * 24 + 13, last_day=1.4), SeasonalForecaster()
+    for step in range(4 * 96 + 52):
+        steady.observe(step * BUCKET_SECONDS, 140.0 if step >= 3 * 96 + 52 else 100.0)
+    assert 0.25 < made(steady).error < made(wavy).error
+    assert (made(wavy).trusted, made(steady).trusted) == (True, False)
+
+
+def test_a_steady_load_is_no_surprise() -> None:
+    forecaster = SeasonalForecaster()
+    for step in range(300):
+        forecaster.observe(step * BUCKET_SECONDS, 100.0 + step % 7)
+    assert made(forecaster).trusted
+
+
 def test_the_same_day_of_the_week_counts_once_it_is_known() -> None:
     """Every seventh day is quiet; after two weeks that is no surprise."""
     forecaster = SeasonalForecaster()

@@ -120,8 +120,8 @@ async def test_a_pause_keeps_the_state_that_it_was_measured_with() -> None:
 async def test_what_was_needed_is_remembered_by_all() -> None:
     first, second, apart = Needs(), Needs(), Needs()
     for now, width in ((1000.0, 5), (1100.0, 2), (1200.0, 3), (1300.0, 1)):
-        first.observe(now, width)
-    second.observe(1300.0, 1)
+        first.observe(now, width, 1.0)
+    second.observe(1300.0, 1, 1.0)
     rows = [*needs_scraped(first, "a"), *needs_scraped(second, "b")]
     found = await memories(rows)
     for needs in (first, second, apart):

@@ -55,6 +55,7 @@ class Meter:
         self._needs = Needs()
         self._forecaster = SeasonalForecaster() if forecast else None
         self._snapshots: deque[_Snapshot] = deque()
+        self._width, self._changed_at = 0, 0.0
         self.demand: Demand | NotReady = NotReady(Reason.NO_DATA, "nothing was seen yet")
 
     @property
@@ -69,6 +70,8 @@ class Meter:
         self._snapshots.append(seen)
         while now - self._snapshots[0].time > self._window:
             self._snapshots.popleft()
+        if region.width != self._width:
+            self._width, self._changed_at = region.width, now
         if self._forecaster:
             self._forecaster.observe(now, self.input_rate)
 
@@ -122,10 +125,11 @@ class Meter:
         )
         forecast = self._forecaster.forecast() if self._forecaster else None
         trusted = forecast if forecast and forecast.trusted else None
-        around = Surroundings(region.width, self._needs.past(now), trusted)
+        steady = now - self._changed_at
+        around = Surroundings(region.width, self._needs.past(now), trusted, steady_seconds=steady)
         found = demand({"0": load}, self._policy, around)
         if isinstance(found, Demand):
-            self._needs.observe(now, found.needed)
+            self._needs.observe(now, found.needed, self.input_rate)
         return found
 
     def _gated(self, lag: float, change: float, processing: float) -> Reading:

@@ -106,7 +106,8 @@ def _demand(signal: Facts) -> Iterator[str]:
     if forecast := around["forecast"]:
         yield (
             f"Forecast: up to {max(forecast['rates'][:4]):,.0f} records/s in the next hour and"
-            f" {max(forecast['rates']):,.0f} in the next day (error lately {forecast['error']:.0%})"
+            f" {max(forecast['rates']):,.0f} in the next day (error lately {forecast['error']:.0%},"
+            " for which channels keep room)"
         )
     yield f"The load needs {inputs['needed']} channels, headroom included"
     yield f"Decision: width {signal['value']:g}"
