@@ -11,6 +11,8 @@ from dashboards.panels import JOBS, REGIONS, Panel
 FILE = Path(__file__).with_name("streamgraft.json")
 
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+_KNOWN = '__name__=~"streamgraft_pe_shards|streamgraft_pe_lag_records"'
+"""PEs have shards; of a region that sleeps the operator tells the lag."""
 _WIDTH, _HEIGHT, _COLUMNS = 12, 8, 2
 _VARIABLE = re.compile(r"\$(__rate_interval|[a-z]+)\b")
 
@@ -82,15 +84,14 @@ def _panel(panel: Panel, place: Mapping[str, int]) -> dict[str, Any]:
 
 def _variables() -> list[dict[str, Any]]:
     source = {"name": "datasource", "label": "Data source", "type": "datasource"}
-    shards = "streamgraft_pe_shards"
     return [
         {**source, "query": "prometheus"},
-        _variable("namespace", f"label_values({shards}, namespace)"),
-        _variable("job", f'label_values({shards}{{namespace="$namespace"}}, streams_job)'),
+        _variable("namespace", f"label_values({{{_KNOWN}}}, namespace)"),
+        _variable("job", f'label_values({{{_KNOWN}, namespace="$namespace"}}, streams_job)'),
         {
             **_variable(
                 "region",
-                f'label_values({shards}{{namespace="$namespace", streams_job="$job"}}, region)',
+                f'label_values({{{_KNOWN}, namespace="$namespace", streams_job="$job"}}, region)',
             ),
             "includeAll": True,
             "allValue": ".+",

@@ -1,7 +1,8 @@
 """The panels of the Grafana dashboard: titles and queries, no layout.
 
 Every query stands on docs/contracts.md, "Metrics of a PE". A partition's series changes with its
-owner, so what belongs to a partition is taken per partition first (`max by`), then summed.
+owner, so what belongs to a partition is taken per partition first (`max by`), then summed. A region
+that sleeps has no PEs: of it there is only what the operator exports, lag and offsets.
 """
 
 from dataclasses import dataclass
@@ -32,6 +33,12 @@ def _owned(metric: str) -> str:
     return f"max by (region, topic, partition) ({metric}{{{REGION}}})"
 
 
+def _channels(condition: str) -> str:
+    """Return the query that counts channels by region: 0 for a region that sleeps."""
+    none = f"0 * count by (region) (streamgraft_pe_lag_records{{{REGION}}})"
+    return f"count by (region) ({condition}) or {none}"
+
+
 def _quantile(share: float, metric: str, labels: str, where: str) -> str:
     rate = f"rate({metric}_bucket{{{where}}}[$__rate_interval])"
     return f"histogram_quantile({share}, sum by ({labels}, le) ({rate}))"
@@ -44,11 +51,11 @@ def _rate(metric: str, where: str) -> str:
 REGIONS = (
     Panel(
         "Channels",
-        "Channels that hold shards, and channels whose pods run.",
+        "Channels that hold shards, and channels whose pods run: 0 while a region sleeps.",
         "short",
         (
-            Query(f"count by (region) (streamgraft_pe_shards{{{REGION}}} > 0)", "{{region}} serve"),
-            Query(f"count by (region) (streamgraft_pe_slots{{{REGION}}})", "{{region}} run"),
+            Query(_channels(f"streamgraft_pe_shards{{{REGION}}} > 0"), "{{region}} serve"),
+            Query(_channels(f"streamgraft_pe_slots{{{REGION}}}"), "{{region}} run"),
         ),
     ),
     Panel(
@@ -80,7 +87,8 @@ REGIONS = (
     ),
     Panel(
         "Utilization",
-        "Busy share of the task slots of all channels (the paper's Eq. 5).",
+        "Busy share of the task slots of all channels (the paper's Eq. 5). A region that sleeps has"
+        " none, and no utilization.",
         "percentunit",
         (
             Query(
@@ -102,20 +110,20 @@ REGIONS = (
         (
             Query(
                 f"sum by (phase) (streamgraft_pe_handover_seconds_sum{{{REGION}}})"
-                f" / sum by (phase) (streamgraft_pe_handover_seconds_count{{{REGION}}})",
+                f" / (sum by (phase) (streamgraft_pe_handover_seconds_count{{{REGION}}}) > 0)",
                 "{{phase}}",
             ),
         ),
     ),
     Panel(
         "State",
-        "Rows of state, all shards.",
+        "Rows of state, all shards. That of a region that sleeps is in its checkpoints.",
         "short",
         (Query(f"sum by (region) (streamgraft_pe_state_rows{{{REGION}}})", "{{region}} rows"),),
     ),
     Panel(
         "State memory",
-        "Memory of state, all shards.",
+        "Memory of state, all shards. A region that sleeps needs none.",
         "bytes",
         (Query(f"sum by (region) (streamgraft_pe_state_bytes{{{REGION}}})", "{{region}}"),),
     ),

@@ -212,7 +212,19 @@ def test_tables_of_watch() -> None:
                     "width": 1,
                     "conditions": [{"type": "Resizing", "status": "True", "reason": "HandOver"}],
                 },
-            }
+            },
+            {
+                "metadata": {"name": "flights-night"},
+                "spec": {
+                    "job": "flights", "region": "night", "width": 0, "maxWidth": 4, "key": ["a"],
+                },
+                "status": {
+                    "conditions": [
+                        {"type": "Ready", "status": "True", "reason": "Asleep"},
+                        {"type": "Asleep", "status": "True", "reason": "NoChannels"},
+                    ],
+                },
+            },
         ],
         elements=[element(10), element(2)],
         signals={("total_lag", "flights-enrich"): 12345.0, ("demand", "flights-enrich"): 1.5},
@@ -224,6 +236,7 @@ def test_tables_of_watch() -> None:
     assert "flights Healthy 3/3" in lines
     assert "fresh Pending 0/0" in lines
     assert "flights-enrich 2 1 4 resizing 12,345 1.50" in lines
+    assert "flights-night 0 0 4 asleep" in lines
     first, second = (
         lines.index(f"flights-{number} enrich 1 0, 2 0 Running 1") for number in (2, 10)
     )

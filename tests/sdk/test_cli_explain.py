@@ -89,3 +89,17 @@ def test_what_wakes_a_region_that_sleeps() -> None:
     assert "can't wake it while the demand has no value" in told(unknown, waking, **asleep)
     text = told(signal(0.0), waking, **asleep)
     assert "wakes it as soon as a record waits or arrives" in text
+
+
+def test_a_region_without_channels_is_not_said_to_be_busy() -> None:
+    """Its capacity is known from before it fell asleep, and a record waits."""
+    load = StageLoad(1.0, 1.0, 1.0, 0.125, Capacity(100.0, 2, 0.5, 0.0, {2: 100.0}, 0.0))
+    policy = DemandPolicy(0, 8, 8, 0.8, 0.25, 0.0, 60.0, expected_pause([], 0.0))
+    found = demand({"0": load}, policy, Surroundings(0))
+    assert isinstance(found, Demand)
+    inputs = asdict(found)
+    told_of = {"value": inputs.pop("value"), "inputs": inputs}
+    text = told(told_of, AUTOSCALER, width=0, serving=0, asleep=True)
+    assert "it has no channel: with any work it wakes up" in text
+    assert "busy;" not in text
+    assert "Decision: width 1" in text

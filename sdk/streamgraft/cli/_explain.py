@@ -152,6 +152,9 @@ def _stage(stage: Facts, around: Facts) -> Iterator[str]:
         f" {capacity['width']}, {capacity['busy_share']:.0%} load or more);"
         f" {stage['work']:,.1f} records/s are to be done: {stage['channels']:.2f} channels' worth"
     )
+    if around["width"] == 0:
+        yield "  it has no channel: with any work it wakes up"
+        return
     busy, grows, narrower = (stage[it] for it in ("busy_share", "grows_above", "narrower_below"))
     yield (
         f"  at width {around['width']} its fullest channel is {busy:.0%} busy; the width grows"

@@ -128,17 +128,25 @@ def _regions(snapshot: Snapshot) -> Table:
     for item in snapshot.regions:
         spec = ParallelRegionSpec.model_validate(item["spec"])
         status = ParallelRegionStatus.model_validate(item.get("status") or {})
-        true = [condition.type for condition in status.conditions if condition.status == "True"]
         name = item["metadata"]["name"]
         rows.add_row(
             name,
             str(spec.width),
             str(status.width),
             str(spec.max_width),
-            "resizing" if "Resizing" in true else "ready" if "Ready" in true else "starting",
+            _state(status),
             *_signal_cells(snapshot, name),
         )
     return rows
+
+
+def _state(status: ParallelRegionStatus) -> str:
+    true = [condition.type for condition in status.conditions if condition.status == "True"]
+    if "Resizing" in true:
+        return "resizing"
+    if "Asleep" in true:
+        return "asleep"
+    return "ready" if "Ready" in true else "starting"
 
 
 def _signal_cells(snapshot: Snapshot, region: str) -> Iterator[str]:
