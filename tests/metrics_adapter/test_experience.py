@@ -117,3 +117,15 @@ def test_the_tighter_objective_counts() -> None:
 def test_an_unknown_time_zone_is_refused() -> None:
     with pytest.raises(ValueError, match="no time zone"):
         region(periods=[{"start": "11:00", "end": "13:00", "timeZone": "Middle/Earth"}])
+
+
+async def test_how_the_load_grows_is_learned() -> None:
+    experience, item = Experience(WINDOW), region()
+    capacity = Capacity(100.0, 1, 0.5, 0.0, {1: 100.0}, 0.0)
+    for step in range(8):
+        rate = 50.0 + 5.0 * step
+        load = StageLoad(rate, 0.0, capacity=capacity)
+        found = demand({"0": load}, policy_of(item, Known(MONDAY_NOON), 0.0), Surroundings(1))
+        assert isinstance(found, Demand)
+        await experience.conclude(300.0 * step, [(item, seen(rate, rate), found)])
+    assert experience.of(item, 2100.0).past.growth == pytest.approx(60 / 85)
