@@ -47,15 +47,12 @@ async def serve(settings: Settings) -> None:
         tls = ServerContext(settings.tls_cert, settings.tls_key)
         watch = AuthoritiesWatch(client, tls)
         regions = Store(client, PARALLEL_REGION.path())
-        # Prometheus works on the rules' queries while signals are computed.
-        asking = asyncio.Lock()
         provider = Provider(
             RegionCache(regions),
             window_seconds=settings.window_seconds,
             max_age_seconds=settings.max_age_seconds,
-            asking=asking,
         )
-        rules, labels = RuleMetrics(configuration.rules, asking), ObjectLabels(client)
+        rules, labels = RuleMetrics(configuration.rules), ObjectLabels(client)
         refresher = Refresher(prometheus, [provider, rules], settings.refresh_seconds)
         catalog = Catalog(provider, rules, labels)
         access = Authenticator(client, watch), Authorizer(client)

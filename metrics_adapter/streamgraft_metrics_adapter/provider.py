@@ -3,7 +3,6 @@
 The metrics API asks for single signals, the REST routes for all of a region's.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,25 +65,16 @@ class _Refresh:
 
 
 class Provider:
-    """Signals of all regions; durations in seconds. A refresher keeps them fresh by `take`.
-
-    `asking` is held while queries are asked, and not while signals are computed from the answers.
-    """
+    """Signals of all regions; durations in seconds. A refresher keeps them fresh by `take`."""
 
     def __init__(
-        self,
-        regions: RegionCache,
-        *,
-        window_seconds: float,
-        max_age_seconds: float,
-        asking: asyncio.Lock | None = None,
+        self, regions: RegionCache, *, window_seconds: float, max_age_seconds: float
     ) -> None:
         self._regions = regions
         self._queries = queries(window_seconds, max_age_seconds)
         self._max_age = max_age_seconds
         self._last: _Refresh | None = None
         self._trouble: str | None = None
-        self._asking = asking or asyncio.Lock()
         self._experience = Experience(window_seconds)
         self._recalled_at = 0.0
         self.window_seconds = window_seconds
@@ -156,10 +146,12 @@ class Provider:
         """Compute all signals anew; a refresh that fails leaves the last ones, until too old."""
         gathering = Gathering()
         try:
-            async with self._asking:
-                if evaluated_at - self._recalled_at >= RECALL_SECONDS:
-                    await self._recall(evaluated_at, source)
-                await self._ask(evaluated_at, source, gathering)
+            if evaluated_at - self._recalled_at >= RECALL_SECONDS:
+                await self._recall(evaluated_at, source)
+            async with aclosing(answers(source, self._queries, evaluated_at)) as found:
+                async for rows in found:
+                    async for labels, value in in_turns(rows):
+                        gathering.add(labels, value)
         except SourceError as error:
             self._fail(str(error))
             return
@@ -171,12 +163,6 @@ class Provider:
         telemetry.REFRESH_TIME.set(evaluated_at)
         if self._regions.synced:
             await self._remember(evaluated_at, regions, gathering.regions)
-
-    async def _ask(self, evaluated_at: float, source: Source, gathering: Gathering) -> None:
-        async with aclosing(answers(source, self._queries, evaluated_at)) as found:
-            async for rows in found:
-                async for labels, value in in_turns(rows):
-                    gathering.add(labels, value)
 
     async def _recall(self, evaluated_at: float, source: Source) -> None:
         """Learn what other replicas know, or this one knew before it was restarted."""

@@ -1,6 +1,5 @@
 """Metrics of the configuration: the rows of each rule's last query, in memory."""
 
-import asyncio
 import logging
 import math
 import time
@@ -136,13 +135,9 @@ class RuleMetric:
 
 
 class RuleMetrics:
-    """All metrics of the configuration; a refresher keeps them fresh by `take`.
+    """All metrics of the configuration; a refresher keeps them fresh by `take`."""
 
-    `asking` is held while their queries are asked.
-    """
-
-    def __init__(self, rules: Iterable[MetricRule], asking: asyncio.Lock | None = None) -> None:
-        self._asking = asking or asyncio.Lock()
+    def __init__(self, rules: Iterable[MetricRule]) -> None:
         self.objects: dict[tuple[Resource, str], RuleMetric] = {}
         self.externals: dict[str, RuleMetric] = {}
         self.replace(rules)
@@ -165,9 +160,8 @@ class RuleMetrics:
 
     async def take(self, evaluated_at: float, source: Source) -> None:
         """Take in one refresh."""
-        async with self._asking:
-            for metric in self._all():
-                await metric.take(evaluated_at, source)
+        for metric in self._all():
+            await metric.take(evaluated_at, source)
 
     def _all(self) -> list[RuleMetric]:
         return [*self.objects.values(), *self.externals.values()]
@@ -177,13 +171,13 @@ async def table_of(rule: MetricRule, rows: Iterable[Row]) -> Table:
     """Return the rows by what they describe; rows that don't name it describe nothing."""
     table = Table()
     wanted = rule.mapping.labels()
-    used = {PART, *wanted}
     async for found, value in in_turns(rows):
-        place = tuple([found.get(name, "") for name in wanted])
+        labels = dict(found)
+        part = labels.pop(PART)
+        place = tuple(labels.pop(name, "") for name in wanted)
         if not all(place):
             continue
-        if found[PART] == VALUE:
-            labels = {name: text for name, text in found.items() if name not in used}
+        if part == VALUE:
             table.rows.setdefault(place, []).append(LabelledValue(labels, value))
         else:
             table.times[place] = value

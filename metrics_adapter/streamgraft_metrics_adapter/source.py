@@ -1,9 +1,7 @@
 """Reads Prometheus: as many queries per refresh, however many objects and HPAs there are."""
 
 import asyncio
-import itertools
 import time
-from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -19,8 +17,6 @@ from streamgraft_metrics_adapter.decoding import QuerySession
 Row = tuple[Mapping[str, str], float]
 """One element of a result vector: its labels and its value."""
 
-AT_ONCE = 2
-"""Queries of one consumer that Prometheus evaluates at the same time: it does each on one core."""
 _TIMEOUT_SECONDS = 10
 
 
@@ -48,28 +44,25 @@ class Consumer(Protocol):
 async def answers(
     source: Source, queries: Mapping[str, str], evaluated_at: float
 ) -> AsyncGenerator[Iterator[Row], None]:
-    """Yield the result of each query (PromQL by name), in their order; Prometheus evaluates AT_ONCE
-    of them at the same time, also while one is read.
+    """Yield the result of each query (PromQL by name); while one is read, the next is evaluated.
 
     Close it. Raises SourceError.
     """
     waiting = iter(queries.items())
-    pending: deque[asyncio.Task[Iterator[Row]]] = deque()
 
-    def ask(count: int) -> None:
-        for asked in itertools.islice(waiting, count):
-            pending.append(asyncio.create_task(source.rows(*asked, evaluated_at)))
+    def next_one() -> asyncio.Task[Iterator[Row]] | None:
+        asked = next(waiting, None)
+        return asyncio.create_task(source.rows(*asked, evaluated_at)) if asked else None
 
-    ask(AT_ONCE)
+    pending = next_one()
     try:
-        while pending:
-            rows = await pending.popleft()
-            ask(1)
+        while pending is not None:
+            rows = await pending
+            pending = next_one()
             yield rows
     finally:
-        for task in pending:
-            task.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
+        if pending is not None:
+            pending.cancel()
 
 
 class PrometheusSource:
@@ -146,7 +139,7 @@ class Refresher:
         return (now - self._settling) // self._seconds * self._seconds
 
     async def refresh(self, evaluated_at: float) -> None:
-        """Refresh once: all consumers at the same time, unless one waits for another."""
+        """Refresh once: while one consumer takes in an answer, Prometheus works for another."""
         with telemetry.REFRESH_SECONDS.time():
             async with asyncio.TaskGroup() as group:
                 for consumer in self._consumers:

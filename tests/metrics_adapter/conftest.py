@@ -74,13 +74,12 @@ class InProcess:
         rules = [
             MetricRule.model_validate({**rule, "series": "x", "query": "x"}) for rule in _RULES
         ]
-        asking = asyncio.Lock()
-        self.rules = RuleMetrics(rules, asking)
+        self.rules = RuleMetrics(rules)
         self._answers: dict[str, Sequence[Row]] = {}
         self.regions = Store(_NOWHERE, PARALLEL_REGION.path())
         self.regions.synced.set()
         self.provider = provider = Provider(
-            RegionCache(self.regions), window_seconds=60.0, max_age_seconds=30.0, asking=asking
+            RegionCache(self.regions), window_seconds=60.0, max_age_seconds=30.0
         )
         catalog = Catalog(provider, self.rules, ObjectLabels(_NOWHERE))
         self.app = routed(provider, catalog, _NOWHERE.config)

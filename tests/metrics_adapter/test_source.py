@@ -11,15 +11,7 @@ from typing import Any
 import pytest
 
 from streamgraft_metrics_adapter.decoding import elements
-from streamgraft_metrics_adapter.queries import QUERIES
-from streamgraft_metrics_adapter.source import (
-    PrometheusSource,
-    Refresher,
-    Row,
-    SourceError,
-    answers,
-    rows_of,
-)
+from streamgraft_metrics_adapter.source import PrometheusSource, Row, SourceError, answers, rows_of
 from streamgraft_metrics_adapter.turns import TURN_SECONDS, in_turns
 
 
@@ -89,8 +81,8 @@ class Noting:
         return iter([({"name": name}, 1.0)])
 
 
-async def test_while_an_answer_is_read_the_next_queries_are_evaluated() -> None:
-    """Two at a time."""
+async def test_while_an_answer_is_read_the_next_query_is_evaluated() -> None:
+    """One at a time."""
     source = Noting()
     async with aclosing(answers(source, {"a": "", "b": "", "c": ""}, 0.0)) as found:
         async for rows in found:
@@ -98,8 +90,8 @@ async def test_while_an_answer_is_read_the_next_queries_are_evaluated() -> None:
             await asyncio.sleep(0)
             source.events.append("read")
     assert source.events == [
-        *("a asked", "b asked", "a there", "c asked", "read"),
-        *("b there", "read"),
+        *("a asked", "a there", "b asked", "read"),
+        *("b there", "c asked", "read"),
         *("c there", "read"),
     ]
 
@@ -111,24 +103,6 @@ async def test_a_query_without_an_answer_ends_them() -> None:
         with pytest.raises(SourceError, match="b"):
             await anext(found)
     assert source.events == ["a asked", "b asked"]
-
-
-class Listing(Noting):
-    """Answers each query with nothing, and lists which were asked."""
-
-    async def rows(self, name: str, promql: str, evaluated_at: float) -> Iterator[Row]:
-        """Take one round of the event loop."""
-        await super().rows(name, promql, evaluated_at)
-        return iter(())
-
-
-async def test_signals_are_asked_for_before_other_metrics(called: Any) -> None:
-    """Prometheus works on those while the signals are computed."""
-    source = Listing()
-    await Refresher(source, [called.provider, called.rules], 15.0).refresh(0.0)
-    signals = [f"{name} asked" for name in QUERIES]
-    assert source.events[: len(signals)] == signals
-    assert len(source.events) > len(signals)
 
 
 async def test_long_work_lets_others_run(monkeypatch: pytest.MonkeyPatch) -> None:
