@@ -68,7 +68,7 @@ def job_stages(caches: Caches, job: Object, expansion: Expansion, savepoint: Obj
         stages = [replace(view, stopped=False) for view in stages]
     asleep = _asleep(regions, wanted.region)
     waits = (
-        f"region {asleep} to be woken (set its width to 1)" * bool(asleep),
+        f"region {asleep} to be woken (set its width to 1)" if asleep else "",
         _other_savepoint(caches, key, savepoint),
         _resizing(regions, wanted.region),
         f"pods {', '.join(strangers)} to end" * bool(strangers),
@@ -186,7 +186,7 @@ def _abandoned(stages: Iterable[StageView], pes: Iterable[_Pe], asleep: str) -> 
     ]
     if ended:
         return f"{ended[0]} ended, and the restart policy allows no other launch"
-    return f"region {asleep} fell asleep while it was saved" * bool(asleep)
+    return f"region {asleep} fell asleep while it was saved" if asleep else ""
 
 
 def _not_running(view: StageView, pes: Iterable[_Pe]) -> str:

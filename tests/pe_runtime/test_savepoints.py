@@ -190,7 +190,7 @@ def test_schema_files_are_looked_for_in_the_own_checkpoint() -> None:
         "operatorInfo": {"operatorId": 0, "operatorName": "transformWithStateInPandasExec"},
         "stateStoreInfo": [{"stateSchemaFilePaths": [f"file:/state/old/work/0/state/{schema}"]}],
     }
-    version, text = relocated(["v2", json.dumps(document)], Path("/root/fork/work/0"))
+    version, text = relocated(["v2", json.dumps(document)], Path("/state/fork/work/0"))
     (store,) = json.loads(text)["stateStoreInfo"]
     assert version == "v2"
-    assert store["stateSchemaFilePaths"] == [f"file:/root/fork/work/0/state/{schema}"]
+    assert store["stateSchemaFilePaths"] == [f"file:/state/fork/work/0/state/{schema}"]
