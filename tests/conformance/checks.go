@@ -262,41 +262,6 @@ func checkExternal(suite *suite, clients *clients, namespace, name string) {
 	})
 }
 
-func checkOpenAPI(suite *suite, clients *clients, withExternal bool) {
-	groups := []string{"custom.metrics.k8s.io/v1beta2", "custom.metrics.k8s.io/v1beta1"}
-	if withExternal {
-		groups = append(groups, "external.metrics.k8s.io/v1beta1")
-	}
-	suite.check("OpenAPI v3", func() error {
-		paths, err := clients.discovery.OpenAPIV3().Paths()
-		if err != nil {
-			return err
-		}
-		for _, group := range groups {
-			found, there := paths["apis/"+group]
-			if !there {
-				return fmt.Errorf("nothing about %s", group)
-			}
-			if _, err := found.Schema("application/json"); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	suite.check("OpenAPI v2", func() error {
-		document, err := clients.discovery.OpenAPISchema()
-		if err != nil {
-			return err
-		}
-		for _, item := range document.GetPaths().GetPath() {
-			if strings.HasPrefix(item.GetName(), "/apis/"+groups[0]+"/") {
-				return nil
-			}
-		}
-		return fmt.Errorf("nothing about %s", groups[0])
-	})
-}
-
 // checkForgery asks without a certificate as if it were the front proxy.
 func checkForgery(suite *suite, address string) {
 	// What is checked is whom the server believes, so whose certificate it has does not matter.

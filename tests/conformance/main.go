@@ -3,9 +3,10 @@
 // there is one on the PATH.
 //
 //	conformance -kubeconfig FILE -object NAMESPACE/RESOURCE.GROUP/NAME/METRIC … [-root RESOURCE/NAME/METRIC …]
-//	            [-external NAMESPACE/METRIC …] [-direct https://ADDRESS]
+//	            [-external NAMESPACE/METRIC …] [-direct https://ADDRESS] [-wait DURATION]
 //
-// Every named metric must have a value. Without a namespace: objects outside of namespaces, and namespaces
+// An API server hears of an aggregated one up to a minute after it came, or came back: -wait bounds how long that may
+// take. Every named metric must have a value. Without a namespace: objects outside of namespaces, and namespaces
 // themselves (namespaces/NAME/METRIC). It prints a line for each check and ends with 1 if one failed.
 package main
 
@@ -39,6 +40,7 @@ func (values *repeated) need(parts int, usage string) {
 func main() {
 	var objects, roots, externals repeated
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "of the cluster whose API server asks the metrics server")
+	wait := flag.Duration("wait", 0, "for the API server to list the metrics server's APIs")
 	direct := flag.String("direct", "", "URL of the metrics server itself: forged headers must be refused there")
 	flag.Var(&objects, "object", "NAMESPACE/RESOURCE.GROUP/NAME/METRIC")
 	flag.Var(&roots, "root", "RESOURCE.GROUP/NAME/METRIC")
@@ -50,6 +52,7 @@ func main() {
 
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	fail(err)
+	fail(untilListed(config, listed(len(externals) > 0), *wait))
 	clients, err := newClients(config)
 	fail(err)
 	suite := &suite{}
@@ -74,7 +77,7 @@ func main() {
 	for _, part := range externals {
 		checkExternal(suite, clients, part[0], part[1])
 	}
-	checkOpenAPI(suite, clients, len(externals) > 0)
+	checkOpenAPI(suite, clients.discovery, listed(len(externals) > 0))
 	if *direct != "" {
 		checkForgery(suite, *direct)
 	}

@@ -42,9 +42,10 @@ async def test_conformance(region: Any, until: Any, cluster: Cluster) -> None:
         *("-root", f"namespaces/{region.namespace}/total_lag"),
         *("-external", f"{region.namespace}/streamgraft_total_lag"),
         *("-direct", cluster.adapter_url),
+        *("-wait", "90s"),
     )
     done = await asyncio.to_thread(
-        subprocess.run, command, capture_output=True, text=True, timeout=120, check=False
+        subprocess.run, command, capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "checks passed" in done.stdout
