@@ -142,7 +142,8 @@ class _Bench:
             text = answer.read().decode()
         queries = "streamgraft_adapter_prometheus_queries_total"
         own = {
-            # Those of the signals; once a minute one more reads what other replicas have learned.
+            # Those of the signals; once a minute one more reads what other replicas have learned,
+            # once a quarter of an hour one what came in meanwhile.
             "signal_queries": rf'{queries}{{query="(?!learned").*}}',
             "queries": rf"{queries}{{.*}}",
             "refreshes": r"streamgraft_adapter_refresh_duration_seconds_count",

@@ -20,6 +20,7 @@ from streamgraft_metrics_adapter.authorization import Authorizer
 from streamgraft_metrics_adapter.catalog import Catalog
 from streamgraft_metrics_adapter.configuration import ConfigurationError
 from streamgraft_metrics_adapter.configuration_file import ConfigurationFile
+from streamgraft_metrics_adapter.days import DayReader
 from streamgraft_metrics_adapter.object_labels import ObjectLabels
 from streamgraft_metrics_adapter.provider import Provider
 from streamgraft_metrics_adapter.regions import RegionCache
@@ -47,8 +48,9 @@ async def serve(settings: Settings) -> None:
         tls = ServerContext(settings.tls_cert, settings.tls_key)
         watch = AuthoritiesWatch(client, tls)
         regions = Store(client, PARALLEL_REGION.path())
+        cache = RegionCache(regions)
         provider = Provider(
-            RegionCache(regions),
+            cache,
             window_seconds=settings.window_seconds,
             max_age_seconds=settings.max_age_seconds,
         )
@@ -64,6 +66,7 @@ async def serve(settings: Settings) -> None:
             regions.run(),
             labels.run(rules.described),
             refresher.run(),
+            DayReader(prometheus, cache, provider.forecasts).run(),
             _looking_at_files(tls, configuration, rules),
         )
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 
 from streamgraft_autoscaler import Capacity, Demand, Lesson
 from streamgraft_autoscaler.economy import UNKNOWN, Needs, Past
-from streamgraft_autoscaler.forecast import Forecast, SeasonalForecaster
+from streamgraft_autoscaler.forecast import Forecast
 from streamgraft_autoscaler.pause import MeasuredPause
 from streamgraft_autoscaler.propagation import ALONE, Neighbourhood, RegionFlow, neighbourhoods
 from streamgraft_metrics_adapter.capacities import Capacities
+from streamgraft_metrics_adapter.forecasts import Forecasts
 from streamgraft_metrics_adapter.memories import Memories
 from streamgraft_metrics_adapter.observations import (
     FIRST_STAGE,
@@ -43,6 +44,7 @@ class Known:
 class Experience:
     """All that is learned; `window_seconds`: over which rates are taken.
 
+    `forecasts` are learned elsewhere, from the days that Prometheus remembers.
     Its iterators bear that more is learned while they are read, in turns with a refresh.
     """
 
@@ -52,7 +54,7 @@ class Experience:
         self._changed_at: dict[RegionKey, float] = {}
         self._pauses: dict[RegionKey, dict[int, MeasuredPause]] = {}
         self._needs: dict[RegionKey, Needs] = {}
-        self._forecasters: dict[RegionKey, SeasonalForecaster] = {}
+        self.forecasts = Forecasts()
         self._neighbourhoods: dict[RegionKey, Neighbourhood] = {}
 
     def learn(self, region: Region, seen: RegionObservation, now: float) -> None:
@@ -75,19 +77,16 @@ class Experience:
                 pauses.setdefault(change.epoch, measured)
         for epoch in sorted(pauses)[:-PAUSES]:
             del pauses[epoch]
-        rate = seen.stage(FIRST_STAGE).values.get(Input.INPUT_RATE)
-        if region.autoscaling.forecast and rate is not None:
-            self._forecasters.setdefault(region.key, SeasonalForecaster()).observe(now, rate)
 
     def of(self, region: Region, now: float) -> Known:
         """Return what is known of a region at a Unix time."""
-        forecaster, needs = self._forecasters.get(region.key), self._needs.get(region.key)
+        needs = self._needs.get(region.key)
         return Known(
             now,
             self._capacities.of(region.key, now),
             tuple(self._pauses.get(region.key, {}).values()),
             needs.past(now) if needs else UNKNOWN,
-            forecaster.forecast() if forecaster else None,
+            self.forecasts.of(region.key, now),
             self._neighbourhoods.get(region.key, ALONE),
         )
 
@@ -141,7 +140,6 @@ class Experience:
         self._changed_at = {key: at for key, at in self._changed_at.items() if key in keys}
         self._pauses = {key: found for key, found in self._pauses.items() if key in keys}
         self._needs = {key: found for key, found in self._needs.items() if key in keys}
-        self._forecasters = {key: found for key, found in self._forecasters.items() if key in keys}
 
 
 def _flow(region: Region, seen: RegionObservation, demand: Demand) -> RegionFlow | None:

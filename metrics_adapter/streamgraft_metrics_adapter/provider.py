@@ -79,6 +79,7 @@ class Provider:
         self._recalled_at = 0.0
         self.window_seconds = window_seconds
         self.history = History(SIGNALS)
+        self.forecasts = self._experience.forecasts
 
     @property
     def ready(self) -> bool:

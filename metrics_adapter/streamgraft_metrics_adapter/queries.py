@@ -7,16 +7,19 @@ which rate() would take for a counter that began anew, and add the whole log to 
 slope is taken.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 
 from streamgraft_autoscaler.capacity import WARM_UP_BUSY_SECONDS
+from streamgraft_autoscaler.forecast import BUCKET_SECONDS
 
 REGION = "namespace, streams_job, region"
 STAGE = f"{REGION}, stage"
 TOPIC = f"{STAGE}, topic"
 PARTITION = f"{TOPIC}, partition"
 _IN_REGIONS = '{region!=""}'
+_NAMED_JOBS = 50
+"""Up to so many jobs are named in a query; for more all are looked at."""
 
 
 class Input(StrEnum):
@@ -79,6 +82,24 @@ def queries(window_seconds: float, max_age_seconds: float) -> dict[str, str]:
         )
         for name, parts in QUERIES.items()
     }
+
+
+def past_rates(jobs: Collection[str]) -> str:
+    """Return the PromQL of the records/s that came in at regions of these jobs (and maybe others)
+    in the quarter of an hour before: the mean of what INPUT_RATE is then.
+
+    From the positions at its two ends: that looks at two samples of a partition, not at hundreds,
+    and counts every record once. While a partition has no owner its last position counts.
+    """
+    # No first stage has another number; without PEs there may be no such label.
+    chosen = 'region!="",stage=~"0|"'
+    if len(jobs) <= _NAMED_JOBS:
+        names = "|".join(sorted(jobs)).replace(".", "[.]")
+        chosen += f',streams_job=~"{names}"'
+    quarter = _duration(BUCKET_SECONDS)
+    position = f"last_over_time(streamgraft_pe_input_end_offset{{{chosen}}}[5m]"
+    then, before = (f"max by ({PARTITION}) ({position}{at}))" for at in ("", f" offset {quarter}"))
+    return f"sum by ({REGION}) ({then} - {before}) / {BUCKET_SECONDS:g}"
 
 
 def _inputs(window_seconds: float, max_age_seconds: float) -> dict[Input, str]:

@@ -11,7 +11,14 @@ from typing import Any
 import pytest
 
 from streamgraft_metrics_adapter.decoding import elements
-from streamgraft_metrics_adapter.source import PrometheusSource, Row, SourceError, answers, rows_of
+from streamgraft_metrics_adapter.source import (
+    PrometheusSource,
+    Row,
+    SourceError,
+    answers,
+    rows_of,
+    series_of,
+)
 from streamgraft_metrics_adapter.turns import TURN_SECONDS, in_turns
 
 
@@ -35,6 +42,22 @@ def test_rows_have_labels_and_a_number() -> None:
 def test_what_is_no_vector_is_an_error(elements: list[Any]) -> None:
     with pytest.raises(SourceError):
         list(rows_of(elements))
+
+
+def test_series_have_labels_and_numbers_with_their_times() -> None:
+    elements = [{"metric": {"a": "b"}, "values": [[1, "2.5"], [901.5, "NaN"]]}]
+    ((labels, ((first, one), (second, nan))),) = series_of(elements)
+    assert (labels, first, one, second) == ({"a": "b"}, 1, 2.5, 901.5)
+    assert math.isnan(nan)
+
+
+@pytest.mark.parametrize(
+    "elements",
+    [[1.5], [{"metric": {}}], [{"metric": {}, "values": [[1, "x"]]}], [{"values": []}]],
+)
+def test_what_is_no_matrix_is_an_error(elements: list[Any]) -> None:
+    with pytest.raises(SourceError):
+        list(series_of(elements))
 
 
 VECTOR = [
@@ -64,6 +87,8 @@ async def test_an_absent_server_is_an_error_that_names_the_query() -> None:
     source = PrometheusSource("http://127.0.0.1:1")
     with pytest.raises(SourceError, match=r"query of lag: .*127\.0\.0\.1"):
         await source.rows("lag", "up", time.time())
+    with pytest.raises(SourceError, match=r"query of days: .*127\.0\.0\.1"):
+        await source.series("days", "up", (0.0, 900.0), 900.0)
 
 
 class Noting:

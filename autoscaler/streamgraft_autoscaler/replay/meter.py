@@ -123,7 +123,7 @@ class Meter:
             self._largest_shard,
             self._learner.capacity(now),
         )
-        forecast = self._forecaster.forecast() if self._forecaster else None
+        forecast = self._forecaster.forecast(now) if self._forecaster else None
         trusted = forecast if forecast and forecast.trusted else None
         steady = now - self._changed_at
         around = Surroundings(region.width, self._needs.past(now), trusted, steady_seconds=steady)

@@ -106,11 +106,12 @@ def _copy(label: str, source: str) -> dict[str, Any]:
 
 
 def prometheus(setting: Setting) -> Component:
-    """Return Prometheus with a day of retention."""
+    """Return Prometheus, which keeps what forecasts are made from as long as there is room."""
     values = {
         "config.file": setting.home.config / "prometheus.yml",
         "storage.tsdb.path": setting.folder("prometheus"),
-        "storage.tsdb.retention.time": "1d",
+        "storage.tsdb.retention.time": "16d",
+        "storage.tsdb.retention.size": "1GB",
         "web.listen-address": f"127.0.0.1:{setting.ports['prometheus']}",
         "log.level": "warn",
     }
