@@ -4,6 +4,7 @@ import asyncio
 import signal
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 
 import pytest
 from hypothesis import settings
@@ -12,6 +13,7 @@ from streamgraft_common.kube import KubeClient, NotFound, load_config
 from streamgraft_local import Cluster, ClusterSpec, toolchain
 from streamgraft_local.progress import silent
 
+NAMESPACE_PREFIX = "test-"
 NAMESPACE_GONE_SECONDS = 90
 
 # A busy machine is slow, not wrong.
@@ -42,6 +44,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     try:
         environment.up()
         yield environment
+        asyncio.run(_all_namespaces_gone(environment))
     finally:
         environment.down()
     assert [process.command() for process in environment.leftovers()] == []
@@ -56,14 +59,29 @@ async def kube(cluster: Cluster) -> AsyncIterator[KubeClient]:
 
 @pytest.fixture
 async def namespace(kube: KubeClient) -> AsyncIterator[str]:
-    """A fresh namespace in which pods can be created; afterwards it must go away completely."""
-    name = f"test-{uuid.uuid4().hex[:8]}"
+    """A fresh namespace in which pods can be created.
+
+    Afterwards it must go away completely, but no test waits for that: Kubernetes takes five seconds
+    and more for each. Its pods end at once; nothing can make new ones in it.
+    """
+    name = f"{NAMESPACE_PREFIX}{uuid.uuid4().hex[:8]}"
     path = f"/api/v1/namespaces/{name}"
     await kube.create("/api/v1/namespaces", {"metadata": {"name": name}})
     await _until_exists(kube, f"{path}/serviceaccounts/default", True, 30)
     yield name
     await kube.delete(path)
-    await _until_exists(kube, path, False, NAMESPACE_GONE_SECONDS)
+    for pod in (await kube.get(f"{path}/pods"))["items"]:
+        with suppress(NotFound):
+            await kube.delete(f"{path}/pods/{pod['metadata']['name']}")
+
+
+async def _all_namespaces_gone(cluster: Cluster) -> None:
+    async with KubeClient(load_config(cluster.kubeconfig)) as client:
+        found = (await client.get("/api/v1/namespaces"))["items"]
+        names = (item["metadata"]["name"] for item in found)
+        paths = [f"/api/v1/namespaces/{name}" for name in names if name.startswith(NAMESPACE_PREFIX)]
+        waiting = (_until_exists(client, path, False, NAMESPACE_GONE_SECONDS) for path in paths)
+        await asyncio.gather(*waiting)
 
 
 async def _until_exists(kube: KubeClient, path: str, wanted: bool, seconds: float) -> None:
