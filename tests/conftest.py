@@ -79,9 +79,9 @@ async def _all_namespaces_gone(cluster: Cluster) -> None:
     async with KubeClient(load_config(cluster.kubeconfig)) as client:
         found = (await client.get("/api/v1/namespaces"))["items"]
         names = (item["metadata"]["name"] for item in found)
-        paths = [f"/api/v1/namespaces/{name}" for name in names if name.startswith(NAMESPACE_PREFIX)]
-        waiting = (_until_exists(client, path, False, NAMESPACE_GONE_SECONDS) for path in paths)
-        await asyncio.gather(*waiting)
+        ours = [name for name in names if name.startswith(NAMESPACE_PREFIX)]
+        for path in (f"/api/v1/namespaces/{name}" for name in ours):
+            await _until_exists(client, path, False, NAMESPACE_GONE_SECONDS)
 
 
 async def _until_exists(kube: KubeClient, path: str, wanted: bool, seconds: float) -> None:

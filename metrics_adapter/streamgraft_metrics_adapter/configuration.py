@@ -131,11 +131,9 @@ class MetricRule(_Model):
         if not self.complete_by:
             return times
         identity = ", ".join(self.complete_by)
-        now, before = (
-            f"count by ({by}) (group by ({identity}) ({series}))"
-            for series in (self.series, f"last_over_time({self.series}[5m])")
-        )
-        return f"({times} unless {now} < {before})"
+        before = f"last_over_time({self.series}[5m])"
+        missing = f"({before} unless on ({identity}) {self.series})"
+        return f"({times} unless on ({by}) {missing})"
 
 
 PART, VALUE, TIME = "streamgraft_part", "value", "time"

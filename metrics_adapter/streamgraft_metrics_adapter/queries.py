@@ -105,7 +105,8 @@ def past_rates(jobs: Collection[str]) -> str:
 def _inputs(window_seconds: float, max_age_seconds: float) -> dict[Input, str]:
     window, age = _duration(window_seconds), _duration(max_age_seconds)
     steps = f"[{window}:{_duration(max(0.5, window_seconds / 12))}]"
-    known = _known("streamgraft_pe_lag_records", age)
+    lag_now = _now("streamgraft_pe_lag_records")
+    lag_last = _last("streamgraft_pe_lag_records", age)
     lag, end, committed = (
         f"({_now(metric)}){steps}"
         for metric in (
@@ -133,8 +134,8 @@ def _inputs(window_seconds: float, max_age_seconds: float) -> dict[Input, str]:
     owners = f"(streamgraft_pe_shards{_IN_REGIONS} > 0)"
     idle = f"1 - clamp_max({busy} / {slots}, 1) and on (namespace, pod) {owners}"
     return {
-        Input.LAG: f"sum by ({TOPIC}) ({known})",
-        Input.PARTITIONS: f"count by ({TOPIC}) ({known})",
+        Input.LAG: f"sum by ({TOPIC}) ({lag_now} or {lag_last})",
+        Input.PARTITIONS: f"count by ({TOPIC}) ({lag_last})",
         Input.SAMPLE_TIME: f"min by ({REGION}) (max by ({PARTITION}) ({seen}))",
         Input.LAG_CHANGE: f"sum by ({STAGE}) (deriv({lag}))",
         Input.HISTORIES: f"count by ({STAGE}) (sum by ({PARTITION}) ({samples}) > 1)",
@@ -157,10 +158,9 @@ def _now(metric: str) -> str:
     return f"max by ({PARTITION}) ({metric}{_IN_REGIONS})"
 
 
-def _known(metric: str, age: str) -> str:
-    """Return the value of each partition: its owner's now, else the last one known."""
-    last = f"max by ({PARTITION}) (last_over_time({metric}{_IN_REGIONS}[{age}]))"
-    return f"{_now(metric)} or {last}"
+def _last(metric: str, age: str) -> str:
+    """Return the last value known of each partition, which may have no owner now."""
+    return f"max by ({PARTITION}) (last_over_time({metric}{_IN_REGIONS}[{age}]))"
 
 
 def _duration(seconds: float) -> str:
