@@ -187,6 +187,16 @@ def checkpoints_left_over(path: str, message: str) -> Event:
     return Event("Warning", "CheckpointsLeftOver", f"remove {path} yourself: {message}")
 
 
+def woken_for_autoscaler() -> Event:
+    """Tell why a region that slept has a channel again."""
+    return Event(
+        "Normal",
+        "WokenForAutoscaler",
+        "the HorizontalPodAutoscaler is new and would take width 0 for your wish: the region gets a"
+        " channel, and sleeps again if no records come",
+    )
+
+
 def autoscaler_created(name: str, low: int, high: int) -> Event:
     """Tell that a HorizontalPodAutoscaler was generated from a region's `autoscaling`."""
     return Event(

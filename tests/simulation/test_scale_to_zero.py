@@ -4,7 +4,7 @@ from tests.simulation.applications import Submission
 from tests.simulation.faults import submit
 from tests.simulation.world import World
 
-from streamgraft_operator.kinds import AUTOSCALERS, EVENTS
+from streamgraft_operator.kinds import AUTOSCALERS, EVENTS, REGIONS
 
 SECONDS = 180.0
 """Longer than the operator's look at everything: what is told again would be told by then."""
@@ -41,3 +41,26 @@ def test_with_the_feature_gate_it_may_have_none() -> None:
     (autoscaler,) = world.objects(AUTOSCALERS)
     assert autoscaler["spec"]["minReplicas"] == 0
     assert refusals(world) == []
+
+
+def test_a_region_that_sleeps_is_woken_for_an_autoscaler_that_did_not_put_it_to_sleep() -> None:
+    """A new one would take width 0 for the user's wish."""
+    world = World(1)
+    world.server.scale_to_zero = True
+    with world.surroundings():
+        submit(world, Submission("job", stages=1, max_width=2, width=1, sleepy=True))
+        world.operators.start()
+        world.run(SECONDS)
+        (region,) = world.objects(REGIONS)
+        name = region["metadata"]["name"]
+        world.request("PATCH", REGIONS, name, {"spec": {"width": 0}})
+        world.run(SECONDS)
+        (slept,) = world.objects(REGIONS)
+        assert (slept["spec"]["width"], slept["status"]["width"]) == (0, 0)
+        (autoscaler,) = world.objects(AUTOSCALERS)
+        world.request("DELETE", AUTOSCALERS, autoscaler["metadata"]["name"], {})
+        world.run(SECONDS)
+    (woken,) = world.objects(REGIONS)
+    assert (woken["spec"]["width"], woken["status"]["width"]) == (1, 1)
+    assert len(world.objects(AUTOSCALERS)) == 1
+    assert [item["reason"] for item in world.objects(EVENTS)].count("WokenForAutoscaler") == 1

@@ -24,6 +24,7 @@ class AutoscalerController:
     def __init__(self, context: Context) -> None:
         self._caches = context.caches
         self._write = context.write.autoscalers
+        self._write_regions = context.write.regions
         self._recorder = context.recorder
         self._without_zero: dict[Key, int] = {}
         """Regions, at what generation, for which the API server refused minReplicas 0."""
@@ -74,18 +75,32 @@ class AutoscalerController:
 
     async def _keep(self, key: Key, region: Object, mine: Object | None, wanted: Object) -> None:
         if mine is None:
-            await self._create(region, wanted)
+            await self._create(key, region, wanted)
         else:
             await self._correct(key, region, wanted)
             self._advise(region, mine)
 
-    async def _create(self, region: Object, wanted: Object) -> None:
+    async def _create(self, key: Key, region: Object, wanted: Object) -> None:
+        spec = wanted["spec"]
+        if region_spec(region).width == 0 == spec["minReplicas"]:
+            await self._wake(key, region)
         created = await self._write.create(wanted)
         if _owned(created, region):
-            spec = wanted["spec"]
             low, high = spec["minReplicas"], spec["maxReplicas"]
             name = wanted["metadata"]["name"]
             self._recorder.record(region, events.autoscaler_created(name, low, high))
+
+    async def _wake(self, key: Key, region: Object) -> None:
+        """Give a region that sleeps a channel: only the autoscaler that put it to sleep would.
+
+        To a new one width 0 is the user's wish, which it leaves as it is.
+        """
+
+        def command(item: Object) -> Patch | None:
+            return {"spec": {"width": 1}} if item["spec"]["width"] == 0 else None
+
+        await self._write_regions.update(key, command)
+        self._recorder.record(region, events.woken_for_autoscaler())
 
     async def _correct(self, key: Key, region: Object, wanted: Object) -> None:
         drifted = False
