@@ -144,7 +144,7 @@ class _Bench:
         own = {
             # Those of the signals; once a minute one more reads what other replicas have learned,
             # once a quarter of an hour one what came in meanwhile.
-            "signal_queries": rf'{queries}{{query="(?!learned").*}}',
+            "signal_queries": rf'{queries}{{query="(?!learned"|days").*}}',
             "queries": rf"{queries}{{.*}}",
             "refreshes": r"streamgraft_adapter_refresh_duration_seconds_count",
             "refresh_seconds": r"streamgraft_adapter_refresh_duration_seconds_sum",

@@ -80,7 +80,8 @@ def create_topic(bootstrap_servers: str, topic: str, partitions: int) -> None:
 
 
 class Load:
-    """Sends `rate` records a second, ids ascending, keys in turn, until the context is left."""
+    """Sends `rate` records a second, which may be set anew at any time, ids ascending, keys in
+    turn, until the context is left."""
 
     def __init__(self, bootstrap_servers: str, topic: str, keys: Sequence[str], rate: float):
         self.sent = 0
@@ -108,10 +109,12 @@ class Load:
         self._thread.join()
 
     def _run(self) -> None:
-        start = time.monotonic()
+        due, before = 0.0, time.monotonic()
         while not self._stop.wait(0.005):
-            due = int((time.monotonic() - start) * self.rate)
-            while self.sent < due:
+            now = time.monotonic()
+            due += (now - before) * self.rate
+            before = now
+            while self.sent < int(due):
                 key = self._keys[self.sent % len(self._keys)]
                 value = json.dumps({"id": self.sent, "key": key, "count": 1})
                 self._producer.produce(self._topic, value, key)
