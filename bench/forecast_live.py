@@ -1,7 +1,8 @@
 """Demand and forecast on a live job: `make bench-forecast-live`.
 
-Two regions get the same records at the same time. Of the first, Prometheus remembers three days: on
-each the load rose in this quarter of an hour, and stayed high for six hours. That past is written
+Two regions get the same records at the same time: few, many, few for a while, many. Of the first,
+Prometheus remembers three days: on each the load rose in this quarter of an hour, and stayed high
+for six hours. That past is written
 into Prometheus beforehand, by its own tool; the adapter reads it when it starts. Of the second
 region Prometheus knows nothing. All else is real: job, HPA, adapter, Prometheus, Kafka, Spark.
 """
@@ -10,6 +11,7 @@ import asyncio
 import random
 import tempfile
 import time
+from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,15 +29,14 @@ from streamgraft_local import Cluster, ClusterSpec
 
 JOB = "forecast"
 REGIONS = ("with-history", "without-history")
-MAX_WIDTH = 4
-QUIET, SHOULDER, PEAK, DIP = 50.0, 120.0, 290.0, 60.0
-"""Records/s; a channel can do 100."""
+MAX_WIDTH = 2
+QUIET, HIGH = 20.0, 110.0
+"""Records/s; a channel can do fewer than 100."""
 SCHEDULE = (
-    ("quiet", 20.0, QUIET),
-    ("shoulder", 45.0, SHOULDER),
-    ("peak", 50.0, PEAK),
-    ("dip", 75.0, DIP),
-    ("peak again", 45.0, PEAK),
+    ("quiet", 10.0, QUIET),
+    ("high", 75.0, HIGH),
+    ("dip", 100.0, QUIET),
+    ("rise", 75.0, HIGH),
 )
 DAYS = 3
 HIGH_BUCKETS = 24
@@ -44,6 +45,8 @@ WINDOW_SECONDS = 20
 STARTING_SECONDS = 150.0
 """About so long after the past is written the job is ready for its rise."""
 SETTLED_SECONDS = 20.0
+LITTLE_SECONDS = 10.0
+"""Of the load: what is on its way, and does not wait."""
 PATIENCE_SECONDS = 300.0
 
 console = Console()
@@ -62,7 +65,7 @@ def past(now: float, rise: int) -> Samples:
     for at in range(begin, int(now), SAMPLE_SECONDS):
         yield labels, float(at), position
         bucket = bucket_of(at)
-        rate = PEAK if (bucket - rise) % DAY_BUCKETS < HIGH_BUCKETS else QUIET
+        rate = HIGH if (bucket - rise) % DAY_BUCKETS < HIGH_BUCKETS else QUIET
         # No two days are the same.
         position += rate * random.Random(bucket).uniform(0.95, 1.05) * SAMPLE_SECONDS
 
@@ -77,8 +80,8 @@ def remember(cluster: Cluster, rise: int) -> None:
         cluster.start(name)
 
 
-def demand_inputs(cluster: Cluster, region: str) -> dict[str, Any] | None:
-    """Return what the demand of a region was computed from, None as long as it has no value."""
+def signals(cluster: Cluster, region: str) -> dict[str, Any]:
+    """Return the signals of a region, with their inputs, as the adapter serves them."""
     pki = cluster.home.pki
     name = names.region_name(JOB, region)
     answer = requests.get(
@@ -87,27 +90,33 @@ def demand_inputs(cluster: Cluster, region: str) -> dict[str, Any] | None:
         verify=str(pki / "ca.crt"),
         timeout=30,
     )
-    inputs: dict[str, Any] | None = answer.json()["signals"]["demand"].get("inputs")
-    return inputs
+    found: dict[str, Any] = answer.json()["signals"]
+    return found
 
 
-async def known(cluster: Cluster) -> None:
-    """Wait until it is known of both regions what a channel can do."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        for region in REGIONS:
-            while True:
-                inputs = await asyncio.to_thread(demand_inputs, cluster, region)
-                if inputs and inputs["stages"]["0"]["load"]["capacity"]:
-                    break
-                await asyncio.sleep(1.0)
-            forecast = inputs["surroundings"]["forecast"]
-            error = f"error {forecast['error']:.1%}" if forecast else "none"
-            console.print(f"{region}: forecast: {error}")
+async def known(app: Deployed, region: str) -> None:
+    """Wait until it is known what a channel of a region can do, it has one, and nothing waits."""
+    while True:
+        found = await asyncio.to_thread(signals, app.cluster, region)
+        inputs, lag = found["demand"].get("inputs"), found["total_lag"].get("value")
+        if inputs and inputs["stages"]["0"]["load"]["capacity"]:
+            if inputs["surroundings"]["width"] > 1:
+                # Its start was slow: it had to catch up.
+                await app.scale(region, 1)
+            elif lag is not None and lag < LITTLE_SECONDS * QUIET:
+                break
+        await asyncio.sleep(2.0)
+    rate = inputs["stages"]["0"]["load"]["capacity"]["true_rate"]
+    forecast = inputs["surroundings"]["forecast"]
+    error = f"forecast with an error of {forecast['error']:.1%}" if forecast else "no forecast"
+    console.print(f"{region}: {error}, a channel can do {rate:.0f} records/s")
 
 
 async def run(app: Deployed, load: Load, rise: int) -> float:
     """Send the load of the schedule, not before the quarter in which it rises; return its begin."""
-    await known(app.cluster)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        for region in REGIONS:
+            await known(app, region)
     await asyncio.sleep(max(0.0, rise * BUCKET_SECONDS + SETTLED_SECONDS - time.time()))
     begin = time.time()
     for name, seconds, rate in SCHEDULE:
@@ -139,7 +148,8 @@ async def course(app: Deployed, region: str, begin: float) -> list[dict[str, flo
             "serving_s": round(timestamp(change["servingAt"]) - begin, 1),
         }
         for change in changes
-        if change.get("servingAt") and timestamp(change["requestedAt"]) < begin + starts()["end"]
+        if change.get("servingAt")
+        and begin <= timestamp(change["requestedAt"]) < begin + starts()["end"]
     ]
 
 
@@ -147,27 +157,23 @@ def figures(
     changes: list[dict[str, float]], probe: Probe, load: Load, begin: float
 ) -> dict[str, float]:
     """Return the figures of one region."""
-    times = starts()
-    ids = [number for number, sent_at in enumerate(load.sent_at) if sent_at >= begin]
-    first = ids[0]
-    delays = [item.at - load.sent_at[item.id] for item in probe.arrivals.items if item.id >= first]
-    widest = [change for change in changes if change["to"] == MAX_WIDTH]
+    dip, rise, end = (starts()[name] for name in ("dip", "rise", "end"))
+    rose = range(bisect_left(load.sent_at, begin + rise), load.sent)
+    delays = [item.at - load.sent_at[item.id] for item in probe.arrivals.items if item.id in rose]
     found = {
         "changes": len(changes),
         "narrowed_in_dip": sum(
-            change["to"] < change["from"]
-            and times["dip"] <= change["asked_s"] < times["peak again"]
-            for change in changes
+            change["to"] < change["from"] and dip <= change["asked_s"] < rise for change in changes
         ),
-        "delay_s_p50": report.percentile(delays, 0.5),
-        "delay_s_p99": report.percentile(delays, 0.99),
-        "delay_s_max": max(delays),
+        "seconds_narrow_after_rise": max(
+            (min(change["serving_s"], end) - rise for change in changes if change["asked_s"] > dip),
+            default=0.0,
+        ),
+        "delay_s_p50_after_rise": report.percentile(delays, 0.5),
+        "delay_s_max_after_rise": max(delays),
         "lost": probe.arrivals.lost(load.sent),
         "duplicated": probe.arrivals.duplicated(),
     }
-    if widest:
-        found["widest_asked_after_peak_began_s"] = widest[0]["asked_s"] - times["peak"]
-        found["widest_served_after_peak_began_s"] = widest[0]["serving_s"] - times["peak"]
     return {name: round(value, 1) for name, value in found.items()}
 
 
@@ -204,7 +210,7 @@ async def measure(app: Deployed, servers: str, rise: int) -> None:
     settings = {
         "schedule": [list(part) for part in SCHEDULE],
         "history_days": DAYS,
-        "change_cost_seconds": 15,
+        "change_cost_seconds": 10,
         "metrics_window_seconds": WINDOW_SECONDS,
         "hpa_sync_seconds": ClusterSpec().hpa_sync_seconds,
         "changes": courses,
