@@ -65,8 +65,9 @@ class Target:
 
     def planned(self, error: float) -> float:
         """Return the busy share that a width is planned for by who knows the load up to an `error`
-        (share of the rate): crowded only if more comes than that, and never below `roomy`."""
-        return max(self.full / (1 + error), self.roomy)
+        (mean, as a share of the rate), and never less than `roomy`: with room for what comes beyond
+        the forecast on average. That is half of the error; the other half is what fails to come."""
+        return max(self.full / (1 + error / 2), self.roomy)
 
 
 @dataclass(frozen=True, slots=True)
