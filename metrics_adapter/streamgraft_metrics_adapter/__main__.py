@@ -53,6 +53,7 @@ async def serve(settings: Settings) -> None:
             cache,
             window_seconds=settings.window_seconds,
             max_age_seconds=settings.max_age_seconds,
+            refresh_seconds=settings.refresh_seconds,
         )
         rules, labels = RuleMetrics(configuration.rules), ObjectLabels(client)
         refresher = Refresher(prometheus, [provider, rules], settings.refresh_seconds)

@@ -68,10 +68,15 @@ class Provider:
     """Signals of all regions; durations in seconds. A refresher keeps them fresh by `take`."""
 
     def __init__(
-        self, regions: RegionCache, *, window_seconds: float, max_age_seconds: float
+        self,
+        regions: RegionCache,
+        *,
+        window_seconds: float,
+        max_age_seconds: float,
+        refresh_seconds: float,
     ) -> None:
         self._regions = regions
-        self._queries = queries(window_seconds, max_age_seconds)
+        self._queries = queries(window_seconds, max_age_seconds, refresh_seconds)
         self._max_age = max_age_seconds
         self._last: _Refresh | None = None
         self._trouble: str | None = None

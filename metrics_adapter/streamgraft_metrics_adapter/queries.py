@@ -72,9 +72,11 @@ INPUT_LABEL = "input"
 """Tells the rows of a query's inputs apart."""
 
 
-def queries(window_seconds: float, max_age_seconds: float) -> dict[str, str]:
-    """Return the queries by name; durations in seconds."""
-    inputs = _inputs(window_seconds, max_age_seconds)
+def queries(
+    window_seconds: float, max_age_seconds: float, refresh_seconds: float
+) -> dict[str, str]:
+    """Return the queries by name; durations in seconds, the last one that between two of them."""
+    inputs = _inputs(window_seconds, max_age_seconds, _step(window_seconds, refresh_seconds))
     return {
         name: " or ".join(
             f'label_replace({inputs[part]}, "{INPUT_LABEL}", "{part.value}", "", "")'
@@ -102,9 +104,9 @@ def past_rates(jobs: Collection[str]) -> str:
     return f"sum by ({REGION}) ({then} - {before}) / {BUCKET_SECONDS:g}"
 
 
-def _inputs(window_seconds: float, max_age_seconds: float) -> dict[Input, str]:
+def _inputs(window_seconds: float, max_age_seconds: float, step_seconds: float) -> dict[Input, str]:
     window, age = _duration(window_seconds), _duration(max_age_seconds)
-    steps = f"[{window}:{_duration(max(0.5, window_seconds / 12))}]"
+    steps = f"[{window}:{_duration(step_seconds)}]"
     lag_now = _now("streamgraft_pe_lag_records")
     lag_last = _last("streamgraft_pe_lag_records", age)
     lag, end, committed = (
@@ -151,6 +153,17 @@ def _inputs(window_seconds: float, max_age_seconds: float) -> dict[Input, str]:
         Input.IDLE_SHARE: f"avg by ({REGION}) ({idle})",
         Input.ELEMENTS: f"count by ({REGION}) ({idle})",
     }
+
+
+def _step(window_seconds: float, refresh_seconds: float) -> float:
+    """Return how far apart the looks are that a slope is taken from.
+
+    A whole number of scrapes is best: looks between two of them find nothing new, cost as much as
+    the others, and make stairs of a slope. Refreshes are such a number apart, unless they are
+    quicker than scrapes.
+    """
+    finest, coarsest = max(0.5, window_seconds / 12), max(0.5, window_seconds / 4)
+    return min(max(refresh_seconds, finest), coarsest)
 
 
 def _now(metric: str) -> str:

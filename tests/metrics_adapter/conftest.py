@@ -79,7 +79,10 @@ class InProcess:
         self.regions = Store(_NOWHERE, PARALLEL_REGION.path())
         self.regions.synced.set()
         self.provider = provider = Provider(
-            RegionCache(self.regions), window_seconds=60.0, max_age_seconds=30.0
+            RegionCache(self.regions),
+            window_seconds=60.0,
+            max_age_seconds=30.0,
+            refresh_seconds=2.0,
         )
         catalog = Catalog(provider, self.rules, ObjectLabels(_NOWHERE))
         self.app = routed(provider, catalog, _NOWHERE.config)

@@ -25,7 +25,7 @@ from streamgraft_metrics_adapter.signals import SIGNALS
 from streamgraft_metrics_adapter.source import PrometheusSource, Refresher
 from streamgraft_metrics_adapter.status import NotFoundError, UnavailableError
 
-WINDOW, MAX_AGE = 60.0, 30.0
+WINDOW, MAX_AGE, REFRESH = 60.0, 30.0, 2.0
 STEADY: dict[Input, float] = {
     Input.LAG: 600.0,
     Input.PARTITIONS: 4,
@@ -55,7 +55,7 @@ class CannedPrometheus:
         self.values: dict[Input, float] = dict(STEADY)
         self.broken = False
         self.queries = 0
-        names = {text: name for name, text in queries(WINDOW, MAX_AGE).items()}
+        names = {text: name for name, text in queries(WINDOW, MAX_AGE, REFRESH).items()}
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -127,7 +127,9 @@ class FixedStore(Store):
 def provider_of(*items: dict[str, Any]) -> Provider:
     """Return a provider of these regions."""
     regions = RegionCache(FixedStore(*items))
-    return Provider(regions, window_seconds=WINDOW, max_age_seconds=MAX_AGE)
+    return Provider(
+        regions, window_seconds=WINDOW, max_age_seconds=MAX_AGE, refresh_seconds=REFRESH
+    )
 
 
 async def refresh(provider: Provider, prometheus: CannedPrometheus) -> None:

@@ -1,0 +1,117 @@
+"""What the queries of the signals make of samples, by Prometheus' own tests of queries."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.promtool.check import passes
+
+from streamgraft_metrics_adapter.queries import INPUT_LABEL, QUERIES, Input, queries
+
+REGION = 'namespace="ns",streams_job="j",region="r",stage="0"'
+WINDOW, MAX_AGE = 60.0, 45.0
+RATES = (10, 30)
+"""Records/s of two partitions."""
+AT = "5m"
+
+
+@pytest.mark.parametrize(
+    ("window", "refresh", "step"),
+    [
+        (60, 2, "5000ms"),
+        (60, 8, "8000ms"),
+        (60, 15, "15000ms"),
+        (60, 30, "15000ms"),
+        (12, 1, "1000ms"),
+        (2, 1, "500ms"),
+    ],
+)
+def test_looks_are_as_far_apart_as_refreshes_within_bounds(
+    window: float, refresh: float, step: str
+) -> None:
+    query = queries(window, MAX_AGE, refresh)["lag_change"]
+    assert f"[{window * 1000}ms:{step}]" in query
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(("scrape", "refresh"), [(5, 2.0), (15, 15.0)])
+def test_slopes_are_those_of_the_offsets(scrape: int, refresh: float, tmp_path: Path) -> None:
+    """Each partition goes to another pod in the middle of the window."""
+    series = [
+        each
+        for partition, rate in enumerate(RATES)
+        for metric, first in (("input_end_offset", 1000), ("committed_offset", 900))
+        for each in _moving(metric, partition, first, rate, scrape)
+    ]
+    wanted = {
+        Input.INPUT_RATE: sum(RATES),
+        Input.PROCESSING_RATE: sum(RATES),
+        Input.RESETS: 0,
+        Input.LARGEST_SHARD: max(RATES) / sum(RATES),
+    }
+    _tried(tmp_path, scrape, series, refresh, wanted)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(("scrape", "refresh"), [(5, 2.0), (15, 15.0)])
+def test_a_step_back_is_seen(scrape: int, refresh: float, tmp_path: Path) -> None:
+    ends = _series("input_end_offset", 0, f"1000x{600 // scrape}", "a")
+    back = 270 // scrape
+    committed = _series("committed_offset", 0, f"900x{back} 800x{600 // scrape}", "a")
+    wanted = {Input.INPUT_RATE: 0, Input.RESETS: 1, Input.LARGEST_SHARD: 0}
+    _tried(tmp_path, scrape, [ends, committed, _slots()], refresh, wanted)
+
+
+def _moving(
+    metric: str, partition: int, first: int, rate: int, scrape: int
+) -> list[dict[str, str]]:
+    """Return the series of two pods: the one's until half a minute before AT, then the other's."""
+    looks, step = 270 // scrape, rate * scrape
+    then = first + step * (looks + 1)
+    return [
+        _series(metric, partition, f"{first}+{step}x{looks} stale", "a"),
+        _series(metric, partition, f"_x{looks + 1} {then}+{step}x{600 // scrape}", "b"),
+        _slots(),
+    ]
+
+
+def _series(metric: str, partition: int, values: str, pod: str) -> dict[str, str]:
+    labels = f'{REGION},topic="t",partition="{partition}",pod="{pod}"'
+    return {"series": f"streamgraft_pe_{metric}{{{labels}}}", "values": values}
+
+
+def _slots() -> dict[str, str]:
+    return {"series": f'streamgraft_pe_slots{{{REGION},pod="a"}}', "values": "1x600"}
+
+
+def _tried(
+    folder: Path,
+    scrape: int,
+    series: list[dict[str, str]],
+    refresh: float,
+    wanted: Mapping[Input, float],
+) -> None:
+    """Fail unless the query of rates brings these inputs, no matter what the others are."""
+    found = queries(WINDOW, MAX_AGE, refresh)["rates"]
+    for name in {*QUERIES["rates"]} - {*wanted}:
+        other = f'label_replace(vector(0), "{INPUT_LABEL}", "{name.value}", "", "")'
+        found = f"({found}) unless on ({INPUT_LABEL}) {other}"
+    test: dict[str, Any] = {
+        "interval": f"{scrape}s",
+        "input_series": [dict(each) for each in {tuple(each.items()) for each in series}],
+        "promql_expr_test": [
+            {
+                "expr": found,
+                "eval_time": AT,
+                "exp_samples": [
+                    {"labels": f'{{{REGION},{INPUT_LABEL}="{name.value}"}}', "value": value}
+                    for name, value in wanted.items()
+                ],
+            }
+        ],
+    }
+    cases = folder / "cases.yaml"
+    cases.write_text(yaml.safe_dump({"evaluation_interval": f"{scrape}s", "tests": [test]}))
+    passes(cases)
