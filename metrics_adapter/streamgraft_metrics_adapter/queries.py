@@ -49,8 +49,8 @@ class Input(StrEnum):
     """Batches with data per second, by stage."""
     SLOTS = "slots"
     """Task slots of a PE, by stage."""
-    LARGEST_SHARD = "largest_shard"
-    """Share of the arriving records that the fullest shard gets, by stage; 0 if none arrive."""
+    LARGEST_RATE = "largest_rate"
+    """Records/s of INPUT_RATE that the fullest shard gets, by stage."""
     STATE_BYTES = "state_bytes"
     """State of the largest shard, by region; 0 if there is none."""
     IDLE_SHARE = "idle_share"
@@ -62,7 +62,7 @@ class Input(StrEnum):
 QUERIES: Mapping[str, tuple[Input, ...]] = {
     "lag": (Input.LAG, Input.PARTITIONS, Input.SAMPLE_TIME),
     "lag_change": (Input.LAG_CHANGE, Input.HISTORIES),
-    "rates": (Input.INPUT_RATE, Input.PROCESSING_RATE, Input.RESETS, Input.LARGEST_SHARD),
+    "rates": (Input.INPUT_RATE, Input.PROCESSING_RATE, Input.RESETS, Input.LARGEST_RATE),
     "busy": (Input.BUSY_SLOTS, Input.WARM_SLOTS, Input.BATCH_RATE, Input.SLOTS),
     "utilization": (Input.IDLE_SHARE, Input.ELEMENTS, Input.STATE_BYTES),
 }
@@ -129,12 +129,11 @@ def _inputs(window_seconds: float, max_age_seconds: float, step_seconds: float) 
     # The histogram of a PE has no series before its first batch.
     nothing = f"0 * sum by ({STAGE}) ({slots})"
     # Partition i of every input topic belongs to shard i.
-    arrived = f"delta(streamgraft_pe_input_end_offset{_IN_REGIONS}[{window}])"
-    by_shard = f"sum by ({STAGE}, partition) (max by ({PARTITION}) ({arrived}))"
-    share = f"max by ({STAGE}) ({by_shard}) / (sum by ({STAGE}) ({by_shard}) > 0)"
+    by_shard = f"sum by ({STAGE}, partition) (deriv({end}))"
     state = f"max by ({REGION}) (streamgraft_pe_state_bytes{_IN_REGIONS})"
     owners = f"(streamgraft_pe_shards{_IN_REGIONS} > 0)"
     idle = f"1 - clamp_max({busy} / {slots}, 1) and on (namespace, pod) {owners}"
+    measured = f"{busy} and on (namespace, pod) {owners}"
     return {
         Input.LAG: f"sum by ({TOPIC}) ({lag_now} or {lag_last})",
         Input.PARTITIONS: f"count by ({TOPIC}) ({lag_last})",
@@ -148,10 +147,10 @@ def _inputs(window_seconds: float, max_age_seconds: float, step_seconds: float) 
         Input.WARM_SLOTS: f"sum by ({STAGE}) ({busy} * ({warm}))",
         Input.BATCH_RATE: f"sum by ({STAGE}) (rate({batches}[{window}])) or {nothing}",
         Input.SLOTS: f"avg by ({STAGE}) ({slots})",
-        Input.LARGEST_SHARD: f"{share} or {nothing}",
+        Input.LARGEST_RATE: f"max by ({STAGE}) ({by_shard})",
         Input.STATE_BYTES: f"{state} or 0 * max by ({REGION}) ({slots})",
         Input.IDLE_SHARE: f"avg by ({REGION}) ({idle})",
-        Input.ELEMENTS: f"count by ({REGION}) ({idle})",
+        Input.ELEMENTS: f"count by ({REGION}) ({measured})",
     }
 
 

@@ -151,7 +151,7 @@ def _load(
     # Who sleeps runs no batches, and has no shard that would be measured.
     default = 0.0 if region.status.asleep else None
     rate, batches = _value(stage, Input.INPUT_RATE), _value(stage, Input.BATCH_RATE, default)
-    largest = _value(stage, Input.LARGEST_SHARD, default)
+    largest = _value(stage, Input.LARGEST_RATE, default)
     if isinstance(rate, NotReady):
         return rate
     if isinstance(batches, NotReady):
@@ -162,7 +162,7 @@ def _load(
         input_rate=rate,
         lag=sum(stage.lag.values()),
         batch_seconds=region.spec.max_width / batches if batches else 0.0,
-        largest_shard=largest,
+        largest_shard=min(largest / rate, 1.0) if rate > 0 else 0.0,
         capacity=capacity,
     )
 

@@ -38,7 +38,7 @@ STEADY: dict[Input, float] = {
     Input.BUSY_SLOTS: 1.0,
     Input.WARM_SLOTS: 1.0,
     Input.BATCH_RATE: 4.0,
-    Input.LARGEST_SHARD: 0.25,
+    Input.LARGEST_RATE: 27.5,
     Input.STATE_BYTES: 0.0,
     Input.SLOTS: 1.0,
     Input.IDLE_SHARE: 0.5,

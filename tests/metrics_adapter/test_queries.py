@@ -49,7 +49,7 @@ def test_slopes_are_those_of_the_offsets(scrape: int, refresh: float, tmp_path: 
         Input.INPUT_RATE: sum(RATES),
         Input.PROCESSING_RATE: sum(RATES),
         Input.RESETS: 0,
-        Input.LARGEST_SHARD: max(RATES) / sum(RATES),
+        Input.LARGEST_RATE: max(RATES),
     }
     _tried(tmp_path, scrape, series, refresh, wanted)
 
@@ -60,7 +60,7 @@ def test_a_step_back_is_seen(scrape: int, refresh: float, tmp_path: Path) -> Non
     ends = _series("input_end_offset", 0, f"1000x{600 // scrape}", "a")
     back = 270 // scrape
     committed = _series("committed_offset", 0, f"900x{back} 800x{600 // scrape}", "a")
-    wanted = {Input.INPUT_RATE: 0, Input.RESETS: 1, Input.LARGEST_SHARD: 0}
+    wanted = {Input.INPUT_RATE: 0, Input.RESETS: 1, Input.LARGEST_RATE: 0}
     _tried(tmp_path, scrape, [ends, committed, _slots()], refresh, wanted)
 
 
