@@ -214,6 +214,19 @@ def test_tables_of_watch() -> None:
                 },
             },
             {
+                "metadata": {"name": "flights-full"},
+                "spec": {
+                    "job": "flights", "region": "full", "width": 4, "maxWidth": 4, "key": ["a"],
+                },
+                "status": {
+                    "width": 1,
+                    "conditions": [
+                        {"type": "Ready", "status": "True", "reason": "Serving"},
+                        {"type": "Resizing", "status": "False", "reason": "RolledBack"},
+                    ],
+                },
+            },
+            {
                 "metadata": {"name": "flights-night"},
                 "spec": {
                     "job": "flights", "region": "night", "width": 0, "maxWidth": 4, "key": ["a"],
@@ -236,6 +249,7 @@ def test_tables_of_watch() -> None:
     assert "flights Healthy 3/3" in lines
     assert "fresh Pending 0/0" in lines
     assert "flights-enrich 2 1 4 resizing 12,345 1.50" in lines
+    assert "flights-full 4 1 4 rolled back" in lines
     assert "flights-night 0 0 4 asleep" in lines
     first, second = (
         lines.index(f"flights-{number} enrich 1 0, 2 0 Running 1") for number in (2, 10)

@@ -144,6 +144,8 @@ def _state(status: ParallelRegionStatus) -> str:
     true = [condition.type for condition in status.conditions if condition.status == "True"]
     if "Resizing" in true:
         return "resizing"
+    if any(condition.reason == "RolledBack" for condition in status.conditions):
+        return "rolled back"
     if "Asleep" in true:
         return "asleep"
     return "ready" if "Ready" in true else "starting"
