@@ -180,6 +180,17 @@ def _autoscaling_errors(region: RegionNode) -> Iterator[ApplicationError]:
             f"autoscaling.min_width is {region.autoscaling.min_width}",
             f"it can't exceed the largest width, which is {largest}",
         )
+    costs = {
+        "autoscaling.max_cost_per_hour": region.autoscaling.max_cost_per_hour,
+        "autoscaling.channel_cost_per_hour": region.autoscaling.channel_cost_per_hour,
+    }
+    missing = [name for name, value in costs.items() if value is None]
+    if len(missing) == 1:
+        yield InvalidArgument(
+            region.location,
+            f"{missing[0]} is not set",
+            f"{' and '.join(costs)} limit the width together: set both or neither",
+        )
 
 
 def _source_errors(graph: Graph) -> Iterator[ApplicationError]:

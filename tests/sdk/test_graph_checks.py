@@ -203,6 +203,14 @@ def test_region_inside_a_region() -> None:
         ({"max_width": 4, "key": []}, "has no key"),
         ({"max_width": 4, "autoscaling": sg.Autoscaling(max_width=8)}, "autoscaling.max_width"),
         ({"max_width": 4, "autoscaling": sg.Autoscaling(min_width=5)}, "autoscaling.min_width"),
+        (
+            {"max_width": 4, "autoscaling": sg.Autoscaling(max_cost_per_hour=2)},
+            "autoscaling.channel_cost_per_hour is not set",
+        ),
+        (
+            {"max_width": 4, "autoscaling": sg.Autoscaling(channel_cost_per_hour=2)},
+            "autoscaling.max_cost_per_hour is not set",
+        ),
     ],
 )
 def test_region_settings(settings: dict[str, Any], problem: str) -> None:
