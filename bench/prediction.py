@@ -116,7 +116,7 @@ def _hpa(stretch: float) -> Spec:
 
     behavior = {
         "scaleUp": rules(quick.scale_up_seconds, {"type": "Pods", "value": 1024}),
-        "scaleDown": rules(quick.scale_down_seconds, {"type": "Percent", "value": 100}),
+        "scaleDown": rules(quick.shrinks_after_seconds, {"type": "Percent", "value": 100}),
     }
     target = {"type": "AverageValue", "averageValue": "1"}
     metric = {"type": "Object", "object": {"metric": {"name": "demand"}, "target": target}}

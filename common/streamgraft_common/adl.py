@@ -198,8 +198,9 @@ class Autoscaling(AdlModel):
     """Choose widths for the day to come, as earlier days show it, while that proves right."""
     scale_up_seconds: int = Field(default=30, ge=0, le=3600)
     """How long more channels must be needed before the width grows."""
-    scale_down_seconds: int = Field(default=300, ge=0, le=3600)
-    """How long fewer channels must do before the width shrinks."""
+    scale_down_seconds: int | None = Field(default=None, ge=0, le=3600)
+    """How long fewer channels must do before the width shrinks. Default: 120 with metric demand,
+    which shrinks only where that pays, otherwise 300."""
     periods: list[Period] = Field(default=[], max_length=32)
     """Times with a least width of their own, or without width changes."""
 
@@ -208,6 +209,13 @@ class Autoscaling(AdlModel):
         if self.min_width == 0 and self.metric != "demand":
             raise ValueError("min_width 0 needs metric demand: without pods no other has a value")
         return self
+
+    @property
+    def shrinks_after_seconds(self) -> int:
+        """How long fewer channels must do before the width shrinks."""
+        if self.scale_down_seconds is not None:
+            return self.scale_down_seconds
+        return 120 if self.metric == "demand" else 300
 
     def largest_width(self, region_max_width: int) -> int:
         """Return the largest width that the limits and the cost allow in a region."""

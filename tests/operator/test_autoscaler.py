@@ -1,14 +1,18 @@
 """The generated HorizontalPodAutoscaler: what a region's autoscaling becomes."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from streamgraft_autoscaler.hpa import spec_of
 from streamgraft_common.adl import Autoscaling
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_operator.controllers.autoscaler import advised_width
 from streamgraft_operator.manifests.autoscaler import autoscaler
+
+MANIFESTS = Path(__file__).parents[2] / "deploy/hpa"
 
 
 def region(**settings: Any) -> dict[str, Any]:
@@ -75,6 +79,18 @@ def test_waiting_times_are_the_region_s() -> None:
     made = spec_of({"spec": generated(scale_up_seconds=4, scale_down_seconds=12)})
     assert made.scale_up.stabilization_seconds == 4
     assert made.scale_down.stabilization_seconds == 12
+
+
+@pytest.mark.parametrize(("metric", "seconds"), [("demand", 120), ("lag-utilization", 300)])
+def test_demand_shrinks_sooner(metric: str, seconds: int) -> None:
+    made = spec_of({"spec": generated(metric=metric)})
+    assert made.scale_down.stabilization_seconds == seconds
+
+
+def test_shipped_demand_is_the_generated_one() -> None:
+    shipped = spec_of(yaml.safe_load((MANIFESTS / "demand.yaml").read_text()))
+    made = spec_of({"spec": generated()})
+    assert (shipped.scale_up, shipped.scale_down) == (made.scale_up, made.scale_down)
 
 
 def test_advice_changes_no_width() -> None:

@@ -76,5 +76,5 @@ def _behavior(settings: Autoscaling) -> dict[str, Any]:
 
     return {
         "scaleUp": rules(settings.scale_up_seconds, {"type": "Pods", "value": 1024}),
-        "scaleDown": rules(settings.scale_down_seconds, {"type": "Percent", "value": 100}),
+        "scaleDown": rules(settings.shrinks_after_seconds, {"type": "Percent", "value": 100}),
     }
