@@ -131,9 +131,8 @@ def _inputs(window_seconds: float, max_age_seconds: float, step_seconds: float) 
     # Partition i of every input topic belongs to shard i.
     by_shard = f"sum by ({STAGE}, partition) (deriv({end}))"
     state = f"max by ({REGION}) (streamgraft_pe_state_bytes{_IN_REGIONS})"
-    owners = f"(streamgraft_pe_shards{_IN_REGIONS} > 0)"
-    idle = f"1 - clamp_max({busy} / {slots}, 1) and on (namespace, pod) {owners}"
-    measured = f"{busy} and on (namespace, pod) {owners}"
+    of_owners = f"and on (namespace, pod) (streamgraft_pe_shards{_IN_REGIONS} > 0)"
+    idle = f"1 - clamp_max({busy} / {slots}, 1)"
     return {
         Input.LAG: f"sum by ({TOPIC}) ({lag_now} or {lag_last})",
         Input.PARTITIONS: f"count by ({TOPIC}) ({lag_last})",
@@ -149,8 +148,8 @@ def _inputs(window_seconds: float, max_age_seconds: float, step_seconds: float) 
         Input.SLOTS: f"avg by ({STAGE}) ({slots})",
         Input.LARGEST_RATE: f"max by ({STAGE}) ({by_shard})",
         Input.STATE_BYTES: f"{state} or 0 * max by ({REGION}) ({slots})",
-        Input.IDLE_SHARE: f"avg by ({REGION}) ({idle})",
-        Input.ELEMENTS: f"count by ({REGION}) ({measured})",
+        Input.IDLE_SHARE: f"avg by ({REGION}) ({idle} {of_owners})",
+        Input.ELEMENTS: f"count by ({REGION}) ({busy} {of_owners})",
     }
 
 
@@ -161,8 +160,7 @@ def _step(window_seconds: float, refresh_seconds: float) -> float:
     the others, and make stairs of a slope. Refreshes are such a number apart, unless they are
     quicker than scrapes.
     """
-    finest, coarsest = max(0.5, window_seconds / 12), max(0.5, window_seconds / 4)
-    return min(max(refresh_seconds, finest), coarsest)
+    return max(0.5, min(max(refresh_seconds, window_seconds / 12), window_seconds / 4))
 
 
 def _now(metric: str) -> str:

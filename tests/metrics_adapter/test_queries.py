@@ -61,7 +61,7 @@ def test_a_step_back_is_seen(scrape: int, refresh: float, tmp_path: Path) -> Non
     back = 270 // scrape
     committed = _series("committed_offset", 0, f"900x{back} 800x{600 // scrape}", "a")
     wanted = {Input.INPUT_RATE: 0, Input.RESETS: 1, Input.LARGEST_RATE: 0}
-    _tried(tmp_path, scrape, [ends, committed, _slots()], refresh, wanted)
+    _tried(tmp_path, scrape, [ends, committed], refresh, wanted)
 
 
 def _moving(
@@ -73,17 +73,12 @@ def _moving(
     return [
         _series(metric, partition, f"{first}+{step}x{looks} stale", "a"),
         _series(metric, partition, f"_x{looks + 1} {then}+{step}x{600 // scrape}", "b"),
-        _slots(),
     ]
 
 
 def _series(metric: str, partition: int, values: str, pod: str) -> dict[str, str]:
     labels = f'{REGION},topic="t",partition="{partition}",pod="{pod}"'
     return {"series": f"streamgraft_pe_{metric}{{{labels}}}", "values": values}
-
-
-def _slots() -> dict[str, str]:
-    return {"series": f'streamgraft_pe_slots{{{REGION},pod="a"}}', "values": "1x600"}
 
 
 def _tried(
@@ -100,7 +95,7 @@ def _tried(
         found = f"({found}) unless on ({INPUT_LABEL}) {other}"
     test: dict[str, Any] = {
         "interval": f"{scrape}s",
-        "input_series": [dict(each) for each in {tuple(each.items()) for each in series}],
+        "input_series": series,
         "promql_expr_test": [
             {
                 "expr": found,
