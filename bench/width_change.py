@@ -29,6 +29,8 @@ from bench.traffic import Arrivals, Load, Probe, create_topic, keys_by_group
 from bench.width_gaps import Change, Result, table
 from streamgraft_local import Cluster
 
+REGION = "work"
+"""Of the applications under load."""
 GROUPS = 8
 KEYS_PER_GROUP = 4
 WIDTHS = (2, 4, 8, 4, 1)
@@ -118,9 +120,9 @@ class Run:
         with Load(self._servers, f"bench-in-{case.application}", every_key, case.rate) as load:
             await self._flowing(load, first)
             spans = await self._through((1, *WIDTHS), STEADY_SECONDS)
-            await self.app.set_strategy("work", "savepoint")
+            await self.app.set_strategy(REGION, "savepoint")
             by_savepoint = await self._through((WIDTHS[-1], *SAVEPOINT_WIDTHS), 0.0)
-            await self.app.set_strategy("work", "handover")
+            await self.app.set_strategy(REGION, "handover")
             after = await self.app.neighbours()
         await self.probe.drained(load.sent)
         arrivals = self.probe.arrivals.since(first)
@@ -163,7 +165,7 @@ class Run:
         pods = await self.app.pods()
         await asyncio.sleep(steady)
         requested = time.time()
-        await self.app.scale("work", wanted)
+        await self.app.scale(REGION, wanted)
         status = await self._finished(wanted)
         self._warm_pods -= max(0, wanted - width)
         await self.app.set_warm_pool(self._warm_pods)
@@ -187,7 +189,7 @@ class Run:
     async def _finished(self, width: int) -> dict[str, Any]:
         async with asyncio.timeout(CHANGE_TIMEOUT_SECONDS):
             while True:
-                changes = (await self.app.region("work"))["status"].get("changes", [])
+                changes = (await self.app.region(REGION))["status"].get("changes", [])
                 last: dict[str, Any] = changes[-1] if changes else {}
                 if last.get("toWidth") == width and last.get("finishedAt"):
                     return last
@@ -221,7 +223,7 @@ class Run:
         )
 
     def _state_bytes(self, shard: int) -> int:
-        folders = self._checkpoints.glob(f"*/{self.app.job}-*/work/{shard}/state")
+        folders = self._checkpoints.glob(f"*/{self.app.job}-*/{REGION}/{shard}/state")
         return sum(
             file.stat().st_size
             for folder in folders
