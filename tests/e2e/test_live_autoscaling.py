@@ -4,7 +4,8 @@ import asyncio
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from streamgraft_common.kube import Invalid, KubeClient
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_local import Cluster
+from streamgraft_operator.kinds import AUTOSCALERS
 
 pytestmark = pytest.mark.e2e
 
@@ -82,17 +84,48 @@ class Live:
                     return str(events["items"][0]["message"])
                 await asyncio.sleep(0.5)
 
+    async def autoscaler_pauses(self, region: str) -> None:
+        """Wait until the region's HPA says that it takes width 0 for somebody's wish."""
+        path = f"{AUTOSCALERS.path(self._namespace)}/{names.region_name('live', region)}"
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                status = (await self._kube.get(path)).get("status") or {}
+                reasons = [entry["reason"] for entry in status.get("conditions", [])]
+                if "ScalingDisabled" in reasons:
+                    return
+                await asyncio.sleep(0.5)
+
+    @asynccontextmanager
+    async def trickle(self) -> AsyncIterator[None]:
+        """Send a few records a second."""
+
+        async def keep_sending() -> None:
+            while True:
+                self._produce(1)
+                await asyncio.sleep(0.2)
+
+        sending = asyncio.create_task(keep_sending())
+        try:
+            yield
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+
     async def send(self, count: int) -> None:
         """Send records, and wait until all that were ever sent came out, once each."""
-        for _ in range(count):
-            value = json.dumps({"id": self.sent, "key": f"key-{self.sent % 7}"})
-            self._producer.produce("live-in", value, f"key-{self.sent % 7}")
-            self.sent += 1
+        self._produce(count)
         self._producer.flush(30)
         async with asyncio.timeout(PATIENCE_SECONDS):
             while len(self.ids) < self.sent:
                 await asyncio.to_thread(self._read)
         assert self.ids == Counter(range(self.sent))
+
+    def _produce(self, count: int) -> None:
+        for _ in range(count):
+            value = json.dumps({"id": self.sent, "key": f"key-{self.sent % 7}"})
+            self._producer.produce("live-in", value, f"key-{self.sent % 7}")
+            self.sent += 1
+        self._producer.poll(0)
 
     def _read(self) -> None:
         if not self._consumer.assignment():
@@ -139,18 +172,26 @@ async def test_a_live_job_sleeps_wakes_up_and_is_explained(
     replayed = await live.command("replay", cluster.prometheus_url, "--query", query, *choice)
     assert "of load, replayed in steps of 15 s" in replayed
 
-    # By hand it goes to sleep, too, and then only by hand it wakes up.
-    await live.region("sleepy", lambda _, states: states["Resizing"] == "False")
-    await live.command("scale", "live", "sleepy", "1", "--wait")
-    await live.command("scale", "live", "sleepy", "0", "--wait")
-    await live.region("sleepy", _is_asleep)
-    await live.command("scale", "live", "sleepy", "2", "--wait")
-    await live.send(RECORDS)
+    # By hand it goes to sleep, too, and then only by hand it wakes up. Records that keep coming
+    # have the HPA leave it awake until then, and would have it wake the region afterwards.
+    async with live.trickle():
+        await live.region("sleepy", _is_awake)
+        await live.command("scale", "live", "sleepy", "0", "--wait")
+        await live.autoscaler_pauses("sleepy")
+        asleep = await live.region("sleepy", lambda item, _: True)
+        assert asleep["spec"]["width"] == 0
+        await live.command("scale", "live", "sleepy", "1")
+        await live.region("sleepy", _is_awake)
+    await live.send(1)
     await live.command("cancel", "live")
 
 
 def _is_asleep(item: Object, states: dict[str, str]) -> bool:
     return (states.get("Asleep"), states.get("Resizing")) == ("True", "False")
+
+
+def _is_awake(item: Object, states: dict[str, str]) -> bool:
+    return item["status"]["width"] > 0 and states.get("Resizing") == "False"
 
 
 async def test_only_regions_that_may_sleep_have_width_0(kube: KubeClient, namespace: str) -> None:

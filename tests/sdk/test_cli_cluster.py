@@ -16,7 +16,7 @@ from streamgraft._builder import build_bundle
 from streamgraft.cli._app import app
 from streamgraft_common import names
 from streamgraft_common.kube import KubeClient, NotFound, load_config
-from streamgraft_common.resources import JOB
+from streamgraft_common.resources import JOB, PARALLEL_REGION
 from streamgraft_local import Cluster
 
 pytestmark = pytest.mark.integration
@@ -155,6 +155,25 @@ def test_what_does_not_exist(namespace: str, command: CommandLine, bundle: Path)
     assert "processing element 3 of job a has no pods" in command.fail("logs", "a", "3")
     assert f"no job a is submitted in namespace {namespace}" in command.fail("ports", "a")
     assert '"nowhere" not found' in command.fail("submit", bundle, "-n", "nowhere")
+
+
+async def test_a_width_that_is_overruled_is_no_longer_awaited(
+    kube: KubeClient, namespace: str, command: CommandLine
+) -> None:
+    """As by an autoscaler: the width would be awaited for ever."""
+    path = PARALLEL_REGION.path(namespace)
+    spec = {"job": "j", "region": "r", "width": 1, "maxWidth": 4, "key": ["k"]}
+    await kube.create(path, PARALLEL_REGION.manifest("j-r", namespace, spec))
+    waiting = asyncio.create_task(
+        asyncio.to_thread(command.fail, "scale", "j", "r", "2", "--wait", "--timeout", "3600")
+    )
+    while (await kube.get(f"{path}/j-r"))["spec"]["width"] != 2:
+        await asyncio.sleep(0.05)
+    await kube.patch(f"{path}/j-r/scale", {"spec": {"replicas": 3}})
+    told = await waiting
+    assert "width 3 of region r was set in the meantime, so 2 is no longer awaited" in told
+    assert "streamgraft explain region j-r" in told
+    await kube.delete(f"{path}/j-r")
 
 
 def test_cancelling_in_another_namespace_leaves_ours(

@@ -30,7 +30,7 @@ async def _scale(
         if wait_seconds is not None:
             await until(
                 f"width {width} is wanted, but does not serve",
-                lambda: _serves(cluster, path, width),
+                lambda: _serves(cluster, path, region, width),
                 wait_seconds,
             )
             output.say(f"Width {width} serves")
@@ -53,9 +53,18 @@ async def _check(cluster: Cluster, path: str, job: str, region: str, width: int)
         raise CommandError(f"width {width}: use a number from {least} to {spec.max_width}{why}")
 
 
-async def _serves(cluster: Cluster, path: str, width: int) -> bool:
-    region = await cluster.client.get(path)
-    status = ParallelRegionStatus.model_validate(region.get("status") or {})
-    resizing = any(item.type == "Resizing" and item.status == "True" for item in status.conditions)
-    current = status.observed_generation >= region["metadata"]["generation"]
+async def _serves(cluster: Cluster, path: str, region: str, width: int) -> bool:
+    """Raises CommandError if another width is wanted by now."""
+    item = await cluster.client.get(path)
+    if (wanted := item["spec"]["width"]) != width:
+        raise CommandError(
+            f"width {wanted} of region {region} was set in the meantime, so {width} is no longer"
+            f" awaited: if its autoscaler did it, `streamgraft explain region"
+            f" {item['metadata']['name']}` tells why; it lets a width be with mode advise"
+        )
+    status = ParallelRegionStatus.model_validate(item.get("status") or {})
+    resizing = any(
+        entry.type == "Resizing" and entry.status == "True" for entry in status.conditions
+    )
+    current = status.observed_generation >= item["metadata"]["generation"]
     return current and status.width == width and not resizing
