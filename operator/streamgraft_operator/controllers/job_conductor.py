@@ -12,6 +12,7 @@ from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobStatus
 from streamgraft_operator.conditions import find
 from streamgraft_operator.conductors.job import ACCEPTED, ROLLING_BACK, SUBMITTED, JobView, step
+from streamgraft_operator.conductors.region_rollback import avoided
 from streamgraft_operator.conductors.region_shards import assigned_width
 from streamgraft_operator.context import Context
 from streamgraft_operator.grafting import content_of
@@ -63,7 +64,7 @@ class JobConductor:
         if submitted and submitted.reason == ROLLING_BACK:
             return None  # the job controller's
         regions = self._caches.regions_by_job.get(key)
-        widths = {item["spec"]["region"]: item["spec"]["width"] for item in regions}
+        widths = {item["spec"]["region"]: _width_due(item, time.time()) for item in regions}
         try:
             expansion = await self._context.expander.expand(job, widths)
         except (BundleError, GraphError):
@@ -163,12 +164,22 @@ def _health_changed(old: Object | None, new: Object | None) -> bool:
     return any(before.get(field) != after.get(field) for field in ("phase", "message"))
 
 
+def _width_due(region: Object, now: float) -> int:
+    """Return the width that a region should have by now: not one that was rolled back just before.
+
+    The region says why it has another one than it wants, and when the next attempt is.
+    """
+    wanted: int = region["spec"]["width"]
+    status = region_status(region)
+    return status.width if avoided(status, wanted, now) else wanted
+
+
 def _assignment_changed(old: Object | None, new: Object | None) -> bool:
     """Return whether other channels may be due."""
     if old is None or new is None or wish_changed(old, new):
         return True
     before, after = old.get("status") or {}, new.get("status") or {}
-    return before.get("assignment") != after.get("assignment")
+    return any(before.get(field) != after.get(field) for field in ("assignment", "avoided"))
 
 
 def _was_submitted(status: JobStatus, generation: int) -> bool:

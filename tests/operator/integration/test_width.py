@@ -98,6 +98,9 @@ async def test_width_that_gets_no_healthy_channels_is_rolled_back(
     assert await world.uids() == before
     events = await world.client.get(EVENTS.path(world.namespace))
     assert "WidthChangeRolledBack" in {event["reason"] for event in events["items"]}
+    # The job is what it was: nobody waits for channels that are not tried for now.
+    job = await world.job_in("Healthy")
+    assert job["status"]["message"] == f"all {job['status']['peCount']} PEs are ready"
     player.serving = True
     await world.scale("job-r", 3)
     await world.serving("job-r", 3)
