@@ -20,6 +20,8 @@ from bench.partitioner import key_group
 
 CRITICAL = 2
 """Level of Kafka clients' logs: brokers that are killed on purpose are no news."""
+TICK_SECONDS = 0.02
+"""Between two looks at what is to be sent: a producer's usual linger, and as few requests."""
 QUIET_SECONDS = 30.0
 """Without any output for so long, nothing more is expected."""
 
@@ -92,7 +94,7 @@ class Load:
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap_servers,
-                "linger.ms": 2,
+                "linger.ms": 5,
                 "enable.idempotence": True,
                 "log_level": CRITICAL,
             }
@@ -110,7 +112,7 @@ class Load:
 
     def _run(self) -> None:
         due, before = 0.0, time.monotonic()
-        while not self._stop.wait(0.005):
+        while not self._stop.wait(TICK_SECONDS):
             now = time.monotonic()
             due += (now - before) * self.rate
             before = now
@@ -135,6 +137,8 @@ class Probe:
                 "bootstrap.servers": bootstrap_servers,
                 "group.id": "probe",
                 "enable.auto.commit": False,
+                # A fetch for each record would take half of what the broker does.
+                "fetch.min.bytes": 1 << 20,
                 "fetch.wait.max.ms": 10,
                 "auto.offset.reset": "earliest",
                 "log_level": CRITICAL,
@@ -163,7 +167,7 @@ class Probe:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            for message in self._consumer.consume(1000, 0.02):
+            for message in self._consumer.consume(1000, 0.01):
                 if message.error() is None:
                     row = json.loads(message.value() or b"{}")
                     self.arrivals.items.append(Arrival(time.time(), row["id"], row["key"]))

@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,13 @@ from typing import Any
 from streamgraft_common.adl import Adl
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.spark_jvm import SparkJvm
-from streamgraft_pe_runtime import application, query, real_time, restricted
+from streamgraft_pe_runtime import application, query, real_time, restricted, warm_up
 from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.settings import consumer_group
 from streamgraft_pe_runtime.state_stores import StateStores
-from streamgraft_pe_runtime.warm_up import EmptyInputs, warm_up
+from streamgraft_pe_runtime.warm_up import EmptyInputs
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,8 @@ class NotEnoughSlots(Exception):
 
 def check_slots(plan: Plan, metadata: PeMetadata) -> None:
     """Raise NotEnoughSlots if partitions would starve in a real-time plan. Asks the brokers."""
+    if not plan.real_time:
+        return
     counts: dict[str, int] = {}
     for port in metadata.inputs:
         if port.partitions is None:
@@ -74,7 +77,7 @@ class Driver:
         """Warm up for a plan that may be applied later. `plan`: its hash."""
         began = time.monotonic()
         with self._compiling:
-            self._rehearsed[plan] = self._warmed_up(metadata)
+            self._rehearsed[plan] = self._warmed_up(metadata, warm_up.REHEARSED_STARTS)
         log.info("%s rehearsed in %.1f s", metadata.stage_name, time.monotonic() - began)
 
     def apply(self, plan: str, metadata: PeMetadata) -> None:
@@ -104,16 +107,19 @@ class Driver:
             planned = self._rehearsed.get(rehearsed) if rehearsed else self._planned
             if planned is not None and shard not in planned.prepared:
                 self._bind(planned.metadata)
-                planned.prepared[shard] = self._plan(planned, shard)
+                plan = self._plan(planned, shard)
+                check_slots(plan, planned.metadata)
+                planned.prepared[shard] = plan
 
     def start(self, shard: int, checkpoint: Path) -> ShardQuery:
         """Start the query of a shard on its checkpoint."""
         with self._compiling:
             planned = self._planned
             assert planned is not None
-            plan = planned.prepared.pop(shard, None) or self._plan(planned, shard)
-        if plan.real_time:
-            check_slots(plan, planned.metadata)
+            plan = planned.prepared.pop(shard, None)
+            if plan is None:
+                plan = self._plan(planned, shard)
+                check_slots(plan, planned.metadata)
         metadata = planned.metadata
         name, share = f"{metadata.stage_name}-{shard}", shard / metadata.shard_count
         seconds = real_time.BATCH_SECONDS if plan.real_time else metadata.trigger_seconds
@@ -133,9 +139,9 @@ class Driver:
         context: Any = self._session.sparkContext._jsc
         return float(context.sc().statusStore().executorSummary("driver").totalDuration()) / 1000
 
-    def _warmed_up(self, metadata: PeMetadata) -> _Planned:
+    def _warmed_up(self, metadata: PeMetadata, starts: Sequence[int] = warm_up.STARTS) -> _Planned:
         planned = self._bound(metadata)
-        warm_up(self._session, planned.compiler, metadata, self.adl)
+        warm_up.warm_up(self._session, planned.compiler, metadata, self.adl, starts)
         return planned
 
     def _newly_planned(self, plan: str, metadata: PeMetadata) -> _Planned:

@@ -83,8 +83,7 @@ class Job:
         for pe in self.pes:
             inputs = RealInputs(self._session, pe, self._adl)
             plan = Compiler(self._app, self._adl, pe).compile(0, inputs)
-            if pe.real_time:
-                check_slots(plan, pe)
+            check_slots(plan, pe)
             name = f"{pe.job}-{pe.stage_name}"
             checkpoint = self._folder / pe.stage_name
             seconds = BATCH_SECONDS if pe.real_time else 0.2
