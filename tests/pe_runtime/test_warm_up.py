@@ -15,6 +15,8 @@ from streamgraft_local import Cluster
 pytestmark = pytest.mark.integration
 
 COUNT = 30
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 Function = Callable[[DataFrame], DataFrame]
 
 
@@ -61,6 +63,22 @@ def test_first_batch_finds_its_code_compiled(
     finally:
         job.stop()
     assert _compilations(session) <= before + compilations
+
+
+def test_a_rehearsal_reads_a_snapshot_of_state_in_rocksdb(
+    session: SparkSession, cluster: Cluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing but a warning tells if it can't."""
+    app = sg.Application("warm-rocksdb")
+    numbers = app.kafka_source("numbers", topic=make_topic(cluster), schema="key string, n long")
+    worked = app.operator(inputs=numbers, output_mode="update")(counted)
+    app.kafka_sink("results", input=worked, topic=make_topic(cluster), key=["key"], partitions=1)
+    session.conf.set(PROVIDER, ROCKSDB)
+    try:
+        Job(app, session, cluster, tmp_path, rehearsed=True)
+    finally:
+        session.conf.unset(PROVIDER)
+    assert [record.getMessage() for record in caplog.records] == []
 
 
 def _compilations(session: SparkSession) -> int:
