@@ -81,7 +81,8 @@ def warm_up(
             for target in nowhere.output:
                 _connect(session, target, [port.topic for port in metadata.outputs])
         _read_snapshot(session, folder / "snapshot")
-        session.range(1).select(F.udf(str)("id")).collect()
+        # Not `str` itself: PySpark warns of functions whose signature it can't read.
+        session.range(1).select(F.udf(lambda number: str(number))("id")).collect()
         _read_and_write_json(session)
     except Exception as error:  # user code runs here: it must not keep the PE from starting
         log.warning("warm-up failed: %s", error)
