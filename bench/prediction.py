@@ -23,6 +23,8 @@ from streamgraft_autoscaler import DemandPolicy
 from streamgraft_autoscaler.hpa import DEFAULT_SYNC_SECONDS, Spec, spec_of
 from streamgraft_autoscaler.pause import ExpectedPause
 from streamgraft_autoscaler.replay import Experiment, RegionModel, Trace, replay
+from streamgraft_common.resources import PARALLEL_REGION
+from streamgraft_operator.manifests.autoscaler import autoscaler
 
 LARGEST_SHARD = 0.41
 """Share of the flights that the fullest key group has."""
@@ -109,19 +111,19 @@ def _load(samples: Sequence[Document], stretch: float) -> Trace:
 
 def _hpa(stretch: float) -> Spec:
     """Return the HPA that the demo's region gets, stretched."""
-
-    def rules(seconds: int, limit: Document) -> Document:
-        policies = [{**limit, "periodSeconds": 15}]
-        return {"stabilizationWindowSeconds": round(seconds * stretch), "policies": policies}
-
-    behavior = {
-        "scaleUp": rules(quick.scale_up_seconds, {"type": "Pods", "value": 1024}),
-        "scaleDown": rules(quick.shrinks_after_seconds, {"type": "Percent", "value": 100}),
-    }
-    target = {"type": "AverageValue", "averageValue": "1"}
-    metric = {"type": "Object", "object": {"metric": {"name": "demand"}, "target": target}}
-    spec = {"minReplicas": 1, "maxReplicas": MAX_WIDTH, "metrics": [metric], "behavior": behavior}
-    return spec_of({"spec": spec})
+    stretched = quick.model_copy(
+        update={
+            "scale_up_seconds": round(quick.scale_up_seconds * stretch),
+            "scale_down_seconds": round(quick.shrinks_after_seconds * stretch),
+        }
+    )
+    spec = {"job": "flights", "region": "enrich", "width": 1, "maxWidth": MAX_WIDTH, "key": []}
+    spec["autoscaling"] = stretched.model_dump(mode="json", by_alias=True)
+    region = PARALLEL_REGION.manifest("flights-enrich", "demo", spec)
+    region["metadata"]["uid"] = ""
+    made = autoscaler(region)
+    assert made is not None
+    return spec_of(made)
 
 
 def main() -> None:

@@ -9,6 +9,10 @@ from pydantic import Field
 
 from streamgraft_common.adl import AdlModel
 
+STATE_STORE_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+"""Spark setting: where queries keep their state."""
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
 
 class InputPort(AdlModel):
     """A stream that enters the PE from a Kafka topic.

@@ -107,19 +107,14 @@ class Driver:
             planned = self._rehearsed.get(rehearsed) if rehearsed else self._planned
             if planned is not None and shard not in planned.prepared:
                 self._bind(planned.metadata)
-                plan = self._plan(planned, shard)
-                check_slots(plan, planned.metadata)
-                planned.prepared[shard] = plan
+                planned.prepared[shard] = self._plan(planned, shard)
 
     def start(self, shard: int, checkpoint: Path) -> ShardQuery:
         """Start the query of a shard on its checkpoint."""
         with self._compiling:
             planned = self._planned
             assert planned is not None
-            plan = planned.prepared.pop(shard, None)
-            if plan is None:
-                plan = self._plan(planned, shard)
-                check_slots(plan, planned.metadata)
+            plan = planned.prepared.pop(shard, None) or self._plan(planned, shard)
         metadata = planned.metadata
         name, share = f"{metadata.stage_name}-{shard}", shard / metadata.shard_count
         seconds = real_time.BATCH_SECONDS if plan.real_time else metadata.trigger_seconds
@@ -161,7 +156,9 @@ class Driver:
 
     def _plan(self, planned: _Planned, shard: int) -> Plan:
         inputs = RealInputs(self._session, planned.metadata, self.adl)
-        return planned.compiler.compile(shard, inputs)
+        plan = planned.compiler.compile(shard, inputs)
+        check_slots(plan, planned.metadata)
+        return plan
 
     def _bind(self, metadata: PeMetadata) -> None:
         self._application.bind({**self.adl.parameters, **metadata.parameters})

@@ -28,7 +28,7 @@ MAX_OFFSETS_CONF = "spark.streamgraft.maxOffsetsPerTrigger"
 """Spark setting: most records of an input that one batch takes, so that a batch (and with it the
 wait for a batch boundary) stays short behind a backlog."""
 _DEFAULT_MAX_OFFSETS = 20000
-LINGER = {"kafka.linger.ms": "5"}
+_LINGER = {"kafka.linger.ms": "5"}
 """The default of Kafka's producers since 4.0 (KIP-1030); without it, in real-time mode, nearly each
 record is a request of its own."""
 IMPATIENT = {"kafka.default.api.timeout.ms": "10000", "kafka.request.timeout.ms": "9000"}
@@ -236,7 +236,9 @@ class Compiler:
     def _kafka_target(self, port: OutputPort) -> KafkaTarget:
         operator = self._operators[port.operator]
         options = operator.kafka.options if port.external and operator.kafka else {}
-        return KafkaTarget(port.bootstrap_servers, {**LINGER, **spark_options(port.tls), **options})
+        return KafkaTarget(
+            port.bootstrap_servers, {**_LINGER, **spark_options(port.tls), **options}
+        )
 
     def _is_raw(self, port: OutputPort) -> bool:
         operator = self._operators[port.operator]

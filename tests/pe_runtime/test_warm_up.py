@@ -10,13 +10,12 @@ from pyspark.sql import functions as F
 from tests.pe_runtime.one_driver import Job, driver, make_topic, write
 
 import streamgraft as sg
+from streamgraft_common.pe_metadata import ROCKSDB, STATE_STORE_PROVIDER
 from streamgraft_local import Cluster
 
 pytestmark = pytest.mark.integration
 
 COUNT = 30
-PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 Function = Callable[[DataFrame], DataFrame]
 
 
@@ -73,11 +72,11 @@ def test_a_rehearsal_reads_a_snapshot_of_state_in_rocksdb(
     numbers = app.kafka_source("numbers", topic=make_topic(cluster), schema="key string, n long")
     worked = app.operator(inputs=numbers, output_mode="update")(counted)
     app.kafka_sink("results", input=worked, topic=make_topic(cluster), key=["key"], partitions=1)
-    session.conf.set(PROVIDER, ROCKSDB)
+    session.conf.set(STATE_STORE_PROVIDER, ROCKSDB)
     try:
         Job(app, session, cluster, tmp_path, rehearsed=True)
     finally:
-        session.conf.unset(PROVIDER)
+        session.conf.unset(STATE_STORE_PROVIDER)
     assert [record.getMessage() for record in caplog.records] == []
 
 

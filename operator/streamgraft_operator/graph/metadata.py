@@ -2,7 +2,7 @@
 
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
-from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.pe_metadata import ROCKSDB, STATE_STORE_PROVIDER, PeMetadata
 from streamgraft_common.port_labels import PortLabel, label
 from streamgraft_common.resources import CheckpointRepository
 from streamgraft_operator.graph.diff import graph_content
@@ -14,7 +14,6 @@ from streamgraft_operator.graph.topology import Block
 from streamgraft_operator.graph.transforms import Replica
 
 DEFAULT_TRIGGER_SECONDS = 1.0
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 def planned_pe(
@@ -75,7 +74,7 @@ def planned_pe(
 def _state_store(repository: CheckpointRepository | None) -> dict[str, str]:
     if repository is None or repository.state_store == "Memory":
         return {}
-    return {"spark.sql.streaming.stateStore.providerClass": ROCKSDB}
+    return {STATE_STORE_PROVIDER: ROCKSDB}
 
 
 def port_labels(ports: Ports, pe: PlannedPe) -> dict[str, PortLabel]:
