@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from streamgraft_pe_runtime.batch_ends import BatchEnds, turns
 from streamgraft_pe_runtime.plan import KafkaTarget, Plan, SinkFunction
 from streamgraft_pe_runtime.triggers import Triggers
 
@@ -32,20 +33,20 @@ def start(
 ) -> "ShardQuery":
     """Start the query of a plan on a checkpoint. Returns before its first batch.
 
-    `seconds`: between triggers; in real-time mode the length of a batch. `share`: where in the
-    trigger interval it is to run, from 0 to 1.
+    `seconds`: between triggers; in real-time mode the length of a batch. `share`: where in that
+    time its triggers are, or its batches end, from 0 to 1.
     """
     writer = _sink(plan).outputMode(plan.output_mode).queryName(name)
     writer = writer.option("checkpointLocation", str(checkpoint))
     interval = f"{round(seconds * 1000)} milliseconds"
-    if plan.real_time:
-        # PySpark's annotations leave this trigger out.
-        writer = writer.trigger(realTime=interval)  # type: ignore[call-overload]
-    else:
-        writer = writer.trigger(processingTime=interval)
     session = plan.frame.sparkSession
-    triggers = None if plan.real_time else Triggers(session, seconds, share)
-    return ShardQuery(session, writer.start(), triggers)
+    if not plan.real_time:
+        writer = writer.trigger(processingTime=interval)
+        return ShardQuery(session, writer.start(), Triggers(session, seconds, share))
+    # PySpark's annotations leave this trigger out.
+    writer = writer.trigger(realTime=interval)  # type: ignore[call-overload]
+    with turns(session, seconds, share) as ends:
+        return ShardQuery(session, writer.start(), ends)
 
 
 def _sink(plan: Plan) -> DataStreamWriter:
@@ -82,11 +83,12 @@ class ShardQuery:
     """A query that was started. All calls block."""
 
     def __init__(
-        self, session: SparkSession, query: StreamingQuery, triggers: Triggers | None
+        self, session: SparkSession, query: StreamingQuery, timing: Triggers | BatchEnds
     ) -> None:
-        """`triggers`: None in real-time mode."""
+        """`timing`: of triggers, or in real-time mode of the ends of batches."""
         self._session = session
-        self._triggers = triggers
+        self._triggers = timing if isinstance(timing, Triggers) else None
+        self._ends = timing if isinstance(timing, BatchEnds) else None
         self._query = query
         # The JVM's own object: PySpark's properties parse and copy, and cost ten times as much.
         self._handle: Any = query._jsq
@@ -142,9 +144,10 @@ class ShardQuery:
         hold it, what the thread is seen to do stays true.
 
         A query that sleeps is let go on to its next batch, if that is near: then the output stops
-        for no longer than its next owner takes to start.
+        for no longer than its next owner takes to start. In real-time mode the running batch ends
+        before its next record.
         """
-        execution = self._handle.streamingQuery()
+        execution, run = self._handle.streamingQuery(), str(self._query.runId)
         thread, lock = self._thread(), execution.awaitProgressLock()
         deadline = time.monotonic() + deadline_seconds
         trigger, batches = self._next_trigger(), self._batches()
@@ -159,6 +162,8 @@ class ShardQuery:
                 if not marked and self._sleeps(thread):
                     time.sleep(max(0.0, min(trigger, deadline) - time.monotonic()))
             time.sleep(_POLL_SECONDS)
+        if marked and self._ends:
+            self._ends.end(run)
         # It ends by itself behind its batch; to look at its stack all the time would take CPU.
         while marked and thread.isAlive() and time.monotonic() < deadline:
             if self._sleeps(thread):
@@ -167,6 +172,8 @@ class ShardQuery:
         in_time = marked or not thread.isAlive()
         in_time = in_time and time.monotonic() < deadline
         self._handle.stop()
+        if self._ends:
+            self._ends.forget(run)
         return in_time
 
     def _next_trigger(self) -> float:
