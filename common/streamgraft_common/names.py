@@ -183,6 +183,14 @@ def topic(namespace: str, job: str, stream: str, region: str | None = None) -> s
     return ".".join(parts)
 
 
+def rehearsal_topic(namespace: str, job: str) -> str:
+    """Return the Kafka topic through which PEs send records of no meaning while they warm up.
+
+    No stream has capital letters.
+    """
+    return f"{namespace}.{job}.REHEARSAL"
+
+
 def topic_prefix(namespace: str, job: str) -> str:
     """Return what the names of all topics of a job begin with."""
     return f"{namespace}.{job}."

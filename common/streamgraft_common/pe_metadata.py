@@ -55,6 +55,17 @@ class OutputPort(AdlModel):
     """The kafka-sink operator (external) or the operator that makes the stream."""
 
 
+class RehearsalTopic(AdlModel):
+    """A topic of the job's own, with two partitions, for records of no meaning.
+
+    Drivers that wait in a pool send them from one to the other: code that has run is quick.
+    """
+
+    topic: str
+    bootstrap_servers: str
+    tls: bool = False
+
+
 class PeMetadata(AdlModel):
     """Everything a PE needs to know about its place in the graph."""
 
@@ -73,6 +84,8 @@ class PeMetadata(AdlModel):
     """Operators fused into this PE, upstream first."""
     inputs: list[InputPort]
     outputs: list[OutputPort]
+    rehearsal: RehearsalTopic | None = None
+    """None if no port is at the job's own brokers."""
     checkpoint_path: str
     """Below the checkpoint root: `<namespace>/<job>-<job uid>/<stage name>`.
 

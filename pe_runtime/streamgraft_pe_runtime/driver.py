@@ -13,6 +13,7 @@ from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.spark_jvm import SparkJvm
 from streamgraft_pe_runtime import application, query, real_time, restricted, warm_up
 from streamgraft_pe_runtime.brokers import Brokers
+from streamgraft_pe_runtime.exchange import exchange
 from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.settings import consumer_group
@@ -70,6 +71,8 @@ class Driver:
             restricted.apply(self._session, restricted.read(properties))
         self._planned: _Planned | None = None
         self._rehearsed: dict[str, _Planned] = {}
+        self._exchanged: set[bool] = set()
+        """Modes (whether real-time) in which records went to Kafka and back."""
         self._compiling = threading.Lock()  # user functions need not be safe for threads
         log.info("session after %.1f s", time.monotonic() - began)
 
@@ -78,6 +81,9 @@ class Driver:
         began = time.monotonic()
         with self._compiling:
             self._rehearsed[plan] = self._warmed_up(metadata, warm_up.REHEARSED_STARTS)
+            if metadata.rehearsal and metadata.real_time not in self._exchanged:
+                exchange(self._session, metadata.rehearsal, real_time=metadata.real_time)
+                self._exchanged.add(metadata.real_time)
         log.info("%s rehearsed in %.1f s", metadata.stage_name, time.monotonic() - began)
 
     def apply(self, plan: str, metadata: PeMetadata) -> None:

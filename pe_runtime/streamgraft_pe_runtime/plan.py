@@ -43,6 +43,13 @@ class KafkaTarget:
     bootstrap_servers: str
     options: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def at(
+        cls, bootstrap_servers: str, tls: bool, options: Mapping[str, str] | None = None
+    ) -> "KafkaTarget":
+        """Return the target at these brokers. `options`: the application's own."""
+        return cls(bootstrap_servers, {**_LINGER, **spark_options(tls), **(options or {})})
+
 
 SinkFunction = Callable[[DataFrame, int], None]
 """A function of the application that takes each batch's rows and its id (foreachBatch)."""
@@ -236,9 +243,7 @@ class Compiler:
     def _kafka_target(self, port: OutputPort) -> KafkaTarget:
         operator = self._operators[port.operator]
         options = operator.kafka.options if port.external and operator.kafka else {}
-        return KafkaTarget(
-            port.bootstrap_servers, {**_LINGER, **spark_options(port.tls), **options}
-        )
+        return KafkaTarget.at(port.bootstrap_servers, port.tls, options)
 
     def _is_raw(self, port: OutputPort) -> bool:
         operator = self._operators[port.operator]

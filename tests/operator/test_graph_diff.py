@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
+from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata, RehearsalTopic
 from streamgraft_operator.graph import (
     Change,
     Content,
@@ -50,6 +50,10 @@ def content(pe: PeMetadata, settings_id: str = "s") -> Content:
         ({}, Change.IDENTICAL),
         ({"inputs": [INPUT.model_copy(update={"port": 3})]}, Change.METADATA_ONLY),
         ({"inputs": [INPUT.model_copy(update={"operator": "first"})]}, Change.METADATA_ONLY),
+        (
+            {"rehearsal": RehearsalTopic(topic="rehearsal", bootstrap_servers="kafka:9092")},
+            Change.METADATA_ONLY,
+        ),
         ({"outputs": [OUTPUT, TO_ANOTHER]}, Change.IN_PLACE),
         ({"operators": ["clean", "sum"]}, Change.IN_PLACE),
         ({"parameters": {"least": "30"}}, Change.IN_PLACE),

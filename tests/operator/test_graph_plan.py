@@ -104,10 +104,28 @@ def test_a_region_and_its_neighbours() -> None:
     }
     assert [(t.name, t.partitions, t.external, t.source) for t in topology.topics] == [
         ("in", 1, True, True),
+        ("ns.job.REHEARSAL", 2, False, False),
         ("ns.job.clean-rows.r", 4, False, False),
         ("ns.job.count-rows", 4, False, False),
         ("out", 3, True, False),
     ]
+    rehearsals = {pe.metadata.rehearsal for pe in topology.pes}
+    assert [(t.topic, t.bootstrap_servers) for t in rehearsals if t] == [
+        ("ns.job.REHEARSAL", "b:1")
+    ]
+
+
+def test_no_rehearsal_where_no_port_is() -> None:
+    """A job that needs none of its own brokers need not have any."""
+    topology = planned(application(SOURCE, sink("out", "raw")))
+    (pe,) = topology.pes
+    assert pe.metadata.rehearsal
+    endpoint = KafkaEndpoint(topic="in", bootstrap_servers="other:1")
+    source = SOURCE.model_copy(update={"kafka": endpoint})
+    topology = planned(application(source, sink("out", "raw")))
+    (pe,) = topology.pes
+    assert pe.metadata.rehearsal is None
+    assert [topic.name for topic in topology.topics] == ["in"]
 
 
 @pytest.mark.parametrize("fusion", ["automatic", "legacy"])

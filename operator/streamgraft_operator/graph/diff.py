@@ -34,6 +34,8 @@ _PLACE = frozenset(
 )
 _ORIGIN = "savepoint"
 """Matters to shards that have no checkpoint yet: a PE that runs has nothing to do if it goes."""
+_REHEARSAL = "rehearsal"
+"""Matters to drivers that wait in a pool."""
 _DRIVER = frozenset({"slots", "bundle_digest"})
 _LIVE_CONF = "spark.streamgraft."
 """Beginning of the Spark settings that a running driver can change; all others are the JVM's."""
@@ -106,11 +108,12 @@ def _parts(metadata: PeMetadata) -> dict[_Part, dict[str, Any]]:
     numbers = {side: [_note(port) for port in ports[side]] for side in ports}
     driver = {name: document.pop(name) for name in _DRIVER}
     place = {name: document.pop(name) for name in _PLACE}
+    rehearsal = {_REHEARSAL: document.pop(_REHEARSAL)}
     return {
         _Part.DRIVER: {**driver, "spark_conf": {n: conf[n] for n in conf if n not in live}},
         _Part.PLACE: place,
         _Part.PLAN: {**document, **ports, "spark_conf": live},
-        _Part.NOTES: numbers,
+        _Part.NOTES: {**numbers, **rehearsal},
     }
 
 

@@ -36,6 +36,7 @@ def planned_pe(
         operators=list(stage.operators),
         inputs=inputs,
         outputs=ports.outputs(stage),
+        rehearsal=ports.rehearsal(stage),
         checkpoint_path=(
             f"{context.namespace}/{context.job}-{context.job_uid}/{block.stage_name(stage)}"
         ),

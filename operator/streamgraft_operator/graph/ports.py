@@ -9,10 +9,12 @@ from typing import TypedDict
 
 from streamgraft_common import names
 from streamgraft_common.adl import KafkaEndpoint, Operator, Region
-from streamgraft_common.pe_metadata import InputPort, OutputPort
+from streamgraft_common.pe_metadata import InputPort, OutputPort, RehearsalTopic
 from streamgraft_operator.graph.fusion import Stage
 from streamgraft_operator.graph.logical import LogicalModel
 from streamgraft_operator.graph.model import GraphError, JobContext, PlannedTopic
+
+_REHEARSAL_PARTITIONS = 2
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,15 @@ class Ports:
                 ports.append(port)
         return ports
 
+    def rehearsal(self, stage: Stage) -> RehearsalTopic | None:
+        """Return the topic for rehearsals of a stage that has ports at the job's own brokers."""
+        ours = self._brokers(None)
+        ports: list[InputPort | OutputPort] = [*self.inputs(stage), *self.outputs(stage)]
+        if not any(port.bootstrap_servers == ours["bootstrap_servers"] for port in ports):
+            return None
+        topic = names.rehearsal_topic(self.context.namespace, self.context.job)
+        return RehearsalTopic(topic=topic, **ours)
+
     def topics(self, stages: Iterable[Stage]) -> tuple[PlannedTopic, ...]:
         """Return all topics, each once, by name. Raises GraphError where two uses collide."""
         found: dict[tuple[str, str], PlannedTopic] = {}
@@ -111,6 +122,14 @@ class Ports:
         )
 
     def _topics(self, stage: Stage) -> Iterator[PlannedTopic]:
+        if rehearsal := self.rehearsal(stage):
+            yield PlannedTopic(
+                name=rehearsal.topic,
+                partitions=_REHEARSAL_PARTITIONS,
+                external=False,
+                source=False,
+                **self._brokers(None),
+            )
         for operator in self._operators(stage):
             if operator.kafka is not None:
                 yield PlannedTopic(
