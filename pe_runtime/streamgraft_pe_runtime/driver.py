@@ -84,6 +84,7 @@ class Driver:
             if metadata.rehearsal and metadata.real_time not in self._exchanged:
                 exchange(self._session, metadata.rehearsal, real_time=metadata.real_time)
                 self._exchanged.add(metadata.real_time)
+            self._collect_garbage()
         log.info("%s rehearsed in %.1f s", metadata.stage_name, time.monotonic() - began)
 
     def apply(self, plan: str, metadata: PeMetadata) -> None:
@@ -139,6 +140,11 @@ class Driver:
             return real_time.task_cpu_seconds(self._jvm.pid)
         context: Any = self._session.sparkContext._jsc
         return float(context.sc().statusStore().executorSummary("driver").totalDuration()) / 1000
+
+    def _collect_garbage(self) -> None:
+        """Take the JVM's next collection out of the first batch of a shard."""
+        jvm: Any = self._session._jvm
+        jvm.System.gc()
 
     def _warmed_up(self, metadata: PeMetadata, starts: Sequence[int] = warm_up.STARTS) -> _Planned:
         planned = self._bound(metadata)

@@ -12,40 +12,41 @@ import tempfile
 import time
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from streamgraft_common.pe_metadata import RehearsalTopic
 from streamgraft_pe_runtime import query
 from streamgraft_pe_runtime.expressions import HEADERS_TYPE
 from streamgraft_pe_runtime.plan import IMPATIENT, KafkaTarget, Plan
-from streamgraft_pe_runtime.transport import spark_options
-from streamgraft_pe_runtime.warm_up import run_batches
+from streamgraft_pe_runtime.transport import consumer_options, spark_options
 
 log = logging.getLogger(__name__)
 
 _STARTS = 6
-_RECORDS = 50
+_BATCHES = 3
+"""Each time that the query starts; in real-time mode, where batches end by the clock, of 0.2 s."""
+_TRIGGER_SECONDS = 0.2
+_PAUSE_SECONDS = 0.005
+"""Between two records: it is requests, not records, that most of the code is run for."""
+_LONGEST_SECONDS = 60.0
 _SOURCE, _TARGET = 0, 1
 """Partitions: of the one that is read, and of the other that is only written to."""
 
 
 def exchange(session: SparkSession, topic: RehearsalTopic, *, real_time: bool) -> None:
-    """Send records through a query from one partition of a topic to the other, some times.
+    """Send records through a query from one partition of a topic to the other, in several starts.
 
     A failure is only logged: the shards will meet it again, and report it where users look.
     """
     began = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="streamgraft-exchange-"))
-    target = KafkaTarget.at(topic.bootstrap_servers, topic.tls)
-    numbers = session.range(_RECORDS).select(F.col("id").cast("string").alias("value"))
-    sent = _records(numbers, topic, _SOURCE).drop("target").write.format("kafka")
-    plan = Plan(_records(_read(session, topic), topic, _TARGET), [target], "update", real_time)
+    servers = {"bootstrap.servers": topic.bootstrap_servers, **consumer_options(topic.tls)}
     try:
-        run_batches(plan, folder, 1)  # reads nothing, but from now on whatever comes
+        plan = _plan(session, topic, real_time)
         for _ in range(_STARTS):
-            sent.options(**query.kafka_options(target)).save()
-            run_batches(plan, folder, 1)
+            _run(plan, folder, Producer(servers), topic.topic)
     except Exception as error:
         log.warning("exchange of records failed: %s", error)
     finally:
@@ -53,7 +54,20 @@ def exchange(session: SparkSession, topic: RehearsalTopic, *, real_time: bool) -
     log.info("records exchanged in %.1f s", time.monotonic() - began)
 
 
-def _read(session: SparkSession, topic: RehearsalTopic) -> DataFrame:
+def _run(plan: Plan, checkpoint: Path, producer: Producer, topic: str) -> None:
+    """Run the query for some batches, and let records come all the time."""
+    running = query.start(plan, checkpoint, _TRIGGER_SECONDS, "exchange")
+    deadline = time.monotonic() + _LONGEST_SECONDS
+    while len(running.reports(-1)) < _BATCHES and time.monotonic() < deadline:
+        if failure := running.failure():
+            raise RuntimeError(failure.partition("\n")[0])
+        producer.produce(topic, "1", "1", _SOURCE)
+        producer.poll(_PAUSE_SECONDS)
+    running.stop(_LONGEST_SECONDS)
+
+
+def _plan(session: SparkSession, topic: RehearsalTopic, real_time: bool) -> Plan:
+    target = KafkaTarget.at(topic.bootstrap_servers, topic.tls)
     options = {
         "kafka.bootstrap.servers": topic.bootstrap_servers,
         "assign": json.dumps({topic.topic: [_SOURCE]}),
@@ -61,17 +75,13 @@ def _read(session: SparkSession, topic: RehearsalTopic) -> DataFrame:
         **spark_options(topic.tls),
         **IMPATIENT,
     }
-    return session.readStream.format("kafka").options(**options).load()
-
-
-def _records(frame: DataFrame, topic: RehearsalTopic, partition: int) -> DataFrame:
-    """Return the values of a frame as records for a partition."""
-    value = F.col("value").cast("binary")
-    return frame.select(
+    frame = session.readStream.format("kafka").options(**options).load()
+    record = frame.select(
         F.lit(0).alias("target"),
         F.lit(topic.topic).alias("topic"),
-        value.alias("key"),
-        value.alias("value"),
-        F.lit(partition).alias("partition"),
+        "key",
+        "value",
+        F.lit(_TARGET).alias("partition"),
         F.lit(None).cast(HEADERS_TYPE).alias("headers"),
     )
+    return Plan(record, [target], "update", real_time)

@@ -72,14 +72,14 @@ def warm_up(
     try:
         # The rows that stand in don't come in real-time mode.
         nowhere = replace(_harmless(compiler.compile(0, empty)), real_time=False)
-        run_batches(nowhere, folder / "nowhere", _BATCHES)
+        _run(nowhere, folder / "nowhere", _BATCHES)
         if kafka:
             unseen = UnseenInputs(empty, session, metadata, adl)
             seen = _harmless(compiler.compile(0, unseen))
             for batches in starts:
                 # A topic may have one record only, but in real-time mode batches end by the clock.
-                run_batches(seen, folder / "kafka", batches if seen.real_time else 1)
-        run_batches(nowhere, folder / "nowhere", 1)
+                _run(seen, folder / "kafka", batches if seen.real_time else 1)
+        _run(nowhere, folder / "nowhere", 1)
         if kafka and isinstance(nowhere.output, list):
             for target in nowhere.output:
                 _connect(session, target, [port.topic for port in metadata.outputs])
@@ -209,7 +209,7 @@ def _singleton(package: Any, name: str) -> Any:
     return getattr(getattr(package, f"{name}$"), "MODULE$")
 
 
-def run_batches(plan: Plan, checkpoint: Path, batches: int) -> None:
+def _run(plan: Plan, checkpoint: Path, batches: int) -> None:
     """Run a plan until it has had its batches, or found nothing to do at its first trigger."""
     running = query.start(plan, checkpoint, _TRIGGER_SECONDS, "warm-up")
     deadline = time.monotonic() + _PLAN_SECONDS
