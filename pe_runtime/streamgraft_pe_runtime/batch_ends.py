@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from streamgraft_pe_runtime import java_classes
+from streamgraft_pe_runtime.turns import Turn
 
 _TURN = "streamgraft.turn"
 """Local property of a query's thread, and so of its tasks: length of a batch and when it ends."""
@@ -55,10 +56,16 @@ public class BatchClock implements org.apache.spark.util.Clock {{
 
 
 class BatchEnds:
-    """The ends of the batches of one query."""
+    """The ends of the batches of one query. `seconds`: the length of a batch."""
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, seconds: float, turn: Turn) -> None:
         self._clock = _clock(session)
+        self._seconds = seconds
+        self._turn = turn
+
+    def seconds_to_lull(self, now: float) -> float:
+        """Return the seconds until its end meets no end of another shard. `now`: Unix time."""
+        return self._turn.seconds_to_lull(now, self._seconds)
 
     def end(self, run: str) -> None:
         """End the running batch of a query's run before its next record, and any later one."""
@@ -70,15 +77,14 @@ class BatchEnds:
 
 
 @contextmanager
-def turns(session: SparkSession, seconds: float, share: float) -> Iterator[BatchEnds]:
-    """Have a query that is started herein end its batches at its own time.
+def in_turn(session: SparkSession, seconds: float, turn: Turn) -> Iterator[BatchEnds]:
+    """Have a query that is started herein end its batches at its turn.
 
-    `seconds`: length of a batch. `share`: where in each multiple of it batches end, from 0 to 1.
-    The first is shorter, or up to a fifth longer, to get there.
+    `seconds`: length of a batch. The first is shorter, or up to a fifth longer, to get there.
     """
-    ends, context = BatchEnds(session), session.sparkContext
+    ends, context = BatchEnds(session, seconds, turn), session.sparkContext
     length = round(seconds * 1000)
-    context.setLocalProperty(_TURN, f"{length} {round(share * length)}")
+    context.setLocalProperty(_TURN, f"{length} {round(turn.share * length)}")
     try:
         yield ends
     finally:

@@ -18,6 +18,7 @@ from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.settings import consumer_group
 from streamgraft_pe_runtime.state_stores import StateStores
+from streamgraft_pe_runtime.turns import Turn
 from streamgraft_pe_runtime.warm_up import EmptyInputs
 
 log = logging.getLogger(__name__)
@@ -123,9 +124,9 @@ class Driver:
             assert planned is not None
             plan = planned.prepared.pop(shard, None) or self._plan(planned, shard)
         metadata = planned.metadata
-        name, share = f"{metadata.stage_name}-{shard}", shard / metadata.shard_count
+        name, turn = f"{metadata.stage_name}-{shard}", Turn(shard, metadata.shard_count)
         seconds = real_time.BATCH_SECONDS if plan.real_time else metadata.trigger_seconds
-        return query.start(plan, checkpoint, seconds, name, share)
+        return query.start(plan, checkpoint, seconds, name, turn)
 
     def set_log_level(self, level: str) -> None:
         """Set the level of Spark's own log."""

@@ -11,9 +11,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from streamgraft_pe_runtime.batch_ends import BatchEnds, turns
+from streamgraft_pe_runtime.batch_ends import BatchEnds, in_turn
 from streamgraft_pe_runtime.plan import KafkaTarget, Plan, SinkFunction
 from streamgraft_pe_runtime.triggers import Triggers
+from streamgraft_pe_runtime.turns import ALONE, Turn
 
 _RECORD = ("topic", "key", "value", "partition", "headers")
 _POLL_SECONDS = 0.003
@@ -29,12 +30,12 @@ _RUNNING = ("org.apache.spark.sql.classic.Dataset.collect", "ForeachBatchSink.ad
 
 
 def start(
-    plan: Plan, checkpoint: Path, seconds: float, name: str, share: float = 0.0
+    plan: Plan, checkpoint: Path, seconds: float, name: str, turn: Turn = ALONE
 ) -> "ShardQuery":
     """Start the query of a plan on a checkpoint. Returns before its first batch.
 
-    `seconds`: between triggers; in real-time mode the length of a batch. `share`: where in that
-    time its triggers are, or its batches end, from 0 to 1.
+    `seconds`: between triggers; in real-time mode the length of a batch. `turn`: when in that time
+    its triggers are, or its batches end.
     """
     writer = _sink(plan).outputMode(plan.output_mode).queryName(name)
     writer = writer.option("checkpointLocation", str(checkpoint))
@@ -42,10 +43,10 @@ def start(
     session = plan.frame.sparkSession
     if not plan.real_time:
         writer = writer.trigger(processingTime=interval)
-        return ShardQuery(session, writer.start(), Triggers(session, seconds, share))
+        return ShardQuery(session, writer.start(), Triggers(session, seconds, turn.share))
     # PySpark's annotations leave this trigger out.
     writer = writer.trigger(realTime=interval)  # type: ignore[call-overload]
-    with turns(session, seconds, share) as ends:
+    with in_turn(session, seconds, turn) as ends:
         return ShardQuery(session, writer.start(), ends)
 
 
@@ -145,7 +146,7 @@ class ShardQuery:
 
         A query that sleeps is let go on to its next batch, if that is near: then the output stops
         for no longer than its next owner takes to start. In real-time mode the running batch ends
-        before its next record.
+        before its next record, when the batches of other shards leave time.
         """
         execution, run = self._handle.streamingQuery(), str(self._query.runId)
         thread, lock = self._thread(), execution.awaitProgressLock()
@@ -163,6 +164,8 @@ class ShardQuery:
                     time.sleep(max(0.0, min(trigger, deadline) - time.monotonic()))
             time.sleep(_POLL_SECONDS)
         if marked and self._ends:
+            if seconds := self._ends.seconds_to_lull(time.time()):
+                thread.join(math.ceil(seconds * 1000))
             self._ends.end(run)
         # It ends by itself behind its batch; to look at its stack all the time would take CPU.
         while marked and thread.isAlive() and time.monotonic() < deadline:

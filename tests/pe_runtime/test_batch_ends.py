@@ -15,8 +15,9 @@ from tests.pe_runtime.one_driver import driver, make_topic
 
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime import query
-from streamgraft_pe_runtime.batch_ends import turns
+from streamgraft_pe_runtime.batch_ends import in_turn
 from streamgraft_pe_runtime.plan import KafkaTarget, Plan
+from streamgraft_pe_runtime.turns import ALONE, Turn
 
 pytestmark = pytest.mark.integration
 
@@ -39,14 +40,14 @@ def planned_end(session: SparkSession, length: float) -> float:
 
 
 @pytest.mark.parametrize("length", [5.0, 0.2])
-def test_batches_end_at_their_own_time(session: SparkSession, length: float) -> None:
-    """At the next that is a fifth of a batch away; without a time they keep their length."""
-    for share in (0.0, 0.25, 0.875):
-        with turns(session, length, share):
+def test_batches_end_at_their_turn(session: SparkSession, length: float) -> None:
+    """At the next that is a fifth of a batch away; without turns they keep their length."""
+    for turn in (ALONE, Turn(1, 4), Turn(7, 8)):
+        with in_turn(session, length, turn):
             before = time.time()
             end = planned_end(session, length)
             after = time.time()
-        late = (end - share * length + length / 2) % length - length / 2
+        late = (end - turn.share * length + length / 2) % length - length / 2
         assert late == pytest.approx(0, abs=0.0015)
         assert before + length / 5 - 0.002 <= end < after + 1.2 * length + 0.002
     before = time.time()

@@ -1,0 +1,36 @@
+"""The turns that the shards of a stage take within an interval, the same with every owner. Pure."""
+
+from dataclasses import dataclass
+
+_END_SECONDS = 0.2
+"""What the end of one batch and the beginning of the next take, with a core for them."""
+_MOVE_SECONDS = 0.4
+"""What a shard's move to another driver takes."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A shard's place among so many."""
+
+    number: int = 0
+    count: int = 1
+
+    @property
+    def share(self) -> float:
+        """Where in each interval it is, from 0 to 1."""
+        return self.number / self.count
+
+    def seconds_to_lull(self, now: float, interval_seconds: float) -> float:
+        """Return the seconds until a move meets no turn of another shard, 0 where there is no such
+        time. `now`: Unix time."""
+        between = interval_seconds / self.count
+        since = now % between
+        if self.count == 1 or between < _END_SECONDS + _MOVE_SECONDS:
+            return 0.0
+        if _END_SECONDS <= since <= between - _MOVE_SECONDS:
+            return 0.0
+        return (_END_SECONDS - since) % between
+
+
+ALONE = Turn()
+"""No other shard in the same stage."""

@@ -1,0 +1,38 @@
+"""When in an interval which shard has its turn."""
+
+import pytest
+
+from streamgraft_pe_runtime.turns import ALONE, Turn
+
+
+def test_turns_are_spread_over_the_interval() -> None:
+    """Each has a place of its own; a query that is alone has the beginning."""
+    assert [Turn(number, 4).share for number in range(4)] == [0.0, 0.25, 0.5, 0.75]
+    assert ALONE.share == 0.0
+
+
+@pytest.mark.parametrize(
+    ("now", "wait"),
+    [(10.0, 0.2), (10.125, 0.075), (10.2, 0.0), (10.21, 0.0), (10.25, 0.575), (10.625, 0.2)],
+)
+def test_a_move_begins_behind_the_last_turn_and_well_before_the_next(
+    now: float, wait: float
+) -> None:
+    """Eight shards in five seconds: turns 0.625 s apart."""
+    assert Turn(3, 8).seconds_to_lull(now, 5.0) == pytest.approx(wait)
+
+
+@pytest.mark.parametrize("turn", [ALONE, Turn(3, 16)])
+def test_no_wait_where_there_is_no_other_or_no_lull(turn: Turn) -> None:
+    """Alone, or among so many that there is always one that ends its batch."""
+    for tenth in range(50):
+        assert turn.seconds_to_lull(tenth / 10, 5.0) == 0.0
+
+
+def test_a_wait_leads_to_a_lull() -> None:
+    """Behind it there is no other."""
+    turn = Turn(1, 4)
+    for hundredth in range(500):
+        now = hundredth / 100
+        behind = now + turn.seconds_to_lull(now, 5.0) + 1e-6
+        assert turn.seconds_to_lull(behind, 5.0) == 0.0
