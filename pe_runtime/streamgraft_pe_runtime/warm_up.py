@@ -50,6 +50,8 @@ STARTS = (3, 1)
 REHEARSED_STARTS = (3, 1, 1, 1, 1, 1)
 """The same where nobody waits for it: what is compiled then takes no time of a shard's first batch,
 and no CPU of the shards beside it."""
+_JSON_ROWS = 2000
+"""So many that the JVM compiles what each record takes."""
 _PLAN_SECONDS = 60.0
 
 
@@ -182,9 +184,11 @@ def _connect(session: SparkSession, target: KafkaTarget, topics: Iterable[str]) 
 
 def _read_and_write_json(session: SparkSession) -> None:
     """Run what no row of a rehearsal comes to: records are read and written as JSON."""
-    text = F.concat(F.lit('{"a":'), F.col("id"), F.lit("}"))
-    row = F.struct(F.from_json(text, "a bigint").alias("row"))
-    session.range(10).select(F.to_json(row)).collect()
+    text = F.concat(F.lit('{"a":'), F.col("id"), F.lit(',"b":"'), F.col("id"), F.lit('"}'))
+    row = F.struct(F.from_json(text, "a bigint, b string").alias("row"))
+    session.range(_JSON_ROWS).select(F.to_json(row).alias("text")).write.format("noop").mode(
+        "overwrite"
+    ).save()
 
 
 def _read_snapshot(session: SparkSession, file: Path) -> None:

@@ -34,5 +34,5 @@ def test_a_wait_leads_to_a_lull() -> None:
     turn = Turn(1, 4)
     for hundredth in range(500):
         now = hundredth / 100
-        behind = now + turn.seconds_to_lull(now, 5.0) + 1e-6
-        assert turn.seconds_to_lull(behind, 5.0) == 0.0
+        if wait := turn.seconds_to_lull(now, 5.0):
+            assert turn.seconds_to_lull(now + wait + 1e-6, 5.0) == 0.0
