@@ -23,9 +23,6 @@ _LONGEST_ALIGNED_SECONDS = 5.0
 """A stop waits for the next batch unless triggers are farther apart than this."""
 _IDLE_SECONDS = 0.3
 """A query that sleeps so long after its trigger had nothing to do then."""
-_FLOWING_SECONDS = 1.0
-"""In real-time mode: so long a driver is busy with its first records. Another shard that moved
-meanwhile would stand still for longer."""
 _SLEEPING = "org.apache.spark.util.SystemClock.waitTillTime"
 """What a query's thread does between two triggers."""
 _RUNNING = ("org.apache.spark.sql.classic.Dataset.collect", "ForeachBatchSink.addBatch")
@@ -97,21 +94,13 @@ class ShardQuery:
         # The JVM's own object: PySpark's properties parse and copy, and cost ten times as much.
         self._handle: Any = query._jsq
         self._given_up: str | None = None
-        self._jobs_since: float | None = None
-        """When the jobs of a real-time query were first seen to run (monotonic)."""
 
     def first_trigger_done(self) -> bool:
-        """Tell whether the first trigger since the start has completed, with or without data.
-
-        In real-time mode, where that takes long: whether records have had a second to flow.
-        """
-        if self._jobs_since is not None:
-            return time.monotonic() >= self._jobs_since + _FLOWING_SECONDS
-        if self._ends and _RUNNING[0] in self._stack(self._thread()):
-            self._jobs_since = time.monotonic()
+        """Tell whether the first trigger since the start has completed, with or without data."""
         return bool(
             self._handle.status().message() == "Waiting for next trigger"
             or self._handle.lastProgress() is not None
+            or (self._triggers is None and _RUNNING[0] in self._stack(self._thread()))
         )
 
     def failure(self) -> str | None:
