@@ -1,9 +1,11 @@
 """The Spark side of a PE: session, application, compiled plan. All calls block."""
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,10 @@ from streamgraft_pe_runtime.turns import Turn
 from streamgraft_pe_runtime.warm_up import EmptyInputs
 
 log = logging.getLogger(__name__)
+
+_COMPILER = "CompilerThre"
+"""In the names of the JVM's threads that compile, which the kernel cuts to 15 letters."""
+_NICE = 10
 
 
 class NotEnoughSlots(Exception):
@@ -43,6 +49,17 @@ def check_slots(plan: Plan, metadata: PeMetadata) -> None:
     slots = plan.frame.sparkSession.sparkContext.defaultParallelism
     if reason := real_time.starvation(metadata, counts, scans, slots):
         raise NotEnoughSlots(reason)
+
+
+def _compile_last(pid: int) -> None:
+    """Let the threads of a JVM that compile run behind all others.
+
+    What is left to compile behind a rehearsal can wait, the first records of a shard can't.
+    """
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):  # it may have ended
+            if _COMPILER in (thread / "comm").read_text():
+                os.setpriority(os.PRIO_PROCESS, int(thread.name), _NICE)
 
 
 @dataclass(frozen=True)
@@ -86,6 +103,7 @@ class Driver:
                 exchange(self._session, metadata.rehearsal, real_time=metadata.real_time)
                 self._exchanged.add(metadata.real_time)
             self._collect_garbage()
+            _compile_last(self._jvm.pid)
         log.info("%s rehearsed in %.1f s", metadata.stage_name, time.monotonic() - began)
 
     def apply(self, plan: str, metadata: PeMetadata) -> None:
