@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -219,6 +219,10 @@ class SparkJvm:
 
     def kill(self) -> None:
         """End the JVM at once, whatever runs in it; for a process that is about to end itself."""
+        if self._session is not None:
+            # PySpark would print the end of this connection as an error, last of all in a log.
+            server: Any = self._session.sparkContext._accumulatorServer
+            server.handle_error = lambda *_: None
         self._process.kill()
         self._process.communicate()
         self._remove_folder()

@@ -58,10 +58,13 @@ public class BatchClock implements org.apache.spark.util.Clock {{
 class BatchEnds:
     """The ends of the batches of one query. `seconds`: the length of a batch."""
 
-    def __init__(self, session: SparkSession, seconds: float, turn: Turn) -> None:
+    def __init__(self, session: SparkSession, seconds: float, turn: Turn, scans: int) -> None:
         self._clock = _clock(session)
         self._seconds = seconds
         self._turn = turn
+        self.may_be_early = turn.count > 1 and scans == 1
+        """Whether it surely reads one partition: others, where no record comes, would go on to the
+        end of the batch, and the records of this one would wait for them."""
 
     def seconds_to_lull(self, now: float) -> float:
         """Return the seconds until its end meets no end of another shard. `now`: Unix time."""
@@ -77,12 +80,16 @@ class BatchEnds:
 
 
 @contextmanager
-def in_turn(session: SparkSession, seconds: float, turn: Turn) -> Iterator[BatchEnds]:
+def in_turn(
+    session: SparkSession, seconds: float, turn: Turn, scans: int = 1
+) -> Iterator[BatchEnds]:
     """Have a query that is started herein end its batches at its turn.
 
     `seconds`: length of a batch. The first is shorter, or up to a fifth longer, to get there.
+    `scans`: how many times the query reads an input; shards of a stage with others read one
+    partition of each.
     """
-    ends, context = BatchEnds(session, seconds, turn), session.sparkContext
+    ends, context = BatchEnds(session, seconds, turn, scans), session.sparkContext
     length = round(seconds * 1000)
     context.setLocalProperty(_TURN, f"{length} {round(turn.share * length)}")
     try:

@@ -69,6 +69,12 @@ class Plan:
     real_time: bool = False
 
 
+def scans(plan: Plan) -> int:
+    """Return how many times a plan reads an input: rows of one may go several ways."""
+    leaves: Any = plan.frame._jdf.queryExecution().analyzed().collectLeaves()
+    return sum(leaves.apply(index).isStreaming() for index in range(leaves.size()))
+
+
 class Inputs(Protocol):
     """Where a plan's rows come from: the real streams, or empty ones for the warm-up."""
 

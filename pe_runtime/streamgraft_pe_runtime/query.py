@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from streamgraft_pe_runtime.batch_ends import BatchEnds, in_turn
-from streamgraft_pe_runtime.plan import KafkaTarget, Plan, SinkFunction
+from streamgraft_pe_runtime.plan import KafkaTarget, Plan, SinkFunction, scans
 from streamgraft_pe_runtime.triggers import Triggers
 from streamgraft_pe_runtime.turns import ALONE, Turn
 
@@ -46,7 +46,7 @@ def start(
         return ShardQuery(session, writer.start(), Triggers(session, seconds, turn.share))
     # PySpark's annotations leave this trigger out.
     writer = writer.trigger(realTime=interval)  # type: ignore[call-overload]
-    with in_turn(session, seconds, turn) as ends:
+    with in_turn(session, seconds, turn, scans(plan)) as ends:
         return ShardQuery(session, writer.start(), ends)
 
 
@@ -146,7 +146,7 @@ class ShardQuery:
 
         A query that sleeps is let go on to its next batch, if that is near: then the output stops
         for no longer than its next owner takes to start. In real-time mode the running batch ends
-        before its next record, when the batches of other shards leave time.
+        before its next record, if it may, when the batches of other shards leave time.
         """
         execution, run = self._handle.streamingQuery(), str(self._query.runId)
         thread, lock = self._thread(), execution.awaitProgressLock()
@@ -163,7 +163,7 @@ class ShardQuery:
                 if not marked and self._sleeps(thread):
                     time.sleep(max(0.0, min(trigger, deadline) - time.monotonic()))
             time.sleep(_POLL_SECONDS)
-        if marked and self._ends:
+        if marked and self._ends and self._ends.may_be_early:
             if seconds := self._ends.seconds_to_lull(time.time()):
                 thread.join(math.ceil(seconds * 1000))
             self._ends.end(run)

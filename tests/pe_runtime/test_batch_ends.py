@@ -134,9 +134,9 @@ def test_a_stop_ends_the_batch_before_its_next_record(
     topics = [counting, make_topic(cluster)]
     plans = [copying(session, cluster, topics, partition) for partition in (0, 1)]
     copy = Copy(cluster, topics[1])
-    other = query.start(plans[1], tmp_path / "1", LONG_SECONDS, "other")
+    other = query.start(plans[1], tmp_path / "1", LONG_SECONDS, "other", Turn(1, 2))
     for _ in range(STARTS):
-        stopped = query.start(plans[0], tmp_path / "0", LONG_SECONDS, "stopped")
+        stopped = query.start(plans[0], tmp_path / "0", LONG_SECONDS, "stopped", Turn(0, 2))
         copy.grow()
         assert stopped.stop(60)
         assert other.failure() is None
@@ -147,3 +147,14 @@ def test_a_stop_ends_the_batch_before_its_next_record(
     assert [len(numbers) > STARTS for numbers in copy.numbers.values()] == [True, True]
     for numbers in copy.numbers.values():
         assert numbers == list(range(len(numbers)))
+
+
+@pytest.mark.parametrize(
+    ("turn", "scans", "early"), [(Turn(1, 4), 1, True), (Turn(1, 4), 2, False), (ALONE, 1, False)]
+)
+def test_whether_a_batch_may_end_early(
+    session: SparkSession, turn: Turn, scans: int, early: bool
+) -> None:
+    """Only if it surely reads one partition: records of one would wait for those of others."""
+    with in_turn(session, 5.0, turn, scans) as ends:
+        assert ends.may_be_early is early
