@@ -125,6 +125,10 @@ class Progress:
         self.collect(shard)
         if publish:
             watched.positions = read_checkpoint(checkpoint).positions or watched.positions
+            # An earlier owner's last word may have come behind ours. To a region that sleeps it
+            # would be lag, and wake it up.
+            for key in watched.positions:
+                self._published.pop(key, None)
             self._publish()
         del self._shards[shard]
         self._metrics.drop_shard(shard)
