@@ -16,7 +16,7 @@ from streamgraft_common.spark_jvm import SparkJvm
 from streamgraft_pe_runtime import application, query, real_time, restricted, warm_up
 from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.exchange import exchange
-from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs, scans
+from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.settings import consumer_group
 from streamgraft_pe_runtime.state_stores import StateStores
@@ -45,7 +45,7 @@ def check_slots(plan: Plan, metadata: PeMetadata) -> None:
             counts[port.topic] = len(brokers.partitions(port.topic))
             brokers.close()
     slots = plan.frame.sparkSession.sparkContext.defaultParallelism
-    if reason := real_time.starvation(metadata, counts, scans(plan), slots):
+    if reason := real_time.starvation(metadata, counts, plan.scans, slots):
         raise NotEnoughSlots(reason)
 
 

@@ -44,9 +44,9 @@ def exchange(session: SparkSession, topic: RehearsalTopic, *, real_time: bool) -
     folder = Path(tempfile.mkdtemp(prefix="streamgraft-exchange-"))
     servers = {"bootstrap.servers": topic.bootstrap_servers, **consumer_options(topic.tls)}
     try:
-        plan = _plan(session, topic, real_time)
+        plan, producer = _plan(session, topic, real_time), Producer(servers)
         for _ in range(_STARTS):
-            _run(plan, folder, Producer(servers), topic.topic)
+            _run(plan, folder, producer, topic.topic)
     except Exception as error:
         log.warning("exchange of records failed: %s", error)
     finally:

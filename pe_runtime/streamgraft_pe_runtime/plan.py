@@ -7,7 +7,7 @@ split) share one pass over it: an array of records per row, exploded. So nothing
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -68,11 +68,11 @@ class Plan:
     output_mode: str
     real_time: bool = False
 
-
-def scans(plan: Plan) -> int:
-    """Return how many times a plan reads an input: rows of one may go several ways."""
-    leaves: Any = plan.frame._jdf.queryExecution().analyzed().collectLeaves()
-    return sum(leaves.apply(index).isStreaming() for index in range(leaves.size()))
+    @cached_property
+    def scans(self) -> int:
+        """How many times it reads an input: rows of one may go several ways."""
+        leaves: Any = self.frame._jdf.queryExecution().analyzed().collectLeaves()
+        return sum(leaves.apply(index).isStreaming() for index in range(leaves.size()))
 
 
 class Inputs(Protocol):

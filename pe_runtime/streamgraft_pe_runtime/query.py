@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from streamgraft_pe_runtime.batch_ends import BatchEnds, in_turn
-from streamgraft_pe_runtime.plan import KafkaTarget, Plan, SinkFunction, scans
+from streamgraft_pe_runtime.plan import KafkaTarget, Plan, SinkFunction
 from streamgraft_pe_runtime.triggers import Triggers
 from streamgraft_pe_runtime.turns import ALONE, Turn
 
@@ -46,7 +46,7 @@ def start(
         return ShardQuery(session, writer.start(), Triggers(session, seconds, turn.share))
     # PySpark's annotations leave this trigger out.
     writer = writer.trigger(realTime=interval)  # type: ignore[call-overload]
-    with in_turn(session, seconds, turn, scans(plan)) as ends:
+    with in_turn(session, seconds, turn, plan.scans) as ends:
         return ShardQuery(session, writer.start(), ends)
 
 

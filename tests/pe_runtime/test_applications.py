@@ -18,6 +18,7 @@ import streamgraft as sg
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime import query
 from streamgraft_pe_runtime.driver import NotEnoughSlots
+from streamgraft_pe_runtime.real_time import BATCH_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -193,7 +194,8 @@ def test_of_two_owners_one_logs_a_batch(session: SparkSession, tmp_path: Path) -
 
 
 def test_real_time(run: Run, topic: str, cluster: Cluster) -> None:
-    """A planned stop between two batches loses and repeats nothing, and records are not awaited."""
+    """Batches last to their turn, a fifth of their length at least; a planned stop between two
+    loses and repeats nothing."""
     app = sg.Application("fast")
     numbers = app.kafka_source("numbers", topic=topic, schema="key string, n long")
 
@@ -208,6 +210,9 @@ def test_real_time(run: Run, topic: str, cluster: Cluster) -> None:
     assert [pe.real_time for pe in job.pes] == [True]
     job.read(f"{topic}-all", COUNT)
     job.stop()
+    durations = [report["durationMs"]["triggerExecution"] for report in job.reports("doubled")]
+    assert durations
+    assert min(durations) >= BATCH_SECONDS * 1000 / 5
     write(cluster, topic, range(COUNT, 2 * COUNT))
     job.start()
     written = job.read(f"{topic}-all", 2 * COUNT)

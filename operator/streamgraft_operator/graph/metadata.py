@@ -24,7 +24,7 @@ def planned_pe(
     pe_id = block.pe_id(stage, channel)
     settings = context.settings
     operators = [ports.model.operators[name] for name in stage.operators]
-    inputs = ports.inputs(stage)
+    inputs, outputs = ports.inputs(stage), ports.outputs(stage)
     metadata = PeMetadata(
         namespace=context.namespace,
         job=context.job,
@@ -35,8 +35,8 @@ def planned_pe(
         shard_count=block.region.max_width if block.region else 1,
         operators=list(stage.operators),
         inputs=inputs,
-        outputs=ports.outputs(stage),
-        rehearsal=ports.rehearsal(stage),
+        outputs=outputs,
+        rehearsal=ports.rehearsal([*inputs, *outputs]),
         checkpoint_path=(
             f"{context.namespace}/{context.job}-{context.job_uid}/{block.stage_name(stage)}"
         ),

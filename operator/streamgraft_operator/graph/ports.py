@@ -102,11 +102,12 @@ class Ports:
                 ports.append(port)
         return ports
 
-    def rehearsal(self, stage: Stage) -> RehearsalTopic | None:
-        """Return the topic for rehearsals of a stage that has ports at the job's own brokers."""
+    def rehearsal(
+        self, places: Iterable[InputPort | OutputPort | PlannedTopic]
+    ) -> RehearsalTopic | None:
+        """Return the topic for rehearsals, if any of the places is at the job's own brokers."""
         ours = self._brokers(None)
-        ports: list[InputPort | OutputPort] = [*self.inputs(stage), *self.outputs(stage)]
-        if not any(port.bootstrap_servers == ours["bootstrap_servers"] for port in ports):
+        if not any(place.bootstrap_servers == ours["bootstrap_servers"] for place in places):
             return None
         topic = names.rehearsal_topic(self.context.namespace, self.context.job)
         return RehearsalTopic(topic=topic, **ours)
@@ -114,7 +115,17 @@ class Ports:
     def topics(self, stages: Iterable[Stage]) -> tuple[PlannedTopic, ...]:
         """Return all topics, each once, by name. Raises GraphError where two uses collide."""
         found: dict[tuple[str, str], PlannedTopic] = {}
-        for topic in (topic for stage in stages for topic in self._topics(stage)):
+        topics = [topic for stage in stages for topic in self._topics(stage)]
+        if rehearsal := self.rehearsal(topics):
+            planned = PlannedTopic(
+                name=rehearsal.topic,
+                partitions=_REHEARSAL_PARTITIONS,
+                external=False,
+                source=False,
+                **self._brokers(None),
+            )
+            topics.append(planned)
+        for topic in topics:
             key = topic.bootstrap_servers, topic.name
             found[key] = _both(found[key], topic) if key in found else topic
         return tuple(
@@ -122,14 +133,6 @@ class Ports:
         )
 
     def _topics(self, stage: Stage) -> Iterator[PlannedTopic]:
-        if rehearsal := self.rehearsal(stage):
-            yield PlannedTopic(
-                name=rehearsal.topic,
-                partitions=_REHEARSAL_PARTITIONS,
-                external=False,
-                source=False,
-                **self._brokers(None),
-            )
         for operator in self._operators(stage):
             if operator.kafka is not None:
                 yield PlannedTopic(
