@@ -13,7 +13,14 @@ from typing import Any
 from streamgraft_common.adl import Adl
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.spark_jvm import SparkJvm
-from streamgraft_pe_runtime import application, query, real_time, restricted, warm_up
+from streamgraft_pe_runtime import (
+    application,
+    local_files,
+    query,
+    real_time,
+    restricted,
+    warm_up,
+)
 from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.exchange import exchange
 from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
@@ -82,6 +89,7 @@ class Driver:
         self._jvm = jvm
         self._application = application.load(adl)
         self._session = jvm.attach()
+        local_files.install(self._session)
         self.stores = StateStores(self._session)
         if properties:
             restricted.apply(self._session, restricted.read(properties))

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from streamgraft_common.pe_metadata import RehearsalTopic
 from streamgraft_pe_runtime import query
 from streamgraft_pe_runtime.expressions import HEADERS_TYPE
-from streamgraft_pe_runtime.plan import IMPATIENT, KafkaTarget, Plan
+from streamgraft_pe_runtime.plan import IMPATIENT, UNASKED, KafkaTarget, Plan
 from streamgraft_pe_runtime.transport import consumer_options, spark_options
 
 log = logging.getLogger(__name__)
@@ -73,6 +73,7 @@ def _plan(session: SparkSession, topic: RehearsalTopic, real_time: bool) -> Plan
         "assign": json.dumps({topic.topic: [_SOURCE]}),
         "startingOffsets": "latest",
         **spark_options(topic.tls),
+        **UNASKED,
         **IMPATIENT,
     }
     frame = session.readStream.format("kafka").options(**options).load()

@@ -31,6 +31,9 @@ _DEFAULT_MAX_OFFSETS = 20000
 _LINGER = {"kafka.linger.ms": "5"}
 """The default of Kafka's producers since 4.0 (KIP-1030); without it, in real-time mode, nearly each
 record is a request of its own."""
+UNASKED = {"kafka.enable.metrics.push": "false"}
+"""Clients that may be asked for their metrics by brokers (KIP-714) look all the time whether they
+were. The application's own options win."""
 IMPATIENT = {"kafka.default.api.timeout.ms": "10000", "kafka.request.timeout.ms": "9000"}
 """A query that can't reach Kafka fails, and says so, within ten seconds rather than sixty; it can't
 be stopped before."""
@@ -48,7 +51,9 @@ class KafkaTarget:
         cls, bootstrap_servers: str, tls: bool, options: Mapping[str, str] | None = None
     ) -> "KafkaTarget":
         """Return the target at these brokers. `options`: the application's own."""
-        return cls(bootstrap_servers, {**_LINGER, **spark_options(tls), **(options or {})})
+        return cls(
+            bootstrap_servers, {**_LINGER, **UNASKED, **spark_options(tls), **(options or {})}
+        )
 
 
 SinkFunction = Callable[[DataFrame, int], None]
@@ -99,6 +104,7 @@ def kafka_options(
         "kafka.bootstrap.servers": port.bootstrap_servers,
         "startingOffsets": endpoint.starting_offsets if endpoint else "earliest",
         **spark_options(port.tls),
+        **UNASKED,
         **IMPATIENT,
     }
     if not metadata.real_time:  # there a batch is as long as its time, and Spark rejects a limit
