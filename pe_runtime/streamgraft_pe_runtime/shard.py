@@ -18,7 +18,7 @@ from streamgraft_pe_runtime.positions import read_checkpoint
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.2
-_FIRST_TRIGGER_POLL_SECONDS = 0.02
+_FIRST_TRIGGER_POLL_SECONDS = 0.05
 _FIRST_DELAY_SECONDS = 1.0
 _LAST_DELAY_SECONDS = 30.0
 _HEALED_SECONDS = 60.0
