@@ -26,10 +26,13 @@ log = logging.getLogger(__name__)
 
 _STARTS = 6
 _BATCHES = 3
-"""Each time that the query starts; in real-time mode, where batches end by the clock, of 0.2 s."""
-_TRIGGER_SECONDS = 0.2
+"""With records, each time that the query starts. In real-time mode, where batches end by the clock,
+those of a driver that has no CPU for itself are over before one comes."""
+_TRIGGER_SECONDS = 0.5
 _PAUSE_SECONDS = 0.005
 """Between two records: it is requests, not records, that most of the code is run for."""
+_BETWEEN_LOOKS = 20
+"""Records that are sent until the query is looked at again."""
 _LONGEST_SECONDS = 60.0
 _SOURCE, _TARGET = 0, 1
 """Partitions: of the one that is read, and of the other that is only written to."""
@@ -58,12 +61,17 @@ def _run(plan: Plan, checkpoint: Path, producer: Producer, topic: str) -> None:
     """Run the query for some batches, and let records come all the time."""
     running = query.start(plan, checkpoint, _TRIGGER_SECONDS, "exchange")
     deadline = time.monotonic() + _LONGEST_SECONDS
-    while len(running.reports(-1)) < _BATCHES and time.monotonic() < deadline:
-        if failure := running.failure():
-            raise RuntimeError(failure.partition("\n")[0])
-        producer.produce(topic, "1", "1", _SOURCE)
-        producer.poll(_PAUSE_SECONDS)
-    running.stop(_LONGEST_SECONDS)
+    try:
+        while sum(report["numInputRows"] > 0 for report in running.reports(-1)) < _BATCHES:
+            if failure := running.failure():
+                raise RuntimeError(failure.partition("\n")[0])
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"no {_BATCHES} batches within {_LONGEST_SECONDS:g} s")
+            for _ in range(_BETWEEN_LOOKS):
+                producer.produce(topic, "1", "1", _SOURCE)
+                producer.poll(_PAUSE_SECONDS)
+    finally:
+        running.stop(_LONGEST_SECONDS)
 
 
 def _plan(session: SparkSession, topic: RehearsalTopic, real_time: bool) -> Plan:
