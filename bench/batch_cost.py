@@ -25,7 +25,7 @@ from bench.cluster import running_cluster
 from streamgraft_common.adl import Adl, Operator, Stream
 from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
 from streamgraft_common.spark_jvm import JvmSettings, SparkJvm
-from streamgraft_pe_runtime import query
+from streamgraft_pe_runtime import local_files, query
 from streamgraft_pe_runtime.conf import spark_conf
 from streamgraft_pe_runtime.plan import Compiler, RealInputs
 from streamgraft_pe_runtime.triggers import Triggers
@@ -88,6 +88,7 @@ def start_pe(servers: str) -> Start:
     """Return how a PE starts a case."""
 
     def start(session: SparkSession, case: Case, topic: str, checkpoint: Path) -> query.ShardQuery:
+        local_files.install(session)
         metadata, adl = _metadata(case, topic, servers), _adl()
         plan = Compiler(Application(), adl, metadata).compile(0, RealInputs(session, metadata, adl))
         return query.start(plan, checkpoint, TRIGGER_SECONDS, case.name)
