@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from streamgraft_pe_runtime import java_classes
 
+_SETTING = "fs.file.impl"
 _CLASS = "LocalFiles"
 _LOCAL_FILES = f"""
 import java.nio.file.Files;
@@ -39,14 +40,19 @@ public class {_CLASS} extends LocalFileSystem {{
 
 
 def install(session: SparkSession) -> None:
-    """Have all that is written to `file:` from now on go through it."""
+    """Have all that is written to `file:` from now on go through it.
+
+    A file system that the application's own settings name (`spark.hadoop.fs.file.impl`) stays.
+    """
     jvm: Any = session._jvm
     file_system, everywhere = jvm.org.apache.hadoop.fs.FileSystem, jvm.java.net.URI("file:///")
     conf = session.sparkContext._jsc.hadoopConfiguration()
+    if conf.get(_SETTING):
+        return
     file_system.get(everywhere, conf).close()
     # Hadoop keeps one object for each kind of file system, whose class only this copy tells. Tasks
     # have configurations of their own, which would not find a class of ours.
     first = jvm.org.apache.hadoop.conf.Configuration(conf)
     first.setClassLoader(java_classes.loaded(session, _LOCAL_FILES, _CLASS).getClassLoader())
-    first.set("fs.file.impl", _CLASS)
+    first.set(_SETTING, _CLASS)
     file_system.get(everywhere, first)

@@ -92,3 +92,15 @@ def test_batches_start_no_process(session: SparkSession, tmp_path: Path, statefu
         time.sleep(0.1)
     query.stop()
     assert reaped_faults(session) == before
+
+
+def test_a_file_system_of_the_application_stays(session: SparkSession) -> None:
+    """Its own settings win."""
+    conf = session.sparkContext._jsc.hadoopConfiguration()
+    ours = files(session)
+    conf.set("fs.file.impl", "org.apache.hadoop.fs.LocalFileSystem")
+    try:
+        local_files.install(session)
+        assert files(session) == ours
+    finally:
+        conf.unset("fs.file.impl")
