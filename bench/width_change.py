@@ -49,7 +49,7 @@ PHASES_SECONDS = 5.0
 later by up to so long, at random."""
 LATENCY_SECONDS = 10.0
 SETTLE_SECONDS = 3.0
-"""After the new width serves, and still part of the change."""
+"""After a change has finished, and still part of it."""
 CHANGE_TIMEOUT_SECONDS = 180.0
 FLOWING_TIMEOUT_SECONDS = 300.0
 IDS_PER_RECORD = 100
@@ -95,6 +95,7 @@ class Span:
     """Seconds before the request in which nothing else happened."""
     requested: float
     serving: float
+    finished: float
     moved: frozenset[int]
     restarted: int
     state_bytes: int
@@ -174,9 +175,9 @@ class Run:
         status = await self._finished(wanted)
         self._warm_pods -= max(0, wanted - width)
         await self.app.set_warm_pool(self._warm_pods)
-        serving = timestamp(status["servingAt"])
+        serving, finished = timestamp(status["servingAt"]), timestamp(status["finishedAt"])
         await asyncio.sleep(
-            max(serving + SETTLE_SECONDS, requested + LATENCY_SECONDS) - time.time()
+            max(finished + SETTLE_SECONDS, requested + LATENCY_SECONDS) - time.time()
         )
         now = await self.app.pods()
         moved = frozenset(status.get("movedShards", []))
@@ -186,6 +187,7 @@ class Run:
             steady,
             requested,
             serving,
+            finished,
             moved,
             sum(pods[pe] != now[pe] for pe in pods.keys() & now.keys()),
             sum(self._state_bytes(shard) for shard in moved),
@@ -208,7 +210,7 @@ class Run:
                 group: arrivals.longest_gap(keys, start, end) for group, keys in self.keys.items()
             }
 
-        over = span.serving + SETTLE_SECONDS
+        over = span.finished + SETTLE_SECONDS
         before = span.requested - min(over - span.requested, span.steady)
         after = span.requested + LATENCY_SECONDS
         latencies = [

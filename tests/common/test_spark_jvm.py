@@ -1,8 +1,10 @@
 """The driver's JVM: where it may leave files, and how it ends."""
 
 import os
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from streamgraft_common.spark_jvm import JvmSettings, SparkJvm
@@ -43,6 +45,26 @@ def test_killed_jvm_is_gone_with_its_folder(words: Path) -> None:
     jvm.kill()
     assert not jvm.alive
     assert not folder.exists()
+
+
+def test_workers_of_a_killed_jvm_are_killed_as_well(words: Path) -> None:
+    jvm, folder = launched(words, f"cd {words.parent}; sleep 600 & echo $! > {words}; wait")
+    worker = psutil.Process(int(words.read_text()))
+    assert runs(worker)
+    jvm.kill()
+    deadline = time.monotonic() + 10
+    while runs(worker) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not runs(worker)
+    assert not folder.exists()
+
+
+def runs(process: psutil.Process) -> bool:
+    """False for what has ended, whether anybody asked for its end or not."""
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def test_jvm_that_does_not_stop_in_time_is_killed(words: Path) -> None:

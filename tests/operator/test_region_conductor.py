@@ -172,8 +172,65 @@ def test_scale_down_keeps_a_channel_until_it_is_empty() -> None:
     assert step(region(1, decided.status, running(0, {0, 1, 2}, epoch=2), held)).channels == 2
     empty = running(1, set(), epoch=2)
     served = step(region(1, decided.status, running(0, {0, 1, 2, 3}, epoch=2), empty))
-    assert (served.channels, served.status.width) == (1, 1)
+    assert (served.channels, served.status.width, served.again_in) == (2, 1, 1.0)
     assert condition(served, "Resizing") == ("True", "RemovingChannels")
+    later = step(region(1, served.status, *served_by(1, of=2), now=NOW + 1))
+    assert (later.channels, later.status.changes[-1].finished_at) == (1, None)
+    finished = step(region(1, later.status, *served_by(1, of=1), now=NOW + 1.5))
+    assert finished.status.changes[-1].finished_at == to_rfc3339(NOW + 1.5)
+    assert finished.again_in is None
+
+
+def served_by(width: int, *, of: int, epoch: int = 2) -> list[PeView]:
+    """All four shards in `width` channels, of so many that there still are."""
+    shards: list[set[int]] = [set() for _ in range(of)]
+    for shard in range(4):
+        shards[shard % width].add(shard)
+    return [running(channel, mine, epoch) for channel, mine in enumerate(shards)]
+
+
+def removing(width: int, of: int) -> ParallelRegionStatus:
+    """A change from `of` to `width` that has just come to serve."""
+    change = WidthChange(
+        from_width=of,
+        to_width=width,
+        epoch=2,
+        requested_at=to_rfc3339(NOW),
+        serving_at=to_rfc3339(NOW),
+    )
+    assignment = {str(shard): shard % width for shard in range(4)}
+    return ParallelRegionStatus(width=width, epoch=2, assignment=assignment, changes=[change])
+
+
+def test_empty_channels_go_one_after_another() -> None:
+    status = removing(1, of=4)
+    counts = []
+    there = 4
+    for elapsed in (0.0, 0.9, 1.0, 1.2, 2.1, 3.0):
+        decision = step(region(1, status, *served_by(1, of=there), now=NOW + elapsed))
+        there = decision.channels
+        counts.append(there)
+    assert counts == [4, 4, 3, 3, 2, 1]
+
+
+def test_channels_that_are_gone_do_not_come_back_only_to_go() -> None:
+    status = removing(1, of=4)
+    assert step(region(1, status, *served_by(1, of=2), now=NOW + 0.5)).channels == 2
+    behind = step(region(1, status, *served_by(1, of=4), now=NOW - 5))
+    assert (behind.channels, behind.again_in) == (4, 1.0)
+
+
+def test_channels_that_are_wanted_again_stay() -> None:
+    again = step(region(3, removing(1, of=4), *served_by(1, of=3), now=NOW + 1.5))
+    assert again.channels == 3
+    assert again.status.changes[0].finished_at == to_rfc3339(NOW + 1.5)
+    begun = step(region(3, again.status, *served_by(1, of=3), now=NOW + 1.6))
+    assert begun.status.changes[-1].to_width == 3
+
+
+def test_a_larger_region_loses_an_eighth_of_its_channels_at_a_time() -> None:
+    view = replace(region(1, removing(1, of=4), *served_by(1, of=4), now=NOW + 1), max_width=16)
+    assert step(view).channels == 2
 
 
 def test_a_surge_that_fails_is_taken_back_and_the_width_avoided_ever_longer() -> None:

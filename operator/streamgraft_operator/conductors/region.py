@@ -4,7 +4,7 @@ A change goes through these phases; each is told from the resources alone:
 
 - warming up: the last change has an epoch beyond the status; new channels start, without shards;
 - handing over: its epoch is decided and it does not serve yet; shards move one by one;
-- removing: it serves; channels that own nothing are deleted, then the change is finished.
+- removing: it serves; channels that own nothing are deleted in turns, then it is finished.
 
 At width 0 the region sleeps: no shard is assigned, no channel exists, and records wait in Kafka.
 
@@ -30,6 +30,7 @@ from streamgraft_operator.conductors.region_shards import (
     Shards,
     SpecUpdate,
     assigned_width,
+    per_turn,
     under_way,
 )
 from streamgraft_operator.conductors.region_view import PeView, RegionView, ReleaseView, ShardView
@@ -41,6 +42,8 @@ __all__ = ["PeView", "RegionDecision", "RegionView", "ReleaseView", "ShardView",
 
 KEPT_CHANGES = 20
 """Width changes that a region's status remembers."""
+REMOVAL_SECONDS = 1.0
+"""Between turns in which channels are deleted: to end a driver takes CPU that the others need."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,8 @@ class RegionDecision:
     savepoint: str | None = None
     """Savepoint of the region that must exist: the change waits for it."""
     again_in: float | None = None
-    """Seconds after which a width that is avoided may be tried again."""
+    """Seconds after which to step again, whatever happens: the next channels go, or a width that is
+    avoided may be tried again."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +96,14 @@ def step(view: RegionView) -> RegionDecision:
     refused = avoided(status, view.width, view.now)
     saving = _saving(status)
     channels = _channels(view, status, 0 if refused or saving else view.width)
+    refused_for = from_rfc3339(refused.until) - view.now if refused else None
     return RegionDecision(
         channels,
         shards.spec_updates(channels),
         status,
         progress.events,
         savepoint=saving,
-        again_in=from_rfc3339(refused.until) - view.now if refused else None,
+        again_in=_to_next_removal(view, status) or refused_for,
     )
 
 
@@ -128,8 +133,35 @@ def _channels(view: RegionView, status: ParallelRegionStatus, wanted: int) -> in
     if change and change.rollback and overdue(change, view.deadline_seconds, view.now):
         return assigned_width(status.assignment)
     busy = (pe.channel + 1 for pe in view.pes if pe.spec_shards or (pe.pod_alive and pe.held))
-    old = change.from_width if change and change.serving_at is None else 0
+    old = _going(view, change) if change else 0
     return max(wanted, assigned_width(status.assignment), old, *busy)
+
+
+def _going(view: RegionView, change: WidthChange) -> int:
+    """Return how many channels a change still has use for, or whose turn to go has not come.
+
+    Channels that failed go at once, as do all when the region is to sleep.
+    """
+    if change.serving_at is None:
+        return change.from_width
+    if change.rollback or change.to_width == 0:
+        return 0
+    there = max((pe.channel + 1 for pe in view.pes if pe.exists), default=0)
+    turns = int(_removing_seconds(view, change.serving_at) / REMOVAL_SECONDS)
+    return min(change.from_width - turns * per_turn(view), there)
+
+
+def _to_next_removal(view: RegionView, status: ParallelRegionStatus) -> float | None:
+    """Return the seconds until the next channels are to go, if any."""
+    change = under_way(status)
+    if change is None or change.serving_at is None:
+        return None
+    return REMOVAL_SECONDS - _removing_seconds(view, change.serving_at) % REMOVAL_SECONDS
+
+
+def _removing_seconds(view: RegionView, serving_at: str) -> float:
+    """Return for how long channels have been removed; another replica's clock may be behind."""
+    return max(view.now - from_rfc3339(serving_at), 0.0)
 
 
 def _advance(view: RegionView) -> _Progress:

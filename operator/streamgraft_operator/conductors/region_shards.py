@@ -18,10 +18,15 @@ from functools import cached_property
 from streamgraft_common.resources import ParallelRegionStatus, WidthChange
 from streamgraft_operator.conductors.region_view import PeView, RegionView, ReleaseView, ShardView
 
-SHARDS_PER_TURN = 8
-"""One in so many shards of a region may be on its way at a time, and always one."""
+TURNS = 8
+"""A region's shards move in so many turns, at least one in each; its channels go in as many."""
 SpecUpdate = tuple[frozenset[int], int]
 """New `spec.shards` and `spec.epoch` of a PE."""
+
+
+def per_turn(view: RegionView) -> int:
+    """Return how many shards may be on their way at a time, how many channels go at a time."""
+    return max(1, view.max_width // TURNS)
 
 
 @dataclass(frozen=True)
@@ -178,7 +183,7 @@ class Shards:
             return frozenset()
         still_there = [shard for shard in change.moved_shards if self._is_where_it_was(shard)]
         on_their_way = set(self.not_running(change.moved_shards)).difference(still_there)
-        at_a_time = max(1, self.view.max_width // SHARDS_PER_TURN)
+        at_a_time = per_turn(self.view)
         return frozenset(still_there[max(0, at_a_time - len(on_their_way)) :])
 
     def _is_where_it_was(self, shard: int) -> bool:

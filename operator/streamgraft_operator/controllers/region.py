@@ -96,7 +96,7 @@ class RegionController:
         seen = {names.pe_name(view.job, pe.pe_id): pe.spec_shards for pe in view.pes}
         await self._carry_out(job, region, decision, seen)
         resizing = is_true(decision.status.conditions, "Resizing")
-        return LOOK_AGAIN_SECONDS if resizing else decision.again_in
+        return decision.again_in or (LOOK_AGAIN_SECONDS if resizing else None)
 
     async def _plan(self, job: Object, region: Object) -> PlannedRegion | None:
         """Return the plan of the region, or None if the job has not come to this graph yet."""
