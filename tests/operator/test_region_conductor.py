@@ -181,12 +181,12 @@ def test_scale_down_keeps_a_channel_until_it_is_empty() -> None:
     assert finished.again_in is None
 
 
-def served_by(width: int, *, of: int, epoch: int = 2) -> list[PeView]:
+def served_by(width: int, *, of: int) -> list[PeView]:
     """All four shards in `width` channels, of so many that there still are."""
     shards: list[set[int]] = [set() for _ in range(of)]
     for shard in range(4):
         shards[shard % width].add(shard)
-    return [running(channel, mine, epoch) for channel, mine in enumerate(shards)]
+    return [running(channel, mine, epoch=2) for channel, mine in enumerate(shards)]
 
 
 def removing(width: int, of: int) -> ParallelRegionStatus:
@@ -269,6 +269,7 @@ def test_a_hand_over_that_fails_is_handed_back() -> None:
     assert "shard 2 (ValueError: not here)" in back.events[0].message
     assert back.status.assignment == dict.fromkeys("0123", 0)
     assert back.spec_updates == {1: (frozenset(), 3)}
+    assert back.again_in == 2.0, "its own deadline passes long before the width may be tried again"
     given_back = replace(sick, spec_shards=frozenset(), spec_epoch=3, held={}, applied_epoch=3)
     granted = step(region(2, back.status, old, given_back, now=NOW + 301))
     assert granted.spec_updates[0] == (frozenset({0, 1, 2, 3}), 3)

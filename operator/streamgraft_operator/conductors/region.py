@@ -38,10 +38,20 @@ from streamgraft_operator.events import Event
 from streamgraft_operator.graph.assignment import assign
 from streamgraft_operator.timestamps import from_rfc3339, to_rfc3339
 
-__all__ = ["PeView", "RegionDecision", "RegionView", "ReleaseView", "ShardView", "step"]
+__all__ = [
+    "LOOK_AGAIN_SECONDS",
+    "PeView",
+    "RegionDecision",
+    "RegionView",
+    "ReleaseView",
+    "ShardView",
+    "step",
+]
 
 KEPT_CHANGES = 20
 """Width changes that a region's status remembers."""
+LOOK_AGAIN_SECONDS = 2.0
+"""While a width changes: deadlines pass without any event."""
 REMOVAL_SECONDS = 1.0
 """Between turns in which channels are deleted: to end a driver takes CPU that the others need."""
 
@@ -64,8 +74,7 @@ class RegionDecision:
     savepoint: str | None = None
     """Savepoint of the region that must exist: the change waits for it."""
     again_in: float | None = None
-    """Seconds after which to step again, whatever happens: the next channels go, or a width that is
-    avoided may be tried again."""
+    """Seconds after which to step again, whatever happens."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +90,9 @@ def step(view: RegionView) -> RegionDecision:
     specs = max((pe.spec_epoch for pe in view.pes), default=0)
     if 0 < view.status.epoch < specs:  # a status older than the PEs: wait for the newer one
         there = max(pe.channel + 1 for pe in view.pes)
-        return RegionDecision(_channels(view, view.status, there), {}, view.status, ())
+        channels = _channels(view, view.status, there)
+        again_in = _again_in(view, view.status, channels)
+        return RegionDecision(channels, {}, view.status, (), again_in=again_in)
     progress = _advance(view)
     shards = Shards(view, progress.status)
     states = (ready(shards), resizing(shards), *skewed(shards), *asleep(shards))
@@ -96,14 +107,13 @@ def step(view: RegionView) -> RegionDecision:
     refused = avoided(status, view.width, view.now)
     saving = _saving(status)
     channels = _channels(view, status, 0 if refused or saving else view.width)
-    refused_for = from_rfc3339(refused.until) - view.now if refused else None
     return RegionDecision(
         channels,
         shards.spec_updates(channels),
         status,
         progress.events,
         savepoint=saving,
-        again_in=_to_next_removal(view, status) or refused_for,
+        again_in=_again_in(view, status, channels),
     )
 
 
@@ -151,11 +161,15 @@ def _going(view: RegionView, change: WidthChange) -> int:
     return min(change.from_width - turns * per_turn(view), there)
 
 
-def _to_next_removal(view: RegionView, status: ParallelRegionStatus) -> float | None:
-    """Return the seconds until the next channels are to go, if any."""
+def _again_in(view: RegionView, status: ParallelRegionStatus, channels: int) -> float | None:
+    """Return the seconds until a deadline is looked at, the next of so many channels are to go, or
+    a width that is avoided may be tried again."""
     change = under_way(status)
-    if change is None or change.serving_at is None:
-        return None
+    if change is None:
+        refused = avoided(status, view.width, view.now)
+        return from_rfc3339(refused.until) - view.now if refused else None
+    if change.serving_at is None or channels <= change.to_width:
+        return LOOK_AGAIN_SECONDS
     return REMOVAL_SECONDS - _removing_seconds(view, change.serving_at) % REMOVAL_SECONDS
 
 

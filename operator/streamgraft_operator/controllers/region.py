@@ -12,8 +12,13 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator import manifests, metrics
 from streamgraft_operator.caches import saved_job
-from streamgraft_operator.conditions import is_true
-from streamgraft_operator.conductors.region import PeView, RegionDecision, RegionView, step
+from streamgraft_operator.conductors.region import (
+    LOOK_AGAIN_SECONDS,
+    PeView,
+    RegionDecision,
+    RegionView,
+    step,
+)
 from streamgraft_operator.conductors.region_shards import under_way
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.grafting import Start, content_of
@@ -25,8 +30,6 @@ from streamgraft_operator.together import together
 from streamgraft_operator.unseen import unseen_pods
 from streamgraft_operator.views import own_key, pod_view, region_key
 
-LOOK_AGAIN_SECONDS = 2.0
-"""While a width changes: deadlines pass without any event."""
 STALE_SECONDS = 0.05
 _COUNTERS = {
     "WidthChangeStarted": metrics.WIDTH_CHANGES,
@@ -95,8 +98,7 @@ class RegionController:
             return STALE_SECONDS
         seen = {names.pe_name(view.job, pe.pe_id): pe.spec_shards for pe in view.pes}
         await self._carry_out(job, region, decision, seen)
-        resizing = is_true(decision.status.conditions, "Resizing")
-        return decision.again_in or (LOOK_AGAIN_SECONDS if resizing else None)
+        return decision.again_in
 
     async def _plan(self, job: Object, region: Object) -> PlannedRegion | None:
         """Return the plan of the region, or None if the job has not come to this graph yet."""
