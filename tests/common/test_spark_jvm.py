@@ -1,10 +1,9 @@
 """The driver's JVM: where it may leave files, and how it ends."""
 
 import os
-import time
+import select
 from pathlib import Path
 
-import psutil
 import pytest
 
 from streamgraft_common.spark_jvm import JvmSettings, SparkJvm
@@ -48,23 +47,14 @@ def test_killed_jvm_is_gone_with_its_folder(words: Path) -> None:
 
 
 def test_workers_of_a_killed_jvm_are_killed_as_well(words: Path) -> None:
-    jvm, folder = launched(words, f"cd {words.parent}; sleep 600 & echo $! > {words}; wait")
-    worker = psutil.Process(int(words.read_text()))
-    assert runs(worker)
-    jvm.kill()
-    deadline = time.monotonic() + 10
-    while runs(worker) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not runs(worker)
+    held = words.with_name("held")
+    os.mkfifo(held)
+    jvm, folder = launched(words, f"sleep 600 > {held} & wait")
+    with held.open("rb") as worker:  # at its end once nobody has it open for writing
+        assert not select.select([worker], [], [], 0)[0]
+        jvm.kill()
+        assert select.select([worker], [], [], 10)[0]
     assert not folder.exists()
-
-
-def runs(process: psutil.Process) -> bool:
-    """False for what has ended, whether anybody asked for its end or not."""
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_jvm_that_does_not_stop_in_time_is_killed(words: Path) -> None:
