@@ -55,9 +55,13 @@ _MODULE_OPTIONS = (
 # Room for code and classes: with several queries a driver has 45 MB of compiled code. Close to the
 # limit, 48 MB with C1 alone, the JVM throws away what it needs again, and all queries stand still
 # for seconds. The first limit for classes, 21 MB, only brings two full collections at the start.
+#
+# Room for survivors: a query holds the plan of its last batch, which is younger than a trigger
+# interval and garbage then. Without room it is taken for old, and needs a full collection.
 _SMALL_DRIVER = (
     *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xss2m"),
     *("-XX:ReservedCodeCacheSize=240m", "-XX:MetaspaceSize=192m"),
+    *("-XX:SurvivorRatio=6", "-XX:TargetSurvivorRatio=90"),
 )
 DEFAULT_LOG_LEVEL = "WARN"
 _DEFAULT_CONF = {
