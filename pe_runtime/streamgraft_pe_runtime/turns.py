@@ -17,14 +17,17 @@ class Turn:
 
     @property
     def share(self) -> float:
-        """Where in each interval it is, from 0 to 1."""
-        return self.number / self.count
+        """Where in each interval it is, from 0 to 1.
+
+        Not at the beginning unless alone: there the queries outside of the region have theirs.
+        """
+        return 0.0 if self.count == 1 else (self.number + 0.5) / self.count
 
     def seconds_to_lull(self, now: float, interval_seconds: float) -> float:
         """Return the seconds until a move meets no turn of another shard, 0 where there is no such
         time. `now`: Unix time."""
         between = interval_seconds / self.count
-        since = now % between
+        since = (now - between / 2) % between
         if self.count == 1 or between < _END_SECONDS + _MOVE_SECONDS:
             return 0.0
         if _END_SECONDS <= since <= between - _MOVE_SECONDS:

@@ -6,8 +6,8 @@ from streamgraft_pe_runtime.turns import ALONE, Turn
 
 
 def test_turns_are_spread_over_the_interval() -> None:
-    """Each has a place of its own; a query that is alone has the beginning."""
-    assert [Turn(number, 4).share for number in range(4)] == [0.0, 0.25, 0.5, 0.75]
+    """Each has a place of its own; a query that is alone has the beginning for itself."""
+    assert [Turn(number, 4).share for number in range(4)] == [0.125, 0.375, 0.625, 0.875]
     assert ALONE.share == 0.0
 
 
@@ -19,7 +19,8 @@ def test_a_move_begins_behind_the_last_turn_and_well_before_the_next(
     now: float, wait: float
 ) -> None:
     """Eight shards in five seconds: turns 0.625 s apart."""
-    assert Turn(3, 8).seconds_to_lull(now, 5.0) == pytest.approx(wait)
+    first = Turn(0, 8).share * 5.0
+    assert Turn(3, 8).seconds_to_lull(first + now, 5.0) == pytest.approx(wait, abs=1e-9)
 
 
 @pytest.mark.parametrize("turn", [ALONE, Turn(3, 16)])
