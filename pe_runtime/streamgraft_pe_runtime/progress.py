@@ -57,8 +57,6 @@ class _Watched:
     batch: int = -1
     last_batch_at: str | None = None
     stateful: bool = False
-    interval_seconds: float | None = None
-    """Trigger interval that was set last, None as long as none was."""
     partitions: dict[InputPort, list[tuple[str, int]]] = field(default_factory=dict)
     since: float = field(default_factory=time.monotonic)
     batch_seconds: float = 0.0
@@ -188,14 +186,11 @@ class Progress:
             stateful=watched.stateful,
             behind=pacing.is_behind(lag, batch_limit(self._metadata)),
         )
-        if seconds == watched.interval_seconds:
+        if seconds == watched.query.interval_seconds:
             return
         try:
-            if watched.interval_seconds is None and not watched.query.first_trigger_done():
-                return  # set within its first batch, a second one would follow at once
             watched.query.set_interval(seconds)
-            watched.interval_seconds = seconds
-        except Exception as error:  # the query may have ended, or not yet begun
+        except Exception as error:  # the query may have ended
             log.debug("trigger interval: %r", error)
 
     def _measure_loads(self) -> None:

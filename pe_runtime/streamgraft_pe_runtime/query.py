@@ -43,7 +43,9 @@ def start(
     session = plan.frame.sparkSession
     if not plan.real_time:
         writer = writer.trigger(processingTime=interval)
-        return ShardQuery(session, writer.start(), Triggers(session, seconds, turn.share))
+        running = ShardQuery(session, writer.start(), Triggers(session, seconds, turn.share))
+        running.set_interval(seconds)
+        return running
     # PySpark's annotations leave this trigger out.
     writer = writer.trigger(realTime=interval)  # type: ignore[call-overload]
     with in_turn(session, seconds, turn, plan.scans) as ends:
@@ -126,13 +128,17 @@ class ShardQuery:
             found.insert(0, json.loads(progress.json()))
         return found
 
-    def set_interval(self, seconds: float) -> None:
-        """Change the trigger interval of the running query, from its next trigger on.
-
-        From then on its triggers are at its own time within the interval, too.
-        """
+    @property
+    def interval_seconds(self) -> float:
+        """The time between two triggers."""
         assert self._triggers is not None, "a real-time query has none"
-        self._triggers.set(self._handle.streamingQuery().triggerExecutor(), seconds)
+        return self._triggers.interval_seconds
+
+    def set_interval(self, seconds: float) -> None:
+        """Change the trigger interval of the running query, from its next trigger on."""
+        assert self._triggers is not None, "a real-time query has none"
+        if executor := self._trigger_executor():
+            self._triggers.set(executor, seconds)
 
     def stop(self, deadline_seconds: float) -> bool:
         """Stop between two batches; False if the deadline passed and a batch was cut off.
@@ -178,6 +184,14 @@ class ShardQuery:
         if self._ends:
             self._ends.forget(run)
         return in_time
+
+    def _trigger_executor(self) -> Any:
+        """Return what triggers the query, which Spark makes soon after its start; None if the query
+        ended before."""
+        execution, thread = self._handle.streamingQuery(), self._thread()
+        while (executor := execution.triggerExecutor()) is None and thread.isAlive():
+            time.sleep(_POLL_SECONDS)
+        return executor
 
     def _next_trigger(self) -> float:
         """Return the (monotonic) time of the next trigger; long ago if it is not worth a wait."""

@@ -12,14 +12,26 @@ from pyspark.sql import SparkSession
 
 from streamgraft_pe_runtime import java_classes
 
-_FAST_CLOCK = """
-public class FastClock implements org.apache.spark.util.Clock {
+_TURN_CLOCK = """
+public class TurnClock implements org.apache.spark.util.Clock {
     private final org.apache.spark.util.Clock clock = new org.apache.spark.util.SystemClock();
-    private volatile long fast = 0;
-    public void setFast(long millis) { fast = millis; }
-    public long getTimeMillis() { return clock.getTimeMillis() + fast; }
+    private long interval = 1, turn = 0, began = clock.getTimeMillis();
+    public synchronized void set(long interval, long turn) {
+        this.interval = interval;
+        this.turn = turn;
+    }
+    public long getTimeMillis() { return clock.getTimeMillis(); }
     public long nanoTime() { return clock.nanoTime(); }
-    public long waitTillTime(long time) { return clock.waitTillTime(time - fast) + fast; }
+    public long waitTillTime(long ignored) {
+        long now = clock.waitTillTime(next());
+        begin(now);
+        return now;
+    }
+    /** The first turn behind the beginning of the batch that has just ended. */
+    private synchronized long next() {
+        return began + interval - Math.floorMod(began - turn, interval);
+    }
+    private synchronized void begin(long now) { began = now; }
 }
 """
 
@@ -31,28 +43,26 @@ class Triggers:
         self._session = session
         self._share = share
         self._clock: Any = None
-        self._fast = 0.0
         self.interval_seconds = seconds
 
     def seconds_to_next(self, now: float) -> float:
         """Return the seconds to the next trigger. `now`: Unix time."""
-        return self.interval_seconds - (now + self._fast) % self.interval_seconds
+        interval = self.interval_seconds
+        return interval - (now - self._share * interval) % interval
 
     def set(self, executor: Any, seconds: float) -> None:
         """Have Spark's executor of a running query trigger at these intervals from its next on.
 
-        Spark has no call for it and would have to be restarted; but its executor reads these
-        fields before each trigger. The next may come at once: a clock that is fast, rather than
-        late, has it never wait longer for a trigger that it found by its old clock.
+        Spark has no call for it and would have to be restarted; but its executor waits by a clock
+        for the time that it has found before the batch. Ours finds the time itself, and only when
+        it is to wait: what is set within a batch is true of the very next trigger.
         """
-        fast = (1 - self._share) % 1 * seconds
         if self._clock is None:
-            clock = java_classes.instance(self._session, _FAST_CLOCK, "FastClock")
-            _field(executor, "clock").set(executor, clock)
-            self._clock = clock
-        self._clock.setFast(round(fast * 1000))
+            self._clock = java_classes.instance(self._session, _TURN_CLOCK, "TurnClock")
+        self._clock.set(round(seconds * 1000), round(self._share * seconds * 1000))
+        _field(executor, "clock").set(executor, self._clock)
         _field(executor, "intervalMs").setLong(executor, round(seconds * 1000))
-        self.interval_seconds, self._fast = seconds, fast
+        self.interval_seconds = seconds
 
 
 def _field(executor: Any, name: str) -> Any:

@@ -225,6 +225,4 @@ def _run(plan: Plan, checkpoint: Path, batches: int) -> None:
             log.warning("warm-up: %s", failure.partition("\n")[0])
             return
         time.sleep(_POLL_SECONDS)
-    if not plan.real_time:
-        running.set_interval(_TRIGGER_SECONDS)
     running.stop(_PLAN_SECONDS)

@@ -1,9 +1,13 @@
 """Where in its interval a query is triggered."""
 
 import time
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from tests.pe_runtime.one_driver import driver
 
 from streamgraft_local import Cluster
@@ -12,30 +16,83 @@ from streamgraft_pe_runtime.triggers import Triggers
 SESSION: Any = None
 
 
-@pytest.mark.parametrize(("now", "left"), [(0.0, 2.0), (3.5, 0.5), (6.0, 2.0)])
-def test_spark_triggers_at_the_multiples_of_the_interval(now: float, left: float) -> None:
-    """As long as nothing was set."""
-    assert Triggers(SESSION, 2.0, share=0.25).seconds_to_next(now) == left
+@pytest.mark.parametrize(
+    ("now", "share", "left"),
+    [(0.0, 0.0, 2.0), (3.5, 0.0, 0.5), (6.0, 0.0, 2.0), (6.0, 0.25, 0.5), (6.5, 0.25, 2.0)],
+)
+def test_triggers_are_at_a_share_of_the_interval(now: float, share: float, left: float) -> None:
+    """Without one at the multiples of the interval, where Spark's own are."""
+    assert Triggers(SESSION, 2.0, share).seconds_to_next(now) == left
+
+
+@pytest.fixture
+def session(cluster: Cluster) -> Iterator[SparkSession]:
+    """Return the session of a driver in which batches have run before: they take no second."""
+    with driver(cluster, {}) as session:
+        writer = ticks(session).writeStream.foreachBatch(count)
+        query = writer.trigger(processingTime="100 milliseconds").start()
+        began_at(query, 3)
+        query.stop()
+        yield session
+
+
+def ticks(session: SparkSession) -> DataFrame:
+    """Return a stream with a new row at each trigger."""
+    return session.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+
+
+def count(batch: DataFrame, batch_id: int) -> None:
+    """Take up a batch."""
+    batch.count()
+
+
+def executor_of(query: StreamingQuery) -> Any:
+    """Return what triggers a query, as soon as it is there."""
+    execution: Any = query._jsq.streamingQuery()
+    while execution.triggerExecutor() is None:
+        time.sleep(0.01)
+    return execution.triggerExecutor()
+
+
+def began_at(query: StreamingQuery, count: int) -> list[float]:
+    """Wait for so many batches, and return when they began (Unix time)."""
+    deadline = time.monotonic() + 60
+    while len(query.recentProgress) < count:
+        assert query.exception() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return [datetime.fromisoformat(done.timestamp).timestamp() for done in query.recentProgress]
 
 
 @pytest.mark.integration
-def test_a_query_has_its_own_time_in_the_interval(cluster: Cluster) -> None:
-    """Spark's executor sees a clock that is fast by the rest, and wakes up by it, too."""
-    with driver(cluster, {}) as session:
-        jvm: Any = session._jvm
-        streaming = jvm.org.apache.spark.sql.execution.streaming
-        executor = streaming.runtime.ProcessingTimeExecutor(
-            streaming.ProcessingTimeTrigger(1000), jvm.org.apache.spark.util.SystemClock()
-        )
-        triggers = Triggers(session, 1.0, share=0.25)
-        for seconds in (4.0, 2.0):
-            triggers.set(executor, seconds)
-            clock = executor.clock()
-            before = time.time()
-            seen = clock.getTimeMillis() / 1000 - seconds * 0.75
-            after = time.time()
-            assert before - 0.002 <= seen <= after + 0.002
-            due = executor.nextBatchTime(clock.getTimeMillis()) / 1000 - seconds * 0.75
-            assert triggers.seconds_to_next(due - 0.1) == pytest.approx(0.1, abs=0.002)
-            woken_at = clock.waitTillTime(clock.getTimeMillis() + 100) / 1000 - seconds * 0.75
-            assert after + 0.09 <= woken_at <= time.time() + 0.002
+def test_a_query_is_triggered_at_its_own_time(session: SparkSession) -> None:
+    """From its second batch on, though Spark had planned that before the time was set; and within
+    an interval of the first, whenever in the interval it started."""
+    for part in range(3):
+        time.sleep(part * 2 / 3)
+        query = ticks(session).writeStream.foreachBatch(count)
+        running = query.trigger(processingTime="2 seconds").start()
+        Triggers(session, 2.0, share=0.25).set(executor_of(running), 2.0)
+        began = began_at(running, 3)
+        running.stop()
+        assert all(0.5 <= at % 2.0 < 1.5 for at in began[1:]), began
+        assert began[1] - began[0] < 3.0
+
+
+@pytest.mark.integration
+def test_a_new_interval_holds_from_the_next_trigger_on(session: SparkSession) -> None:
+    """Though Spark had planned that by the old one, which was longer, before the batch."""
+
+    def slow(batch: DataFrame, batch_id: int) -> None:
+        batch.count()
+        time.sleep(1.0)
+
+    query = ticks(session).writeStream.foreachBatch(slow)
+    running = query.trigger(processingTime="1 hour").start()
+    triggers = Triggers(session, 3600.0, share=0.5)
+    triggers.set(executor_of(running), 3600.0)
+    triggers.set(executor_of(running), 4.0)
+    began = began_at(running, 2)
+    running.stop()
+    assert 2.0 <= began[1] % 4.0 < 3.9, began
+    assert began[1] - began[0] < 6.0
