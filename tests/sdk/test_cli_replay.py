@@ -46,6 +46,16 @@ def test_settings_of_the_autoscaling_are_tried(load: Path) -> None:
     assert "objective missed  0.00%" not in result.output
 
 
+@pytest.mark.parametrize("result", [[], [{"metric": {}, "values": [[1e9, "1"]]}]])
+def test_too_little_of_prometheus_says_what_to_do(tmp_path: Path, result: list[object]) -> None:
+    """A job that has just started, or a query that finds nothing."""
+    file = tmp_path / "range.json"
+    file.write_text(json.dumps({"data": {"result": result}}))
+    told = CliRunner().invoke(app, ["replay", str(file), *MODEL])
+    assert told.exit_code == 1
+    assert "a replay needs two: look whether the query is right" in " ".join(told.output.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

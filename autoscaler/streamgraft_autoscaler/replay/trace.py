@@ -59,11 +59,17 @@ def read_csv(name: str, text: str) -> Trace:
 def read_prometheus(name: str, document: Mapping[str, Any]) -> Trace:
     """Return the trace of Prometheus' answer to a range query (one series). Raises TraceError."""
     try:
-        (series,) = document["data"]["result"]
+        found = document["data"]["result"]
+        (series,) = found or [{"values": []}]
         values = [(float(time), float(value)) for time, value in series["values"]]
     except (KeyError, TypeError, ValueError) as error:
         raise TraceError(f"{name} is no range of one series: {error!r}") from error
-    start = values[0][0] if values else 0.0
+    if len(values) < 2:
+        raise TraceError(
+            f"{name} has {len(values)} points in time of it, a replay needs two: look whether the"
+            " query is right, ask for more hours, or wait a minute if the job has just started"
+        )
+    start = values[0][0]
     return from_points(name, [(time - start, value) for time, value in values])
 
 
