@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tests.pe_runtime.one_driver import driver
 
 from streamgraft_local import Cluster
+from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.triggers import Triggers
 
 SESSION: Any = None
@@ -46,14 +47,6 @@ def count(batch: DataFrame, batch_id: int) -> None:
     batch.count()
 
 
-def executor_of(query: StreamingQuery) -> Any:
-    """Return what triggers a query, as soon as it is there."""
-    execution: Any = query._jsq.streamingQuery()
-    while execution.triggerExecutor() is None:
-        time.sleep(0.01)
-    return execution.triggerExecutor()
-
-
 def began_at(query: StreamingQuery, count: int) -> list[float]:
     """Wait for so many batches, and return when they began (Unix time)."""
     deadline = time.monotonic() + 60
@@ -72,7 +65,7 @@ def test_a_query_is_triggered_at_its_own_time(session: SparkSession) -> None:
         time.sleep(part * 2 / 3)
         query = ticks(session).writeStream.foreachBatch(count)
         running = query.trigger(processingTime="2 seconds").start()
-        Triggers(session, 2.0, share=0.25).set(executor_of(running), 2.0)
+        ShardQuery(session, running, Triggers(session, 2.0, share=0.25)).set_interval(2.0)
         began = began_at(running, 3)
         running.stop()
         assert all(0.5 <= at % 2.0 < 1.5 for at in began[1:]), began
@@ -89,9 +82,9 @@ def test_a_new_interval_holds_from_the_next_trigger_on(session: SparkSession) ->
 
     query = ticks(session).writeStream.foreachBatch(slow)
     running = query.trigger(processingTime="1 hour").start()
-    triggers = Triggers(session, 3600.0, share=0.5)
-    triggers.set(executor_of(running), 3600.0)
-    triggers.set(executor_of(running), 4.0)
+    shard = ShardQuery(session, running, Triggers(session, 3600.0, share=0.5))
+    shard.set_interval(3600.0)
+    shard.set_interval(4.0)
     began = began_at(running, 2)
     running.stop()
     assert 2.0 <= began[1] % 4.0 < 3.9, began

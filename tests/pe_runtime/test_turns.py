@@ -20,7 +20,7 @@ def test_a_move_begins_behind_the_last_turn_and_well_before_the_next(
 ) -> None:
     """Eight shards in five seconds: turns 0.625 s apart."""
     first = Turn(0, 8).share * 5.0
-    assert Turn(3, 8).seconds_to_lull(first + now, 5.0) == pytest.approx(wait, abs=1e-9)
+    assert Turn(3, 8).seconds_to_lull(first + now, 5.0) == pytest.approx(wait)
 
 
 @pytest.mark.parametrize("turn", [ALONE, Turn(3, 16)])
