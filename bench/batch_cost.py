@@ -1,4 +1,4 @@
-"""What a micro-batch costs: CPU of the driver per batch, of a PE and of stock Spark.
+"""What a micro-batch costs: CPU of the driver per batch and time, of a PE and of stock Spark.
 
 `make bench-batch-cost`. Four cases, each at ten records a second and partition and a trigger of a
 second: without state over 1 and 8 partitions, and groupBy().count() over 8 partitions with 1 and 8
@@ -7,6 +7,7 @@ state partitions. Stock: the same in plain PySpark, Spark's and Java's own setti
 
 import asyncio
 import os
+import statistics
 import tempfile
 import threading
 import time
@@ -169,6 +170,14 @@ def _metadata(case: Case, topic: str, servers: str) -> PeMetadata:
     )
 
 
+@dataclass(frozen=True)
+class Cost:
+    """What a batch takes: CPU of the driver, and time from its trigger to its end."""
+
+    cpu_ms: float
+    duration_ms: float
+
+
 class Driver:
     """One driver with certain settings, which runs one case after the other."""
 
@@ -181,8 +190,8 @@ class Driver:
         self._servers = servers
         self._warm_seconds = COLD_SECONDS
 
-    def cost(self, case: Case) -> float:
-        """Return the milliseconds of CPU that a batch of the case takes."""
+    def cost(self, case: Case) -> Cost:
+        """Return what a batch of the case takes."""
         topic = f"cost-{uuid.uuid4().hex[:8]}"
         _make_topics(self._servers, topic, case.partitions)
         shuffle = str(case.state_partitions or 1)
@@ -193,11 +202,11 @@ class Driver:
             _follow(running, self._warm_seconds)
             self._warm_seconds = WARM_SECONDS
             cpu = self._cpu_seconds()
-            batches = _follow(running, MEASURED_SECONDS)
+            durations = _follow(running, MEASURED_SECONDS)
             milliseconds = (self._cpu_seconds() - cpu) * 1000
             load.stop()
             running.stop(30)
-        return milliseconds / batches
+        return Cost(milliseconds / len(durations), statistics.median(durations))
 
     def close(self) -> None:
         """End the driver."""
@@ -209,24 +218,24 @@ class Driver:
         return sum(int(field) for field in fields[11:15]) / os.sysconf("SC_CLK_TCK")
 
 
-def _follow(running: query.ShardQuery, seconds: float) -> int:
-    """Follow the query for so long, and for some batches at least; returns how many it ran.
+def _follow(running: query.ShardQuery, seconds: float) -> list[float]:
+    """Follow the query for so long, and for some batches at least; how long each of them lasted.
 
-    It is looked at as often as a PE does, so that it costs what it costs there.
+    It is looked at as often as a PE does, and only at what is new, so that it costs what it costs
+    there.
     """
-    before, began = _last_batch(running), time.monotonic()
-    while True:
-        batches = _last_batch(running) - before
-        if batches >= FEWEST_BATCHES and time.monotonic() >= began + seconds:
-            return batches
+    last = max((batch["batchId"] for batch in running.reports(-1)), default=-1)
+    began = time.monotonic()
+    durations: list[float] = []
+    while len(durations) < FEWEST_BATCHES or time.monotonic() < began + seconds:
         for _ in range(5):
             if failure := running.failure():
                 raise RuntimeError(failure)
             time.sleep(0.2)
-
-
-def _last_batch(running: query.ShardQuery) -> int:
-    return max((report["batchId"] for report in running.reports(-1)[-1:]), default=-1)
+        for batch in running.reports(last):
+            last = batch["batchId"]
+            durations.append(batch["durationMs"]["triggerExecution"])
+    return durations
 
 
 def _make_topics(servers: str, topic: str, partitions: int) -> None:
@@ -280,7 +289,7 @@ def measure(servers: str, settings: JvmSettings) -> dict[str, float]:
         "stock": lambda: Driver(STOCK_CONF, stock, start_stock(servers), servers),
         "pe": lambda: Driver(conf, settings, start_pe(servers), servers),
     }
-    found: dict[str, dict[str, float]] = {}
+    found: dict[str, dict[str, Cost]] = {}
     for name, make in drivers.items():
         driver = make()
         try:
@@ -290,9 +299,11 @@ def measure(servers: str, settings: JvmSettings) -> dict[str, float]:
     figures: dict[str, float] = {}
     for case in CASES:
         ours, theirs = (found[name][case.name] for name in ("pe", "stock"))
-        figures[f"{case.name}.cpu_ms"] = round(ours, 1)
-        figures[f"{case.name}.stock_cpu_ms"] = round(theirs, 1)
-        figures[f"{case.name}.ratio_to_stock"] = round(ours / theirs, 3)
+        figures[f"{case.name}.cpu_ms"] = round(ours.cpu_ms, 1)
+        figures[f"{case.name}.stock_cpu_ms"] = round(theirs.cpu_ms, 1)
+        figures[f"{case.name}.ratio_to_stock"] = round(ours.cpu_ms / theirs.cpu_ms, 3)
+        figures[f"{case.name}.duration_ms"] = ours.duration_ms
+        figures[f"{case.name}.stock_duration_ms"] = theirs.duration_ms
     return figures
 
 

@@ -58,10 +58,14 @@ _MODULE_OPTIONS = (
 #
 # Room for survivors: a query holds the plan of its last batch, which is younger than a trigger
 # interval and garbage then. Without room it is taken for old, and needs a full collection.
+#
+# One logging context: Spark makes loggers all the time, hundreds in a batch, and the default walks
+# the stack for each to find its class loader's.
 _SMALL_DRIVER = (
     *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xss2m"),
     *("-XX:ReservedCodeCacheSize=240m", "-XX:MetaspaceSize=192m"),
     *("-XX:SurvivorRatio=6", "-XX:TargetSurvivorRatio=90"),
+    "-Dlog4j2.contextSelector=org.apache.logging.log4j.core.selector.BasicContextSelector",
 )
 DEFAULT_LOG_LEVEL = "WARN"
 _DEFAULT_CONF = {

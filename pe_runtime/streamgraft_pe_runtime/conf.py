@@ -6,6 +6,8 @@ _SMALL_AND_CHEAP = {
     # One state partition per shard: a shard is one partition of its input anyway.
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
+    # Checks the plan after each rule of the optimizer: a guard for those who write rules.
+    "spark.sql.lightweightPlanChangeValidation": "false",
     # What Spark remembers for a user interface that nobody has.
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",

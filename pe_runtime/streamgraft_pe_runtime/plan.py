@@ -37,6 +37,10 @@ were. The application's own options win."""
 IMPATIENT = {"kafka.default.api.timeout.ms": "10000", "kafka.request.timeout.ms": "9000"}
 """A query that can't reach Kafka fails, and says so, within ten seconds rather than sixty; it can't
 be stopped before."""
+AT_ONCE = {"kafka.fetch.max.wait.ms": "0"}
+"""A micro-batch reads records that are there. Spark's consumer asks the broker where they begin and
+end, on the connection on which Kafka's client has just asked for more, and the broker answers in
+order: each input would wait for its next record, or for half a second."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ def kafka_options(
         **IMPATIENT,
     }
     if not metadata.real_time:  # there a batch is as long as its time, and Spark rejects a limit
-        options["maxOffsetsPerTrigger"] = str(batch_limit(metadata))
+        options |= {"maxOffsetsPerTrigger": str(batch_limit(metadata)), **AT_ONCE}
     if metadata.region is not None:
         options["assign"] = json.dumps({port.topic: [shard]})
     elif port.partitions is None:

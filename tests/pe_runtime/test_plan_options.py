@@ -70,6 +70,13 @@ def test_endpoint_options_win() -> None:
     assert (inside["startingOffsets"], inside["maxOffsetsPerTrigger"]) == ("earliest", "9")
 
 
+@pytest.mark.parametrize(("real_time", "expected"), [(False, "0"), (True, None)])
+def test_batches_do_not_wait_for_further_records(real_time: bool, expected: str | None) -> None:
+    """A batch knows what it reads; only in real-time mode is a record awaited."""
+    metadata = METADATA.model_copy(update={"real_time": real_time})
+    assert kafka_options(PORT, metadata, None, 0).get("kafka.fetch.max.wait.ms") == expected
+
+
 def test_settings_of_the_application_win() -> None:
     """Ours are not Spark's and stay out of it."""
     conf = spark_conf("flights-0-1", METADATA.slots, METADATA.spark_conf)
