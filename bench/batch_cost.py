@@ -272,8 +272,12 @@ class _Load:
             self._producer.poll(0)
 
 
-STOCK_OPTIONS = "-XX:TieredStopAtLevel=4 -XX:-UseSerialGC -XX:+UseG1GC -Xmx1g"
-"""What spark-submit's JVM would have had."""
+STOCK_OPTIONS = (
+    "-XX:TieredStopAtLevel=4 -XX:CompileThresholdScaling=1 -XX:-UseSerialGC -XX:+UseG1GC -Xmx1g"
+    " -XX:SurvivorRatio=8 -XX:TargetSurvivorRatio=50 -XX:MetaspaceSize=21m -XX:+UsePerfData"
+    " -Dlog4j2.contextSelector=org.apache.logging.log4j.core.selector.ClassLoaderContextSelector"
+)
+"""What spark-submit's JVM would have had: the defaults, in the place of a PE's options."""
 STOCK_CONF = {
     "spark.master": f"local[{STOCK_SLOTS}]",
     "spark.ui.enabled": "true",

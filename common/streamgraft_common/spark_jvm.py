@@ -50,7 +50,9 @@ _MODULE_OPTIONS = (
     "-Dio.netty.allocator.type=pooled",
 )
 # C1 alone starts fastest and takes the least memory, which is right for small drivers; the
-# options of the job come later on the command line and win.
+# options of the job come later on the command line and win. It compiles what has run half as often
+# as by default: much of what a batch does runs a few times in each, and would be interpreted for
+# minutes.
 #
 # Room for code and classes: with several queries a driver has 45 MB of compiled code. Close to the
 # limit, 48 MB with C1 alone, the JVM throws away what it needs again, and all queries stand still
@@ -59,12 +61,16 @@ _MODULE_OPTIONS = (
 # Room for survivors: a query holds the plan of its last batch, which is younger than a trigger
 # interval and garbage then. Without room it is taken for old, and needs a full collection.
 #
+# No counters for jstat: to sample them takes a driver that does nothing a millisecond a second.
+#
 # One logging context: Spark makes loggers all the time, hundreds in a batch, and the default walks
 # the stack for each to find its class loader's.
 _SMALL_DRIVER = (
-    *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xss2m"),
+    *("-XX:TieredStopAtLevel=1", "-XX:CompileThresholdScaling=0.5"),
+    *("-XX:+UseSerialGC", "-Xss2m"),
     *("-XX:ReservedCodeCacheSize=240m", "-XX:MetaspaceSize=192m"),
     *("-XX:SurvivorRatio=6", "-XX:TargetSurvivorRatio=90"),
+    "-XX:-UsePerfData",
     "-Dlog4j2.contextSelector=org.apache.logging.log4j.core.selector.BasicContextSelector",
 )
 DEFAULT_LOG_LEVEL = "WARN"

@@ -5,7 +5,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,16 +46,18 @@ class Live:
         assert code == 0, output
         return output
 
-    async def replayed(self, query: str, *settings: str) -> str:
-        """Replay what Prometheus has recorded, as soon as that is enough."""
-        arguments = ("replay", self._cluster.prometheus_url, "--query", query, *settings)
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while True:
-                code, output = await self._run(*arguments)
-                if code == 0:
-                    return output
-                assert "a replay needs two" in output
-                await asyncio.sleep(2)
+    async def printed(self, wanted: str, *arguments: str) -> str:
+        """Run a command until it prints what is wanted, and return all that it prints: decisions
+        are made anew with each sample, and a young job has not recorded much."""
+        output = ""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while True:
+                    code, output = await self._run(*arguments)
+                    if code == 0 and wanted in output:
+                        return output
+                    await asyncio.sleep(2)
+        raise AssertionError(f"not printed in time: {wanted}, but: {output}")
 
     async def _run(self, *arguments: str) -> tuple[int | None, str]:
         program = str(Path(sys.executable).with_name("streamgraft"))
@@ -70,23 +72,13 @@ class Live:
         output, _ = await process.communicate()
         return process.returncode, output.decode()
 
-    async def explained(self, region: str) -> str:
-        """Return what `streamgraft explain` says of a region."""
-        return await self.command(
-            "explain", "region", f"live-{region}", "--adapter", self._cluster.adapter_url
-        )
+    def explain(self, region: str) -> tuple[str, ...]:
+        """Return the arguments of the command that explains a region."""
+        return "explain", "region", f"live-{region}", "--adapter", self._cluster.adapter_url
 
-    async def explained_to_be(self, region: str, decision: str) -> str:
-        """Wait until it says so of the decision, and return it: that is made anew with each sample,
-        and the first records after a pause may look like much work."""
-        told = ""
-        for _ in range(PATIENCE_SECONDS // 5):
-            told = await self.explained(region)
-            if decision in told:
-                break
-            await asyncio.sleep(2)
-        assert decision in told, told
-        return told
+    def replay(self, query: str, *settings: str) -> tuple[str, ...]:
+        """Return the arguments of the command that replays what Prometheus has recorded."""
+        return "replay", self._cluster.prometheus_url, "--query", query, *settings
 
     async def region(self, region: str, is_so: Callable[[Object, dict[str, str]], bool]) -> Object:
         """Wait until it is so with a region; `is_so` gets it, and its conditions."""
@@ -103,7 +95,7 @@ class Live:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 slept = await self.region(region, _is_asleep)
-                seen = await self.pods(slept), await self.explained(region)
+                seen = await self.pods(slept), await self.command(*self.explain(region))
                 now = await self.region(region, lambda item, _: True)
                 if now["metadata"]["generation"] == slept["metadata"]["generation"]:
                     return seen
@@ -198,7 +190,7 @@ async def test_a_live_job_sleeps_wakes_up_and_is_explained(live: Live, namespace
 
     # The other region was never resized: it is only told of.
     assert await live.advice() == "the load asks for width 1; it is 2 (mode: advise)"
-    told = await live.explained_to_be("advised", "Decision: width 1")
+    told = await live.printed("Decision: width 1", *live.explain("advised"))
     assert "it only advises: it does not shrink the region" in told
     advised = await live.region("advised", lambda item, _: True)
     assert (advised["spec"]["width"], advised["status"]["changes"]) == (2, [])
@@ -206,8 +198,7 @@ async def test_a_live_job_sleeps_wakes_up_and_is_explained(live: Live, namespace
     # What Prometheus has recorded of this very job is a load to try settings on.
     query = load_query(namespace, "live", "sleepy")
     choice = ("--true-rate", "50", "--shards", "2", "--hours", "0.5", "--set", "min_width=0")
-    replayed = await live.replayed(query, *choice)
-    assert "of load, replayed in steps of 15 s" in replayed
+    await live.printed("of load, replayed in steps of 15 s", *live.replay(query, *choice))
 
     # By hand it goes to sleep, too, and then only by hand it wakes up. Records that keep coming
     # have the HPA leave it awake until then, and would have it wake the region afterwards.
