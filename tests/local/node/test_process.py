@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from streamgraft_local.node.process import MARKER, Process, ProcessId, kill_marked, marked, marker
@@ -61,7 +62,7 @@ async def test_descendants_in_other_sessions_are_found_and_killed(tmp_path: Path
     await process.wait()
     process.close()
     async with asyncio.timeout(10):  # a process that is just being replaced shows no environment
-        while len(marked(tmp_path)) != 2:
+        while [psutil.Process(pid).name() for pid in marked(tmp_path)] != ["sleep", "sleep"]:
             await asyncio.sleep(0.01)
     assert len(marked(tmp_path.parent)) == 2
     assert not marked(tmp_path.with_name(tmp_path.name[:-1]))
