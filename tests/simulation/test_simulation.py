@@ -8,9 +8,11 @@ import pytest
 from tests.simulation.simulation import simulate
 
 SEEDS = 20
+PE_DELETED_IN_A_MOVE = 17954486044723
+"""Once a pod that outlived its PE, and the shard's next owner, both wrote."""
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", [*range(SEEDS), PE_DELETED_IN_A_MOVE])
 def test_invariants_hold(seed: int) -> None:
     outcome = simulate(seed)
     assert outcome.problem is None, f"{outcome.problem}; trace: make replay SEED={seed}"

@@ -234,7 +234,9 @@ class RegionController:
         )
 
         def start(pe: PlannedPe) -> Start:
-            return updates.get(pe.name, ((), 0))
+            # One that was there when this was decided may be gone, and its last pod still run: an
+            # epoch that it has not confirmed keeps its shards from others until it does.
+            return updates.get(pe.name, ((), decision.status.epoch))
 
         wanted = [pe for pe in expansion.topology.pes if pe.region == region]
         await self._context.grafter.graft(owner_of(job), expansion, wanted, start)
