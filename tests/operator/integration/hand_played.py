@@ -64,7 +64,9 @@ class HandPlayedPe:
             body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": metadata["name"]}}
             await self._client.create(f"{path}/binding", {**body, "target": target})
         elif pod["status"]["phase"] == "Pending" and self.serving:
-            await self._client.patch(f"{path}/status", {"status": _running()})
+            # Only this very version: by now a test may have let the pod fail.
+            seen = {"resourceVersion": metadata["resourceVersion"]}
+            await self._client.patch(f"{path}/status", {"metadata": seen, "status": _running()})
         elif is_ready(pod):
             await self._play_runtime(pod)
 
