@@ -157,7 +157,8 @@ def restored(world: World, savepoint: Object, job: str) -> Submission:
 def _submit_when_free(world: World, submission: Submission, tries: int) -> None:
     """Submit a job once the one that had its name is gone, unless another user was first."""
     taken = submission.job in world.jobs or len(world.jobs) > 1
-    if taken or world.get(SAVEPOINTS, submission.extra["savepoint"]["name"]) is None:
+    savepoint = world.get(SAVEPOINTS, submission.extra["savepoint"]["name"])
+    if taken or savepoint is None or not _is_whole(savepoint):
         return
     if world.get(JOBS, submission.job) is None:
         submit(world, submission)
