@@ -56,12 +56,16 @@ def job_stages(caches: Caches, job: Object, expansion: Expansion, savepoint: Obj
     stages = []
     for pe in planned:
         members = [item for item in pes if item.view_of(pe.stage_name)]
-        owners |= _owners(members, regions.get(pe.region or ""))
+        found = _owners(members, regions.get(pe.region or ""))
+        owners |= found
+        stage = stage_of(pe.metadata, expansion.bundle.adl)
+        # One that was deleted may come anew with the shards that it had.
+        there = sum(map(len, found.values())) == stage.shards
         above = (made.get(topic) for topic in inner_topics(pe)) if wanted.region is None else ()
         view = StageView(
-            stage=stage_of(pe.metadata, expansion.bundle.adl),
+            stage=stage,
             upstream=frozenset(name for name in above if name),
-            stopped=all(_stopped(item.view) for item in members),
+            stopped=there and all(_stopped(item.view) for item in members),
         )
         stages.append(_with_copies(view, members, savepoint["metadata"]["uid"]))
     if strangers := _strangers(caches, key):

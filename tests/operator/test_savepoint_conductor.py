@@ -78,6 +78,13 @@ def test_copies_are_asked_for_when_all_stand_still() -> None:
     assert (still.phase, still.parked) == ("Saving", list(every))
 
 
+def test_what_happens_to_stand_still_is_stopped_before_it_is_copied() -> None:
+    """Otherwise a PE that is created at that moment may be given its shards."""
+    still = drained(stopped(WRITE))
+    status = step(view(stopped(READ), stopped(WORK), still, status=parked("read", "work"))).status
+    assert (status.phase, status.parked) == ("Draining", ["read", "work", "write"])
+
+
 def saved(item: StageView, *shards: int) -> StageView:
     return replace(item, stopped=True, saved=frozenset(shards), size_bytes=10 * len(shards))
 

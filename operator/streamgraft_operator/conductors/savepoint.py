@@ -30,7 +30,7 @@ class StageView:
     upstream: frozenset[str]
     """Stages whose output it reads, as far as they are saved, too."""
     stopped: bool
-    """No PE runs, or may still run, a shard of it."""
+    """Each of its shards has a PE, and none runs, or may still run, one."""
     drained: bool = False
     """It has read its inputs to their ends; known once its upstream stands still."""
     saved: frozenset[int] = frozenset()
@@ -157,11 +157,12 @@ def _begun(view: SavepointView, facts: JobFacts) -> SavepointStatus:
 def _drained(view: SavepointView, waiting: str) -> SavepointStatus:
     """Stop whatever has read all that is to come; when all stand still, ask for the copies."""
     status = view.status
-    next_ones = frontier(view.stages, frozenset(status.parked))
-    parked = [*status.parked, *(item.stage.name for item in next_ones if item.drained)]
-    if len(parked) == len(view.stages) and all(item.stopped for item in view.stages):
+    # Parked first: what no PE runs at the moment may be given to one before others know of it.
+    if len(status.parked) == len(view.stages) and all(item.stopped for item in view.stages):
         update = {"phase": "Saving", "drained_at": to_rfc3339(view.now), "message": "copying"}
         return status.model_copy(update=update)
+    next_ones = frontier(view.stages, frozenset(status.parked))
+    parked = [*status.parked, *(item.stage.name for item in next_ones if item.drained)]
     return status.model_copy(update={"parked": parked, "message": waiting})
 
 
