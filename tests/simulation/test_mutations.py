@@ -33,6 +33,7 @@ from streamgraft_common import names
 from streamgraft_common.key_groups import origins
 from streamgraft_common.kube import Gone, Store
 from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import version_of
 from streamgraft_operator import manifests, parking, savepoints
 from streamgraft_operator.conductors import pod, savepoint
 from streamgraft_operator.conductors.region_shards import Shards
@@ -93,13 +94,12 @@ def ignore_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache that, told that its watch is too old, watches on without listing again."""
     watch = Store._watch
 
-    async def resume(self: Any, version: str) -> str:
+    async def resume(self: Any) -> None:
         try:
-            return await watch(self, version)
+            await watch(self)
         except Gone:
             listing = await self._client.list(self._path, self._selectors)
-            newest: str = listing["metadata"]["resourceVersion"]
-            return newest
+            self._told = version_of(listing)
 
     monkeypatch.setattr(Store, "_watch", resume)
 

@@ -46,7 +46,8 @@ class Store:
         self._selectors = selectors
         self._metadata_only = metadata_only
         self._items: dict[Key, Object] = {}
-        self._gone: dict[Key, int] = {}
+        self._told = 0
+        """Resource version up to which list and watch have told of everything."""
         self._listeners: list[Listener] = []
         self.synced = asyncio.Event()
 
@@ -65,22 +66,21 @@ class Store:
     def observe(self, item: Object) -> None:
         """Take in the answer to a write of our own, so that we read what we wrote.
 
-        The watch delivers the same object a little later; whichever is newer stays.
+        The watch delivers the same object a little later; whichever is newer stays. An answer that
+        comes after that tells nothing new: what it tells of may have been deleted since.
         """
-        key, version = key_of(item), version_of(item)
-        known = self._items.get(key)
-        if version > max(version_of(known) if known else 0, self._gone.get(key, 0)):
-            self._set(key, item)
+        if version_of(item) > self._told:
+            self._take(item)
 
     async def run(self) -> None:
         """Keep the cache until cancelled."""
         backoff = 0.1
         while True:
             try:
-                version = await self._list()
+                await self._list()
                 backoff = 0.1
                 while True:
-                    version = await self._watch(version)
+                    await self._watch()
             except Gone:
                 continue
             except (ApiError, Unreachable) as error:
@@ -88,38 +88,41 @@ class Store:
                 await asyncio.sleep(backoff)
                 backoff = min(backoff * 2, 10.0)
 
-    async def _list(self) -> str:
+    async def _list(self) -> None:
         listing = await self._client.list(
             self._path, self._selectors, metadata_only=self._metadata_only
         )
-        version: str = listing["metadata"]["resourceVersion"]
+        self._told = version_of(listing)
         fresh = {key_of(item): item for item in listing["items"] or ()}
-        self._gone.clear()
-        for key, item in list(self._items.items()):
-            if key not in fresh and version_of(item) <= int(version):
-                self._remove(key, int(version))
+        for key in [key for key in self._items if key not in fresh]:
+            self._remove(key)
         for item in fresh.values():
-            self.observe(item)
+            self._take(item)
         self.synced.set()
-        return version
 
-    async def _watch(self, version: str) -> str:
-        self._gone.clear()  # only matters for answers that are still under way
+    async def _watch(self) -> None:
         events = self._client.watch(
-            self._path, version, self._selectors, metadata_only=self._metadata_only
+            self._path, str(self._told), self._selectors, metadata_only=self._metadata_only
         )
         async for kind, item in events:
-            version = item["metadata"]["resourceVersion"]
+            if version_of(item) <= self._told:
+                continue  # told before
+            self._told = version_of(item)
             if kind == "DELETED":
-                self._remove(key_of(item), version_of(item))
+                self._remove(key_of(item))
             elif kind != "BOOKMARK":
-                self.observe(item)
-        return version
+                self._take(item)
 
-    def _remove(self, key: Key, version: int) -> None:
-        self._gone[key] = version
+    def _take(self, item: Object) -> None:
+        key = key_of(item)
         known = self._items.get(key)
-        if known is not None and version_of(known) <= version:
+        if known is None or version_of(item) > version_of(known):
+            self._set(key, item)
+
+    def _remove(self, key: Key) -> None:
+        """Forget an object that is gone by now, unless an answer told of a newer one."""
+        known = self._items.get(key)
+        if known is not None and version_of(known) <= self._told:
             self._set(key, None)
 
     def _set(self, key: Key, new: Object | None) -> None:

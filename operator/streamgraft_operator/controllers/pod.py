@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from streamgraft_common.content import Content
 from streamgraft_common.kube.client import Object
-from streamgraft_common.kube.store import Key
+from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import Stopped
 from streamgraft_operator import events
 from streamgraft_operator.conductors.launches import (
@@ -62,7 +62,7 @@ class PodController:
         version = f"{content_of(item)}/{own}"
         if status.stopped:
             if cause := resumed(status.stopped, policy, version):
-                await self._launch(key, status.launch_count, cause, None)
+                await self._launch(item, cause, None)
             return None
         pods = self._caches.pods_by_pe.get(key)
         views = [pod_view(pod) for pod in pods]
@@ -78,35 +78,33 @@ class PodController:
         ):
             return None  # the cache was behind; its news leads here again
         if policy.allows(cause):
-            await self._launch(key, status.launch_count, cause, pod)
+            await self._launch(item, cause, pod)
         else:
-            await self._stop(key, status.launch_count, cause, version, pod)
+            await self._stop(item, cause, version, pod)
         return None
 
-    async def _stop(
-        self, key: Key, count: int, cause: Relaunch, version: str, pod: Object | None
-    ) -> None:
+    async def _stop(self, seen: Object, cause: Relaunch, version: str, pod: Object | None) -> None:
         stopped = Stopped.model_validate({"reason": cause.reason, "version": version})
         event = events.pe_stopped(cause.reason, why_not_running(pod) if pod else "")
-        written = await self._context.write.processing_elements.stop(
-            key, count, stopped, event.message
-        )
+        write = self._context.write.processing_elements
+        written = await write.stop(seen, stopped, event.message)
         if written:
             self._context.recorder.record(written, event)
 
-    async def _launch(self, key: Key, count: int, cause: Relaunch, pod: Object | None) -> None:
+    async def _launch(self, seen: Object, cause: Relaunch, pod: Object | None) -> None:
         now = time.time()
         up = ran_seconds(pod, now) if pod else 0.0
-        if not await self._context.write.processing_elements.launch(key, count, cause, up):
+        if not await self._context.write.processing_elements.launch(seen, cause, up):
             return
-        item = self._caches.processing_elements.get(key)
+        item = self._caches.processing_elements.get(key_of(seen))
         if item is None:
             return
-        event = events.pe_launched(count + 1, cause.reason)
+        count = pe_status(seen).launch_count + 1
+        event = events.pe_launched(count, cause.reason)
         if cause.failed and pod:
             status = pe_status(item)
             delay = max(0.0, not_before(status) - now)
             name = pod["metadata"]["name"]
             why = why_not_running(pod) or cause.reason
-            event = events.pe_failed(name, count + 1, why, delay)
+            event = events.pe_failed(name, count, why, delay)
         self._context.recorder.record(item, event)

@@ -53,14 +53,14 @@ class ProcessingElementController:
         if status.launch_count == 0:
             if not _is_submitted(job):
                 return None
-            await self._write.launch(key, 0, Relaunch("Created"), 0.0)
+            await self._write.launch(item, Relaunch("Created"), 0.0)
             return None
         pod = self._pod(key, item, status)
         name = pod["metadata"]["name"] if pod else None
         uid = pod["metadata"]["uid"] if pod else None
         runtime = status.runtime if status.runtime and status.runtime.pod_uid == uid else None
         phase, message = _phase(pod, runtime, content_of(item))
-        await self._write.report(key, status.launch_count, name, phase, message)
+        await self._write.report(item, name, phase, message)
         return None
 
     def _pes_of(self, job: Object) -> Iterable[Key]:

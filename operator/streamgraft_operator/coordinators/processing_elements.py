@@ -6,7 +6,7 @@ from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
-from streamgraft_common.kube.store import Key
+from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import ProcessingElementStatus, Saving, Stopped
 from streamgraft_operator.conditions import State, merged
 from streamgraft_operator.conductors.launches import Relaunch, raised
@@ -30,8 +30,8 @@ _OURS = (
 class ProcessingElementCoordinator(Coordinator):
     """Commands on ProcessingElements."""
 
-    async def launch(self, key: Key, seen_count: int, cause: Relaunch, ran_seconds: float) -> bool:
-        """Raise the launch count from `seen_count`, the only one that `cause` was about.
+    async def launch(self, seen: Object, cause: Relaunch, ran_seconds: float) -> bool:
+        """Raise the launch count of the PE that was `seen`: `cause` is about no other launch.
 
         Returns whether it did; False: someone else was quicker.
         """
@@ -39,45 +39,41 @@ class ProcessingElementCoordinator(Coordinator):
 
         def command(item: Object) -> Patch | None:
             nonlocal done
+            done = _same_launch(item, seen) and "deletionTimestamp" not in item["metadata"]
             old = pe_status(item)
-            done = old.launch_count == seen_count and "deletionTimestamp" not in item["metadata"]
             new = raised(old, cause, ran_seconds, time.time())
             return _patch(item, old, new) if done else None
 
-        return await self.update(key, command, status=True) is not None and done
+        return await self.update(key_of(seen), command, status=True) is not None and done
 
-    async def report(
-        self, key: Key, launch_count: int, pod: str | None, phase: str, message: str
-    ) -> None:
-        """Say how the pod of a launch is; an outdated report is dropped.
+    async def report(self, seen: Object, pod: str | None, phase: str, message: str) -> None:
+        """Say how the pod of the launch that was `seen` is; an outdated report is dropped.
 
         The first pod that is reported is the launch's for good.
         """
 
         def command(item: Object) -> Patch | None:
             old = pe_status(item)
-            if old.launch_count != launch_count or old.stopped:
+            if not _same_launch(item, seen) or old.stopped:
                 return None
             update = {"phase": phase, "message": message, "pod": old.pod or pod}
             return _patch(item, old, old.model_copy(update=update))
 
-        await self.update(key, command, status=True)
+        await self.update(key_of(seen), command, status=True)
 
-    async def stop(
-        self, key: Key, seen_count: int, stopped: Stopped, message: str
-    ) -> Object | None:
-        """Note that the launch `seen_count` is over and none follows; None: it is another now."""
+    async def stop(self, seen: Object, stopped: Stopped, message: str) -> Object | None:
+        """Note that the launch that was `seen` is over and none follows; None: it is another."""
         done = False
 
         def command(item: Object) -> Patch | None:
             nonlocal done
             old = pe_status(item)
-            done = old.launch_count == seen_count and not old.stopped
+            done = _same_launch(item, seen) and not old.stopped
             phase = "Failed" if stopped.reason == "PodFailed" else "Stopped"
             update = {"stopped": stopped, "phase": phase, "message": message}
             return _patch(item, old, old.model_copy(update=update)) if done else None
 
-        written = await self.update(key, command, status=True)
+        written = await self.update(key_of(seen), command, status=True)
         return written if done else None
 
     async def assign(
@@ -130,6 +126,12 @@ class ProcessingElementCoordinator(Coordinator):
             return patch or None
 
         await self.update(key, command)
+
+
+def _same_launch(item: Object, seen: Object) -> bool:
+    """Return whether a PE is what it was: names come back, and launches are counted from 1 then."""
+    same_uid: bool = item["metadata"]["uid"] == seen["metadata"]["uid"]
+    return same_uid and pe_status(item).launch_count == pe_status(seen).launch_count
 
 
 def _patch(
