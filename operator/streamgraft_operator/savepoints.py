@@ -30,8 +30,8 @@ class JobStages:
     inner_topics: Mapping[str, Mapping[str, int]]
     """Stage → topics of the job's own that it reads, with their partitions."""
     facts: JobFacts
-    podless: frozenset[str]
-    """PEs that stand still because they have no pod."""
+    alive: frozenset[str]
+    """PEs, those that are gone included, that are seen to have a pod which may run."""
     waiting_for: str
     """What has to end before the first stage may be stopped."""
     abandoned: str
@@ -83,8 +83,8 @@ def job_stages(caches: Caches, job: Object, expansion: Expansion, savepoint: Obj
         owners=owners,
         inner_topics={pe.stage_name: inner_topics(pe) for pe in planned},
         facts=_facts(caches, job, expansion, regions),
-        podless=frozenset(
-            pe.item["metadata"]["name"] for pe in pes if not (pe.view.ready or pe.view.pod_alive)
+        alive=frozenset(pe.item["metadata"]["name"] for pe in pes if pe.view.pod_alive).union(
+            strangers.values()
         ),
         waiting_for=next(filter(None, waits), ""),
         abandoned=_abandoned(stages, pes, asleep),
@@ -139,16 +139,16 @@ def _with_copies(view: StageView, pes: Iterable[_Pe], uid: str) -> StageView:
     )
 
 
-def _strangers(caches: Caches, job: Key) -> list[str]:
-    """Return pods that may run though their PE is gone."""
+def _strangers(caches: Caches, job: Key) -> dict[str, str]:
+    """Return pods that may run though their PE, which it is told with, is gone."""
     known = {key_of(item) for item in caches.processing_elements_by_job.get(job)}
-    return [
-        pod["metadata"]["name"]
+    return {
+        pod["metadata"]["name"]: pe
         for pod in caches.pods_by_job.get(job)
         if (pe := pod["metadata"]["labels"].get(names.LABEL_PE))
         and (job[0], pe) not in known
         and pod_view(pod).alive
-    ]
+    }
 
 
 def _other_savepoint(caches: Caches, job: Key, savepoint: Object) -> str:

@@ -9,17 +9,16 @@ from streamgraft_operator.views import pod_view
 
 
 async def unseen_pods(
-    client: KubeClient, namespace: str, selector: str, pes: Collection[str]
+    client: KubeClient, namespace: str, selector: str, seen: Collection[str]
 ) -> bool:
-    """Return whether one of these PEs, which have no pod by the caches, has one that may run.
+    """Return whether a pod that matches may run, and is of a PE that has none by the caches.
 
-    A pod that starts from now on reads what its PE's spec says now. One that the watch has not told
-    of yet may have read what the spec said before, so only the API server knows.
+    `seen`: the PEs that have one. A pod that starts from now on reads what its PE's spec says now.
+    One that the watch has not told of yet may have read what the spec said before, and its PE may
+    have been deleted since; so only the API server knows.
     """
-    if not pes:
-        return False
     pods = await client.list(PODS.path(namespace), {"labelSelector": selector})
     return any(
-        pod_view(pod).alive and pod["metadata"]["labels"].get(names.LABEL_PE) in pes
+        pod_view(pod).alive and pod["metadata"]["labels"].get(names.LABEL_PE) not in seen
         for pod in pods["items"]
     )

@@ -119,6 +119,16 @@ def test_a_shard_is_granted_when_nobody_can_have_it(old: PeView, granted: set[in
     assert shards == granted
 
 
+def test_the_word_of_an_old_owner_needs_no_look_for_unseen_pods() -> None:
+    """Who asks for nothing, or has only to take what was released, loses no time by it."""
+    told = {shard: ReleaseView(2, NOW, NOW, clean=True) for shard in (2, 3)}
+    assert not step(region(2, handing_over(), OLD, NEW)).on_absence
+    assert not step(region(2, handing_over(), replace(OLD, releases=told), NEW)).on_absence
+    without_pod = replace(OLD, pod_alive=False, held={})
+    for others in ((), (without_pod,), (replace(OLD, applied_epoch=2),)):
+        assert step(region(2, handing_over(), *others, NEW)).on_absence
+
+
 def test_a_deleted_pe_keeps_its_shards_while_its_pod_runs() -> None:
     """Also if the region was deleted too, so that nobody knows any more whose they were."""
     assigned = STEADY.model_copy(update={"epoch": 2, "assignment": dict.fromkeys("0123", 0)})

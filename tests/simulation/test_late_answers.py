@@ -70,22 +70,38 @@ async def test_what_was_gone_before_the_list_is_not_brought_back(
     assert store.get(key_of(again)) == again
 
 
-def writer(api: Api) -> ProcessingElementCoordinator:
-    """Return a writer of PEs that knows none yet, so that it asks the API server."""
-    cache = Collection(api.client, PROCESSING_ELEMENTS, [api.namespace])
-    return ProcessingElementCoordinator(api.client, PROCESSING_ELEMENTS, cache)
+def cache_of(api: Api) -> Collection:
+    """Return a cache of PEs that no watch fills."""
+    return Collection(api.client, PROCESSING_ELEMENTS, [api.namespace])
+
+
+def writer(api: Api, cache: Collection | None = None) -> ProcessingElementCoordinator:
+    """Return a writer of PEs; one that knows none yet asks the API server."""
+    return ProcessingElementCoordinator(api.client, PROCESSING_ELEMENTS, cache or cache_of(api))
+
+
+async def created(api: Api, name: str) -> Object:
+    """Create a PE, with its own name as a label."""
+    manifest = {
+        "apiVersion": PROCESSING_ELEMENTS.api_version,
+        "kind": PROCESSING_ELEMENTS.kind,
+        "metadata": {"name": name, "namespace": api.namespace, "labels": {"own": name}},
+        "spec": {"job": "job", "peId": 0, "stageName": "pe-0"},
+    }
+    return await api.client.create(PROCESSING_ELEMENTS.path(api.namespace), manifest)
+
+
+async def test_what_no_watch_has_told_of_is_looked_up(api: Api) -> None:
+    first, second = [await created(api, name) for name in ("job-0", "job-1")]
+    cache = cache_of(api)
+    await writer(api, cache).refresh(api.namespace, "own=job-1")
+    assert cache.get(key_of(first)) is None
+    assert cache.get(key_of(second)) == second
 
 
 async def launched_once(api: Api) -> Object:
     """Create a PE whose launch count is 1."""
-    manifest = {
-        "apiVersion": PROCESSING_ELEMENTS.api_version,
-        "kind": PROCESSING_ELEMENTS.kind,
-        "metadata": {"name": "job-0", "namespace": api.namespace},
-        "spec": {"job": "job", "peId": 0, "stageName": "pe-0"},
-    }
-    created = await api.client.create(PROCESSING_ELEMENTS.path(api.namespace), manifest)
-    assert await writer(api).launch(created, Relaunch("Created"), 0.0)
+    assert await writer(api).launch(await created(api, "job-0"), Relaunch("Created"), 0.0)
     return await api.client.get(PROCESSING_ELEMENTS.path(api.namespace, "job-0"))
 
 

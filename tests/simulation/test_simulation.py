@@ -17,6 +17,8 @@ FOUND = (
     17954486048973,
     # The answer to the creation of a ConfigMap that was deleted since brought it back to the cache.
     17954486042405,
+    # A region was deleted, and one of its PEs, of which no watch had told, had shards.
+    17954534215557,
 )
 """Seeds of soaks that found a fault of the operator."""
 

@@ -26,15 +26,19 @@ async def client() -> FakeKubeClient:
     return client
 
 
-async def test_a_pod_that_runs_is_seen(client: FakeKubeClient) -> None:
-    assert await unseen_pods(client, NAMESPACE, SELECTOR, {"job-1"})
+async def test_a_pod_that_runs_is_found(client: FakeKubeClient) -> None:
+    assert await unseen_pods(client, NAMESPACE, SELECTOR, set())
 
 
-async def test_pods_of_other_pes_do_not_matter(client: FakeKubeClient) -> None:
-    assert not await unseen_pods(client, NAMESPACE, SELECTOR, {"job-2"})
+async def test_a_pod_that_was_seen_is_no_news(client: FakeKubeClient) -> None:
+    assert not await unseen_pods(client, NAMESPACE, SELECTOR, {"job-1"})
 
 
 async def test_a_pod_that_has_ended_does_not_matter(client: FakeKubeClient) -> None:
     path = PODS.path(NAMESPACE, "job-1-1") + "/status"
     await client.patch(path, {"status": {"phase": "Failed"}})
-    assert not await unseen_pods(client, NAMESPACE, SELECTOR, {"job-1"})
+    assert not await unseen_pods(client, NAMESPACE, SELECTOR, set())
+
+
+async def test_pods_of_other_jobs_do_not_matter(client: FakeKubeClient) -> None:
+    assert not await unseen_pods(client, NAMESPACE, f"{names.LABEL_JOB}=other", set())

@@ -71,6 +71,9 @@ class RegionDecision:
     """PE id → new `spec.shards` and `spec.epoch`."""
     status: ParallelRegionStatus
     events: tuple[Event, ...]
+    on_absence: bool = False
+    """Whether a shard goes to a PE since nobody is seen to have it, not since its owner said so:
+    first ask the API server whether there is a pod that is not in the view."""
     savepoint: str | None = None
     """Savepoint of the region that must exist: the change waits for it."""
     again_in: float | None = None
@@ -107,11 +110,13 @@ def step(view: RegionView) -> RegionDecision:
     refused = avoided(status, view.width, view.now)
     saving = _saving(status)
     channels = _channels(view, status, 0 if refused or saving else view.width)
+    updates = shards.spec_updates(channels)
     return RegionDecision(
         channels,
-        shards.spec_updates(channels),
+        updates,
         status,
         progress.events,
+        on_absence=shards.rely_on_absence(updates),
         savepoint=saving,
         again_in=_again_in(view, status, channels),
     )

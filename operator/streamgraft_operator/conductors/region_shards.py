@@ -61,6 +61,20 @@ class Shards:
             if (allowed := self._allowed(pe)) != pe.spec_shards or not pe.exists
         }
 
+    def rely_on_absence(self, updates: Mapping[int, SpecUpdate]) -> bool:
+        """Return whether some shard is given to a PE although no old owner told of its release.
+
+        Nobody is seen to have it then, as far as caches show.
+        """
+        return any(
+            self._release(shard, pe.stage) is None
+            for pe in (self._by_id(pe_id) for pe_id in updates)
+            for shard in updates[pe.pe_id][0] - pe.spec_shards
+        )
+
+    def _by_id(self, pe_id: int) -> PeView:
+        return self.pe(*divmod(pe_id - self.view.first_pe_id, self.view.stages))
+
     def pe(self, channel: int, stage: int) -> PeView:
         """Return a PE by its place, existing or not."""
         if pe := self._by_place.get((channel, stage)):

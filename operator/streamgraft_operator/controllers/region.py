@@ -19,7 +19,6 @@ from streamgraft_operator.conductors.region import (
     RegionView,
     step,
 )
-from streamgraft_operator.conductors.region_shards import under_way
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.grafting import Start, content_of
 from streamgraft_operator.graph import GraphError, PlannedPe, PlannedRegion
@@ -80,6 +79,11 @@ class RegionController:
         planned = await self._plan(job, region)
         if planned is None:
             return None
+        if region_status(region).epoch == 0:
+            # It may have been deleted, and PEs with shards be there of which no watch has told.
+            namespace, name = key_of(job)
+            ours = _selector(name, planned.region.name)
+            await self._context.write.processing_elements.refresh(namespace, ours)
         strangers = self._strangers(job, planned)
         if strangers:
             await self._context.grafter.prune(map(key_of, strangers))
@@ -94,7 +98,7 @@ class RegionController:
                 counter.labels(*_labels(region)).inc()
         seconds = region_spec(region).change_deadline_seconds
         await self._save(job, planned, decision, seconds)
-        if await self._unseen_pods(key_of(job)[0], view, decision):
+        if decision.on_absence and await self._unseen_pods(key_of(job)[0], view):
             return STALE_SECONDS
         seen = {names.pe_name(view.job, pe.pe_id): pe.spec_shards for pe in view.pes}
         await self._carry_out(job, region, decision, seen)
@@ -191,22 +195,11 @@ class RegionController:
             pe_id = planned.first_pe_id + channel * planned.stages + stage
             yield PeView(pe_id, channel, stage, exists=False, pod_alive=True, orphaned=True)
 
-    async def _unseen_pods(
-        self, namespace: str, view: RegionView, decision: RegionDecision
-    ) -> bool:
-        """Return whether a shard would move on because of a PE without a pod which has one."""
-        before = {pe.pe_id: pe.spec_shards for pe in view.pes}
-        gains = any(
-            shards - before.get(pe_id, frozenset())
-            for pe_id, (shards, _) in decision.spec_updates.items()
-        )
-        absent = {
-            names.pe_name(view.job, pe.pe_id) for pe in view.pes if pe.exists and not pe.pod_alive
-        }
-        if not (gains and under_way(decision.status)):
-            return False
-        ours = f"{names.LABEL_JOB}={view.job},{names.LABEL_REGION}={view.region}"
-        return await unseen_pods(self._context.client, namespace, ours, absent)
+    async def _unseen_pods(self, namespace: str, view: RegionView) -> bool:
+        """Return whether the region has a pod that may run and is not in the view."""
+        seen = {names.pe_name(view.job, pe.pe_id) for pe in view.pes if pe.pod_alive}
+        ours = _selector(view.job, view.region)
+        return await unseen_pods(self._context.client, namespace, ours, seen)
 
     async def _carry_out(
         self,
@@ -263,6 +256,10 @@ class RegionController:
 
     def _of_job(self, job: Object) -> Iterable[Key]:
         return [key_of(region) for region in self._caches.regions_by_job.get(key_of(job))]
+
+
+def _selector(job: str, region: str) -> str:
+    return f"{names.LABEL_JOB}={job},{names.LABEL_REGION}={region}"
 
 
 def _labels(region: Object) -> tuple[str, str, str]:

@@ -121,14 +121,14 @@ class SavepointController:
         return found
 
     async def _unseen_pods(self, item: Object, stages: JobStages, new: SavepointStatus) -> bool:
-        """Return whether the next step relies on a PE without a pod which has one."""
+        """Return whether the next step relies on what runs, and a pod may run that is not seen."""
         old = savepoint_status(item)
         relies = (old.phase, old.parked) != (new.phase, new.parked) and new.phase in ACTIVE
         if old.phase not in ACTIVE or not relies:
             return False
         namespace, job = saved_job(item)
         ours = f"{names.LABEL_JOB}={job},{names.LABEL_PE}"
-        return await unseen_pods(self._context.client, namespace, ours, stages.podless)
+        return await unseen_pods(self._context.client, namespace, ours, stages.alive)
 
     async def _drained(self, item: Object, stages: JobStages) -> frozenset[str]:
         """Return which stages that might be stopped next have read their inputs to the ends."""

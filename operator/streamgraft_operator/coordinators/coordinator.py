@@ -159,6 +159,12 @@ class Coordinator:
             return False
         return True
 
+    async def refresh(self, namespace: str, label_selector: str) -> None:
+        """Take in all that the API server has and that matches, for the cache may lag."""
+        selector = {"labelSelector": label_selector}
+        for item in (await self._client.list(self._resource.path(namespace), selector))["items"]:
+            self._cache.observe(item)
+
     async def _write(self, path: str, item: Object, patch: Patch, status: bool) -> Object:
         version = {"resourceVersion": item["metadata"]["resourceVersion"]}
         body = {**patch, "metadata": {**patch.get("metadata", {}), **version}}
