@@ -5,6 +5,7 @@ public authorities, could then fetch nothing from behind a company's proxy.
 """
 
 import os
+import threading
 import warnings
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from cryptography.utils import CryptographyDeprecationWarning
 
 _PASSWORD = "changeit"
 """Java's customary one: the store holds nothing secret, but Java reads none without."""
+_ONE_AT_A_TIME = threading.Lock()
+"""What Python warns of is set for all threads at once, and tools are made ready in several."""
 
 
 def java_options(folder: Path) -> tuple[str, ...]:
@@ -38,7 +41,7 @@ def java_options(folder: Path) -> tuple[str, ...]:
 
 
 def _store(bundle: bytes) -> bytes:
-    with warnings.catch_warnings():
+    with _ONE_AT_A_TIME, warnings.catch_warnings():
         # Systems' bundles hold old authorities with serial numbers that break today's rules.
         warnings.simplefilter("ignore", CryptographyDeprecationWarning)
         certificates = x509.load_pem_x509_certificates(bundle)
