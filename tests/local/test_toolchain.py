@@ -1,18 +1,13 @@
 """Finding, building and keeping tools: what is decided from versions and contents."""
 
-import datetime
 import ssl
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
-from cryptography.x509.oid import NameOID
 
 from streamgraft_local import pki
 from streamgraft_local.errors import ToolError
@@ -147,16 +142,15 @@ def test_java_trusts_the_users_authorities(tmp_path: Path, monkeypatch: pytest.M
     assert [entry.certificate for entry in stored] == [authority]
 
 
-def authority_of_old() -> bytes:
-    """Return a certificate (PEM) with the serial number 0, as systems' bundles have some."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "old")])
-    day = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
-    builder = x509.CertificateBuilder(name, name, key.public_key(), 127, day, day)
-    modern = builder.sign(key, hashes.SHA256()).public_bytes(Encoding.DER)
-    before, after = b"\x02\x01\x02\x02\x01\x7f", b"\x02\x01\x02\x02\x01\x00"  # version, serial
-    assert before in modern
-    return ssl.DER_cert_to_PEM_cert(modern.replace(before, after, 1)).encode()
+def authority_of_old(folder: Path) -> bytes:
+    """Return a certificate (PEM) with a negative serial number, as systems' bundles have some."""
+    pki.ensure(folder)
+    modern = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
+    number = modern.serial_number
+    serial = number.to_bytes(number.bit_length() // 8 + 1, "big")  # as in DER
+    content = modern.public_bytes(Encoding.DER)
+    assert serial in content
+    return ssl.DER_cert_to_PEM_cert(content.replace(serial, b"\x80" + serial[1:], 1)).encode()
 
 
 def test_old_authorities_are_taken_over_in_several_threads(
@@ -164,20 +158,28 @@ def test_old_authorities_are_taken_over_in_several_threads(
 ) -> None:
     """Whatever they would be warned of is no failure, though tests take warnings for failures."""
     bundle = tmp_path / "bundle.pem"
-    bundle.write_bytes(authority_of_old())
+    bundle.write_bytes(authority_of_old(tmp_path / "pki"))
     monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
-    load, pauses = x509.load_pem_x509_certificates, iter((0.02, 0.1))
+    load, first = x509.load_pem_x509_certificates, threading.Lock()
+    other_begins, one_is_over = threading.Event(), threading.Event()
 
-    def paused(data: bytes) -> list[x509.Certificate]:
-        time.sleep(next(pauses))  # who came first is done while the other one is about to begin
+    def load_in_turn(data: bytes) -> list[x509.Certificate]:
+        if first.acquire(blocking=False):
+            other_begins.wait(0.2)  # in vain if they wait for each other
+        else:
+            other_begins.set()
+            one_is_over.wait()
         return load(data)
 
-    monkeypatch.setattr(x509, "load_pem_x509_certificates", paused)
+    monkeypatch.setattr(x509, "load_pem_x509_certificates", load_in_turn)
     folders = [tmp_path / name for name in ("broker", "connector")]
     for folder in folders:
         folder.mkdir()
     with ThreadPoolExecutor(len(folders)) as pool:
-        assert all(pool.map(trust.java_options, folders))
+        taken = [pool.submit(trust.java_options, folder) for folder in folders]
+        for future in taken:
+            future.add_done_callback(lambda _: one_is_over.set())
+    assert all(future.result() for future in taken)
 
 
 def test_a_java_without_class_archive_gets_none(tmp_path: Path) -> None:
