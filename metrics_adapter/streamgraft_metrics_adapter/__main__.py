@@ -13,21 +13,22 @@ import uvicorn
 from streamgraft_common.kube import KubeClient, Store, load_config
 from streamgraft_common.kube.config import ConfigError
 from streamgraft_common.resources import PARALLEL_REGION
-from streamgraft_metrics_adapter.app import application
-from streamgraft_metrics_adapter.authentication import Authenticator
-from streamgraft_metrics_adapter.authorities import AuthoritiesWatch
-from streamgraft_metrics_adapter.authorization import Authorizer
-from streamgraft_metrics_adapter.catalog import Catalog
-from streamgraft_metrics_adapter.configuration import ConfigurationError
-from streamgraft_metrics_adapter.configuration_file import ConfigurationFile
-from streamgraft_metrics_adapter.days import DayReader
-from streamgraft_metrics_adapter.object_labels import ObjectLabels
-from streamgraft_metrics_adapter.provider import Provider
+from streamgraft_metrics_adapter.access.authentication import Authenticator
+from streamgraft_metrics_adapter.access.authorities import AuthoritiesWatch
+from streamgraft_metrics_adapter.access.authorization import Authorizer
+from streamgraft_metrics_adapter.access.tls import PeerCertificateProtocol, ServerContext
+from streamgraft_metrics_adapter.api.app import application
+from streamgraft_metrics_adapter.api.catalog import Catalog
+from streamgraft_metrics_adapter.api.object_labels import ObjectLabels
+from streamgraft_metrics_adapter.learning.days import DayReader
+from streamgraft_metrics_adapter.prometheus.refresher import Refresher
+from streamgraft_metrics_adapter.prometheus.source import PrometheusSource
 from streamgraft_metrics_adapter.regions import RegionCache
-from streamgraft_metrics_adapter.rules import RuleMetrics
+from streamgraft_metrics_adapter.rules.configuration import ConfigurationError
+from streamgraft_metrics_adapter.rules.configuration_file import ConfigurationFile
+from streamgraft_metrics_adapter.rules.rule_metrics import RuleMetrics
 from streamgraft_metrics_adapter.settings import Settings, parse
-from streamgraft_metrics_adapter.source import PrometheusSource, Refresher
-from streamgraft_metrics_adapter.tls import PeerCertificateProtocol, ServerContext
+from streamgraft_metrics_adapter.signals.provider import Provider
 
 log = logging.getLogger(__name__)
 

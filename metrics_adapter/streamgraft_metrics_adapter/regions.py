@@ -14,9 +14,11 @@ from streamgraft_common.kube import Store
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import ParallelRegionSpec, ParallelRegionStatus
-from streamgraft_metrics_adapter.observations import RegionKey
 
 log = logging.getLogger(__name__)
+
+RegionKey = tuple[str, str, str]
+"""(namespace, job, region), as in the labels of the PEs' metrics."""
 
 _DEFAULTS = Autoscaling()
 

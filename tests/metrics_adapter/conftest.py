@@ -16,16 +16,16 @@ from streamgraft_common.kube import ApiError, KubeClient, Store
 from streamgraft_common.kube.config import KubeConfig
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_local import Cluster
-from streamgraft_metrics_adapter.app import routed
-from streamgraft_metrics_adapter.catalog import Catalog
-from streamgraft_metrics_adapter.configuration import MetricRule
-from streamgraft_metrics_adapter.custom_metrics import GROUP
-from streamgraft_metrics_adapter.object_labels import ObjectLabels
+from streamgraft_metrics_adapter.api.app import routed
+from streamgraft_metrics_adapter.api.catalog import Catalog
+from streamgraft_metrics_adapter.api.custom_metrics import GROUP
+from streamgraft_metrics_adapter.api.object_labels import ObjectLabels
 from streamgraft_metrics_adapter.objects import REGIONS
-from streamgraft_metrics_adapter.provider import Provider
+from streamgraft_metrics_adapter.prometheus.source import Row
 from streamgraft_metrics_adapter.regions import RegionCache
-from streamgraft_metrics_adapter.rules import RuleMetrics
-from streamgraft_metrics_adapter.source import Row
+from streamgraft_metrics_adapter.rules.configuration import MetricRule
+from streamgraft_metrics_adapter.rules.rule_metrics import RuleMetrics
+from streamgraft_metrics_adapter.signals.provider import Provider
 
 Object = dict[str, Any]
 EXPORTER = Path(__file__).with_name("hollow_pe_exporter.py")
@@ -90,11 +90,11 @@ class InProcess:
     async def answer(self, query: str, *rows: Row) -> None:
         """Set the answer to one rule's query."""
         self._answers[query] = rows
-        await self.rules.take(0.0, GivenRows(self._answers))
+        await self.rules.refresh(0.0, GivenRows(self._answers))
 
     async def measure(self, evaluated_at: float, *rows: Row) -> None:
         """Set the rows of the signals' queries as of a Unix time."""
-        await self.provider.take(evaluated_at, GivenRows({"lag": rows}))
+        await self.provider.refresh(evaluated_at, GivenRows({"lag": rows}))
 
     async def get(
         self, path: str, method: str = "GET", content: bytes = b"", **query: str

@@ -9,7 +9,7 @@ import yaml
 from tests.promtool.check import passes
 
 from streamgraft_autoscaler import Reason
-from streamgraft_metrics_adapter import region_telemetry
+from streamgraft_metrics_adapter.api import exposition
 
 ROOT = Path(__file__).parents[2]
 GROUPS = yaml.safe_load((ROOT / "deploy/alerts/streamgraft.yaml").read_text())["groups"]
@@ -30,7 +30,7 @@ def test_every_alert_has_its_entry_in_the_runbook() -> None:
 
 
 async def test_alerts_ask_for_metrics_that_there_are(called: Any) -> None:
-    exported = (await region_telemetry.exposition(called.provider)).decode()
+    exported = (await exposition.text(called.provider)).decode()
     known = set(re.findall(r"^# TYPE (\S+) ", exported, re.MULTILINE))
     for rule in RULES:
         asked = re.findall(r"(?:streamgraft|metrics_apiserver)_\w+", rule["expr"])

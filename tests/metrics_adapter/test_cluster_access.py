@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 
 from streamgraft_common.kube import KubeClient
 from streamgraft_local import Cluster, pki
-from streamgraft_metrics_adapter.authorities import NAME, NAMESPACE
-from streamgraft_metrics_adapter.custom_metrics import GROUP
+from streamgraft_metrics_adapter.access.authorities import NAME, NAMESPACE
+from streamgraft_metrics_adapter.api.custom_metrics import GROUP
 
 pytestmark = pytest.mark.integration
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from streamgraft_metrics_adapter.configuration import (
+from streamgraft_metrics_adapter.rules.configuration import (
     BUILT_IN,
     ConfigurationError,
     MetricRule,
@@ -14,7 +14,7 @@ from streamgraft_metrics_adapter.configuration import (
     read,
     seconds_of,
 )
-from streamgraft_metrics_adapter.configuration_file import ConfigurationFile
+from streamgraft_metrics_adapter.rules.configuration_file import ConfigurationFile
 
 POD = {
     "apiVersion": "v1",

@@ -19,10 +19,14 @@ from streamgraft_autoscaler.forecast import (
 from streamgraft_common.kube import KubeClient, Store
 from streamgraft_common.kube.config import KubeConfig
 from streamgraft_common.resources import PARALLEL_REGION
-from streamgraft_metrics_adapter.days import FIRST_RETRY_SECONDS, SETTLING_SECONDS, DayReader
-from streamgraft_metrics_adapter.forecasts import Forecasts
+from streamgraft_metrics_adapter.learning.days import (
+    FIRST_RETRY_SECONDS,
+    SETTLING_SECONDS,
+    DayReader,
+)
+from streamgraft_metrics_adapter.learning.forecasts import Forecasts
+from streamgraft_metrics_adapter.prometheus.source import RangeSource, Series, SourceError
 from streamgraft_metrics_adapter.regions import RegionCache
-from streamgraft_metrics_adapter.source import RangeSource, Series, SourceError
 
 BEGIN = 20_000 * DAY_BUCKETS
 """The quarter of an hour in which the history begins: a midnight."""

@@ -17,7 +17,7 @@ from streamgraft_local.paths import cache_folder
 from streamgraft_local.progress import silent
 from streamgraft_local.toolchain import prometheus
 from streamgraft_local.toolchain.cache import Cache
-from streamgraft_metrics_adapter.source import PrometheusSource
+from streamgraft_metrics_adapter.prometheus.source import PrometheusSource
 
 pytestmark = pytest.mark.integration
 

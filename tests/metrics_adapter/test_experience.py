@@ -10,11 +10,11 @@ from streamgraft_autoscaler import Capacity, Demand, Reason, StageLoad, Surround
 from streamgraft_autoscaler.propagation import ALONE
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_common.resources.base import Condition
-from streamgraft_metrics_adapter.experience import Experience, Known
-from streamgraft_metrics_adapter.observations import RegionObservation
-from streamgraft_metrics_adapter.policies import blackout, policy_of
-from streamgraft_metrics_adapter.queries import Input
+from streamgraft_metrics_adapter.learning.experience import Experience, Known
+from streamgraft_metrics_adapter.prometheus.observations import RegionObservation
+from streamgraft_metrics_adapter.prometheus.queries import Input
 from streamgraft_metrics_adapter.regions import Region, region_of
+from streamgraft_metrics_adapter.signals.policies import blackout, policy_of
 
 MONDAY_NOON = datetime(2026, 1, 5, 12, tzinfo=UTC).timestamp()
 WINDOW = 60.0

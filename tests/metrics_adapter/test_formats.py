@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgraft_metrics_adapter import selectors
-from streamgraft_metrics_adapter.request_info import Wish, wish_of
+from streamgraft_metrics_adapter.access.attributes import Attributes, attributes_of
+from streamgraft_metrics_adapter.api.wire import quantity
 from streamgraft_metrics_adapter.status import BadRequestError
-from streamgraft_metrics_adapter.wire import quantity
 
 SIGNAL = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/parallelregions.streamgraft.io"
 
@@ -76,7 +76,7 @@ def test_bad_selector(text: str) -> None:
 
 def test_signal_is_a_subresource_of_the_described_object() -> None:
     """As the API server's RequestInfo sees it: rules of RBAC then mean the same on both ways."""
-    assert wish_of("GET", f"{SIGNAL}/enrich/demand") == Wish(
+    assert attributes_of("GET", f"{SIGNAL}/enrich/demand") == Attributes(
         group="custom.metrics.k8s.io",
         version="v1beta2",
         namespace="ns",
@@ -91,29 +91,29 @@ def test_rest_asks_for_the_resource_itself() -> None:
     common = {"group": "streamgraft.io", "version": "v1alpha1", "namespace": "ns"}
     regions = {**common, "resource": "parallelregions"}
     path = "/api/v1/namespaces/ns/regions"
-    assert wish_of("GET", path) == Wish(**regions, verb="list")
-    assert wish_of("GET", f"{path}/a/history") == Wish(**regions, name="a", verb="get")
+    assert attributes_of("GET", path) == Attributes(**regions, verb="list")
+    assert attributes_of("GET", f"{path}/a/history") == Attributes(**regions, name="a", verb="get")
     scale = {**regions, "name": "a", "subresource": "scale"}
-    assert wish_of("GET", f"{path}/a/scale") == Wish(**scale, verb="get")
-    assert wish_of("PUT", f"{path}/a/scale") == Wish(**scale, verb="update")
+    assert attributes_of("GET", f"{path}/a/scale") == Attributes(**scale, verb="get")
+    assert attributes_of("PUT", f"{path}/a/scale") == Attributes(**scale, verb="update")
 
 
 @pytest.mark.parametrize(
     "path", ["/metrics", "/apis", "/openapi/v2", "/apis/custom.metrics.k8s.io"]
 )
 def test_everything_else_is_a_path(path: str) -> None:
-    assert wish_of("GET", path) == Wish(verb="get", path=path)
+    assert attributes_of("GET", path) == Attributes(verb="get", path=path)
 
 
-def test_wider_wishes_come_first() -> None:
+def test_wider_attributes_come_first() -> None:
     """What is allowed for all is allowed for each: reviews then do not grow with objects."""
-    asked = list(wish_of("GET", f"{SIGNAL}/enrich/demand").from_widest())
-    assert [(wish.namespace, wish.name) for wish in asked] == [
+    asked = list(attributes_of("GET", f"{SIGNAL}/enrich/demand").from_widest())
+    assert [(attributes.namespace, attributes.name) for attributes in asked] == [
         ("", ""),
         ("ns", ""),
         ("ns", "enrich"),
     ]
-    assert {wish.subresource for wish in asked} == {"demand"}
-    assert len(list(wish_of("GET", "/metrics").from_widest())) == 1
-    listing = list(wish_of("GET", "/api/v1/namespaces/ns/regions").from_widest())
-    assert [wish.namespace for wish in listing] == ["", "ns"]
+    assert {attributes.subresource for attributes in asked} == {"demand"}
+    assert len(list(attributes_of("GET", "/metrics").from_widest())) == 1
+    listing = list(attributes_of("GET", "/api/v1/namespaces/ns/regions").from_widest())
+    assert [attributes.namespace for attributes in listing] == ["", "ns"]

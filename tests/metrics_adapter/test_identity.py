@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from streamgraft_local import pki
-from streamgraft_metrics_adapter.authentication import User, certificate_user, proxied_user
-from streamgraft_metrics_adapter.authorities import Authorities, authorities_of
+from streamgraft_metrics_adapter.access.authentication import User, certificate_user, proxied_user
+from streamgraft_metrics_adapter.access.authorities import Authorities, authorities_of
 
 PROXY, CLIENTS, FOREIGN = (pki.authority(name) for name in ("proxy", "clients", "foreign"))
 HEADERS = [

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from streamgraft_metrics_adapter import limits
-from streamgraft_metrics_adapter.limits import BODY_BYTES, UNDER_WAY, Limits
+from streamgraft_metrics_adapter.access import limits
+from streamgraft_metrics_adapter.access.limits import BODY_BYTES, UNDER_WAY, Limits
 
 
 class Reader:

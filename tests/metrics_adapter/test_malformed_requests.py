@@ -9,7 +9,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 
-from streamgraft_metrics_adapter.openapi import GROUP_VERSIONS
+from streamgraft_metrics_adapter.api.openapi import GROUP_VERSIONS
 
 DOCUMENTS = ("/api/v1/openapi.json", *(f"/openapi/v3/apis/{name}" for name in GROUP_VERSIONS))
 EXAMPLES = 8

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamgraft_metrics_adapter.source import Row
+from streamgraft_metrics_adapter.prometheus.source import Row
 
 CUSTOM = "/apis/custom.metrics.k8s.io/v1beta2"
 EXTERNAL = "/apis/external.metrics.k8s.io/v1beta1"

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from streamgraft_metrics_adapter.command_line import main
-from streamgraft_metrics_adapter.configuration import read
-from streamgraft_metrics_adapter.migration import migrated
+from streamgraft_metrics_adapter.rules.command_line import main
+from streamgraft_metrics_adapter.rules.configuration import read
+from streamgraft_metrics_adapter.rules.migration import migrated
 
 REQUESTS: dict[str, Any] = {
     "seriesQuery": 'http_requests_total{namespace!="",pod!=""}',

@@ -18,11 +18,12 @@ from streamgraft_common.kube import KubeClient, Store
 from streamgraft_common.kube.config import KubeConfig
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_metrics_adapter import selectors
-from streamgraft_metrics_adapter.provider import Provider, Reading
-from streamgraft_metrics_adapter.queries import INPUT_LABEL, QUERIES, Input, queries
+from streamgraft_metrics_adapter.prometheus.queries import INPUT_LABEL, QUERIES, Input, queries
+from streamgraft_metrics_adapter.prometheus.refresher import Refresher
+from streamgraft_metrics_adapter.prometheus.source import PrometheusSource
 from streamgraft_metrics_adapter.regions import RegionCache
-from streamgraft_metrics_adapter.signals import SIGNALS
-from streamgraft_metrics_adapter.source import PrometheusSource, Refresher
+from streamgraft_metrics_adapter.signals.evaluation import SIGNALS
+from streamgraft_metrics_adapter.signals.provider import Provider, Reading
 from streamgraft_metrics_adapter.status import NotFoundError, UnavailableError
 
 WINDOW, MAX_AGE, REFRESH = 60.0, 30.0, 2.0

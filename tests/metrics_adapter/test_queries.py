@@ -8,7 +8,7 @@ import pytest
 import yaml
 from tests.promtool.check import passes
 
-from streamgraft_metrics_adapter.queries import INPUT_LABEL, QUERIES, Input, queries
+from streamgraft_metrics_adapter.prometheus.queries import INPUT_LABEL, QUERIES, Input, queries
 
 REGION = 'namespace="ns",streams_job="j",region="r",stage="0"'
 WINDOW, MAX_AGE = 60.0, 45.0

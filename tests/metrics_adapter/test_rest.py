@@ -9,8 +9,8 @@ import pytest
 from starlette.types import Message
 
 from streamgraft_common.resources import PARALLEL_REGION
-from streamgraft_metrics_adapter.queries import INPUT_LABEL, Input
-from streamgraft_metrics_adapter.source import Row
+from streamgraft_metrics_adapter.prometheus.queries import INPUT_LABEL, Input
+from streamgraft_metrics_adapter.prometheus.source import Row
 
 SPACE = "/api/v1/namespaces/ns"
 LABELS = {"namespace": "ns", "streams_job": "flights", "region": "enrich", "stage": "0"}

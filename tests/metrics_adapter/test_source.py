@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from streamgraft_metrics_adapter.decoding import elements
-from streamgraft_metrics_adapter.source import (
+from streamgraft_metrics_adapter.prometheus.decoding import elements
+from streamgraft_metrics_adapter.prometheus.source import (
     PrometheusSource,
     Row,
     SourceError,
@@ -19,7 +19,7 @@ from streamgraft_metrics_adapter.source import (
     rows_of,
     series_of,
 )
-from streamgraft_metrics_adapter.turns import TURN_SECONDS, in_turns
+from streamgraft_metrics_adapter.time_slices import SLICE_SECONDS, in_slices
 
 
 def test_rows_have_labels_and_a_number() -> None:
@@ -137,7 +137,7 @@ async def test_long_work_lets_others_run(monkeypatch: pytest.MonkeyPatch) -> Non
     def busy() -> Iterator[int]:
         nonlocal worked
         for item in range(100):
-            worked += TURN_SECONDS * 0.4
+            worked += SLICE_SECONDS * 0.4
             yield item
 
     async def other() -> None:
@@ -148,7 +148,7 @@ async def test_long_work_lets_others_run(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr("time.perf_counter", lambda: worked)
     waiting = asyncio.create_task(other())
-    async for _ in in_turns(busy()):
+    async for _ in in_slices(busy()):
         pass
     ended = True
     await waiting

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streamgraft_local import pki
-from streamgraft_metrics_adapter.tls import PEER, PeerCertificateProtocol, ServerContext
+from streamgraft_metrics_adapter.access.tls import PEER, PeerCertificateProtocol, ServerContext
 
 HOST = "localhost"
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"

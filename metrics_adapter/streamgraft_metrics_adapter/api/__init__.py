@@ -1,0 +1,1 @@
+"""What is answered: the metrics APIs, REST, health and the adapter's own metrics."""

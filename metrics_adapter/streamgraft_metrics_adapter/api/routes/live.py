@@ -1,0 +1,67 @@
+"""Live views: server-sent events, one after each refresh, all of the same form."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+from starlette.responses import StreamingResponse
+
+from streamgraft_metrics_adapter.api.routes.views import region_view
+from streamgraft_metrics_adapter.regions import Region
+from streamgraft_metrics_adapter.signals.provider import Provider
+from streamgraft_metrics_adapter.status import StatusError, TooManyError
+from streamgraft_metrics_adapter.time_slices import in_slices
+
+STREAMS = 64
+"""At once: each of them costs as much as a request at every refresh."""
+SECONDS = 300.0
+"""After which a stream ends; browsers then connect again, and prove anew who they are."""
+_LOOK_SECONDS = 0.5
+
+Regions = Callable[[], list[Region]]
+"""The regions to show now; a StatusError if there is nothing any more."""
+
+
+class EventStream(StreamingResponse):
+    """An answer of server-sent events."""
+
+    media_type = "text/event-stream"
+
+
+class LiveViews:
+    """The open streams; `provider` tells when there is something new."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+        self._open = 0
+
+    def stream(self, regions: Regions) -> EventStream:
+        """Return the events: `refresh`, with the regions as a page. Raises TooManyError."""
+        if self._open >= STREAMS:
+            raise TooManyError(f"{STREAMS} live views are open: close one, or try again later")
+        return EventStream(self._events(regions))
+
+    async def _events(self, regions: Regions) -> AsyncIterator[str]:
+        self._open += 1
+        try:
+            async with asyncio.timeout(SECONDS):
+                yield "retry: 1000\n\n"
+                while True:
+                    shown = self._provider.evaluated_at
+                    yield f"event: refresh\ndata: {await self._page(regions())}\n\n"
+                    while self._provider.evaluated_at == shown:
+                        await asyncio.sleep(_LOOK_SECONDS)
+        except (TimeoutError, StatusError):
+            # What is shown may be gone by now; the client hears of it when it connects again.
+            return
+        finally:
+            self._open -= 1
+
+    async def _page(self, regions: list[Region]) -> str:
+        """Return a `Page` of all the regions as JSON, in time slices, as they may be many."""
+        items = [
+            region_view(region, self._provider.read_all(region)).model_dump_json(
+                by_alias=True, exclude_none=True
+            )
+            async for region in in_slices(regions)
+        ]
+        return f'{{"items":[{",".join(items)}]}}'

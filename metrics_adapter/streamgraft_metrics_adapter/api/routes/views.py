@@ -1,0 +1,137 @@
+"""What the REST routes answer, as OpenAPI describes it."""
+
+from dataclasses import asdict
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from streamgraft_autoscaler import NotReady
+from streamgraft_common.resources import WidthChange
+from streamgraft_metrics_adapter.api.wire import timestamp
+from streamgraft_metrics_adapter.regions import Region
+from streamgraft_metrics_adapter.signals.history import Sample
+from streamgraft_metrics_adapter.signals.provider import Reading
+
+Item = TypeVar("Item")
+
+
+class View(BaseModel):
+    """An answer."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+
+class SignalView(View):
+    """A signal: its value with the inputs it follows from, or why it has none."""
+
+    value: float | None = None
+    inputs: dict[str, Any] | None = None
+    reason: str | None = None
+    message: str | None = None
+    sampled_at: str | None = Field(default=None, description="Of the oldest sample, RFC 3339.")
+
+
+class RegionView(View):
+    """A region as it is now."""
+
+    namespace: str
+    name: str
+    job: str
+    region: str
+    width: int = Field(description="Channels wanted.")
+    serving: int = Field(description="Channels that own shards.")
+    max_width: int
+    resizing: bool
+    asleep: bool = Field(description="Whether it has no channels, and none is being started.")
+    signals: dict[str, SignalView]
+
+
+class SampleView(View):
+    """A moment of a region's past: channels, records/s; null where there was no value."""
+
+    time: float = Field(description="Unix time.")
+    width: int
+    wanted_width: int
+    input_rate: float | None
+    processing_rate: float | None
+    signals: dict[str, float | None]
+
+
+class DecisionView(View):
+    """A change of the wanted width, what came of it, and the signals just before it."""
+
+    requested_at: str
+    from_width: int
+    to_width: int
+    serving_at: str | None
+    finished_at: str | None
+    pause_seconds_max: float | None
+    signals: dict[str, float | None] | None = Field(
+        description="null if the adapter does not remember that time"
+    )
+
+
+class Page(View, Generic[Item]):
+    """Some of the items; `continue` is to be passed on for the next ones, null after the last."""
+
+    items: list[Item]
+    continue_: Annotated[str | None, Field(alias="continue")] = None
+
+
+class ScaleView(View):
+    """The wanted and the serving width (channels)."""
+
+    width: int
+    serving: int
+
+
+class WidthWanted(BaseModel):
+    """The wanted width of a region."""
+
+    width: Annotated[
+        int, Field(ge=0, strict=True, description="Channels; 1 to maxWidth, 0 where it may sleep.")
+    ]
+
+
+def region_view(region: Region, readings: list[Reading]) -> RegionView:
+    """Return a region with its signals."""
+    return RegionView(
+        namespace=region.namespace,
+        name=region.name,
+        job=region.spec.job,
+        region=region.spec.region,
+        width=region.spec.width,
+        serving=region.status.width,
+        max_width=region.spec.max_width,
+        resizing=region.resizing is not None,
+        asleep=region.status.asleep and region.resizing is None,
+        signals={reading.metric: _signal_view(reading) for reading in readings},
+    )
+
+
+def _signal_view(reading: Reading) -> SignalView:
+    result = reading.result
+    sampled_at = None if reading.sampled_at is None else timestamp(reading.sampled_at)
+    if isinstance(result, NotReady):
+        return SignalView(reason=result.reason.value, message=result.message, sampled_at=sampled_at)
+    inputs = asdict(result)
+    return SignalView(value=inputs.pop("value"), inputs=inputs, sampled_at=sampled_at)
+
+
+def sample_view(sample: Sample) -> SampleView:
+    """Return a sample of the history."""
+    return SampleView.model_validate(asdict(sample))
+
+
+def decision_view(change: WidthChange, before: Sample | None) -> DecisionView:
+    """Return a width change with what was known when it was asked for."""
+    return DecisionView(
+        requested_at=change.requested_at,
+        from_width=change.from_width,
+        to_width=change.to_width,
+        serving_at=change.serving_at,
+        finished_at=change.finished_at,
+        pause_seconds_max=change.pause_seconds_max,
+        signals=dict(before.signals) if before else None,
+    )

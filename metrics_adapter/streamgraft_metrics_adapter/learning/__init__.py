@@ -1,0 +1,1 @@
+"""What is learned of regions over time: capacities, pauses, needs and forecasts."""

@@ -1,0 +1,150 @@
+"""What the adapter has learned of regions: kept in memory, from refresh to refresh."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from streamgraft_autoscaler import Capacity, Demand, Lesson
+from streamgraft_autoscaler.economy import UNKNOWN, Needs, Past
+from streamgraft_autoscaler.forecast import Forecast
+from streamgraft_autoscaler.pause import MeasuredPause
+from streamgraft_autoscaler.propagation import ALONE, Neighbourhood, RegionFlow, neighbourhoods
+from streamgraft_metrics_adapter.learning.capacities import Capacities
+from streamgraft_metrics_adapter.learning.forecasts import Forecasts
+from streamgraft_metrics_adapter.learning.learned_metrics import Learned
+from streamgraft_metrics_adapter.prometheus.observations import FIRST_STAGE, RegionObservation
+from streamgraft_metrics_adapter.prometheus.queries import Input
+from streamgraft_metrics_adapter.regions import Region, RegionKey
+from streamgraft_metrics_adapter.time_slices import in_slices
+
+PAUSES = 20
+"""Measured pauses of a region that count: the newest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was known of one region at a refresh, which took place at the Unix time `now`."""
+
+    now: float
+    capacities: Mapping[str, Capacity] = field(default_factory=dict)
+    pauses: tuple[MeasuredPause, ...] = ()
+    past: Past = UNKNOWN
+    forecast: Forecast | None = None
+    neighbourhood: Neighbourhood = ALONE
+
+    @property
+    def trusted_forecast(self) -> Forecast | None:
+        """Return the forecast, None without one that proved right."""
+        return self.forecast if self.forecast and self.forecast.trusted else None
+
+
+class Experience:
+    """All that is learned; `window_seconds`: over which rates are taken.
+
+    `forecasts` are learned elsewhere, from the days that Prometheus remembers.
+    Its iterators bear that more is learned while they are read, interleaved with a refresh.
+    """
+
+    def __init__(self, window_seconds: float) -> None:
+        self._window_seconds = window_seconds
+        self._capacities = Capacities(window_seconds)
+        self._changed_at: dict[RegionKey, float] = {}
+        self._pauses: dict[RegionKey, dict[int, MeasuredPause]] = {}
+        self._needs: dict[RegionKey, Needs] = {}
+        self.forecasts = Forecasts()
+        self._neighbourhoods: dict[RegionKey, Neighbourhood] = {}
+
+    def learn(self, region: Region, seen: RegionObservation, now: float) -> None:
+        """Learn from what one refresh saw of a region.
+
+        A window that reaches back into a width change mixes two widths and what a hand-over leaves
+        behind, so it tells nothing of a channel.
+        """
+        if region.resizing is not None:
+            self._changed_at[region.key] = now
+            return
+        changed_at = max(self._changed_at.get(region.key, 0.0), region.changed_at)
+        if now - changed_at > self._window_seconds:
+            self._capacities.learn(region, seen, now)
+        state = seen.values.get(Input.STATE_BYTES, 0.0)
+        pauses = self._pauses.setdefault(region.key, {})
+        for change in region.status.changes:
+            if change.pause_seconds_max is not None:
+                measured = MeasuredPause(change.pause_seconds_max, state)
+                pauses.setdefault(change.epoch, measured)
+        for epoch in sorted(pauses)[:-PAUSES]:
+            del pauses[epoch]
+
+    def of(self, region: Region, now: float) -> Known:
+        """Return what is known of a region at a Unix time."""
+        needs = self._needs.get(region.key)
+        return Known(
+            now,
+            self._capacities.of(region.key, now),
+            tuple(self._pauses.get(region.key, {}).values()),
+            needs.past(now) if needs else UNKNOWN,
+            self.forecasts.of(region.key, now),
+            self._neighbourhoods.get(region.key, ALONE),
+        )
+
+    async def conclude(
+        self, now: float, demands: Iterable[tuple[Region, RegionObservation, Demand]]
+    ) -> None:
+        """Remember what was needed, and find out what the regions of each job mean for each other,
+        for the next refresh."""
+        flows: dict[tuple[str, str], dict[str, RegionFlow]] = {}
+        async for region, seen, demand in in_slices(demands):
+            rate = demand.stages[FIRST_STAGE].load.input_rate
+            self._needs.setdefault(region.key, Needs()).observe(now, demand.needed, rate)
+            flow = _flow(region, seen, demand)
+            if flow is not None:
+                flows.setdefault(region.key[:2], {})[region.spec.region] = flow
+        self._neighbourhoods = {
+            (*job, name): around
+            async for job, regions in in_slices(flows.items())
+            for name, around in neighbourhoods(regions).items()
+        }
+
+    def lessons(self, now: float) -> Iterator[tuple[RegionKey, str, Lesson]]:
+        """Yield what was learned of capacities, as `Capacities.lessons`."""
+        return self._capacities.lessons(now)
+
+    def pauses(self) -> Iterator[tuple[RegionKey, int, MeasuredPause]]:
+        """Yield the measured pauses, with region and epoch."""
+        for key, found in list(self._pauses.items()):
+            for epoch, pause in list(found.items()):
+                yield key, epoch, pause
+
+    def needs(self) -> Iterator[tuple[RegionKey, float, Mapping[int, float]]]:
+        """Yield what was needed lately, with the region; as `Needs.known`."""
+        for key, needs in list(self._needs.items()):
+            if known := needs.known():
+                yield key, *known
+
+    async def adopt(self, learned: Learned) -> None:
+        """Take over what another replica, or this one before it was restarted, has learned."""
+        async for key, index, lesson in in_slices(learned.lessons):
+            self._capacities.adopt(key, index, lesson)
+        async for key, epoch, pause in in_slices(learned.pauses):
+            self._pauses.setdefault(key, {}).setdefault(epoch, pause)
+        async for key, since in in_slices(learned.since.items()):
+            needed = learned.needed.get(key, {})
+            self._needs.setdefault(key, Needs()).adopt(since, needed)
+
+    def keep(self, keys: Collection[RegionKey]) -> None:
+        """Forget all regions but these."""
+        self._capacities.keep(keys)
+        self._changed_at = {key: at for key, at in self._changed_at.items() if key in keys}
+        self._pauses = {key: found for key, found in self._pauses.items() if key in keys}
+        self._needs = {key: found for key, found in self._needs.items() if key in keys}
+
+
+def _flow(region: Region, seen: RegionObservation, demand: Demand) -> RegionFlow | None:
+    stage, policy = demand.stages[demand.stage], demand.policy
+    processing = seen.stage(FIRST_STAGE).values.get(Input.PROCESSING_RATE)
+    if stage.load.capacity is None or processing is None:
+        return None
+    around, width = demand.surroundings.neighbourhood, policy.max_width
+    # Its own work, without what its neighbours made of it.
+    work = stage.work / (around.usable * around.growth)
+    limit = width * stage.load.capacity.rate_at(width) * policy.target_utilization
+    return RegionFlow(work, processing, limit, region.spec.upstream)

@@ -1,0 +1,125 @@
+"""What was learned, as metrics: exported by every replica, and read back from Prometheus.
+
+So a replica that starts knows what the others know, and one that missed a refresh catches up.
+Without it each would decide on its own for as long as it takes to see all loads of a day.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from streamgraft_autoscaler import Lesson
+from streamgraft_autoscaler.pause import MeasuredPause
+from streamgraft_metrics_adapter.prometheus.source import Row
+from streamgraft_metrics_adapter.regions import RegionKey
+from streamgraft_metrics_adapter.time_slices import in_slices
+
+_PREFIX = "streamgraft_learned"
+_LESSON = {
+    "records": "Records of the busy seconds of a stage in a load band; older ones count less",
+    "busy_seconds": "Busy seconds of all channels of a stage in a load band; older ones count less",
+    "seen_timestamp_seconds": "When a stage was last seen in a load band",
+}
+_PAUSE = {
+    "pause_seconds": "Longest pause of a width change, by its epoch",
+    "pause_state_bytes": "State of the largest shard at a width change, by its epoch",
+}
+_NEEDED, _SINCE = "needed_timestamp_seconds", "needs_known_since_timestamp_seconds"
+_NEEDS = {
+    _NEEDED: "When a width was last needed, of those that counted within a day",
+    _SINCE: "Since when it is known which widths were needed",
+}
+_TEXTS = _LESSON | _PAUSE | _NEEDS
+LOOKS = ("5m", "1d")
+"""How far back to look for what was exported: further only if there is nothing."""
+
+
+@dataclass(slots=True)
+class Learned:
+    """What was learned: capacities by region and stage, pauses by region and epoch, and needs."""
+
+    lessons: list[tuple[RegionKey, str, Lesson]] = field(default_factory=list)
+    pauses: list[tuple[RegionKey, int, MeasuredPause]] = field(default_factory=list)
+    needed: dict[RegionKey, dict[int, float]] = field(default_factory=dict)
+    """When each width was needed last (Unix time)."""
+    since: dict[RegionKey, float] = field(default_factory=dict)
+    """Since when that is known (Unix time)."""
+
+    def __bool__(self) -> bool:
+        """Tell whether there is anything."""
+        return bool(self.lessons or self.pauses or self.since)
+
+
+def query(look: str) -> str:
+    """Return the PromQL of all that replicas have exported lately."""
+    names = "|".join(_TEXTS)
+    return f'last_over_time({{__name__=~"{_PREFIX}_({names})"}}[{look}])'
+
+
+def lines(
+    lessons: Iterable[tuple[RegionKey, str, Lesson]],
+    pauses: Iterable[tuple[RegionKey, int, MeasuredPause]],
+    needs: Iterable[tuple[RegionKey, float, Mapping[int, float]]],
+) -> Iterator[str]:
+    """Yield the lines of the exposition."""
+    samples: dict[str, list[str]] = {name: [] for name in _TEXTS}
+    for key, stage, lesson in lessons:
+        labels = f'{_place(key)},stage="{stage}",band="{lesson.band:g}",width="{lesson.width}"'
+        values = (lesson.records, lesson.busy_seconds, lesson.seen_at)
+        for name, value in zip(_LESSON, values, strict=True):
+            samples[name].append(f"{_PREFIX}_{name}{{{labels}}} {value!r}")
+    for key, epoch, pause in pauses:
+        labels = f'{_place(key)},epoch="{epoch}"'
+        for name, value in zip(_PAUSE, (pause.seconds, pause.state_bytes), strict=True):
+            samples[name].append(f"{_PREFIX}_{name}{{{labels}}} {value!r}")
+    for key, since, needed in needs:
+        samples[_SINCE].append(f"{_PREFIX}_{_SINCE}{{{_place(key)}}} {since!r}")
+        for width, time in needed.items():
+            labels = f'{_place(key)},width="{width}"'
+            samples[_NEEDED].append(f"{_PREFIX}_{_NEEDED}{{{labels}}} {time!r}")
+    for name, text in _TEXTS.items():
+        yield f"# HELP {_PREFIX}_{name} {text}"
+        yield f"# TYPE {_PREFIX}_{name} gauge"
+        yield from samples[name]
+
+
+async def parse(rows: Iterable[Row]) -> Learned:
+    """Return what the rows of `query` tell, of each replica on its own; in time slices."""
+    groups: dict[frozenset[tuple[str, str]], dict[str, float]] = {}
+    async for labels, value in in_slices(rows):
+        name = labels["__name__"].removeprefix(f"{_PREFIX}_")
+        rest = frozenset(item for item in labels.items() if item[0] != "__name__")
+        groups.setdefault(rest, {})[name] = value
+    found = Learned()
+    async for rest, values in in_slices(groups.items()):
+        # Whatever has these names in Prometheus need not be ours.
+        with suppress(KeyError, ValueError):
+            _add(found, dict(rest), values)
+    return found
+
+
+def _add(found: Learned, labels: Mapping[str, str], values: Mapping[str, float]) -> None:
+    key = (labels["namespace"], labels["streams_job"], labels["region"])
+    if not all(map(math.isfinite, values.values())):
+        return
+    if _SINCE in values:
+        found.since[key] = min(values[_SINCE], found.since.get(key, math.inf))
+        return
+    if _NEEDED in values:
+        widths, width = found.needed.setdefault(key, {}), int(labels["width"])
+        widths[width] = max(values[_NEEDED], widths.get(width, 0.0))
+        return
+    if "epoch" in labels:
+        pause = MeasuredPause(*(values[name] for name in _PAUSE))
+        found.pauses.append((key, int(labels["epoch"]), pause))
+        return
+    records, busy_seconds, seen_at = (values[name] for name in _LESSON)
+    band, width = float(labels["band"]), int(labels["width"])
+    lesson = Lesson(band, width, records, busy_seconds, seen_at)
+    found.lessons.append((key, labels["stage"], lesson))
+
+
+def _place(key: RegionKey) -> str:
+    namespace, job, region = key
+    return f'namespace="{namespace}",streams_job="{job}",region="{region}"'

@@ -1,0 +1,74 @@
+"""What one refresh saw, per region, as plain numbers in memory."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from streamgraft_autoscaler import TopicLag
+from streamgraft_metrics_adapter.prometheus.queries import INPUT_LABEL, Input
+from streamgraft_metrics_adapter.regions import RegionKey
+
+FIRST_STAGE = "0"
+"""Where the records of a region come in."""
+
+
+@dataclass(slots=True)
+class StageObservation:
+    """One stage. Absent: None, or no topic. Units as in `queries.Input`."""
+
+    lag: dict[str, float] = field(default_factory=dict)
+    partitions: dict[str, int] = field(default_factory=dict)
+    values: dict[Input, float] = field(default_factory=dict)
+
+    def topics(self) -> list[TopicLag]:
+        """Return the lag of every input topic."""
+        return [
+            TopicLag(topic, records, self.partitions.get(topic, 0))
+            for topic, records in sorted(self.lag.items())
+        ]
+
+
+@dataclass(slots=True)
+class RegionObservation:
+    """One region: its stages by index, and the values of the whole region."""
+
+    stages: dict[str, StageObservation] = field(default_factory=dict)
+    values: dict[Input, float] = field(default_factory=dict)
+
+    def stage(self, index: str) -> StageObservation:
+        """Return a stage, which is created if it is new."""
+        found = self.stages.get(index)
+        if found is None:
+            found = self.stages[index] = StageObservation()
+        return found
+
+
+_INPUTS = {name.value: name for name in Input}
+_OF_REGION = frozenset(
+    {Input.SAMPLE_TIME, Input.IDLE_SHARE, Input.ELEMENTS, Input.STATE_BYTES},
+)
+
+
+class Gathering:
+    """Sorts the rows of one refresh by region and stage."""
+
+    def __init__(self) -> None:
+        self.regions: dict[RegionKey, RegionObservation] = {}
+
+    def add(self, labels: Mapping[str, str], value: float) -> None:
+        """Take in one row."""
+        # Series of others may have our names without our labels; no region is called "".
+        key = (labels.get("namespace", ""), labels.get("streams_job", ""), labels["region"])
+        region = self.regions.get(key)
+        if region is None:
+            region = self.regions[key] = RegionObservation()
+        name = _INPUTS[labels[INPUT_LABEL]]
+        if name in _OF_REGION:
+            region.values[name] = value
+            return
+        stage = region.stage(labels.get("stage", FIRST_STAGE))
+        if name is Input.LAG:
+            stage.lag[labels.get("topic", "")] = value
+        elif name is Input.PARTITIONS:
+            stage.partitions[labels.get("topic", "")] = int(value)
+        else:
+            stage.values[name] = value

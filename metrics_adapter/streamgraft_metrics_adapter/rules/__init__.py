@@ -1,0 +1,1 @@
+"""Metrics of the configuration: PromQL rules, read, checked and evaluated."""

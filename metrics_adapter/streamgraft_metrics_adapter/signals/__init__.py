@@ -1,0 +1,1 @@
+"""The signals of regions: computed at every refresh, kept in memory."""
