@@ -23,8 +23,8 @@ from streamgraft_local.node.api import delete_pod, pod_path
 from streamgraft_local.node.registration import Registration
 from streamgraft_local.node.settings import NodeSettings
 from streamgraft_local.node.states import now
-from streamgraft_operator.timestamps import to_rfc3339
-from streamgraft_operator.work_queue import WorkQueue
+from streamgraft_operator.kit.timestamps import to_rfc3339
+from streamgraft_operator.kit.work_queue import WorkQueue
 
 NAME = "hollow"
 CAPACITY = {"cpu": "10000", "memory": "10000Gi", "ephemeral-storage": "100Gi", "pods": "10000"}

@@ -10,8 +10,8 @@ import psutil
 from streamgraft_common.access import SYSTEM_NAMESPACE
 from streamgraft_common.kube import KubeClient, NotFound
 from streamgraft_local import Cluster, ports
-from streamgraft_operator.kinds import LEASES, SERVICES
-from streamgraft_operator.leadership.lease import holder
+from streamgraft_operator.kit.kinds import LEASES, SERVICES
+from streamgraft_operator.kit.leadership.lease import holder
 
 LEASE = LEASES.path(SYSTEM_NAMESPACE, "streamgraft-operator")
 POLL_SECONDS = 0.01

@@ -19,7 +19,7 @@ from streamgraft_common.kube import KubeClient, NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JobSpec
 from streamgraft_local import Cluster
-from streamgraft_operator.kinds import (
+from streamgraft_operator.kit.kinds import (
     CONFIG_MAPS,
     JOBS,
     PODS,

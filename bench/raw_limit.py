@@ -19,7 +19,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JobSpec
 from streamgraft_operator import manifests
 from streamgraft_operator.graph import JobContext, Topology, plan, with_settings
-from streamgraft_operator.kinds import (
+from streamgraft_operator.kit.kinds import (
     CONFIG_MAPS,
     JOBS,
     PODS,

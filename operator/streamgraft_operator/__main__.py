@@ -13,8 +13,9 @@ from pathlib import Path
 
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.kube.config import ConfigError
-from streamgraft_operator import assembly, metrics, replica
-from streamgraft_operator.leadership import Elector, FencedClient, Term
+from streamgraft_operator import assembly
+from streamgraft_operator.kit import metrics
+from streamgraft_operator.kit.leadership import Elector, FencedClient, Term, replica
 from streamgraft_operator.settings import Settings
 
 

@@ -4,23 +4,23 @@ import asyncio
 import logging
 
 from streamgraft_common.kube import KubeClient
-from streamgraft_operator import metrics
 from streamgraft_operator.context import Context
-from streamgraft_operator.controllers.autoscaler import AutoscalerController
-from streamgraft_operator.controllers.host_pool import HostPoolController
-from streamgraft_operator.controllers.job import JobController
-from streamgraft_operator.controllers.job_conductor import JobConductor
-from streamgraft_operator.controllers.lag import LagController
-from streamgraft_operator.controllers.parking import ParkingController
-from streamgraft_operator.controllers.pod import PodController
-from streamgraft_operator.controllers.pod_conductor import PodConductor
-from streamgraft_operator.controllers.processing_element import ProcessingElementController
-from streamgraft_operator.controllers.region import RegionController
-from streamgraft_operator.controllers.savepoint import SavepointController
-from streamgraft_operator.controllers.warm_pool import WarmPoolController
-from streamgraft_operator.region_metrics import RegionCollector
-from streamgraft_operator.runtime import ControlLoop
+from streamgraft_operator.host_pool.controller import HostPoolController
+from streamgraft_operator.job.conductor import JobConductor
+from streamgraft_operator.job.controller import JobController
+from streamgraft_operator.kit import metrics
+from streamgraft_operator.kit.control_loop import ControlLoop
+from streamgraft_operator.pe.controller import ProcessingElementController
+from streamgraft_operator.pe.pod_conductor import PodConductor
+from streamgraft_operator.pe.pod_controller import PodController
+from streamgraft_operator.region.autoscaler import AutoscalerController
+from streamgraft_operator.region.controller import RegionController
+from streamgraft_operator.region.lag import LagController
+from streamgraft_operator.region.metrics import RegionCollector
+from streamgraft_operator.savepoint.controller import SavepointController
+from streamgraft_operator.savepoint.parking_controller import ParkingController
 from streamgraft_operator.settings import Settings
+from streamgraft_operator.warm_pool.controller import WarmPoolController
 
 log = logging.getLogger(__name__)
 

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
-from streamgraft_operator.bundles import Bundles
-from streamgraft_operator.caches import Caches
 from streamgraft_operator.certificates import Issuer
-from streamgraft_operator.coordinators import Coordinators
-from streamgraft_operator.expansion import Expander, job_of
-from streamgraft_operator.grafting import Grafter
-from streamgraft_operator.kafka import Brokers, Kafka
-from streamgraft_operator.kafka_tls import KafkaTls
-from streamgraft_operator.lag_metrics import LagCollector
+from streamgraft_operator.kafka.client import Brokers, Kafka
+from streamgraft_operator.kafka.tls import KafkaTls
+from streamgraft_operator.kit.caches import Caches
+from streamgraft_operator.kit.coordinators import Coordinators
+from streamgraft_operator.kit.parsed import job_spec
+from streamgraft_operator.kit.recorder import Recorder
 from streamgraft_operator.manifests.metadata import Owner
-from streamgraft_operator.parsed import job_spec
-from streamgraft_operator.recorder import Recorder
-from streamgraft_operator.references import References
+from streamgraft_operator.pe.grafting import Grafter
+from streamgraft_operator.plan.bundles import Bundles
+from streamgraft_operator.plan.expansion import Expander, job_of
+from streamgraft_operator.plan.references import References
+from streamgraft_operator.region.lag_metrics import LagCollector
 from streamgraft_operator.settings import Settings
 
 REST_SECONDS_PER_PE = 0.00025

@@ -19,7 +19,7 @@ from streamgraft_common.kube import Invalid, KubeClient
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_local import Cluster
-from streamgraft_operator.kinds import AUTOSCALERS
+from streamgraft_operator.kit.kinds import AUTOSCALERS
 
 pytestmark = pytest.mark.e2e
 

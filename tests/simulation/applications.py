@@ -11,7 +11,7 @@ from streamgraft_common import names
 from streamgraft_common.adl import Adl
 from streamgraft_common.bundle import read_bundle
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kinds import CONFIG_MAPS, HOST_POOLS, JOBS
+from streamgraft_operator.kit.kinds import CONFIG_MAPS, HOST_POOLS, JOBS
 
 NAMESPACE = "test"
 SOURCE_TOPIC = f"{NAMESPACE}-in"

@@ -14,7 +14,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import NewPartitions, NewTopic
 
-import streamgraft_operator.kafka
+import streamgraft_operator.kafka.client
 
 
 @dataclass
@@ -47,7 +47,7 @@ class FakeBrokers:
 
 
 class FakeAdminClient:
-    """What `streamgraft_operator.kafka` uses of an AdminClient."""
+    """What `streamgraft_operator.kafka.client` uses of an AdminClient."""
 
     def __init__(self, brokers: FakeBrokers) -> None:
         self._brokers = brokers
@@ -115,7 +115,7 @@ class FakeAdminClient:
 
 
 class FakeConsumer:
-    """What `streamgraft_operator.kafka` uses of a Consumer; logs are empty here."""
+    """What `streamgraft_operator.kafka.client` uses of a Consumer; logs are empty here."""
 
     def __init__(self, brokers: FakeBrokers) -> None:
         self._brokers = brokers
@@ -142,7 +142,7 @@ def _failed(code: int) -> Future[Any]:
 @contextmanager
 def fake_kafka(brokers: FakeBrokers) -> Iterator[None]:
     """Let the operator find these brokers behind every address."""
-    module: Any = streamgraft_operator.kafka
+    module: Any = streamgraft_operator.kafka.client
     real = module.AdminClient, module.Consumer
     module.AdminClient, module.Consumer = brokers.admin, brokers.consumer
     try:

@@ -20,8 +20,8 @@ from tests.simulation.virtual_time import EPOCH, Process, VirtualLoop
 from streamgraft_common import names
 from streamgraft_common.kube import NotFound
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kinds import CONFIG_MAPS, PODS, SAVEPOINTS
-from streamgraft_operator.timestamps import to_rfc3339
+from streamgraft_operator.kit.kinds import CONFIG_MAPS, PODS, SAVEPOINTS
+from streamgraft_operator.kit.timestamps import to_rfc3339
 
 GRACE_SECONDS = 30.0
 

@@ -12,8 +12,8 @@ from tests.simulation.fake_api_server import FakeApiServer
 from tests.simulation.fake_kube_client import FakeKubeClient, FakeNetwork
 from tests.simulation.virtual_time import Process, VirtualLoop
 
-from streamgraft_operator import assembly, replica
-from streamgraft_operator.leadership import Elector, FencedClient, Term
+from streamgraft_operator import assembly
+from streamgraft_operator.kit.leadership import Elector, FencedClient, Term, replica
 from streamgraft_operator.settings import Settings
 
 SETTINGS = Settings(

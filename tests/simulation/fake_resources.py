@@ -7,7 +7,7 @@ from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.errors import ApiError, NotFound
 from streamgraft_common.resources import KINDS
-from streamgraft_operator import kinds
+from streamgraft_operator.kit import kinds
 
 Selector = Callable[[Object], bool]
 

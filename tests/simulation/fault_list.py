@@ -34,13 +34,7 @@ from tests.simulation.savepoint_faults import (
     take_savepoint,
 )
 
-from streamgraft_operator.kinds import (
-    CONFIG_MAPS,
-    PODS,
-    PROCESSING_ELEMENTS,
-    REGIONS,
-    SERVICES,
-)
+from streamgraft_operator.kit.kinds import CONFIG_MAPS, PODS, PROCESSING_ELEMENTS, REGIONS, SERVICES
 
 FAULTS: tuple[Fault, ...] = (
     edit_job,

@@ -20,7 +20,7 @@ from tests.simulation.savepoint_invariants import SavepointInvariants
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
-from streamgraft_operator.kinds import PODS, PROCESSING_ELEMENTS, REGIONS
+from streamgraft_operator.kit.kinds import PODS, PROCESSING_ELEMENTS, REGIONS
 from streamgraft_operator.manifests.pod import ANNOTATION_PE_UID
 
 ENDED = ("Failed", "Succeeded")

@@ -17,7 +17,7 @@ from tests.simulation.world import World
 
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kinds import (
+from streamgraft_operator.kit.kinds import (
     CONFIG_MAPS,
     HOST_POOLS,
     JOBS,

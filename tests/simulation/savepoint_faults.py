@@ -9,7 +9,7 @@ from tests.simulation.faults import any_submission, delete_job, has_begun, submi
 from tests.simulation.world import World
 
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kinds import JOBS, SAVEPOINTS
+from streamgraft_operator.kit.kinds import JOBS, SAVEPOINTS
 
 TRIES = 60
 """How often a user looks, every two seconds, whether something is there by now."""

@@ -15,7 +15,7 @@ from tests.simulation.fake_resources import FakeResource, place_of
 from tests.simulation.fake_storage import Change
 
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kinds import JOBS, SAVEPOINTS
+from streamgraft_operator.kit.kinds import JOBS, SAVEPOINTS
 
 Place = tuple[Stage, int]
 """Stage, shard."""

@@ -13,8 +13,8 @@ from tests.simulation.rest import missing
 from tests.simulation.world import World
 
 from streamgraft_common import names
-from streamgraft_operator import metrics
-from streamgraft_operator.kinds import CONFIG_MAPS, JOBS, PODS, PROCESSING_ELEMENTS, REGIONS
+from streamgraft_operator.kit import metrics
+from streamgraft_operator.kit.kinds import CONFIG_MAPS, JOBS, PODS, PROCESSING_ELEMENTS, REGIONS
 
 CHANNELS = 32
 PES = OUTSIDE_PES + CHANNELS

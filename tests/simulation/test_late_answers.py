@@ -11,10 +11,10 @@ from streamgraft_common.kube import Store
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import key_of
 from streamgraft_common.resources import Stopped
-from streamgraft_operator.caches import Collection
-from streamgraft_operator.conductors.launches import Relaunch
-from streamgraft_operator.coordinators.processing_elements import ProcessingElementCoordinator
-from streamgraft_operator.kinds import PROCESSING_ELEMENTS
+from streamgraft_operator.kit.caches import Collection
+from streamgraft_operator.kit.kinds import PROCESSING_ELEMENTS
+from streamgraft_operator.pe.commands import ProcessingElementCoordinator
+from streamgraft_operator.pe.launches import Relaunch
 
 
 def config_map(name: str) -> Object:

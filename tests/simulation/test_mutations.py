@@ -34,15 +34,18 @@ from streamgraft_common.key_groups import origins
 from streamgraft_common.kube import Gone, Store
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import version_of
-from streamgraft_operator import manifests, parking, savepoints
-from streamgraft_operator.conductors import pod, savepoint
-from streamgraft_operator.conductors.region_shards import Shards
-from streamgraft_operator.conductors.region_view import PeView
-from streamgraft_operator.conductors.savepoint import StageView
-from streamgraft_operator.controllers import pod_conductor
-from streamgraft_operator.controllers.job_conductor import JobConductor
-from streamgraft_operator.deletion import Cleaner
-from streamgraft_operator.kinds import PODS
+from streamgraft_operator import manifests
+from streamgraft_operator.job.conductor import JobConductor
+from streamgraft_operator.job.deletion import Cleaner
+from streamgraft_operator.kit.kinds import PODS
+from streamgraft_operator.pe import pod_conductor
+from streamgraft_operator.pe import step as pod
+from streamgraft_operator.pe.view import PeView
+from streamgraft_operator.region.shards import Shards
+from streamgraft_operator.savepoint import parking
+from streamgraft_operator.savepoint import stages as savepoints
+from streamgraft_operator.savepoint import step as savepoint
+from streamgraft_operator.savepoint.step import StageView
 
 LIMIT = 300
 """Seeds in which a bug has to be found; most take a few."""

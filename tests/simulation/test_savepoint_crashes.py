@@ -9,7 +9,7 @@ from tests.simulation.savepoint_faults import crash_what_stops, is_healthy
 from tests.simulation.world import World
 
 from streamgraft_common.resources import Saved, SavepointStatus, Saving
-from streamgraft_operator.kinds import SAVEPOINTS
+from streamgraft_operator.kit.kinds import SAVEPOINTS
 
 SEEDS = 30
 SECONDS = 120

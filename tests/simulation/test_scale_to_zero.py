@@ -4,7 +4,7 @@ from tests.simulation.applications import Submission
 from tests.simulation.faults import submit
 from tests.simulation.world import World
 
-from streamgraft_operator.kinds import AUTOSCALERS, EVENTS, REGIONS
+from streamgraft_operator.kit.kinds import AUTOSCALERS, EVENTS, REGIONS
 
 SECONDS = 180.0
 """Longer than the operator's look at everything: what is told again would be told by then."""

@@ -9,8 +9,8 @@ from tests.simulation.fake_api_server import FakeApiServer
 from tests.simulation.fake_kube_client import FakeKubeClient, FakeNetwork
 
 from streamgraft_common import names
-from streamgraft_operator.kinds import PODS
-from streamgraft_operator.unseen import unseen_pods
+from streamgraft_operator.kit.kinds import PODS
+from streamgraft_operator.pe.unseen import unseen_pods
 
 SELECTOR = f"{names.LABEL_JOB}=job"
 

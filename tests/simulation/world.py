@@ -19,7 +19,7 @@ from tests.simulation.virtual_time import EPOCH, VirtualLoop, virtual_clocks
 
 from streamgraft_common.kube import Conflict, NotFound
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kinds import ResourcePath
+from streamgraft_operator.kit.kinds import ResourcePath
 
 UNCOUNTED = ("events", "leases")
 

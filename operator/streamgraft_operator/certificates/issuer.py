@@ -14,7 +14,7 @@ from streamgraft_common.kube import Conflict, KubeClient
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_operator.certificates.authority import Pair, issue, needs_renewal, new_authority
-from streamgraft_operator.kinds import SECRETS
+from streamgraft_operator.kit.kinds import SECRETS
 from streamgraft_operator.manifests.metadata import Owner, metadata
 
 AUTHORITY_KEY, CERTIFICATE_KEY, PRIVATE_KEY = "ca.crt", "tls.crt", "tls.key"

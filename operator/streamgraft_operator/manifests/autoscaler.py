@@ -6,8 +6,8 @@ from streamgraft_common import names
 from streamgraft_common.adl import Autoscaling
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import PARALLEL_REGION
-from streamgraft_operator.kinds import AUTOSCALERS
-from streamgraft_operator.parsed import region_spec
+from streamgraft_operator.kit.kinds import AUTOSCALERS
+from streamgraft_operator.kit.parsed import region_spec
 
 AT_ONCE_SECONDS = 15
 """Period of the rate limits, which limit nothing: a width is reached in one step."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.adl import Placement
-from streamgraft_operator.parsed import host_pool_spec, host_pool_status
+from streamgraft_operator.kit.parsed import host_pool_spec, host_pool_status
 
 Term = dict[str, Any]
 HOSTNAME = "kubernetes.io/hostname"

@@ -9,11 +9,11 @@ from streamgraft_common import names
 from streamgraft_common.adl import Placement
 from streamgraft_common.resources import JobSpec, PodSettings
 from streamgraft_operator.graph import PlannedPe, with_settings
+from streamgraft_operator.kit.parsed import pe_spec
 from streamgraft_operator.manifests import placement, pod_settings, transport
 from streamgraft_operator.manifests.metadata import Owner, digest
 from streamgraft_operator.manifests.pod_settings import DEFAULT_RESOURCES, Mount
 from streamgraft_operator.manifests.template import merged
-from streamgraft_operator.parsed import pe_spec
 from streamgraft_operator.settings import Settings
 
 BUNDLE_DIR = "/etc/streamgraft/bundle"

@@ -17,9 +17,9 @@ from tests.operator.integration.world import World
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_local import Cluster
 from streamgraft_operator import assembly
-from streamgraft_operator.kinds import JOBS, PODS
+from streamgraft_operator.kit.kinds import JOBS, PODS
+from streamgraft_operator.kit.timestamps import to_rfc3339
 from streamgraft_operator.settings import Settings
-from streamgraft_operator.timestamps import to_rfc3339
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from typing import Any
 from streamgraft_common import names
 from streamgraft_common.kube import ApiError, KubeClient, NotFound, Store
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kinds import PODS, PROCESSING_ELEMENTS
-from streamgraft_operator.timestamps import to_rfc3339
-from streamgraft_operator.views import is_ready
+from streamgraft_operator.kit.kinds import PODS, PROCESSING_ELEMENTS
+from streamgraft_operator.kit.timestamps import to_rfc3339
+from streamgraft_operator.pe.pods import is_ready
 
 
 class HandPlayedPe:

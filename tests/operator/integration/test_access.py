@@ -18,8 +18,8 @@ from streamgraft_common.access import NODES, OPERATOR, OWN, Rule, namespaced_rol
 from streamgraft_common.kube import ApiError, KubeClient, KubeConfig, load_config
 from streamgraft_common.kube.client import Object
 from streamgraft_local import Cluster
-from streamgraft_operator import assembly, replica
-from streamgraft_operator.kinds import (
+from streamgraft_operator import assembly
+from streamgraft_operator.kit.kinds import (
     AUTOSCALERS,
     EVENTS,
     HOST_POOLS,
@@ -31,7 +31,7 @@ from streamgraft_operator.kinds import (
     SECRETS,
     SERVICES,
 )
-from streamgraft_operator.leadership import Elector, Term
+from streamgraft_operator.kit.leadership import Elector, Term, replica
 from streamgraft_operator.settings import Settings
 
 pytestmark = pytest.mark.integration

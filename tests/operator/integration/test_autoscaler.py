@@ -7,7 +7,7 @@ from tests.operator.integration.world import World
 
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import PARALLEL_REGION
-from streamgraft_operator.kinds import AUTOSCALERS, REGIONS
+from streamgraft_operator.kit.kinds import AUTOSCALERS, REGIONS
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
 

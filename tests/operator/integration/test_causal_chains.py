@@ -5,8 +5,8 @@ import pytest
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle
 
-from streamgraft_operator import metrics
-from streamgraft_operator.kinds import (
+from streamgraft_operator.kit import metrics
+from streamgraft_operator.kit.kinds import (
     CONFIG_MAPS,
     JOBS,
     PODS,

@@ -7,7 +7,7 @@ from confluent_kafka.admin import AdminClient
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle
 
-from streamgraft_operator.kinds import (
+from streamgraft_operator.kit.kinds import (
     CONFIG_MAPS,
     EVENTS,
     JOBS,

@@ -5,7 +5,7 @@ from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle
 
 from streamgraft_common import names
-from streamgraft_operator.kinds import PODS
+from streamgraft_operator.kit.kinds import PODS
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
 

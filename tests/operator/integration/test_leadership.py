@@ -13,7 +13,7 @@ from tests.operator.integration.world import World, application, bundle
 
 from streamgraft_common.access import SYSTEM_NAMESPACE
 from streamgraft_local import Cluster
-from streamgraft_operator.kinds import LEASES
+from streamgraft_operator.kit.kinds import LEASES
 
 pytestmark = pytest.mark.integration
 

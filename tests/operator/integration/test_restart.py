@@ -14,7 +14,13 @@ from tests.operator.integration.world import World, application, bundle
 from streamgraft_common import names
 from streamgraft_common.kube import KubeClient
 from streamgraft_local import Cluster
-from streamgraft_operator.kinds import CONFIG_MAPS, JOBS, PODS, PROCESSING_ELEMENTS, ResourcePath
+from streamgraft_operator.kit.kinds import (
+    CONFIG_MAPS,
+    JOBS,
+    PODS,
+    PROCESSING_ELEMENTS,
+    ResourcePath,
+)
 from streamgraft_operator.settings import Settings
 
 pytestmark = pytest.mark.integration

@@ -11,8 +11,8 @@ from tests.operator.integration.world import World, application, bundle
 
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kinds import HOST_POOLS, NODES, PODS
-from streamgraft_operator.timestamps import to_rfc3339
+from streamgraft_operator.kit.kinds import HOST_POOLS, NODES, PODS
+from streamgraft_operator.kit.timestamps import to_rfc3339
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator", "source_topic")]
 

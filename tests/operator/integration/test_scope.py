@@ -16,9 +16,9 @@ from streamgraft_common import names
 from streamgraft_common.access import OWN, role
 from streamgraft_common.kube import ApiError, KubeClient, KubeConfig, load_config
 from streamgraft_local import Cluster
-from streamgraft_operator import assembly, replica
-from streamgraft_operator.kinds import JOBS, PODS, SECRETS
-from streamgraft_operator.leadership import Elector, Term
+from streamgraft_operator import assembly
+from streamgraft_operator.kit.kinds import JOBS, PODS, SECRETS
+from streamgraft_operator.kit.leadership import Elector, Term, replica
 from streamgraft_operator.settings import Settings
 
 pytestmark = pytest.mark.integration

@@ -9,7 +9,7 @@ from tests.operator.integration.world import World, application, bundle, conditi
 
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import HOST_POOL
-from streamgraft_operator.kinds import (
+from streamgraft_operator.kit.kinds import (
     CLAIMS,
     CONFIG_MAPS,
     EVENTS,

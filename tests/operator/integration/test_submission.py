@@ -5,11 +5,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle, condition
 
-from streamgraft_operator.kinds import (
-    CONFIG_MAPS,
-    JOBS,
-    PODS,
-)
+from streamgraft_operator.kit.kinds import CONFIG_MAPS, JOBS, PODS
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
 

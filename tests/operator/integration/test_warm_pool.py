@@ -7,7 +7,7 @@ from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle
 
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kinds import JOBS, PODS
+from streamgraft_operator.kit.kinds import JOBS, PODS
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
 

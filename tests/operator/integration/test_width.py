@@ -7,8 +7,8 @@ from tests.operator.integration.world import World, application, bundle, conditi
 
 from streamgraft_common.kube import Invalid
 from streamgraft_common.kube.client import Object
-from streamgraft_operator import metrics
-from streamgraft_operator.kinds import EVENTS, PODS, PROCESSING_ELEMENTS, REGIONS
+from streamgraft_operator.kit import metrics
+from streamgraft_operator.kit.kinds import EVENTS, PODS, PROCESSING_ELEMENTS, REGIONS
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from streamgraft_common.kube import KubeClient, NotFound
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kinds import (
+from streamgraft_operator.kit.kinds import (
     CONFIG_MAPS,
     HOST_POOLS,
     JOBS,

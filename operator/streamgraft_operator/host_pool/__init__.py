@@ -1,0 +1,1 @@
+"""Host pools: the nodes that belong to each."""

@@ -1,0 +1,1 @@
+"""Jobs: submitted, kept as their bundle says, reported, deleted."""

@@ -1,0 +1,40 @@
+"""The single writer of Jobs."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key
+from streamgraft_operator.job.step import message, phase
+from streamgraft_operator.kit.conditions import State, merged
+from streamgraft_operator.kit.coordinator import Coordinator, Patch
+from streamgraft_operator.kit.parsed import job_status
+
+
+class JobCoordinator(Coordinator):
+    """Commands on Jobs."""
+
+    async def report(
+        self, key: Key, states: Sequence[State], generation: int, **fields: Any
+    ) -> Object | None:
+        """Set conditions and further fields of the status; phase and message follow from them.
+
+        `generation` is the metadata.generation of the spec that was looked at.
+        """
+
+        def command(job: Object) -> Patch | None:
+            old = job_status(job)
+            conditions = merged(old.conditions, states, time.time(), generation)
+            new = old.model_copy(
+                update={
+                    **fields,
+                    "conditions": conditions,
+                    "phase": phase(conditions),
+                    "message": message(conditions),
+                    "observed_generation": generation,
+                }
+            )
+            return None if new == old else {"status": new.to_wire()}
+
+        return await self.update(key, command, status=True)

@@ -1,0 +1,303 @@
+"""The controller of Jobs: the submission pipeline (cloud native Streams, section 6.1).
+
+Bundle → topology → topics → regions and PEs. The same path serves submission, resubmission,
+width changes and repair: whatever exists as planned is left alone.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from streamgraft_common import names
+from streamgraft_common.bundle import BundleError
+from streamgraft_common.kube import Conflict
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.resources import JobStatus
+from streamgraft_common.savepoints import NotRestorable, check
+from streamgraft_operator import events, manifests
+from streamgraft_operator.certificates import CertificateError
+from streamgraft_operator.context import Context, owner_of
+from streamgraft_operator.graph import Change, GraphError, PlannedPe, Topology, diff
+from streamgraft_operator.graph.stages import saved_stages
+from streamgraft_operator.job.deletion import Cleaner
+from streamgraft_operator.job.planting import RegionPlanter
+from streamgraft_operator.job.rollback import LOOK_AGAIN_SECONDS, Rollback
+from streamgraft_operator.job.step import (
+    ACCEPTED,
+    KAFKA_AVAILABLE,
+    REFERENCES_FOUND,
+    SOURCES_AVAILABLE,
+    SUBMITTED,
+)
+from streamgraft_operator.kafka.client import KafkaUnavailable, TopicUnusable
+from streamgraft_operator.kit import metrics
+from streamgraft_operator.kit.conditions import State, is_true
+from streamgraft_operator.kit.control_loop import Again, Outcome, Watch, wish_changed
+from streamgraft_operator.kit.kinds import HOST_POOLS, ROLE_BINDINGS, SERVICE_ACCOUNTS
+from streamgraft_operator.kit.parsed import job_spec, job_status, savepoint_status
+from streamgraft_operator.manifests.metadata import digest
+from streamgraft_operator.pe.grafting import Start, content_of, contents_of, replace_config_map
+from streamgraft_operator.pe.pods import job_key, own_key
+from streamgraft_operator.plan.expansion import Expansion
+from streamgraft_operator.plan.references import Reference, references
+from streamgraft_operator.savepoint.parking import parked_stages
+
+TOPICS_FRESH_SECONDS = 50.0
+"""Topics that were there are looked up again after this time: with every resync."""
+
+BUNDLE_RETRY_SECONDS = 1.0
+"""The watch of ConfigMaps is usually sooner."""
+
+TOPICS_RETRY_SECONDS = 3.0
+"""Brokers that come back and topics that are created announce themselves by nothing."""
+
+
+class JobController:
+    """Submits jobs, keeps what they consist of, and cleans up."""
+
+    name = "job"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._caches = context.caches
+        self._cleaner = Cleaner(context)
+        self._rollback = Rollback(context)
+        self._regions = RegionPlanter(context)
+        self._topics_seen: dict[str, tuple[str, float]] = {}
+        self._granted: set[str] = set()
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """Jobs, whatever belongs to them, and their bundles."""
+        caches = self._caches
+        return (
+            Watch(caches.jobs, own_key, wish_changed),
+            Watch(caches.jobs, own_key, submission_changed),
+            Watch(caches.processing_elements, job_key, wish_changed),
+            Watch(caches.regions, job_key, wish_changed),
+            Watch(caches.services, job_key, wish_changed),
+            Watch(caches.pods, job_key, wish_changed),
+            Watch(caches.config_maps, job_key, wish_changed),
+            Watch(caches.config_maps, self._bundle_users),
+        )
+
+    def rest_seconds(self, key: Key) -> float:
+        """Return a time in proportion to the job's size."""
+        return self._context.rest_seconds(key)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Take a job from what exists to what it wants."""
+        job = self._caches.jobs.get(key)
+        if job is None:
+            return None
+        if "deletionTimestamp" in job["metadata"]:
+            return await self._cleaner.clean(job)
+        if (job := await self._context.write.jobs.hold(key)) is None:
+            return None
+        try:
+            source = job_spec(job).bundle
+            generation = job["metadata"]["generation"]
+            await self._context.bundles.refresh(owner_of(job), source, generation)
+            if not await self._context.bundles.caught_up(job, source):
+                return BUNDLE_RETRY_SECONDS
+            expansion = await self._context.expander.expand(job, self._widths(key))
+            self._regions.check(key, expansion.topology)
+            self._check_savepoint(job, expansion)
+            security = expansion.spec.transport_security
+            if security.encrypted:
+                days = security.certificate_validity_days
+                await self._context.issuer.ensure(owner_of(job), days)
+        except (BundleError, CertificateError) as error:
+            return await self._reject(job, error.reason, str(error))
+        except GraphError as error:
+            return await self._reject(job, "GraphInvalid", str(error))
+        if await self._rollback.carry_on(job):
+            return LOOK_AGAIN_SECONDS
+        return await self._submit(job, expansion)
+
+    async def _submit(self, job: Object, expansion: Expansion) -> Outcome:
+        key, topology = key_of(job), expansion.topology
+        job = await self._begin(job, expansion)
+        # Both are told before either is awaited.
+        missing = await self._references(job, expansion)
+        problem = await self._topics(job, topology)
+        status = job_status(job)
+        if problem and not is_true(status.conditions, SUBMITTED):
+            return TOPICS_RETRY_SECONDS
+        owner = owner_of(job)
+        await self._grant(owner.namespace)
+        await self._regions.plant(owner, expansion)
+        outside = [pe for pe in topology.pes if pe.region is None]
+        parked = parked_stages(self._caches, key)
+
+        def start(pe: PlannedPe) -> Start:
+            return () if pe.stage_name in parked else (0,), 1
+
+        await self._context.grafter.graft(owner, expansion, outside, start)
+        await self._prune(key, topology)
+        own = self._caches.config_maps.get((key[0], names.job_config_map(key[1])))
+        if content_of(own) != expansion.content_id:
+            labels, content_id = topology.port_labels, expansion.content_id
+            manifest = manifests.job_config_map(owner, labels, content_id)
+            await replace_config_map(self._caches, self._context.write, manifest)
+        return TOPICS_RETRY_SECONDS if problem or missing else None
+
+    async def _begin(self, job: Object, expansion: Expansion) -> Object:
+        """Give new content a generation id, stored before anything is made with it."""
+        key = key_of(job)
+        status = job_status(job)
+        generation_id, fresh = self._generation(key, status, expansion.content_id)
+        pes = len(expansion.topology.pes)
+        accepted = State(ACCEPTED, "True", "Planned", f"the graph has {pes} PEs")
+        written = await self._context.write.jobs.report(
+            key,
+            [accepted],
+            job["metadata"]["generation"],
+            generation_id=generation_id,
+            bundle_digest=expansion.bundle.digest,
+        )
+        if written is None:
+            raise Conflict(409, "Conflict", f"job {key[1]} is gone")
+        if fresh:
+            changes = self._changes(key, expansion)
+            for change, count in changes.items():
+                metrics.PE_CHANGES.labels(change).inc(count)
+            self._context.recorder.record(job, events.generation_began(generation_id, changes))
+        return written
+
+    def _check_savepoint(self, job: Object, expansion: Expansion) -> None:
+        """Raise GraphError if a job can't start from the savepoint that it names, or has to before
+        it may have this graph."""
+        wanted, submitted = expansion.spec.savepoint, job_status(job)
+        if wanted is None or submitted.restored:
+            return
+        item = self._caches.savepoints.get((key_of(job)[0], wanted.name))
+        if item is None and submitted.submitted_generation:
+            return  # the PEs tell whether one of their shards still needs it
+        if item is None:
+            raise GraphError(
+                f"there is no savepoint {wanted.name}: see `streamgraft savepoint list`"
+            )
+        status = savepoint_status(item)
+        stages = saved_stages(expansion.topology, expansion.bundle.adl)
+        try:
+            check(wanted.name, status, stages, drop=wanted.allow_dropped_state)
+        except NotRestorable as error:
+            raise GraphError(str(error)) from error
+
+    def _changes(self, key: Key, expansion: Expansion) -> dict[Change, int]:
+        """Return how many PEs the submission changes, by what the change takes."""
+        existing = contents_of(self._caches.processing_elements_by_job.get(key))
+        return Counter(diff(existing, expansion.contents).values())
+
+    def _generation(self, key: Key, status: JobStatus, content_id: str) -> tuple[int, bool]:
+        """Return the generation id of this content and whether it is a new one.
+
+        The job's ConfigMap is written last. If the status is ahead of it, a submission was
+        interrupted and goes on under the same id.
+        """
+        done = self._caches.config_maps.get((key[0], names.job_config_map(key[1])))
+        if content_of(done) == content_id:
+            return status.generation_id, False
+        label = done["metadata"].get("labels", {}).get(names.LABEL_GENERATION) if done else "0"
+        if label is not None and status.generation_id > int(label):
+            return status.generation_id, False
+        return status.generation_id + 1, True
+
+    async def _references(self, job: Object, expansion: Expansion) -> bool:
+        """Report whether something that the job names is missing: its pods wait for it."""
+        pe = expansion.spec.processing_element
+        pools = {planned.placement.host_pool for planned in expansion.topology.pes}
+        wanted = [
+            *references(pe, pe.checkpoint_repository, expansion.spec.transport_security),
+            *(Reference(HOST_POOLS, pool, "placement") for pool in sorted(filter(None, pools))),
+        ]
+        missing = await self._context.references.missing(key_of(job)[0], wanted)
+        state = State(REFERENCES_FOUND, "True", "AllExist", "all that the job names exists")
+        if missing:
+            event = events.references_missing(missing)
+            self._context.recorder.record(job, event)
+            state = State(REFERENCES_FOUND, "False", event.reason, event.message)
+        generation = job["metadata"]["generation"]
+        await self._context.write.jobs.report(key_of(job), [state], generation)
+        return bool(missing)
+
+    async def _topics(self, job: Object, topology: Topology) -> bool:
+        """Create and check topics; return whether something is wrong (the status says what)."""
+        uid, generation = job["metadata"]["uid"], job["metadata"]["generation"]
+        wanted = digest([generation, *(repr(topic) for topic in topology.topics)])
+        seen, at = self._topics_seen.get(uid, ("", 0.0))
+        if seen == wanted and time.monotonic() < at + TOPICS_FRESH_SECONDS:
+            return False
+        self._topics_seen.pop(uid, None)
+        states, event = await self._ensure_topics(job, topology)
+        if event is not None:
+            self._context.recorder.record(job, event)
+        await self._context.write.jobs.report(key_of(job), states, generation)
+        if event is None:
+            self._topics_seen[uid] = (wanted, time.monotonic())
+        return event is not None
+
+    async def _ensure_topics(
+        self, job: Object, topology: Topology
+    ) -> tuple[list[State], events.Event | None]:
+        try:
+            tls = await self._context.kafka_tls.of(job)
+            missing = await self._context.kafka.ensure(topology.topics, tls)
+        except (KafkaUnavailable, TopicUnusable) as error:
+            text = str(error)
+            unavailable = isinstance(error, KafkaUnavailable)
+            event = events.kafka_unavailable(text) if unavailable else events.topic_unusable(text)
+            return [State(KAFKA_AVAILABLE, "False", event.reason, text)], event
+        states = [State(KAFKA_AVAILABLE, "True", "TopicsExist", "all topics of the job exist")]
+        if missing:
+            event = events.sources_missing(missing)
+            states.append(State(SOURCES_AVAILABLE, "False", event.reason, event.message))
+            return states, event
+        states.append(State(SOURCES_AVAILABLE, "True", "TopicsExist", "all source topics exist"))
+        return states, None
+
+    async def _reject(self, job: Object, reason: str, message: str) -> Outcome:
+        self._context.recorder.record(job, events.job_rejected(reason, message))
+        state = State(ACCEPTED, "False", reason, message)
+        generation = job["metadata"]["generation"]
+        await self._context.write.jobs.report(key_of(job), [state], generation)
+        return Again.WITH_BACKOFF
+
+    async def _grant(self, namespace: str) -> None:
+        if namespace in self._granted:
+            return
+        for kind, manifest in (
+            (SERVICE_ACCOUNTS, manifests.service_account(namespace)),
+            (ROLE_BINDINGS, manifests.role_binding(namespace)),
+        ):
+            try:
+                await self._context.client.create(kind.path(namespace), manifest)
+            except Conflict as conflict:
+                if conflict.reason != "AlreadyExists":
+                    raise
+        self._granted.add(namespace)
+
+    async def _prune(self, key: Key, topology: Topology) -> None:
+        wanted = {pe.name for pe in topology.pes}
+        regions = {region.region.name for region in topology.regions}
+        surplus = self._context.grafter.surplus(key, wanted, lambda name: name not in regions)
+        await self._context.grafter.prune(surplus)
+
+    def _widths(self, key: Key) -> dict[str, int]:
+        regions = self._caches.regions_by_job.get(key)
+        return {item["spec"]["region"]: item["spec"]["width"] for item in regions}
+
+    def _bundle_users(self, config_map: Object) -> Iterable[Key]:
+        return self._context.bundles.users_of(key_of(config_map))
+
+
+def submission_changed(old: Object | None, new: Object | None) -> bool:
+    """Return whether the reason of the job's condition Submitted changed."""
+
+    def reason(job: Object | None) -> str | None:
+        conditions = ((job or {}).get("status") or {}).get("conditions", [])
+        return next((item["reason"] for item in conditions if item["type"] == SUBMITTED), None)
+
+    return reason(old) != reason(new)

@@ -1,0 +1,65 @@
+"""The ParallelRegion resources of a job: created and deleted, their width left to the users."""
+
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key
+from streamgraft_common.resources import ParallelRegionSpec
+from streamgraft_operator import manifests
+from streamgraft_operator.context import Context
+from streamgraft_operator.graph import Topology, check_region
+from streamgraft_operator.kit.coordinator import Command, Patch, replacing
+from streamgraft_operator.kit.parsed import region_spec
+from streamgraft_operator.manifests.metadata import Owner
+from streamgraft_operator.pe.grafting import content_of
+from streamgraft_operator.plan.expansion import Expansion
+
+_FROM_JOB = ("autoscaling", "changeDeadlineSeconds", "strategy", "upstream")
+"""Fields of a region's spec that follow application and job."""
+
+
+class RegionPlanter:
+    """Creates and deletes the ParallelRegions of a job. It wakes those that may not sleep any
+    more, and changes no width otherwise."""
+
+    def __init__(self, context: Context) -> None:
+        self._caches = context.caches
+        self._write = context.write
+
+    def check(self, key: Key, topology: Topology) -> None:
+        """Raise GraphError if an existing region can't become what is planned."""
+        for planned in topology.regions:
+            existing = self._caches.regions.get((key[0], planned.name))
+            if existing is not None:
+                check_region(region_spec(existing), planned)
+
+    async def plant(self, owner: Owner, expansion: Expansion) -> None:
+        """Create regions that are missing, move on their content ids, delete surplus ones."""
+        topology = expansion.topology
+        for planned in topology.regions:
+            content_id = expansion.region_contents[planned.region.name]
+            manifest = manifests.parallel_region(owner, expansion.spec, planned, content_id)
+            key = owner.namespace, planned.name
+            if self._caches.regions.get(key) is None:
+                await self._write.regions.create(manifest)
+            await self._write.regions.update(key, _region_command(manifest))
+        wanted = {planned.name for planned in topology.regions}
+        for item in self._caches.regions_by_job.get((owner.namespace, owner.name)):
+            if item["metadata"]["name"] not in wanted:
+                await self._write.regions.delete(item)
+
+
+def _region_command(manifest: Object) -> Command:
+    metadata = manifest["metadata"]
+    wanted = {field: manifest["spec"].get(field) for field in _FROM_JOB}
+    may_sleep = ParallelRegionSpec.model_validate(manifest["spec"]).may_sleep
+
+    def command(item: Object) -> Patch | None:
+        present = {field: item["spec"].get(field) for field in _FROM_JOB}
+        if content_of(item) == content_of(manifest) and wanted == present:
+            return None
+        wakes = item["spec"]["width"] == 0 and not may_sleep
+        return {
+            "metadata": {"labels": metadata["labels"], "annotations": metadata["annotations"]},
+            "spec": {**replacing(present, wanted), **({"width": 1} if wakes else {})},
+        }
+
+    return command

@@ -1,0 +1,1 @@
+"""The Kafka of jobs: topics, positions, transport security."""

@@ -1,0 +1,1 @@
+"""What every controller is made of: the loop, caches, writers, conditions, leadership."""

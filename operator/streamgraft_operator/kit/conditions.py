@@ -1,0 +1,61 @@
+"""Conditions: set without losing the time of their last transition."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from streamgraft_common.resources.base import Condition
+from streamgraft_operator.kit.timestamps import to_rfc3339
+
+Status = Literal["True", "False", "Unknown"]
+
+
+@dataclass(frozen=True)
+class State:
+    """What a condition should say, without times."""
+
+    type: str
+    status: Status
+    reason: str
+    message: str = ""
+
+
+def merged(
+    existing: Sequence[Condition], states: Iterable[State], now: float, generation: int
+) -> list[Condition]:
+    """Return the conditions with `states` in them; `now` is in Unix seconds.
+
+    `generation` is that of the spec that was looked at.
+    """
+    result = {condition.type: condition for condition in existing}
+    for state in states:
+        old = result.get(state.type)
+        if old and _says(old, state, generation):
+            continue
+        result[state.type] = Condition(
+            type=state.type,
+            status=state.status,
+            reason=state.reason,
+            message=state.message,
+            last_transition_time=(
+                old.last_transition_time if old and old.status == state.status else to_rfc3339(now)
+            ),
+            observed_generation=generation,
+        )
+    return list(result.values())
+
+
+def _says(condition: Condition, state: State, generation: int) -> bool:
+    said = condition.status, condition.reason, condition.message, condition.observed_generation
+    return said == (state.status, state.reason, state.message, generation)
+
+
+def find(conditions: Iterable[Condition], kind: str) -> Condition | None:
+    """Return the condition of a type, or None."""
+    return next((condition for condition in conditions if condition.type == kind), None)
+
+
+def is_true(conditions: Iterable[Condition], kind: str) -> bool:
+    """Return whether there is a condition of this type with status True."""
+    condition = find(conditions, kind)
+    return condition is not None and condition.status == "True"

@@ -1,0 +1,165 @@
+"""What runs controllers: watches fill a queue, workers reconcile, everything is looked at again
+every minute."""
+
+import asyncio
+import enum
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from streamgraft_common.kube import ApiError, Unreachable
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key
+from streamgraft_operator.kit import metrics
+from streamgraft_operator.kit.caches import Collection
+from streamgraft_operator.kit.work_queue import Closed, WorkQueue
+
+log = logging.getLogger(__name__)
+
+RESYNC_SECONDS = 60.0
+WORKERS = 8
+_WISH = ("uid", "generation", "annotations", "deletionTimestamp")
+_TOLD = frozenset(("runtime", "phase", "message", "conditions"))
+
+
+class Again(enum.Enum):
+    """What a reconcile returns if what it waits for announces itself by no watch."""
+
+    WITH_BACKOFF = "with back-off"
+
+
+Outcome = Again | float | None
+"""None: done. A number: look again after so many seconds."""
+
+
+def _any_change(_: Object | None, __: Object | None) -> bool:
+    return True
+
+
+def wish_changed(old: Object | None, new: Object | None) -> bool:
+    """Return whether more than the status changed: existence, spec, content id, deletion."""
+    if old is None or new is None:
+        return True
+    return _differ(old["metadata"], new["metadata"], _WISH)
+
+
+def launch_changed(old: Object | None, new: Object | None) -> bool:
+    """Return whether a PE's wish or its wanted launch changed: not how its pod is."""
+    if old is None or new is None or wish_changed(old, new):
+        return True
+    before, after = old.get("status") or {}, new.get("status") or {}
+    return _differ(before, after, (before.keys() | after.keys()) - _TOLD)
+
+
+def _differ(before: Object, after: Object, fields: Iterable[str]) -> bool:
+    return any(before.get(field) != after.get(field) for field in fields)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Changes of a collection that matter, and the keys that a controller reconciles for each."""
+
+    collection: Collection
+    keys: Callable[[Object], Iterable[Key]]
+    matters: Callable[[Object | None, Object | None], bool] = _any_change
+
+
+class Controller(Protocol):
+    """The one shape of controllers: `name` is the metrics label, reconcile is level-triggered."""
+
+    @property
+    def name(self) -> str:
+        """Name in metrics and logs."""
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """What leads to a reconcile."""
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring the world closer to what the newest objects say; safe to repeat at any time."""
+
+    def rest_seconds(self, key: Key) -> float:
+        """Return how long a key rests after a reconcile, whatever changes in the meantime.
+
+        In proportion to what the reconcile looks at: a thousand changes of a large job then cost
+        no thousand looks at all of it.
+        """
+
+
+class ControlLoop:
+    """Runs one controller."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._queue = WorkQueue()
+        self._finished = metrics.RECONCILES.labels(controller.name)
+        self._seconds = metrics.RECONCILE_SECONDS.labels(controller.name)
+        for watch in controller.watches:
+            watch.collection.listen(self._listener(watch))
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Reconcile until `stopping`, and finish what is in hand then."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                resync = group.create_task(self._resync())
+                for _ in range(WORKERS):
+                    group.create_task(self._work())
+                await stopping.wait()
+                resync.cancel()
+                self._queue.close()
+        finally:
+            self._queue.close()
+
+    def _listener(self, watch: Watch) -> Callable[[Key, Object | None, Object | None], None]:
+        matters, keys, add = watch.matters, watch.keys, self._queue.add
+
+        def changed(_: Key, old: Object | None, new: Object | None) -> None:
+            if matters(old, new):
+                for item in (old, new):
+                    for key in keys(item) if item else ():
+                        add(key)
+
+        return changed
+
+    async def _resync(self) -> None:
+        while True:
+            for watch in self._controller.watches:
+                for item in watch.collection.items():
+                    for key in watch.keys(item):
+                        self._queue.add(key)
+            await asyncio.sleep(RESYNC_SECONDS)
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                key = await self._queue.take()
+            except Closed:
+                return
+            try:
+                self._settle(key, await self._timed(key))
+            except Exception as error:  # whatever it is, the key must be tried again
+                metrics.RECONCILE_ERRORS.labels(self._controller.name).inc()
+                expected = isinstance(error, ApiError | Unreachable)
+                log.warning(
+                    "%s %s/%s: %r", self._controller.name, *key, error, exc_info=not expected
+                )
+                self._queue.retry(key)
+            finally:
+                self._queue.done(key, self._controller.rest_seconds(key))
+
+    async def _timed(self, key: Key) -> Outcome:
+        begin = time.perf_counter()
+        outcome = await self._controller.reconcile(key)
+        self._finished.inc()
+        self._seconds.observe(time.perf_counter() - begin)
+        return outcome
+
+    def _settle(self, key: Key, outcome: Outcome) -> None:
+        if outcome is Again.WITH_BACKOFF:
+            self._queue.retry(key)
+            return
+        self._queue.succeeded(key)
+        if isinstance(outcome, float):
+            self._queue.add_after(key, outcome)

@@ -1,0 +1,1 @@
+"""Processing elements: their resources, launches and pods."""

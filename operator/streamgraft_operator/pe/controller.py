@@ -1,0 +1,113 @@
+"""The controller of ProcessingElements: first launch, and how its pod is doing."""
+
+from collections.abc import Iterable, Sequence
+
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.resources import ProcessingElementStatus, RuntimeStatus
+from streamgraft_operator.context import Context
+from streamgraft_operator.job.step import SUBMITTED
+from streamgraft_operator.kit.conditions import is_true
+from streamgraft_operator.kit.control_loop import Outcome, Watch, launch_changed
+from streamgraft_operator.kit.parsed import job_status, pe_status
+from streamgraft_operator.pe.grafting import content_of
+from streamgraft_operator.pe.launches import Relaunch
+from streamgraft_operator.pe.pods import is_ready, own_key, pe_key, pod_view, why_not_running
+from streamgraft_operator.pe.step import launched
+
+
+class ProcessingElementController:
+    """A new PE gets launch count 1 once its job is submitted; its phase follows the pod.
+
+    So no pod starts before all that it may need exists, and the submission does not have to share
+    the API server with a thousand pods.
+    """
+
+    name = "processing-element"
+
+    def __init__(self, context: Context) -> None:
+        self._caches = context.caches
+        self._write = context.write.processing_elements
+        self._context = context
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """ProcessingElements, their pods, and jobs that become submitted."""
+        return (
+            Watch(self._caches.processing_elements, own_key, _report_changed),
+            Watch(self._caches.pods, pe_key),
+            Watch(self._caches.jobs, self._pes_of, _submission_changed),
+        )
+
+    def rest_seconds(self, key: Key) -> float:
+        """Return 0: it looks at one PE only."""
+        return 0.0
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Launch a new PE, or report how its pod is."""
+        item = self._caches.processing_elements.get(key)
+        job = self._context.living_job_of(item) if item else None
+        if item is None or job is None:
+            return None
+        status = pe_status(item)
+        if status.launch_count == 0:
+            if not _is_submitted(job):
+                return None
+            await self._write.launch(item, Relaunch("Created"), 0.0)
+            return None
+        pod = self._pod(key, item, status)
+        name = pod["metadata"]["name"] if pod else None
+        uid = pod["metadata"]["uid"] if pod else None
+        runtime = status.runtime if status.runtime and status.runtime.pod_uid == uid else None
+        phase, message = _phase(pod, runtime, content_of(item))
+        await self._write.report(item, name, phase, message)
+        return None
+
+    def _pes_of(self, job: Object) -> Iterable[Key]:
+        return map(key_of, self._caches.processing_elements_by_job.get(key_of(job)))
+
+    def _pod(self, key: Key, item: Object, status: ProcessingElementStatus) -> Object | None:
+        pods = {pod["metadata"]["name"]: pod for pod in self._caches.pods_by_pe.get(key)}
+        views = map(pod_view, pods.values())
+        view = launched(views, item["metadata"]["uid"], status.launch_count, status.pod)
+        return pods[view.name] if view else None
+
+
+def _is_submitted(job: Object) -> bool:
+    status = job_status(job)
+    return is_true(status.conditions, SUBMITTED)
+
+
+def _submission_changed(old: Object | None, new: Object | None) -> bool:
+    return new is not None and _is_submitted(new) and not (old and _is_submitted(old))
+
+
+def _report_changed(old: Object | None, new: Object | None) -> bool:
+    """Return whether a PE's launch changed, or what its pod says beside how its shards are."""
+    return launch_changed(old, new) or _told(old) != _told(new)
+
+
+def _told(item: Object | None) -> tuple[object, ...]:
+    runtime = ((item or {}).get("status") or {}).get("runtime") or {}
+    shards = runtime.get("shards") or {}
+    failures = {shard: said["message"] for shard, said in shards.items() if said.get("message")}
+    return (*(runtime.get(field) for field in ("podUid", "contentId", "message")), failures)
+
+
+def _phase(
+    pod: Object | None, runtime: RuntimeStatus | None, content_id: str | None
+) -> tuple[str, str]:
+    if pod is None:
+        return "Pending", "its pod does not exist yet"
+    match pod_view(pod).phase:
+        case "Failed":
+            return "Failed", why_not_running(pod)
+        case "Succeeded":
+            return "Stopped", why_not_running(pod)
+        case "Running" if runtime and is_ready(pod) and runtime.content_id in ("", content_id):
+            return "Running", runtime.trouble
+        case "Running":
+            message = runtime.message if runtime else ""
+            return "Starting", message or "the pod is not ready for this PE yet"
+        case _:
+            return "Starting", why_not_running(pod) or "the pod is starting"

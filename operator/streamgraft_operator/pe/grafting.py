@@ -1,0 +1,165 @@
+"""Brings the resources of PEs in line with a topology: what is missing is created, what changed
+is replaced, what is equal is not touched."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+from streamgraft_common import names
+from streamgraft_common.content import Content
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_operator import manifests
+from streamgraft_operator.graph import PlannedPe
+from streamgraft_operator.kit.caches import Caches
+from streamgraft_operator.kit.coordinator import replacing
+from streamgraft_operator.kit.coordinators import Coordinators
+from streamgraft_operator.kit.together import together
+from streamgraft_operator.manifests.metadata import Owner
+from streamgraft_operator.plan.expansion import Expansion
+
+PARALLEL_WRITES = 16
+
+Start = tuple[Iterable[int], int]
+"""Shards and epoch with which a PE is created."""
+
+
+def content_of(item: Object | None) -> str | None:
+    """Return the content id that an object carries."""
+    if item is None:
+        return None
+    content: str | None = item["metadata"].get("annotations", {}).get(names.ANNOTATION_CONTENT)
+    return content
+
+
+def contents_of(pes: Iterable[Object]) -> dict[int, Content]:
+    """Return the contents of existing PEs, by id."""
+    return {item["spec"]["peId"]: Content.parse(content_of(item) or "") for item in pes}
+
+
+def same_place(item: Object, pe: PlannedPe) -> bool:
+    """Return whether an existing PE of that name has the place in the graph that is planned."""
+    spec = item["spec"]
+    have = (spec["stageName"], spec.get("region"), spec.get("channel"), spec.get("stage", 0))
+    return have == (pe.stage_name, pe.region, pe.channel, pe.stage)
+
+
+class Grafter:
+    """Writes ConfigMaps, Services and ProcessingElements of planned PEs."""
+
+    def __init__(self, caches: Caches, write: Coordinators) -> None:
+        self._caches = caches
+        self._write = write
+
+    async def graft(
+        self,
+        owner: Owner,
+        expansion: Expansion,
+        pes: Sequence[PlannedPe],
+        start: Callable[[PlannedPe], Start],
+    ) -> None:
+        """Make PEs of an expansion exist as planned. `start` says how a new PE begins.
+
+        A PE whose place in the graph changed is deleted; it comes anew when that is done.
+        """
+        different = [pe for pe in pes if not self._is_there(owner.namespace, expansion, pe)]
+        if not different:
+            return
+        limit = asyncio.Semaphore(PARALLEL_WRITES)
+
+        async def one(pe: PlannedPe) -> None:
+            async with limit:
+                await self._graft(owner, expansion, pe, start(pe))
+
+        await together(map(one, different))
+
+    def surplus(
+        self, job: Key, wanted: Collection[str], concerns: Callable[[str | None], bool]
+    ) -> list[Key]:
+        """Return the PEs of a job that are not wanted, even if just their ConfigMap is left.
+
+        `concerns` tells whether to look at a region; None is the outside of all.
+        """
+        caches = self._caches
+        indexes = (
+            caches.processing_elements_by_job,
+            caches.services_by_job,
+            caches.config_maps_by_job,
+        )
+        return sorted(
+            {
+                key_of(item)
+                for index in indexes
+                for item in index.get(job)
+                if item["metadata"]["name"] not in wanted
+                and names.LABEL_PE in (labels := item["metadata"]["labels"])
+                and concerns(labels.get(names.LABEL_REGION))
+            }
+        )
+
+    async def prune(self, pes: Iterable[Key]) -> None:
+        """Delete PEs that are no longer wanted, with their ConfigMaps and Services.
+
+        Their pods go with them (pod conductor).
+        """
+        caches, write = self._caches, self._write
+        for key in pes:
+            for cache, coordinator in (
+                (caches.processing_elements, write.processing_elements),
+                (caches.services, write.services),
+                (caches.config_maps, write.config_maps),
+            ):
+                item = cache.get(key)
+                if item and "deletionTimestamp" not in item["metadata"]:
+                    await coordinator.delete(item)
+
+    def _is_there(self, namespace: str, expansion: Expansion, pe: PlannedPe) -> bool:
+        """Return whether everything of a PE is as planned, so that nothing need be made."""
+        key = namespace, pe.name
+        item = self._caches.processing_elements.get(key)
+        if item is None or self._caches.services.get(key) is None:
+            return False
+        wanted = str(expansion.contents[pe.pe_id])
+        if content_of(item) != wanted or content_of(self._caches.config_maps.get(key)) != wanted:
+            return False
+        follows = expansion.from_job[pe.pe_id]
+        return same_place(item, pe) and not replacing(
+            {name: item["spec"].get(name) for name in follows}, follows
+        )
+
+    async def _graft(self, owner: Owner, expansion: Expansion, pe: PlannedPe, start: Start) -> None:
+        key, content_id = (owner.namespace, pe.name), str(expansion.contents[pe.pe_id])
+        existing = self._caches.processing_elements.get(key)
+        if existing and not same_place(existing, pe):
+            await self.prune([key])
+            return
+        config_map = manifests.pe_config_map(owner, pe, content_id)
+        await replace_config_map(self._caches, self._write, config_map)
+        if self._caches.services.get(key) is None:
+            await self._write.services.create(manifests.service(owner, pe))
+        if existing is None:
+            manifest = manifests.processing_element(owner, expansion.spec, pe, content_id, *start)
+            await self._write.processing_elements.create(manifest)
+        else:
+            await self._write.processing_elements.regenerate(
+                key, content_id, owner.generation_id, expansion.from_job[pe.pe_id]
+            )
+
+
+async def replace_config_map(caches: Caches, write: Coordinators, manifest: Object) -> None:
+    """Create a ConfigMap, or replace its content if the content id differs."""
+    metadata = manifest["metadata"]
+    key = metadata["namespace"], metadata["name"]
+    wanted = content_of(manifest)
+
+    def command(item: Object) -> dict[str, Any] | None:
+        if content_of(item) == wanted:
+            return None
+        return {
+            "data": manifest["data"],
+            "metadata": {"labels": metadata["labels"], "annotations": metadata["annotations"]},
+        }
+
+    if caches.config_maps.get(key) is None:
+        await write.config_maps.create(manifest)
+    await write.config_maps.update(key, command)

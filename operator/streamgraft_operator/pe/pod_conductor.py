@@ -1,0 +1,167 @@
+"""Drives the pod conductor: the only place where PEs get their pods."""
+
+import time
+from collections.abc import Iterable, Sequence
+
+from streamgraft_common import names
+from streamgraft_common.content import Content
+from streamgraft_common.kube import ApiError
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.resources import JobSpec
+from streamgraft_operator import events, manifests
+from streamgraft_operator.context import Context, owner_of
+from streamgraft_operator.kit import metrics
+from streamgraft_operator.kit.control_loop import Outcome, Watch, launch_changed
+from streamgraft_operator.kit.coordinator import Patch
+from streamgraft_operator.kit.parsed import job_spec, pe_spec, pe_status
+from streamgraft_operator.manifests import placement
+from streamgraft_operator.pe.grafting import content_of
+from streamgraft_operator.pe.launches import not_before
+from streamgraft_operator.pe.pods import own_key, pe_key, pod_view, warm_pod_view
+from streamgraft_operator.pe.step import PeLaunch, PodDecision, step
+from streamgraft_operator.plan.references import LOOK_AGAIN_SECONDS, Reference, references
+
+AT_ONCE_SECONDS = 0.05
+
+
+class PodConductor:
+    """A pod exists exactly when launch count, ConfigMap and bundle say so."""
+
+    name = "pod-conductor"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._caches = context.caches
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """PEs, their pods, their ConfigMaps and the bundles."""
+        return (
+            Watch(self._caches.processing_elements, own_key, launch_changed),
+            Watch(self._caches.pods, pe_key),
+            Watch(self._caches.config_maps, self._config_map_keys),
+            Watch(self._caches.host_pools, self._users_of_pool),
+        )
+
+    def rest_seconds(self, key: Key) -> float:
+        """Return 0: it looks at one PE only."""
+        return 0.0
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Delete pods that should not exist, create the one that should."""
+        item = self._caches.processing_elements.get(key)
+        pods = {pod["metadata"]["name"]: pod for pod in self._caches.pods_by_pe.get(key)}
+        if any(self._context.leaving_job_of(pod) for pod in pods.values()):
+            return None  # all pods of a deleted job are deleted by one call
+        job = self._context.living_job_of(item) if item else None
+        views = tuple(pod_view(pod) for pod in pods.values())
+        decision = step(self._launch(item, job), views, time.time())
+        for name in decision.delete:
+            await self._context.write.pods.delete(pods[name])
+        if item and decision.adopt:
+            return None if await self._adopt(item, decision.adopt) else AT_ONCE_SECONDS
+        if item and job:
+            return await self._carry_out(item, job, decision)
+        return decision.again_in
+
+    async def _adopt(self, item: Object, name: str) -> bool:
+        """Take a pod out of the pool for a PE; False if it was taken or ended meanwhile."""
+        adoption = manifests.adoption(item)
+        labels = adoption["labels"] | {names.LABEL_POOL: None}
+
+        def command(pod: Object) -> Patch | None:
+            metadata = pod["metadata"]
+            if names.LABEL_POOL not in metadata["labels"] or "deletionTimestamp" in metadata:
+                return None
+            return {"metadata": {**adoption, "labels": labels}}
+
+        namespace, pe = key_of(item)
+        pod = await self._context.write.pods.update((namespace, name), command)
+        if pod is None or pod["metadata"]["labels"].get(names.LABEL_PE) != pe:
+            return False
+        metrics.LAUNCHES.labels("warm").inc()
+        self._context.recorder.record(item, events.pe_adopts(name))
+        return True
+
+    async def _carry_out(self, item: Object, job: Object, decision: PodDecision) -> Outcome:
+        if decision.create:
+            spec = job_spec(job)
+            if missing := await self._missing(item, spec):
+                waiting_for = ", ".join(map(str, missing))
+                self._context.recorder.record(item, events.pe_waiting(waiting_for))
+                return LOOK_AGAIN_SECONDS
+            pool = self._pool(item)
+            pod = manifests.pod(item, owner_of(job), spec, self._context.settings, pool)
+            try:
+                await self._context.write.pods.create(pod)
+            except ApiError as error:
+                self._context.recorder.record(item, events.pod_refused(error.message))
+                raise
+            metrics.LAUNCHES.labels("cold").inc()
+        elif decision.waiting_for:
+            self._context.recorder.record(item, events.pe_waiting(decision.waiting_for))
+        return decision.again_in
+
+    async def _missing(self, item: Object, spec: JobSpec) -> tuple[Reference, ...]:
+        settings = pe_spec(item).effective()
+        wanted = references(
+            settings, spec.processing_element.checkpoint_repository, spec.transport_security
+        )
+        return await self._context.references.missing(key_of(item)[0], wanted)
+
+    def _launch(self, item: Object | None, job: Object | None) -> PeLaunch | None:
+        if item is None or job is None or "deletionTimestamp" in item["metadata"]:
+            return None
+        status = pe_status(item)
+        namespace, name = key_of(item)
+        content = Content.parse(content_of(item) or "")
+        spec = job_spec(job)
+        settings = pe_spec(item).effective()
+        return PeLaunch(
+            uid=item["metadata"]["uid"],
+            launch_count=status.launch_count,
+            content_id=content_of(item) or "",
+            driver=content.driver if manifests.is_generic(item) else "",
+            pool=tuple(map(warm_pod_view, self._caches.pods_by_pool.get(key_of(job)))),
+            config_content_id=content_of(self._caches.config_maps.get((namespace, name))),
+            bundle_exists=self._context.bundles.exists(*key_of(job), spec.bundle),
+            pool_lacks=self._pool_lacks(item),
+            pod=status.pod,
+            not_before=not_before(status),
+            stopped=status.stopped is not None,
+            keep_failed=settings.delete_failed_pod is False,
+        )
+
+    def _pool(self, item: Object) -> Object | None:
+        """Return the HostPool that a PE is placed in, if it is there."""
+        name = _pool_name(item)
+        return self._caches.host_pools.get((item["metadata"]["namespace"], name)) if name else None
+
+    def _pool_lacks(self, item: Object) -> str:
+        name, pool = _pool_name(item), self._pool(item)
+        if name and pool is None:
+            return f"the HostPool {name}"
+        if pool and "size" in pool["spec"] and not placement.nodes(pool):
+            return f"nodes of the HostPool {name}"
+        return ""
+
+    def _users_of_pool(self, pool: Object) -> Iterable[Key]:
+        namespace, name = key_of(pool)
+        return [
+            key_of(item)
+            for item in self._caches.processing_elements.items()
+            if item["metadata"]["namespace"] == namespace and _pool_name(item) == name
+        ]
+
+    def _config_map_keys(self, item: Object) -> Iterable[Key]:
+        if keys := tuple(pe_key(item)):
+            return keys
+        users = self._context.bundles.users_of(key_of(item))
+        owned = (self._caches.processing_elements_by_job.get(user) for user in users)
+        return [key_of(pe) for pes in owned for pe in pes]
+
+
+def _pool_name(item: Object) -> str | None:
+    name: str | None = item["spec"].get("placement", {}).get("hostPool")
+    return name

@@ -1,0 +1,123 @@
+"""What conductors see, made from the objects in the caches."""
+
+from collections.abc import Iterable
+
+from streamgraft_common import names
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_operator.kit.timestamps import from_rfc3339
+from streamgraft_operator.manifests.pod import ANNOTATION_PE_UID, ANNOTATION_SETTINGS
+from streamgraft_operator.pe.step import PodView, WarmPodView
+
+
+def job_key(item: Object) -> Iterable[Key]:
+    """Return the key of the Job that an object belongs to by its label, if any."""
+    return _labelled(item, names.LABEL_JOB)
+
+
+def pe_key(item: Object) -> Iterable[Key]:
+    """Return the key of the ProcessingElement that an object belongs to, if any."""
+    return _labelled(item, names.LABEL_PE)
+
+
+def region_key(item: Object) -> Iterable[Key]:
+    """Return the key of the ParallelRegion that an object belongs to, if any."""
+    labels = item["metadata"].get("labels", {})
+    job, region = labels.get(names.LABEL_JOB), labels.get(names.LABEL_REGION)
+    if not job or not region:
+        return ()
+    return ((item["metadata"]["namespace"], names.region_name(job, region)),)
+
+
+def own_key(item: Object) -> Iterable[Key]:
+    """Return the key of the object itself."""
+    return (key_of(item),)
+
+
+def _labelled(item: Object, label: str) -> Iterable[Key]:
+    value = item["metadata"].get("labels", {}).get(label)
+    return ((item["metadata"]["namespace"], value),) if value else ()
+
+
+def pod_view(pod: Object) -> PodView:
+    """Return what conductors see of a pod."""
+    metadata = pod["metadata"]
+    annotations = metadata.get("annotations", {})
+    launch = metadata["labels"].get(names.LABEL_LAUNCH, "")
+    return PodView(
+        name=metadata["name"],
+        launch=int(launch) if launch.isdecimal() else 0,
+        pe_uid=annotations.get(ANNOTATION_PE_UID, ""),
+        phase=pod.get("status", {}).get("phase", "Pending"),
+        scheduled=bool(pod["spec"].get("nodeName")),
+        deleting="deletionTimestamp" in metadata,
+        content_id=annotations.get(names.ANNOTATION_CONTENT, ""),
+        settings_id=annotations.get(ANNOTATION_SETTINGS, ""),
+        uid=metadata["uid"],
+    )
+
+
+def warm_pod_view(pod: Object) -> WarmPodView:
+    """Return what conductors see of a pod of a warm pool."""
+    metadata = pod["metadata"]
+    phase = pod.get("status", {}).get("phase", "Pending")
+    return WarmPodView(
+        name=metadata["name"],
+        driver=metadata.get("annotations", {}).get(names.ANNOTATION_CONTENT, ""),
+        ready=is_ready(pod),
+        usable=phase in ("Pending", "Running") and "deletionTimestamp" not in metadata,
+        running=phase == "Running",
+    )
+
+
+def ended_seconds(pod: Object, now: float) -> float | None:
+    """Return how long ago a pod ended by itself, None if it did not; `now` in Unix seconds."""
+    status = pod.get("status", {})
+    if status.get("phase") not in ("Succeeded", "Failed") or (
+        "deletionTimestamp" in pod["metadata"]
+    ):
+        return None
+    ends = [
+        from_rfc3339(container["state"]["terminated"]["finishedAt"])
+        for container in status.get("containerStatuses", [])
+        if container.get("state", {}).get("terminated", {}).get("finishedAt")
+    ]
+    began = from_rfc3339(pod["metadata"]["creationTimestamp"])
+    return now - max(ends, default=began)
+
+
+def pool_key(item: Object) -> Key | None:
+    """Return the key of the Job to whose warm pool a pod belongs, if to any."""
+    if names.LABEL_POOL not in item["metadata"].get("labels", {}):
+        return None
+    return next(iter(job_key(item)), None)
+
+
+def is_ready(pod: Object) -> bool:
+    """Return whether a pod's condition Ready is True."""
+    conditions = pod.get("status", {}).get("conditions", [])
+    return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
+
+
+def why_not_running(pod: Object) -> str:
+    """Return the reason that the cluster gives for a pod that does not run (yet), or ''."""
+    status = pod.get("status", {})
+    for container in status.get("containerStatuses", []):
+        state = container.get("state", {})
+        if ended := state.get("terminated"):
+            text = ended.get("message", "").strip() or ended.get("reason", "")
+            return f"exit code {ended.get('exitCode')}" + (f": {text}" if text else "")
+        if waiting := state.get("waiting"):
+            return ": ".join(filter(None, (waiting.get("reason"), waiting.get("message"))))
+    if status.get("reason") or status.get("message"):
+        return ": ".join(filter(None, (status.get("reason"), status.get("message"))))
+    for condition in status.get("conditions", []):
+        if condition["type"] == "PodScheduled" and condition["status"] != "True":
+            return str(condition.get("message") or condition.get("reason", ""))
+    return ""
+
+
+def ran_seconds(pod: Object, now: float) -> float:
+    """Return how long a pod was up; `now` in Unix seconds."""
+    started = pod.get("status", {}).get("startTime")
+    return now - from_rfc3339(started) if started else 0.0

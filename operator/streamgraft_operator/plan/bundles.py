@@ -1,0 +1,196 @@
+"""The bundles of jobs: fetched into a ConfigMap where the source is far, and read.
+
+What is fetched is stored in a ConfigMap of the job before anything is planned with it. So all pods
+run the very bytes that were planned, need neither network nor credentials for the source, and start
+again while the source is away.
+"""
+
+import asyncio
+import base64
+import binascii
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+from streamgraft_common import names
+from streamgraft_common.bundle import Bundle, BundleCorrupt, BundleError, read_bundle
+from streamgraft_common.kube import KubeClient, NotFound
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.resources import BundleSource
+from streamgraft_operator.job.step import BUNDLE_MISSING
+from streamgraft_operator.kit.caches import Caches
+from streamgraft_operator.kit.coordinators import Coordinators
+from streamgraft_operator.kit.kinds import CONFIG_MAPS, SECRETS
+from streamgraft_operator.manifests.metadata import Owner, digest, metadata
+from streamgraft_operator.plan.fetching import Credentials, FetchFailed, fetch
+
+CACHED = 64
+
+
+class BundleMissing(BundleError):
+    """There is no such ConfigMap, key or file (yet)."""
+
+    reason = BUNDLE_MISSING
+
+
+class BundleMismatch(BundleError):
+    """The bundle holds another application than the job names."""
+
+    reason = "BundleMismatch"
+
+
+class Bundles:
+    """Fetches and reads bundles."""
+
+    def __init__(self, client: KubeClient, caches: Caches, write: Coordinators) -> None:
+        self._client = client
+        self._caches = caches
+        self._write = write
+        self._read: OrderedDict[tuple[str, ...], Bundle] = OrderedDict()
+        self._caught_up: dict[Key, tuple[str, int]] = {}
+
+    async def refresh(self, owner: Owner, source: BundleSource, generation: int) -> None:
+        """Fetch the bundle into the job's ConfigMap if the pull policy says so.
+
+        `generation` is that of the Job. Raises BundleError.
+        """
+        if not source.fetched:
+            return
+        address = source.model_dump(include={"url", "git", "secret"}, mode="json")
+        always = source.pull_policy == "Always"
+        wanted = digest([address, generation if always else None])
+        key = owner.namespace, names.fetched_config_map(owner.name)
+        have = self._caches.config_maps.get(key)
+        if have and have["metadata"].get("annotations", {}).get(names.ANNOTATION_SOURCE) == wanted:
+            return
+        data = await fetch(source, await self._credentials(owner.namespace, source.secret))
+        await self._store(_fetched(owner, data, wanted))
+
+    async def caught_up(self, job: Object, source: BundleSource) -> bool:
+        """Return whether the bundle's ConfigMap is known as it was when the Job was written.
+
+        Users write the bundle, then the Job, but watches may tell of them in the other order. To
+        plan with the bundle of before would fix what can't change later, as a region's key groups.
+        """
+        key = key_of(job)
+        wish = job["metadata"]["uid"], job["metadata"]["generation"]
+        place = source.mounted(key[1])
+        if place is None or self._caught_up.get(key) == wish:
+            return True
+        there = await self._client.find(CONFIG_MAPS.path(key[0], place.name))
+        known = self._caches.config_maps.get((key[0], place.name))
+        if (there and _version(there)) != (known and _version(known)):
+            return False
+        self._caught_up[key] = wish
+        return True
+
+    async def read(self, namespace: str, job: str, source: BundleSource) -> Bundle:
+        """Return the bundle. Raises BundleError."""
+        if place := source.mounted(job):
+            bundle = await self._from_config_map(namespace, place.name, place.key)
+        else:
+            bundle = await asyncio.to_thread(self._from_file, Path(source.file or ""))
+        if source.name not in (None, bundle.adl.name):
+            raise BundleMismatch(
+                f"the bundle holds the application {bundle.adl.name}, not {source.name}: correct"
+                " bundle.name, or where the bundle comes from"
+            )
+        return bundle
+
+    def exists(self, namespace: str, job: str, source: BundleSource) -> bool:
+        """Return whether a pod could mount the bundle."""
+        place = source.mounted(job)
+        return not place or self._caches.config_maps.get((namespace, place.name)) is not None
+
+    def users_of(self, config_map: Key) -> list[Key]:
+        """Return the jobs whose bundle is in this ConfigMap."""
+        namespace, name = config_map
+        return [
+            key_of(job)
+            for job in self._caches.jobs.items()
+            if job["metadata"]["namespace"] == namespace
+            and (job["spec"]["bundle"].get("configMap") or {}).get("name") == name
+        ]
+
+    async def _credentials(self, namespace: str, secret: str | None) -> Credentials | None:
+        if secret is None:
+            return None
+        try:
+            item = await self._client.get(SECRETS.path(namespace, secret))
+        except NotFound as error:
+            raise FetchFailed(
+                f"there is no Secret {secret} in namespace {namespace}: create it, the job goes on"
+                " by itself then"
+            ) from error
+        return Credentials.of(secret, item.get("data", {}))
+
+    async def _store(self, manifest: Object) -> None:
+        def command(_: Object) -> dict[str, Any]:
+            return {
+                "binaryData": manifest["binaryData"],
+                "metadata": {"annotations": manifest["metadata"]["annotations"]},
+            }
+
+        key = key_of(manifest)
+        if self._caches.config_maps.get(key) is None:
+            await self._write.config_maps.create(manifest)
+        await self._write.config_maps.update(key, command)
+
+    def _from_file(self, path: Path) -> Bundle:
+        try:
+            state = path.stat()
+            version = (str(path), str(state.st_mtime_ns), str(state.st_size))
+            return self._read.get(version) or self._keep(version, read_bundle(path.read_bytes()))
+        except OSError as error:
+            raise BundleMissing(
+                f"the bundle can't be read: {error.strerror or error} ({path}); operator and PEs"
+                " need the same path on a shared volume"
+            ) from error
+
+    async def _from_config_map(self, namespace: str, name: str, data_key: str) -> Bundle:
+        missing = BundleMissing(
+            f"there is no ConfigMap {name} in namespace {namespace}: upload the bundle"
+            " (`streamgraft submit` does), the job goes on by itself then"
+        )
+        known = self._caches.config_maps.get((namespace, name))
+        if known is None:
+            raise missing
+        version = (*_version(known), data_key)
+        if bundle := self._read.get(version):
+            return bundle
+        try:
+            item = await self._client.get(CONFIG_MAPS.path(namespace, name))
+        except NotFound as error:
+            raise missing from error
+        data = item.get("binaryData", {}).get(data_key)
+        if data is None:
+            have = ", ".join(sorted({*item.get("binaryData", {}), *item.get("data", {})})) or "none"
+            raise BundleMissing(
+                f"ConfigMap {name} has no key {data_key} in binaryData (it has: {have})"
+            )
+        try:
+            content = base64.b64decode(data, validate=True)
+        except binascii.Error as error:
+            raise BundleCorrupt(f"key {data_key} of ConfigMap {name}: {error}") from error
+        return self._keep(version, await asyncio.to_thread(read_bundle, content))
+
+    def _keep(self, version: tuple[str, ...], bundle: Bundle) -> Bundle:
+        self._read[version] = bundle
+        if len(self._read) > CACHED:
+            self._read.popitem(last=False)
+        return bundle
+
+
+def _version(item: Object) -> tuple[str, str]:
+    return item["metadata"]["uid"], item["metadata"]["resourceVersion"]
+
+
+def _fetched(owner: Owner, data: bytes, source_id: str) -> Object:
+    described = metadata(owner, names.fetched_config_map(owner.name), {})
+    return {
+        "apiVersion": CONFIG_MAPS.api_version,
+        "kind": CONFIG_MAPS.kind,
+        "metadata": {**described, "annotations": {names.ANNOTATION_SOURCE: source_id}},
+        "binaryData": {names.BUNDLE_KEY: base64.b64encode(data).decode()},
+    }

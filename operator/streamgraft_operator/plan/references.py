@@ -1,0 +1,74 @@
+"""What settings of PEs name and someone else has to make: secrets and volume claims.
+
+Whether they exist is asked for by name, when it matters: the operator may read no list of secrets.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from streamgraft_common.kube import KubeClient
+from streamgraft_common.resources import CheckpointRepository, PodSettings, TransportSecurity
+from streamgraft_operator.kit.kinds import CLAIMS, SECRETS, ResourcePath
+
+FRESH_SECONDS = 2.0
+"""For how long an answer is used again, since many PEs of a job ask the same."""
+LOOK_AGAIN_SECONDS = 3.0
+"""What is missing announces itself by no watch when it appears."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An object that a setting names."""
+
+    resource: ResourcePath
+    name: str
+    setting: str
+
+    def __str__(self) -> str:
+        return f"{self.resource.kind} {self.name} ({self.setting})"
+
+
+def references(
+    settings: PodSettings,
+    repository: CheckpointRepository | None,
+    security: TransportSecurity,
+) -> Iterator[Reference]:
+    """Yield what the settings name."""
+    for secret, setting in (
+        (settings.image_pull_secret, "imagePullSecret"),
+        (settings.app_properties_secret, "appPropertiesSecret"),
+        (settings.restricted_properties_secret, "restrictedPropertiesSecret"),
+    ):
+        if secret:
+            yield Reference(SECRETS, secret, setting)
+    if security.kafka_secret:
+        yield Reference(SECRETS, security.kafka_secret, "transportSecurity.kafkaSecret")
+    if claim := settings.data_volume_claim:
+        yield Reference(CLAIMS, claim.name, "dataVolumeClaim")
+    if repository and repository.file_system:
+        name = repository.file_system.volume_claim.name
+        yield Reference(CLAIMS, name, "checkpointRepository.fileSystem.volumeClaim")
+
+
+class References:
+    """Looks up whether objects exist."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+        self._answers: dict[str, tuple[bool, float]] = {}
+        self._asking = asyncio.Lock()
+
+    async def missing(self, namespace: str, wanted: Iterable[Reference]) -> tuple[Reference, ...]:
+        """Return those that do not exist."""
+        return tuple([item for item in wanted if not await self._exists(namespace, item)])
+
+    async def _exists(self, namespace: str, reference: Reference) -> bool:
+        path = reference.resource.path(namespace, reference.name)
+        async with self._asking:
+            exists, at = self._answers.get(path, (False, -FRESH_SECONDS))
+            if time.monotonic() >= at + FRESH_SECONDS:
+                exists = await self._client.find(path) is not None
+                self._answers[path] = exists, time.monotonic()
+            return exists

@@ -1,0 +1,1 @@
+"""Parallel regions: their width and shards, their autoscalers, and what they report."""

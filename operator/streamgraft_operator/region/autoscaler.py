@@ -1,0 +1,157 @@
+"""Keeps the HorizontalPodAutoscaler of each region with an `autoscaling`."""
+
+import math
+from collections.abc import Sequence
+
+from streamgraft_common.kube import Invalid
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key
+from streamgraft_operator import events
+from streamgraft_operator.context import Context
+from streamgraft_operator.kit.caches import scaled_region
+from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
+from streamgraft_operator.kit.coordinator import Patch, replacing
+from streamgraft_operator.kit.parsed import region_spec
+from streamgraft_operator.manifests.autoscaler import autoscaler
+from streamgraft_operator.pe.pods import own_key
+
+
+class AutoscalerController:
+    """Keyed by region. A user's own autoscaler of a region has precedence: two would quarrel."""
+
+    name = "autoscaler"
+
+    def __init__(self, context: Context) -> None:
+        self._caches = context.caches
+        self._write = context.write.autoscalers
+        self._write_regions = context.write.regions
+        self._recorder = context.recorder
+        self._without_zero: dict[Key, int] = {}
+        """Regions, at what generation, for which the API server refused minReplicas 0."""
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """Regions, and all autoscalers."""
+        return (
+            Watch(self._caches.regions, own_key, wish_changed),
+            Watch(self._caches.autoscalers, _region_key),
+        )
+
+    def rest_seconds(self, key: Key) -> float:
+        """Return 0: it looks at one region and its autoscalers."""
+        return 0.0
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Make the generated autoscaler what the region asks for."""
+        region = self._caches.regions.get(key)
+        if region is None or "deletionTimestamp" in region["metadata"]:
+            self._without_zero.pop(key, None)
+            return None  # garbage collection takes it along
+        wanted = self._wanted(key, region)
+        found = self._caches.autoscalers_by_region.get(key)
+        mine = next((item for item in found if _owned(item, region)), None)
+        others = [item["metadata"]["name"] for item in found if item is not mine]
+        if wanted is None or others:
+            if mine is not None:
+                await self._write.delete(mine)
+                name = mine["metadata"]["name"]
+                told = events.autoscaler_yielded(name, others[0]) if others else None
+                self._recorder.record(region, told or events.autoscaler_removed(name))
+            return None
+        try:
+            await self._keep(key, region, mine, wanted)
+        except Invalid as refusal:
+            if wanted["spec"]["minReplicas"] > 0:
+                raise
+            self._without_zero[key] = region["metadata"]["generation"]
+            self._recorder.record(region, events.scale_to_zero_refused(refusal.message))
+            await self._keep(key, region, mine, with_a_pod(wanted))
+        return None
+
+    def _wanted(self, key: Key, region: Object) -> Object | None:
+        wanted = autoscaler(region)
+        refused = self._without_zero.get(key) == region["metadata"]["generation"]
+        return with_a_pod(wanted) if wanted and refused else wanted
+
+    async def _keep(self, key: Key, region: Object, mine: Object | None, wanted: Object) -> None:
+        if mine is None:
+            await self._create(key, region, wanted)
+        else:
+            await self._correct(key, region, wanted)
+            self._advise(region, mine)
+
+    async def _create(self, key: Key, region: Object, wanted: Object) -> None:
+        spec = wanted["spec"]
+        if region_spec(region).width == 0 == spec["minReplicas"]:
+            await self._wake(key, region)
+        created = await self._write.create(wanted)
+        if _owned(created, region):
+            low, high = spec["minReplicas"], spec["maxReplicas"]
+            name = wanted["metadata"]["name"]
+            self._recorder.record(region, events.autoscaler_created(name, low, high))
+
+    async def _wake(self, key: Key, region: Object) -> None:
+        """Give a region that sleeps a channel: only the autoscaler that put it to sleep would.
+
+        To a new one width 0 is the user's wish, which it leaves as it is.
+        """
+
+        def command(item: Object) -> Patch | None:
+            return {"spec": {"width": 1}} if item["spec"]["width"] == 0 else None
+
+        await self._write_regions.update(key, command)
+        self._recorder.record(region, events.woken_for_autoscaler())
+
+    async def _correct(self, key: Key, region: Object, wanted: Object) -> None:
+        drifted = False
+
+        def command(item: Object) -> Patch | None:
+            nonlocal drifted
+            patch = replacing(item["spec"], wanted["spec"])
+            drifted = bool(patch)
+            return {"spec": patch} if patch else None
+
+        await self._write.update(key, command)
+        if drifted:
+            self._recorder.record(region, events.autoscaler_corrected(key[1]))
+
+    def _advise(self, region: Object, mine: Object) -> None:
+        spec = region_spec(region)
+        if spec.autoscaling is None or spec.autoscaling.mode != "advise":
+            return
+        advice = advised_width(mine)
+        if advice is not None and advice != spec.width:
+            self._recorder.record(region, events.width_advised(spec.width, advice))
+
+
+def advised_width(autoscaler: Object) -> int | None:
+    """Return the width that the metric `demand` asks for, as the autoscaler last saw it.
+
+    The status of an AverageValue has the value divided by the replicas, in thousandths at least.
+    """
+    status = autoscaler.get("status") or {}
+    for metric in status.get("currentMetrics") or []:
+        found = metric.get("object") or {}
+        average: str | None = (found.get("current") or {}).get("averageValue")
+        if average is None:
+            continue
+        value = float(average[:-1]) / 1000 if average.endswith("m") else float(average)
+        # Rounding up the thousandths of an average must not ask for one more channel.
+        return math.ceil(value * int(status.get("currentReplicas", 0)) - 0.1)
+    return None
+
+
+def with_a_pod(autoscaler: Object) -> Object:
+    """Return an autoscaler that keeps a channel, for clusters whose own can't scale to zero."""
+    spec = autoscaler["spec"]
+    return {**autoscaler, "spec": {**spec, "minReplicas": max(spec["minReplicas"], 1)}}
+
+
+def _owned(item: Object, region: Object) -> bool:
+    owners = item["metadata"].get("ownerReferences") or []
+    return any(owner["uid"] == region["metadata"]["uid"] for owner in owners)
+
+
+def _region_key(item: Object) -> Sequence[Key]:
+    key = scaled_region(item)
+    return [key] if key else []

@@ -1,0 +1,267 @@
+"""The controller of ParallelRegions: shows the region conductor what is there, does what it says.
+
+Only here `spec.shards` and `spec.epoch` of a region's PEs are written.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+from streamgraft_common import names
+from streamgraft_common.bundle import BundleError
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_operator import manifests
+from streamgraft_operator.context import Context, owner_of
+from streamgraft_operator.graph import GraphError, PlannedPe, PlannedRegion
+from streamgraft_operator.kit import metrics
+from streamgraft_operator.kit.caches import saved_job
+from streamgraft_operator.kit.control_loop import Again, Outcome, Watch, wish_changed
+from streamgraft_operator.kit.parsed import region_spec, region_status, savepoint_status
+from streamgraft_operator.kit.together import together
+from streamgraft_operator.pe.grafting import Start, content_of
+from streamgraft_operator.pe.pods import own_key, pod_view, region_key
+from streamgraft_operator.pe.unseen import unseen_pods
+from streamgraft_operator.region.step import (
+    LOOK_AGAIN_SECONDS,
+    PeView,
+    RegionDecision,
+    RegionView,
+    step,
+)
+from streamgraft_operator.savepoint.parking import parked_stages, pe_view
+
+STALE_SECONDS = 0.05
+_COUNTERS = {
+    "WidthChangeStarted": metrics.WIDTH_CHANGES,
+    "WidthChangeRolledBack": metrics.ROLLBACKS,
+}
+
+
+class RegionController:
+    """Carries out width changes."""
+
+    name = "region"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._caches = context.caches
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """Regions, their PEs with all that belongs to them, and their jobs."""
+        caches = self._caches
+        return (
+            Watch(caches.regions, own_key),
+            Watch(caches.processing_elements, region_key),
+            Watch(caches.pods, region_key),
+            Watch(caches.services, region_key, wish_changed),
+            Watch(caches.config_maps, region_key, wish_changed),
+            Watch(caches.jobs, self._of_job, wish_changed),
+            Watch(caches.savepoints, self._of_saved),
+        )
+
+    def rest_seconds(self, key: Key) -> float:
+        """Return a time in proportion to the job's size."""
+        region = self._caches.regions.get(key)
+        return self._context.rest_seconds((key[0], region["spec"]["job"])) if region else 0.0
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Take one step of a width change, or put right what is missing."""
+        region = self._caches.regions.get(key)
+        job = self._context.living_job_of(region) if region else None
+        if region is None or job is None or "deletionTimestamp" in region["metadata"]:
+            return None
+        try:
+            return await self._conduct(region, job)
+        except (BundleError, GraphError):
+            return Again.WITH_BACKOFF  # the job says what is wrong
+
+    async def _conduct(self, region: Object, job: Object) -> Outcome:
+        planned = await self._plan(job, region)
+        if planned is None:
+            return None
+        if region_status(region).epoch == 0:
+            # It may have been deleted, and PEs with shards be there of which no watch has told.
+            namespace, name = key_of(job)
+            ours = _selector(name, planned.region.name)
+            await self._context.write.processing_elements.refresh(namespace, ours)
+        strangers = self._strangers(job, planned)
+        if strangers:
+            await self._context.grafter.prune(map(key_of, strangers))
+            return LOOK_AGAIN_SECONDS
+        view = self._view(job, region, planned)
+        decision = step(view)
+        if not await self._context.write.regions.conclude(region, decision.status.to_wire()):
+            return STALE_SECONDS
+        for event in decision.events:
+            self._context.recorder.record(region, event)
+            if counter := _COUNTERS.get(event.reason):
+                counter.labels(*_labels(region)).inc()
+        seconds = region_spec(region).change_deadline_seconds
+        await self._save(job, planned, decision, seconds)
+        if decision.on_absence and await self._unseen_pods(key_of(job)[0], view):
+            return STALE_SECONDS
+        seen = {names.pe_name(view.job, pe.pe_id): pe.spec_shards for pe in view.pes}
+        await self._carry_out(job, region, decision, seen)
+        return decision.again_in
+
+    async def _plan(self, job: Object, region: Object) -> PlannedRegion | None:
+        """Return the plan of the region, or None if the job has not come to this graph yet."""
+        name = region["spec"]["region"]
+        expansion = await self._context.expander.expand(job, {name: region["spec"]["width"]})
+        topology = expansion.topology
+        planned = next((item for item in topology.regions if item.region.name == name), None)
+        if planned is None:
+            return None
+        return planned if content_of(region) == expansion.region_contents[name] else None
+
+    def _strangers(self, job: Object, planned: PlannedRegion) -> list[Object]:
+        """Return PEs of this region from an earlier graph, which had other places."""
+
+        def is_planned(item: Object) -> bool:
+            spec, stages = item["spec"], planned.stages
+            channel, stage = int(spec.get("channel", 0)), int(spec.get("stage", 0))
+            pe_id = planned.first_pe_id + channel * stages + stage
+            name = names.region_stage(planned.region.name, stage, stages)
+            return (spec["peId"], spec["stageName"]) == (pe_id, name)
+
+        return [item for item in self._pes(job, planned) if not is_planned(item)]
+
+    def _pes(self, job: Object, planned: PlannedRegion) -> list[Object]:
+        pes = self._caches.processing_elements_by_job.get(key_of(job))
+        return [item for item in pes if item["spec"].get("region") == planned.region.name]
+
+    def _view(self, job: Object, region: Object, planned: PlannedRegion) -> RegionView:
+        spec = region_spec(region)
+        return RegionView(
+            job=job["metadata"]["name"],
+            region=planned.region.name,
+            generation=region["metadata"]["generation"],
+            width=spec.width,
+            max_width=spec.max_width,
+            stages=planned.stages,
+            first_pe_id=planned.first_pe_id,
+            status=region_status(region),
+            pes=(*self._existing(job, planned), *self._orphans(job, planned)),
+            now=time.time(),
+            deadline_seconds=float(spec.change_deadline_seconds),
+            strategy=spec.strategy,
+            may_sleep=spec.may_sleep,
+            parked=self._parked(job, planned),
+            savepoints={
+                item["metadata"]["name"]: savepoint_status(item)
+                for item in self._savepoints(job, planned)
+            },
+        )
+
+    def _parked(self, job: Object, planned: PlannedRegion) -> frozenset[int]:
+        parked = parked_stages(self._caches, key_of(job))
+        return frozenset(
+            item["spec"].get("stage", 0)
+            for item in self._pes(job, planned)
+            if item["spec"]["stageName"] in parked
+        )
+
+    def _savepoints(self, job: Object, planned: PlannedRegion) -> list[Object]:
+        """Return the savepoints of width changes of the region."""
+        return [
+            item
+            for item in self._caches.savepoints_by_job.get(key_of(job))
+            if item["spec"].get("region") == planned.region.name
+            and names.LABEL_REGION in item["metadata"].get("labels", {})
+        ]
+
+    def _existing(self, job: Object, planned: PlannedRegion) -> Iterable[PeView]:
+        return [
+            pe_view(self._caches, item)
+            for item in self._pes(job, planned)
+            if "deletionTimestamp" not in item["metadata"]
+        ]
+
+    def _orphans(self, job: Object, planned: PlannedRegion) -> Iterable[PeView]:
+        """Return PEs that are gone while a pod of theirs may still run."""
+        seen = set()
+        for pod in self._caches.pods_by_job.get(key_of(job)):
+            labels = pod["metadata"]["labels"]
+            pe = labels.get(names.LABEL_PE, "")
+            if labels.get(names.LABEL_REGION) != planned.region.name or pe in seen:
+                continue
+            item = self._caches.processing_elements.get((key_of(job)[0], pe))
+            if item and "deletionTimestamp" not in item["metadata"]:
+                continue
+            if not pod_view(pod).alive:
+                continue
+            seen.add(pe)
+            channel, stage = int(labels[names.LABEL_CHANNEL]), int(labels[names.LABEL_STAGE])
+            pe_id = planned.first_pe_id + channel * planned.stages + stage
+            yield PeView(pe_id, channel, stage, exists=False, pod_alive=True, orphaned=True)
+
+    async def _unseen_pods(self, namespace: str, view: RegionView) -> bool:
+        """Return whether the region has a pod that may run and is not in the view."""
+        seen = {names.pe_name(view.job, pe.pe_id) for pe in view.pes if pe.pod_alive}
+        ours = _selector(view.job, view.region)
+        return await unseen_pods(self._context.client, namespace, ours, seen)
+
+    async def _carry_out(
+        self,
+        job: Object,
+        item: Object,
+        decision: RegionDecision,
+        seen: Mapping[str, frozenset[int]],
+    ) -> None:
+        """Write what was decided; `seen`: the shards of each PE that it was decided on.
+
+        If the application is another one by now, the same names may be those of other places.
+        """
+        region = item["spec"]["region"]
+        expansion = await self._context.expander.expand(job, {region: decision.channels})
+        if expansion.region_contents.get(region) != content_of(item):
+            return
+        namespace, name = key_of(job)
+        updates = {
+            names.pe_name(name, pe_id): update for pe_id, update in decision.spec_updates.items()
+        }
+        await together(
+            self._context.write.processing_elements.assign((namespace, pe), seen[pe], *update)
+            for pe, update in updates.items()
+            if pe in seen and self._caches.processing_elements.get((namespace, pe))
+        )
+
+        def start(pe: PlannedPe) -> Start:
+            # One that was there when this was decided may be gone, and its last pod still run: an
+            # epoch that it has not confirmed keeps its shards from others until it does.
+            return updates.get(pe.name, ((), decision.status.epoch))
+
+        wanted = [pe for pe in expansion.topology.pes if pe.region == region]
+        await self._context.grafter.graft(owner_of(job), expansion, wanted, start)
+        keep = {pe.name for pe in wanted}
+        grafter = self._context.grafter
+        await grafter.prune(grafter.surplus(key_of(job), keep, lambda name: name == region))
+
+    async def _save(
+        self, job: Object, planned: PlannedRegion, decision: RegionDecision, seconds: int
+    ) -> None:
+        """Create the savepoint that a change waits for; only that of the last change is kept."""
+        name = decision.savepoint
+        existing = {item["metadata"]["name"]: item for item in self._savepoints(job, planned)}
+        if name and name not in existing:
+            manifest = manifests.width_savepoint(owner_of(job), planned, name, seconds)
+            await self._context.write.savepoints.create(manifest)
+        used = [change.savepoint for change in decision.status.changes if change.savepoint]
+        for old in existing.keys() - set(used[-1:]):
+            await self._context.write.savepoints.delete(existing[old])
+
+    def _of_saved(self, savepoint: Object) -> Iterable[Key]:
+        regions = self._caches.regions_by_job.get(saved_job(savepoint))
+        return [key_of(region) for region in regions]
+
+    def _of_job(self, job: Object) -> Iterable[Key]:
+        return [key_of(region) for region in self._caches.regions_by_job.get(key_of(job))]
+
+
+def _selector(job: str, region: str) -> str:
+    return f"{names.LABEL_JOB}={job},{names.LABEL_REGION}={region}"
+
+
+def _labels(region: Object) -> tuple[str, str, str]:
+    return region["metadata"]["namespace"], region["spec"]["job"], region["spec"]["region"]

@@ -1,0 +1,88 @@
+"""The controller of lags: asks Kafka how many records wait for the regions that sleep.
+
+The PEs of a region say it themselves. One without PEs would have no signals, so nothing would wake
+it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from streamgraft_common import names
+from streamgraft_common.bundle import BundleError
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_operator.context import Context
+from streamgraft_operator.graph import GraphError, PlannedPe
+from streamgraft_operator.kafka.client import Brokers, KafkaUnavailable
+from streamgraft_operator.kit.control_loop import Again, Outcome, Watch
+from streamgraft_operator.kit.parsed import region_status
+from streamgraft_operator.pe.pods import own_key
+from streamgraft_operator.region.lag_metrics import StagePosition
+
+log = logging.getLogger(__name__)
+
+LOOK_AGAIN_SECONDS = 2.0
+
+
+class LagController:
+    """Keyed by region. What it finds is kept for Prometheus, and written nowhere."""
+
+    name = "lag"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._caches = context.caches
+        self._lags = context.lags
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """Regions: they fall asleep and wake up in their status."""
+        return (Watch(self._caches.regions, own_key, _slept_or_woke),)
+
+    def rest_seconds(self, key: Key) -> float:
+        """Return 0: it looks at one region."""
+        return 0.0
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Look where the logs of a region that sleeps end."""
+        region = self._caches.regions.get(key)
+        job = self._context.living_job_of(region) if region else None
+        if region is None or job is None or not region_status(region).asleep:
+            self._lags.forget(key)
+            return None
+        try:
+            self._lags.remember(key, await self._positions(job, region))
+        except (BundleError, GraphError):
+            self._lags.forget(key)
+            return Again.WITH_BACKOFF  # the job says what is wrong
+        except KafkaUnavailable as error:
+            log.warning("lag of region %s/%s: %s", *key, error)
+            self._lags.forget(key)  # no value is an error, and the width is held
+        return LOOK_AGAIN_SECONDS
+
+    async def _positions(self, job: Object, region: Object) -> list[StagePosition]:
+        name, width = region["spec"]["region"], region["spec"]["width"]
+        expansion = await self._context.expander.expand(job, {name: width})
+        stages = [pe for pe in expansion.topology.stages if pe.region == name]
+        found = await asyncio.gather(*(self._of_stage(job, pe) for pe in stages))
+        return [position for positions in found for position in positions]
+
+    async def _of_stage(self, job: Object, pe: PlannedPe) -> list[StagePosition]:
+        tls = await self._context.kafka_tls.of(job)
+        group = names.consumer_group(*key_of(job), pe.stage_name)
+        shards = pe.metadata.shard_count
+        found: list[StagePosition] = []
+        for port in pe.metadata.inputs:
+            brokers = Brokers(port.bootstrap_servers, tls if port.tls else ())
+            positions = await self._context.kafka.positions(brokers, group, {port.topic: shards})
+            found += [StagePosition(str(pe.stage), position) for position in positions]
+        return found
+
+
+def _slept_or_woke(old: Object | None, new: Object | None) -> bool:
+    return _asleep(old) != _asleep(new)
+
+
+def _asleep(region: Object | None) -> bool:
+    return region is not None and region_status(region).asleep

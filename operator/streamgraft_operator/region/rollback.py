@@ -1,0 +1,41 @@
+"""Widths that failed: how long they are avoided, and why."""
+
+from collections.abc import Iterable
+
+from streamgraft_common.resources import AvoidedWidth, ParallelRegionStatus, WidthChange
+from streamgraft_operator.kit.timestamps import from_rfc3339, to_rfc3339
+
+FIRST_BACKOFF_SECONDS = 60.0
+LONGEST_BACKOFF_SECONDS = 3600.0
+FORGOTTEN_SECONDS = 3600.0
+"""A failure so long after the last back-off ended counts as the first one."""
+
+
+def avoided(status: ParallelRegionStatus, width: int, now: float) -> AvoidedWidth | None:
+    """Return what keeps a width from being tried now, if anything does."""
+    entry = _find(status.avoided, width)
+    return entry if entry and now < from_rfc3339(entry.until) else None
+
+
+def avoid(status: ParallelRegionStatus, width: int, reason: str, now: float) -> AvoidedWidth:
+    """Return for how long a width is avoided that failed just now."""
+    before = _find(status.avoided, width)
+    recent = before and now < from_rfc3339(before.until) + FORGOTTEN_SECONDS
+    failures = before.failures + 1 if before and recent else 1
+    seconds = FIRST_BACKOFF_SECONDS * 2.0 ** min(failures - 1, 10)
+    until = to_rfc3339(now + min(LONGEST_BACKOFF_SECONDS, seconds))
+    return AvoidedWidth(width=width, failures=failures, until=until, reason=reason)
+
+
+def without(status: ParallelRegionStatus, width: int) -> list[AvoidedWidth]:
+    """Return the avoided widths but for one."""
+    return [entry for entry in status.avoided if entry.width != width]
+
+
+def overdue(change: WidthChange, deadline: float, now: float) -> bool:
+    """Return whether the phase that a change is in has lasted longer than `deadline` seconds."""
+    return now - from_rfc3339(change.decided_at or change.requested_at) >= deadline
+
+
+def _find(entries: Iterable[AvoidedWidth], width: int) -> AvoidedWidth | None:
+    return next((entry for entry in entries if entry.width == width), None)

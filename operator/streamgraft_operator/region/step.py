@@ -1,0 +1,369 @@
+"""The region conductor: one step of a width change, as a pure function of what is there.
+
+A change goes through these phases; each is told from the resources alone:
+
+- warming up: the last change has an epoch beyond the status; new channels start, without shards;
+- handing over: its epoch is decided and it does not serve yet; shards move one by one;
+- removing: it serves; channels that own nothing are deleted in turns, then it is finished.
+
+At width 0 the region sleeps: no shard is assigned, no channel exists, and records wait in Kafka.
+
+With strategy savepoint the region stops, and a savepoint of it is written, in the place of warming
+up; new channels come when shards move. While another savepoint has stages stand still, no change
+begins.
+
+Surge first: shards move only once every new channel is warm, so nobody waits for a pod to start.
+What takes longer than its deadline is rolled back: a change that hands over is followed by another
+one, to the width before. Then the width is avoided for a while.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from streamgraft_common import names
+from streamgraft_common.resources import ParallelRegionStatus, WidthChange
+from streamgraft_operator import events
+from streamgraft_operator.events import Event
+from streamgraft_operator.graph.assignment import assign
+from streamgraft_operator.kit.conditions import merged
+from streamgraft_operator.kit.timestamps import from_rfc3339, to_rfc3339
+from streamgraft_operator.pe.view import PeView, RegionView, ReleaseView, ShardView
+from streamgraft_operator.region.conditions import asleep, ready, resizing, skewed
+from streamgraft_operator.region.rollback import avoid, avoided, overdue, without
+from streamgraft_operator.region.shards import (
+    Shards,
+    SpecUpdate,
+    assigned_width,
+    per_turn,
+    under_way,
+)
+
+__all__ = [
+    "LOOK_AGAIN_SECONDS",
+    "PeView",
+    "RegionDecision",
+    "RegionView",
+    "ReleaseView",
+    "ShardView",
+    "step",
+]
+
+KEPT_CHANGES = 20
+"""Width changes that a region's status remembers."""
+LOOK_AGAIN_SECONDS = 2.0
+"""While a width changes: deadlines pass without any event."""
+REMOVAL_SECONDS = 1.0
+"""Between turns in which channels are deleted: to end a driver takes CPU that the others need."""
+
+
+@dataclass(frozen=True)
+class RegionDecision:
+    """What should be done now.
+
+    Write `status` first, with the resource version of the view (on a conflict drop the decision and
+    step again), then record `events`, then apply the rest. PEs of the channels 0 … channels-1 must
+    exist, those of other channels must not. A PE that has to be created starts with what
+    `spec_updates` says of it, or no shards.
+    """
+
+    channels: int
+    spec_updates: Mapping[int, SpecUpdate]
+    """PE id → new `spec.shards` and `spec.epoch`."""
+    status: ParallelRegionStatus
+    events: tuple[Event, ...]
+    on_absence: bool = False
+    """Whether a shard goes to a PE since nobody is seen to have it, not since its owner said so:
+    first ask the API server whether there is a pod that is not in the view."""
+    savepoint: str | None = None
+    """Savepoint of the region that must exist: the change waits for it."""
+    again_in: float | None = None
+    """Seconds after which to step again, whatever happens."""
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """A status and the events that tell how it came about."""
+
+    status: ParallelRegionStatus
+    events: tuple[Event, ...] = ()
+
+
+def step(view: RegionView) -> RegionDecision:
+    """Return what brings the region closer to its wanted width."""
+    specs = max((pe.spec_epoch for pe in view.pes), default=0)
+    if 0 < view.status.epoch < specs:  # a status older than the PEs: wait for the newer one
+        there = max(pe.channel + 1 for pe in view.pes)
+        channels = _channels(view, view.status, there)
+        again_in = _again_in(view, view.status, channels)
+        return RegionDecision(channels, {}, view.status, (), again_in=again_in)
+    progress = _advance(view)
+    shards = Shards(view, progress.status)
+    states = (ready(shards), resizing(shards), *skewed(shards), *asleep(shards))
+    status = progress.status.model_copy(
+        update={
+            "selector": _selector(view),
+            "observed_generation": view.generation,
+            "changes": progress.status.changes[-KEPT_CHANGES:],
+            "conditions": merged(view.status.conditions, states, view.now, view.generation),
+        }
+    )
+    refused = avoided(status, view.width, view.now)
+    saving = _saving(status)
+    channels = _channels(view, status, 0 if refused or saving else view.width)
+    updates = shards.spec_updates(channels)
+    return RegionDecision(
+        channels,
+        updates,
+        status,
+        progress.events,
+        on_absence=shards.rely_on_absence(updates),
+        savepoint=saving,
+        again_in=_again_in(view, status, channels),
+    )
+
+
+def _saving(status: ParallelRegionStatus) -> str | None:
+    """Return the savepoint that the change under way waits for."""
+    change = under_way(status)
+    return change.savepoint if change and change.epoch > status.epoch else None
+
+
+def _selector(view: RegionView) -> str:
+    """Return the selector of one pod per channel, for /scale."""
+    labels = (
+        (names.LABEL_JOB, view.job),
+        (names.LABEL_REGION, view.region),
+        (names.LABEL_STAGE, 0),
+    )
+    return ",".join(f"{label}={value}" for label, value in labels)
+
+
+def _channels(view: RegionView, status: ParallelRegionStatus, wanted: int) -> int:
+    """Return how many channels must exist: none goes while it has, or may have, a shard.
+
+    Old owners stay until the new width serves: their releases tell what the change cost. But a
+    rollback must end: what does not give back its shards in time is deleted, and they with it.
+    """
+    change = under_way(status)
+    if change and change.rollback and overdue(change, view.deadline_seconds, view.now):
+        return assigned_width(status.assignment)
+    busy = (pe.channel + 1 for pe in view.pes if pe.spec_shards or (pe.pod_alive and pe.held))
+    old = _going(view, change) if change else 0
+    return max(wanted, assigned_width(status.assignment), old, *busy)
+
+
+def _going(view: RegionView, change: WidthChange) -> int:
+    """Return how many channels a change still has use for, or whose turn to go has not come.
+
+    Channels that failed go at once, as do all when the region is to sleep.
+    """
+    if change.serving_at is None:
+        return change.from_width
+    if change.rollback or change.to_width == 0:
+        return 0
+    there = max((pe.channel + 1 for pe in view.pes if pe.exists), default=0)
+    turns = int(_removing_seconds(view, change.serving_at) / REMOVAL_SECONDS)
+    return min(change.from_width - turns * per_turn(view), there)
+
+
+def _again_in(view: RegionView, status: ParallelRegionStatus, channels: int) -> float | None:
+    """Return the seconds until a deadline is looked at, the next of so many channels are to go, or
+    a width that is avoided may be tried again."""
+    change = under_way(status)
+    if change is None:
+        refused = avoided(status, view.width, view.now)
+        return from_rfc3339(refused.until) - view.now if refused else None
+    if change.serving_at is None or channels <= change.to_width:
+        return LOOK_AGAIN_SECONDS
+    return REMOVAL_SECONDS - _removing_seconds(view, change.serving_at) % REMOVAL_SECONDS
+
+
+def _removing_seconds(view: RegionView, serving_at: str) -> float:
+    """Return for how long channels have been removed; another replica's clock may be behind."""
+    return max(view.now - from_rfc3339(serving_at), 0.0)
+
+
+def _advance(view: RegionView) -> _Progress:
+    """Take the step that is due in the phase that the region is in."""
+    status = view.status
+    if status.epoch == 0:
+        return _Progress(_begun(view))
+    change = under_way(status)
+    if change is None:
+        return _settled(view)
+    if change.epoch > status.epoch:
+        return _warm_up(view, change)
+    if change.serving_at is None:
+        return _hand_over(view, change)
+    return _remove(view, change)
+
+
+def _begun(view: RegionView) -> ParallelRegionStatus:
+    """Decide the first assignment; if the status was lost, take over what the PEs' specs say."""
+    current = {shard: pe.channel for pe in view.pes if pe.stage == 0 for shard in pe.spec_shards}
+    width = max(current.values()) + 1 if current else view.width
+    assignment = assign(view.max_width, width, current)
+    return view.status.model_copy(
+        update={
+            "width": width,
+            "epoch": max((pe.spec_epoch for pe in view.pes), default=0) + 1,
+            "assignment": {str(shard): channel for shard, channel in assignment.items()},
+        }
+    )
+
+
+def _settled(view: RegionView) -> _Progress:
+    """Start a change if another width is wanted and did not fail just before.
+
+    Not while a PE is missing: the answer to its creation may be lost, and it have its shards.
+    """
+    status = view.status
+    width = assigned_width(status.assignment)
+    if view.width == width or view.parked or avoided(status, view.width, view.now):
+        return _Progress(status)
+    if Shards(view, status).missing(width):
+        return _Progress(status)
+    return _begin_change(view, status, events.width_change_started(width, view.width))
+
+
+def _begin_change(view: RegionView, status: ParallelRegionStatus, told: Event) -> _Progress:
+    """Note a change to the wanted width; a narrower one needs no warm-up."""
+    # Who falls asleep or wakes up has no shards that would go on at another width.
+    between = status.assignment and view.width > 0
+    saves = bool(between) and view.strategy == "savepoint"
+    region = names.region_name(view.job, view.region)
+    change = WidthChange(
+        from_width=assigned_width(status.assignment),
+        to_width=view.width,
+        epoch=status.epoch + 1,
+        requested_at=to_rfc3339(view.now),
+        savepoint=names.width_savepoint(region, round(view.now)) if saves else None,
+    )
+    progress = _Progress(status.model_copy(update={"changes": [*status.changes, change]}), (told,))
+    if saves or change.to_width > change.from_width:
+        return progress
+    return _decide(view, progress)
+
+
+def _warm_up(view: RegionView, change: WidthChange) -> _Progress:
+    """Wait for the new channels (or the savepoint), for ever changing wishes, for the deadline."""
+    status = view.status
+    if change.savepoint:
+        return _save(view, change, change.savepoint)
+    if view.width != change.to_width:
+        without = status.model_copy(update={"changes": status.changes[:-1]})
+        if view.width == change.from_width:
+            return _Progress(without, (events.width_change_withdrawn(view.width),))
+        told = events.width_change_retargeted(change.to_width, view.width)
+        return _begin_change(view, without, told)
+    cold = Shards(view, status).cold(change)
+    if not cold:
+        return _decide(view, _Progress(status))
+    if not overdue(change, view.deadline_seconds, view.now):
+        return _Progress(status)
+    why = "; ".join(_why_cold(view, pe) for pe in cold)
+    return _failed(view, change, f"not ready in time: {why}")
+
+
+def _save(view: RegionView, change: WidthChange, name: str) -> _Progress:
+    """Wait for the savepoint; then shards move, to the width that is wanted by then."""
+    saved = view.savepoints.get(name)
+    if saved and saved.phase == "Completed":
+        return _decide(view, _Progress(_changed(view.status, change, to_width=view.width)))
+    if saved and saved.phase == "Failed":
+        return _failed(view, change, f"no savepoint: {saved.message}")
+    return _Progress(view.status)
+
+
+def _why_cold(view: RegionView, pe: PeView) -> str:
+    name = names.pe_name(view.job, pe.pe_id)
+    return f"{name} ({pe.message})" if pe.message else name
+
+
+def _failed(view: RegionView, change: WidthChange, why: str) -> _Progress:
+    """End a change that failed, and avoid its width."""
+    status = _changed(view.status, change, finished_at=to_rfc3339(view.now), failure=why)
+    entry = avoid(status, change.to_width, why, view.now)
+    status = status.model_copy(update={"avoided": [*without(status, change.to_width), entry]})
+    seconds = from_rfc3339(entry.until) - view.now
+    told = events.width_change_rolled_back(change.from_width, change.to_width, why, seconds)
+    return _Progress(status, (told,))
+
+
+def _roll_back(view: RegionView, change: WidthChange, why: str) -> _Progress:
+    """Hand shards back after a hand-over that failed."""
+    failed = _failed(view, change, why)
+    back = WidthChange(
+        from_width=change.to_width,
+        to_width=change.from_width,
+        epoch=change.epoch + 1,
+        requested_at=to_rfc3339(view.now),
+        rollback=True,
+    )
+    status = failed.status.model_copy(update={"changes": [*failed.status.changes, back]})
+    return _decide(view, replace(failed, status=status))
+
+
+def _decide(view: RegionView, progress: _Progress) -> _Progress:
+    """Decide the assignment of the last change: from here on shards move."""
+    status = progress.status
+    change = status.changes[-1]
+    current = {int(shard): channel for shard, channel in status.assignment.items()}
+    loads = Shards(view, status).loads()
+    # Shards that did not stop when the region was to sleep had better stay where they are.
+    held = {shard: pe.channel for pe in view.pes if pe.stage == 0 for shard in pe.held}
+    assignment = assign(view.max_width, change.to_width, current or held, loads)
+    moved = [
+        shard
+        for shard in range(view.max_width)
+        if change.savepoint or assignment.get(shard) != current.get(shard)
+    ]
+    status = _changed(
+        status, change, moved_shards=moved, decided_at=to_rfc3339(view.now)
+    ).model_copy(
+        update={
+            "epoch": change.epoch,
+            "assignment": {str(shard): channel for shard, channel in assignment.items()},
+        }
+    )
+    event = events.shards_moving(len(moved), change.epoch)
+    return replace(progress, status=status, events=(*progress.events, event))
+
+
+def _hand_over(view: RegionView, change: WidthChange) -> _Progress:
+    """Note that the new width serves, once every moved shard runs where it belongs."""
+    shards = Shards(view, view.status)
+    if missing := shards.not_running(change.moved_shards):
+        if change.rollback or not overdue(change, view.deadline_seconds, view.now):
+            return _Progress(view.status)
+        if change.from_width > 0:  # nobody goes back to sleep because some shard does not run
+            return _roll_back(view, change, shards.why_not_running(missing))
+    cost = shards.cost(change)
+    status = _changed(
+        view.status,
+        change,
+        serving_at=to_rfc3339(view.now),
+        pause_seconds_max=cost.pause_seconds_max,
+        unclean_releases=cost.unclean_releases,
+    ).model_copy(
+        update={"width": change.to_width, "avoided": without(view.status, change.to_width)}
+    )
+    serving = events.width_serving(change.to_width, cost.pause_seconds_max)
+    return _Progress(status, (serving if change.to_width > 0 else events.asleep(),))
+
+
+def _remove(view: RegionView, change: WidthChange) -> _Progress:
+    """Finish once surplus channels are gone, or wanted again."""
+    surplus = any(pe.channel >= change.to_width for pe in view.pes)
+    if surplus and view.width == change.to_width:
+        return _Progress(view.status)
+    status = _changed(view.status, change, finished_at=to_rfc3339(view.now))
+    return _Progress(status, (events.width_change_finished(change.to_width),))
+
+
+def _changed(
+    status: ParallelRegionStatus, change: WidthChange, **update: object
+) -> ParallelRegionStatus:
+    """Return the status with its last change updated."""
+    changes = [*status.changes[:-1], change.model_copy(update=update)]
+    return status.model_copy(update={"changes": changes})

@@ -1,0 +1,1 @@
+"""Savepoints: stages are drained, parked and copied, one after another."""

@@ -1,0 +1,218 @@
+"""The controller of Savepoints: shows the savepoint conductor what is there, does what it says.
+
+Which stages stand still follows from the status of the savepoints alone: the region controller and
+the parking controller take the shards away and give them back.
+"""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+from streamgraft_common import names
+from streamgraft_common.bundle import BundleError
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.resources import SavepointStatus, Saving
+from streamgraft_operator import events
+from streamgraft_operator.context import Context
+from streamgraft_operator.graph import GraphError
+from streamgraft_operator.kafka.client import KafkaUnavailable
+from streamgraft_operator.kit.caches import saved_job
+from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
+from streamgraft_operator.kit.parsed import job_status, savepoint_spec, savepoint_status
+from streamgraft_operator.kit.timestamps import from_rfc3339
+from streamgraft_operator.pe.pods import job_key, own_key
+from streamgraft_operator.pe.unseen import unseen_pods
+from streamgraft_operator.savepoint.stages import JobStages, job_stages
+from streamgraft_operator.savepoint.step import (
+    ACTIVE,
+    OVER,
+    SavepointView,
+    StageView,
+    frontier,
+    step,
+)
+
+LOOK_AGAIN_SECONDS = 0.3
+"""While stages are drained: positions in Kafka announce themselves by nothing."""
+STALE_SECONDS = 0.05
+
+
+class SavepointController:
+    """Takes savepoints, and removes the files of deleted ones."""
+
+    name = "savepoint"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._caches = context.caches
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """Savepoints, and what tells of the shards of their jobs."""
+        caches = self._caches
+        return (
+            Watch(caches.savepoints, own_key),
+            Watch(caches.processing_elements, self._of_job),
+            Watch(caches.regions, self._of_job),
+            Watch(caches.jobs, self._under_way, wish_changed),
+        )
+
+    def rest_seconds(self, key: Key) -> float:
+        """Return a time in proportion to the job's size."""
+        item = self._caches.savepoints.get(key)
+        return self._context.rest_seconds((key[0], item["spec"]["job"])) if item else 0.0
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Take one step of a savepoint, or remove what a deleted one left."""
+        item = self._caches.savepoints.get(key)
+        if item is None:
+            return None
+        if "deletionTimestamp" in item["metadata"]:
+            await self._remove(item)
+            return None
+        if (item := await self._context.write.savepoints.hold(key)) is None:
+            return None
+        if (item.get("status") or {}).get("phase") in OVER:
+            await self._ask(item, {})
+            return None
+        return await self._conduct(item)
+
+    async def _conduct(self, item: Object) -> Outcome:
+        stages = await self._stages(item)
+        if isinstance(stages, str):
+            view = _view(item, stages)
+        else:
+            view = _view(item, "", stages, await self._drained(item, stages))
+        decision = step(view)
+        if not isinstance(stages, str) and await self._unseen_pods(item, stages, decision.status):
+            return STALE_SECONDS
+        if decision.status.phase in OVER:  # first, so that nobody copies what runs again
+            await self._ask(item, {})
+        if not await self._context.write.savepoints.conclude(item, decision.status.to_wire()):
+            return STALE_SECONDS
+        for event in decision.events:
+            self._context.recorder.record(item, event)
+        if decision.status.phase == "Saving" and not isinstance(stages, str):
+            await self._ask(item, stages.owners)
+        return None if decision.status.phase in OVER else LOOK_AGAIN_SECONDS
+
+    async def _stages(self, item: Object) -> JobStages | str:
+        """Return what the job consists of, or why that is not known."""
+        spec = savepoint_spec(item)
+        key = saved_job(item)
+        job = self._caches.jobs.get(key)
+        if job is None or "deletionTimestamp" in job["metadata"]:
+            return f"there is no job {spec.job} in namespace {key[0]}"
+        status = job_status(job)
+        begun = savepoint_status(item).phase != "Pending"
+        if status.phase != "Healthy" and spec.region is None and not begun:
+            return f"job {spec.job} is {status.phase}, not Healthy: {status.message}"
+        regions = self._caches.regions_by_job.get(key)
+        widths = {region["spec"]["region"]: region["spec"]["width"] for region in regions}
+        try:
+            expansion = await self._context.expander.expand(job, widths)
+        except (BundleError, GraphError) as error:
+            return str(error)
+        found = job_stages(self._caches, job, expansion, item)
+        if spec.region and not found.stages:
+            return f"job {spec.job} has no region {spec.region}"
+        return found
+
+    async def _unseen_pods(self, item: Object, stages: JobStages, new: SavepointStatus) -> bool:
+        """Return whether the next step relies on what runs, and a pod may run that is not seen."""
+        old = savepoint_status(item)
+        relies = (old.phase, old.parked) != (new.phase, new.parked) and new.phase in ACTIVE
+        if old.phase not in ACTIVE or not relies:
+            return False
+        namespace, job = saved_job(item)
+        ours = f"{names.LABEL_JOB}={job},{names.LABEL_PE}"
+        return await unseen_pods(self._context.client, namespace, ours, stages.alive)
+
+    async def _drained(self, item: Object, stages: JobStages) -> frozenset[str]:
+        """Return which stages that might be stopped next have read their inputs to the ends."""
+        status = savepoint_status(item)
+        next_ones = frontier(stages.stages, frozenset(status.parked))
+        if status.phase != "Draining":
+            return frozenset()
+        job = saved_job(item)
+        if (resource := self._caches.jobs.get(job)) is None:
+            return frozenset()
+        brokers = await self._context.brokers_of(resource)
+
+        async def drained(name: str) -> bool:
+            group = names.consumer_group(*job, name)
+            try:
+                return await self._context.kafka.drained(brokers, group, stages.inner_topics[name])
+            except KafkaUnavailable:
+                return False
+
+        found = [view.stage.name for view in next_ones]
+        answers = await asyncio.gather(*map(drained, found))
+        return frozenset(name for name, answer in zip(found, answers, strict=True) if answer)
+
+    async def _ask(self, item: Object, owners: Mapping[Key, list[int]]) -> None:
+        """Ask PEs for copies of shards, and those that are not in `owners` for none any more."""
+        name, uid = item["metadata"]["name"], item["metadata"]["uid"]
+        write = self._context.write.processing_elements
+        for pe in self._caches.processing_elements_by_job.get(saved_job(item)):
+            key = key_of(pe)
+            if shards := owners.get(key):
+                await write.save(key, Saving(savepoint=name, uid=uid, shards=shards))
+            elif (pe["spec"].get("saving") or {}).get("uid") == uid:
+                await write.save(key, None)
+
+    async def _remove(self, item: Object) -> None:
+        """Remove the files of a savepoint, then let it go."""
+        await self._ask(item, {})
+        namespace, name = key_of(item)
+        path = names.savepoint_path(namespace, name)
+        if (root := self._context.settings.checkpoint_root) is None:
+            event = events.savepoint_left_over(path, "the operator does not see that volume")
+            self._context.recorder.record(item, event)
+        else:
+            try:
+                await asyncio.to_thread(shutil.rmtree, root / path)
+            except FileNotFoundError:
+                pass  # it never came to a copy
+            except OSError as error:
+                event = events.savepoint_left_over(str(root / path), str(error))
+                self._context.recorder.record(item, event)
+        await self._context.write.savepoints.release(key_of(item))
+
+    def _of_job(self, item: Object) -> Iterable[Key]:
+        return [found for job in job_key(item) for found in self._active(job)]
+
+    def _under_way(self, job: Object) -> Iterable[Key]:
+        return self._active(key_of(job))
+
+    def _active(self, job: Key) -> Iterable[Key]:
+        return [
+            key_of(item)
+            for item in self._caches.savepoints_by_job.get(job)
+            if (item.get("status") or {}).get("phase") not in OVER
+        ]
+
+
+def _view(
+    item: Object,
+    problem: str,
+    found: JobStages | None = None,
+    drained: frozenset[str] = frozenset(),
+) -> SavepointView:
+    metadata = item["metadata"]
+    stages: tuple[StageView, ...] = found.with_drained(drained) if found else ()
+    return SavepointView(
+        name=metadata["name"],
+        generation=metadata["generation"],
+        spec=savepoint_spec(item),
+        status=savepoint_status(item),
+        created=from_rfc3339(metadata["creationTimestamp"]),
+        stages=stages,
+        facts=found.facts if found else None,
+        now=time.time(),
+        problem=problem,
+        waiting_for=found.waiting_for if found else "",
+        abandoned=found.abandoned if found else "",
+    )

@@ -1,0 +1,55 @@
+"""The controller of the shards of PEs outside of regions: theirs, but for a savepoint.
+
+Regions have a conductor for that.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_operator.context import Context
+from streamgraft_operator.kit.caches import saved_job
+from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
+from streamgraft_operator.pe.pods import own_key
+from streamgraft_operator.savepoint.parking import parked_stages
+
+
+class ParkingController:
+    """Takes the one shard of a PE away while a savepoint has its stage stand still."""
+
+    name = "parking"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._caches = context.caches
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """PEs, and savepoints of their jobs."""
+        return (
+            Watch(self._caches.processing_elements, own_key, wish_changed),
+            Watch(self._caches.savepoints, self._pes_of),
+        )
+
+    def rest_seconds(self, key: Key) -> float:
+        """Return 0: it looks at one PE only."""
+        return 0.0
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Give a PE its shard, or take it away."""
+        item = self._caches.processing_elements.get(key)
+        job = self._context.living_job_of(item) if item else None
+        if item is None or job is None or item["spec"].get("region"):
+            return None
+        parked = item["spec"]["stageName"] in parked_stages(self._caches, key_of(job))
+        wanted = () if parked else (0,)
+        seen, epoch = frozenset(item["spec"].get("shards", [])), item["spec"].get("epoch", 0)
+        await self._context.write.processing_elements.assign(key, seen, wanted, epoch)
+        return None
+
+    def _pes_of(self, savepoint: Object) -> Iterable[Key]:
+        return [
+            key_of(item)
+            for item in self._caches.processing_elements_by_job.get(saved_job(savepoint))
+            if not item["spec"].get("region")
+        ]

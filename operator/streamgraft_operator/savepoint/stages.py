@@ -1,0 +1,220 @@
+"""What a savepoint sees of its job: stages in the order of the graph, and how far each is."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from streamgraft_common import names
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.savepoints import stage_of, united_state
+from streamgraft_operator.graph.stages import first_pes, inner_topics
+from streamgraft_operator.kit.caches import Caches
+from streamgraft_operator.kit.conditions import is_true
+from streamgraft_operator.kit.parsed import pe_status, region_status, savepoint_spec
+from streamgraft_operator.kit.timestamps import from_rfc3339
+from streamgraft_operator.pe.grafting import content_of
+from streamgraft_operator.pe.pods import pod_view
+from streamgraft_operator.pe.view import PeView
+from streamgraft_operator.plan.expansion import Expansion
+from streamgraft_operator.savepoint.parking import pe_view
+from streamgraft_operator.savepoint.step import OVER, JobFacts, StageView
+
+
+@dataclass(frozen=True)
+class JobStages:
+    """A job as a savepoint sees it."""
+
+    stages: tuple[StageView, ...]
+    owners: Mapping[Key, list[int]]
+    """PE → shards that it is to copy."""
+    inner_topics: Mapping[str, Mapping[str, int]]
+    """Stage → topics of the job's own that it reads, with their partitions."""
+    facts: JobFacts
+    alive: frozenset[str]
+    """PEs, those that are gone included, that are seen to have a pod which may run."""
+    waiting_for: str
+    """What has to end before the first stage may be stopped."""
+    abandoned: str
+    """Why nobody is left who reads to the end, or copies, what some PE had."""
+
+    def with_drained(self, drained: frozenset[str]) -> tuple[StageView, ...]:
+        """Return the stages, those in `drained` marked."""
+        return tuple(replace(item, drained=item.stage.name in drained) for item in self.stages)
+
+
+def job_stages(caches: Caches, job: Object, expansion: Expansion, savepoint: Object) -> JobStages:
+    """Return what there is of a job, or of one region of it."""
+    wanted = savepoint_spec(savepoint)
+    key = key_of(job)
+    pes = [_Pe(item, pe_view(caches, item)) for item in caches.processing_elements_by_job.get(key)]
+    regions = {item["spec"]["region"]: item for item in caches.regions_by_job.get(key)}
+    planned = [
+        pe for pe in first_pes(expansion.topology) if wanted.region in (None, pe.metadata.region)
+    ]
+    made = {port.topic: pe.stage_name for pe in planned for port in pe.metadata.outputs}
+    owners: dict[Key, list[int]] = {}
+    stages = []
+    for pe in planned:
+        members = [item for item in pes if item.view_of(pe.stage_name)]
+        found = _owners(members, regions.get(pe.region or ""))
+        owners |= found
+        stage = stage_of(pe.metadata, expansion.bundle.adl)
+        # One that was deleted may come anew with the shards that it had.
+        there = sum(map(len, found.values())) == stage.shards
+        above = (made.get(topic) for topic in inner_topics(pe)) if wanted.region is None else ()
+        view = StageView(
+            stage=stage,
+            upstream=frozenset(name for name in above if name),
+            stopped=there and all(_stopped(item.view) for item in members),
+        )
+        stages.append(_with_copies(view, members, savepoint["metadata"]["uid"]))
+    if strangers := _strangers(caches, key):
+        stages = [replace(view, stopped=False) for view in stages]
+    asleep = _asleep(regions, wanted.region)
+    waits = (
+        f"region {asleep} to be woken (set its width to 1)" if asleep else "",
+        _other_savepoint(caches, key, savepoint),
+        _resizing(regions, wanted.region),
+        f"pods {', '.join(strangers)} to end" * bool(strangers),
+        *(_not_running(view, pes) for view in stages),
+    )
+    return JobStages(
+        stages=tuple(stages),
+        owners=owners,
+        inner_topics={pe.stage_name: inner_topics(pe) for pe in planned},
+        facts=_facts(caches, job, expansion, regions),
+        alive=frozenset(pe.item["metadata"]["name"] for pe in pes if pe.view.pod_alive).union(
+            strangers.values()
+        ),
+        waiting_for=next(filter(None, waits), ""),
+        abandoned=_abandoned(stages, pes, asleep),
+    )
+
+
+@dataclass(frozen=True)
+class _Pe:
+    """An existing PE."""
+
+    item: Object
+    view: PeView
+
+    def view_of(self, stage: str) -> bool:
+        return bool(self.item["spec"]["stageName"] == stage)
+
+
+def _owners(pes: Iterable[_Pe], region: Object | None) -> dict[Key, list[int]]:
+    """Return which shards of a stage each of its PEs copies: those that it ran."""
+    if region is None:
+        return {key_of(pe.item): [0] for pe in pes}
+    assignment = region_status(region).assignment
+    found = {
+        key_of(pe.item): sorted(
+            int(shard) for shard, channel in assignment.items() if channel == pe.view.channel
+        )
+        for pe in pes
+    }
+    return {key: shards for key, shards in found.items() if shards}
+
+
+def _stopped(pe: PeView) -> bool:
+    """Return whether a PE neither runs a shard nor can still come to run one.
+
+    Before the first stage was stopped all shards ran, so every PE had applied its spec: what a pod
+    reports now is of a spec at least as new. One that reports nothing yet may have read an old one.
+    """
+    return not pe.spec_shards and not pe.held and (pe.ready or not pe.pod_alive)
+
+
+def _with_copies(view: StageView, pes: Iterable[_Pe], uid: str) -> StageView:
+    runtimes = [pe_status(pe.item).runtime for pe in pes]
+    saved = [runtime.saved for runtime in runtimes if runtime]
+    ours = [item for item in saved if item and item.uid == uid]
+    return replace(
+        view,
+        saved=frozenset(shard for item in ours for shard in item.shards if not item.message),
+        size_bytes=sum(item.size_bytes for item in ours),
+        unclean=sum(len(item.unclean) for item in ours),
+        state=united_state(item.state for item in ours),
+        message="; ".join(item.message for item in ours if item.message),
+    )
+
+
+def _strangers(caches: Caches, job: Key) -> dict[str, str]:
+    """Return pods that may run though their PE, which it is told with, is gone."""
+    known = {key_of(item) for item in caches.processing_elements_by_job.get(job)}
+    return {
+        pod["metadata"]["name"]: pe
+        for pod in caches.pods_by_job.get(job)
+        if (pe := pod["metadata"]["labels"].get(names.LABEL_PE))
+        and (job[0], pe) not in known
+        and pod_view(pod).alive
+    }
+
+
+def _other_savepoint(caches: Caches, job: Key, savepoint: Object) -> str:
+    def age(item: Object) -> tuple[str, str]:
+        return item["metadata"]["creationTimestamp"], item["metadata"]["name"]
+
+    others = [
+        item["metadata"]["name"]
+        for item in caches.savepoints_by_job.get(job)
+        if age(item) < age(savepoint) and (item.get("status") or {}).get("phase") not in OVER
+    ]
+    return f"savepoint {others[0]} to end" if others else ""
+
+
+def _resizing(regions: Mapping[str, Object], own: str | None) -> str:
+    """Return which width change has to end first; that of a region's own savepoint waits for it."""
+    busy = [
+        name
+        for name, item in regions.items()
+        if own is None and is_true(region_status(item).conditions, "Resizing")
+    ]
+    return f"the width change of region {busy[0]} to end" if busy else ""
+
+
+def _asleep(regions: Mapping[str, Object], own: str | None) -> str:
+    """Return which region has to be woken first: only its PEs can copy its shards."""
+    sleeping = (
+        name for name, item in regions.items() if own in (None, name) and region_status(item).asleep
+    )
+    return next(sleeping, "")
+
+
+def _abandoned(stages: Iterable[StageView], pes: Iterable[_Pe], asleep: str) -> str:
+    names = [view.stage.name for view in stages]
+    ended = [
+        pe.item["metadata"]["name"]
+        for pe in pes
+        if pe_status(pe.item).stopped and any(map(pe.view_of, names))
+    ]
+    if ended:
+        return f"{ended[0]} ended, and the restart policy allows no other launch"
+    return f"region {asleep} fell asleep while it was saved" if asleep else ""
+
+
+def _not_running(view: StageView, pes: Iterable[_Pe]) -> str:
+    running = {
+        shard
+        for pe in pes
+        if pe.view_of(view.stage.name)
+        for shard, held in pe.view.held.items()
+        if held.state == "Running" and held.first_batch_at is not None
+    }
+    missing = sorted(set(range(view.stage.shards)) - running)
+    return f"shard {missing[0]} of stage {view.stage.name} to run" if missing else ""
+
+
+def _facts(
+    caches: Caches, job: Object, expansion: Expansion, regions: Mapping[str, Object]
+) -> JobFacts:
+    namespace, name = key_of(job)
+    config_map = caches.config_maps.get((namespace, names.job_config_map(name)))
+    return JobFacts(
+        job_spec=job["spec"],
+        generation_id=(job.get("status") or {}).get("generationId", 0),
+        content_id=content_of(config_map) or "",
+        bundle_digest=expansion.bundle.digest,
+        widths={region: item["spec"]["width"] for region, item in regions.items()},
+        created=from_rfc3339(job["metadata"]["creationTimestamp"]),
+    )

@@ -1,0 +1,228 @@
+"""The savepoint conductor: one step of a savepoint, as a pure function of what is there.
+
+A savepoint is consistent if no record is between two PEs: positions in the job's own topics are
+then their ends, and a job with fresh topics can start from it. So stages stop in the order of the
+graph: the sources at once, each other stage when all that feed it stand still and it has read all
+that they wrote. Then the checkpoints of all shards are copied, and the shards go back to their
+owners. A savepoint of one region alone is for a width change of the same job, whose topics stay:
+its shards stop at once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from streamgraft_common.resources import SavedStage, SavedState, SavepointSpec, SavepointStatus
+from streamgraft_common.resources.savepoint import FORMAT
+from streamgraft_operator import events
+from streamgraft_operator.events import Event
+from streamgraft_operator.kit.conditions import State, merged
+from streamgraft_operator.kit.timestamps import from_rfc3339, to_rfc3339
+
+ACTIVE = ("Draining", "Saving")
+OVER = ("Completed", "Failed")
+
+
+@dataclass(frozen=True)
+class StageView:
+    """One stage of what is saved."""
+
+    stage: SavedStage
+    upstream: frozenset[str]
+    """Stages whose output it reads, as far as they are saved, too."""
+    stopped: bool
+    """Each of its shards has a PE, and none runs, or may still run, one."""
+    drained: bool = False
+    """It has read its inputs to their ends; known once its upstream stands still."""
+    saved: frozenset[int] = frozenset()
+    """Shards whose copy is there."""
+    size_bytes: int = 0
+    """Size of these copies."""
+    unclean: int = 0
+    """Those of them whose last batch was cut off, so that it will run again."""
+    state: list[SavedState] | None = None
+    """What the state in them consists of, if that was noted."""
+    message: str = ""
+    """Why copying fails."""
+
+
+@dataclass(frozen=True)
+class JobFacts:
+    """What a savepoint remembers of its job."""
+
+    job_spec: Mapping[str, object]
+    generation_id: int
+    content_id: str
+    bundle_digest: str
+    widths: Mapping[str, int]
+    created: float = 0.0
+    """When it was created (Unix seconds)."""
+
+
+@dataclass(frozen=True)
+class SavepointView:
+    """A savepoint, its job's stages and the time (Unix seconds)."""
+
+    name: str
+    generation: int
+    spec: SavepointSpec
+    status: SavepointStatus
+    created: float
+    stages: tuple[StageView, ...]
+    facts: JobFacts | None
+    """None if the job can't be saved."""
+    now: float
+    problem: str = ""
+    """Why the job can't be saved at all; '' if it can."""
+    waiting_for: str = ""
+    """What has to end before the first stage may be stopped; '' if nothing."""
+    abandoned: str = ""
+    """Why nobody is left who reads to the end, or copies, what some PE had; '' if all are there."""
+
+
+@dataclass(frozen=True)
+class SavepointDecision:
+    """What should be done: write `status`, then record `events`."""
+
+    status: SavepointStatus
+    events: tuple[Event, ...] = ()
+
+
+def frontier(stages: tuple[StageView, ...], parked: frozenset[str]) -> list[StageView]:
+    """Return the stages that may stop once they are drained: all above them stand still."""
+    still = {item.stage.name for item in stages if item.stopped and item.stage.name in parked}
+    return [item for item in stages if item.stage.name not in parked and item.upstream <= still]
+
+
+def step(view: SavepointView) -> SavepointDecision:
+    """Return the status that the savepoint comes to now."""
+    if view.status.phase in OVER:
+        return SavepointDecision(view.status)
+    status, told = _advance(view)
+    done = status.phase == "Completed"
+    state = State("Complete", "True" if done else "False", status.phase, status.message)
+    conditions = merged(view.status.conditions, [state], view.now, view.generation)
+    update = {"conditions": conditions, "observed_generation": view.generation}
+    return SavepointDecision(status.model_copy(update=update), told)
+
+
+def _advance(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]:
+    status = view.status
+    if status.phase == "Pending" and view.problem:
+        return _failed(view, view.problem)
+    if status.phase in ACTIVE and (lost := _lost(view)):
+        return _failed(view, lost)
+    waiting = _waiting_for(view)
+    if view.now - view.created >= view.spec.timeout_seconds:
+        why = f"not complete within {view.spec.timeout_seconds} s: {waiting}"
+        return _failed(view, why)
+    if status.phase == "Pending":
+        if view.waiting_for or view.facts is None:
+            return _told(status, f"waiting for {waiting}"), ()
+        return _begun(view, view.facts), ()
+    if status.phase == "Draining":
+        return _drained(view, waiting), ()
+    if waiting:
+        return _told(status, waiting), ()
+    return _completed(view)
+
+
+def _lost(view: SavepointView) -> str:
+    """Return why a savepoint that has begun can't become complete; '' if it can."""
+    if view.facts and view.facts.created > view.created:
+        return f"job {view.spec.job} was deleted while it was saved, and submitted anew"
+    if view.stages and [item.stage for item in view.stages] != view.status.stages:
+        return f"the application of job {view.spec.job} changed while it was saved"
+    return view.abandoned
+
+
+def _begun(view: SavepointView, facts: JobFacts) -> SavepointStatus:
+    first = [item.stage.name for item in frontier(view.stages, frozenset())]
+    return view.status.model_copy(
+        update={
+            "phase": "Draining",
+            "format": FORMAT,
+            "parked": first,
+            "stages": [item.stage for item in view.stages],
+            "started_at": to_rfc3339(view.now),
+            "message": f"stopping {_listed(first)}",
+            "job_spec": dict(facts.job_spec),
+            "generation_id": facts.generation_id,
+            "content_id": facts.content_id,
+            "bundle_digest": facts.bundle_digest,
+            "widths": dict(facts.widths),
+        }
+    )
+
+
+def _drained(view: SavepointView, waiting: str) -> SavepointStatus:
+    """Stop whatever has read all that is to come; when all stand still, ask for the copies."""
+    status = view.status
+    # Parked first: what no PE runs at the moment may be given to one before others know of it.
+    if len(status.parked) == len(view.stages) and all(item.stopped for item in view.stages):
+        update = {"phase": "Saving", "drained_at": to_rfc3339(view.now), "message": "copying"}
+        return status.model_copy(update=update)
+    next_ones = frontier(view.stages, frozenset(status.parked))
+    parked = [*status.parked, *(item.stage.name for item in next_ones if item.drained)]
+    return status.model_copy(update={"parked": parked, "message": waiting})
+
+
+def _completed(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]:
+    status = view.status
+    began = from_rfc3339(status.started_at or status.drained_at or to_rfc3339(view.now))
+    still = from_rfc3339(status.drained_at) if status.drained_at else began
+    done = status.model_copy(
+        update={
+            "phase": "Completed",
+            "parked": [],
+            "stages": [item.stage.with_state(item.state, item.size_bytes) for item in view.stages],
+            "shards": sum(item.stage.shards for item in view.stages),
+            "size_bytes": sum(item.size_bytes for item in view.stages),
+            "unclean_shards": sum(item.unclean for item in view.stages),
+            "duration_seconds": round(view.now - began, 3),
+            "save_seconds": round(view.now - still, 3),
+            "completed_at": to_rfc3339(view.now),
+            "message": "",
+        }
+    )
+    told = events.savepoint_completed(view.name, done.shards, done.size_bytes, done.unclean_shards)
+    return done, (told,)
+
+
+def _failed(view: SavepointView, why: str) -> tuple[SavepointStatus, tuple[Event, ...]]:
+    update = {"phase": "Failed", "parked": [], "message": why}
+    return view.status.model_copy(update=update), (events.savepoint_failed(view.name, why),)
+
+
+def _waiting_for(view: SavepointView) -> str:
+    """Return what keeps the savepoint in its phase; '' if nothing does."""
+    if view.problem:
+        return view.problem
+    match view.status.phase:
+        case "Pending":
+            return view.waiting_for
+        case "Draining":
+            parked = frozenset(view.status.parked)
+            stopping = [
+                item.stage.name
+                for item in view.stages
+                if item.stage.name in parked and not item.stopped
+            ]
+            reading = [item.stage.name for item in view.stages if item.stage.name not in parked]
+            return "; ".join(
+                f"{what} {_listed(names)}"
+                for what, names in (("stopping", stopping), ("reading to the end:", reading))
+                if names
+            )
+        case _:
+            left = [item for item in view.stages if len(item.saved) < item.stage.shards]
+            reasons = [f"{item.stage.name} ({item.message})" for item in left if item.message]
+            return f"copying {_listed(reasons or [item.stage.name for item in left])}" * bool(left)
+
+
+def _told(status: SavepointStatus, message: str) -> SavepointStatus:
+    return status.model_copy(update={"message": message})
+
+
+def _listed(items: list[str], shown: int = 5) -> str:
+    more = f" and {len(items) - shown} more" if len(items) > shown else ""
+    return ", ".join(items[:shown]) + more

@@ -1,0 +1,1 @@
+"""Warm pools: drivers that wait for a job's PEs."""

@@ -1,0 +1,116 @@
+"""Drives the conductor of warm pools: keeps the wanted number of drivers waiting for each job."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from streamgraft_common import names
+from streamgraft_common.bundle import BundleError
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key
+from streamgraft_operator import manifests
+from streamgraft_operator.context import Context, owner_of
+from streamgraft_operator.graph import GraphError, PlannedPe
+from streamgraft_operator.kit.conditions import is_true
+from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
+from streamgraft_operator.kit.parsed import job_spec, pe_status, region_status
+from streamgraft_operator.kit.timestamps import from_rfc3339
+from streamgraft_operator.pe.pods import ended_seconds, job_key, own_key, pool_key, warm_pod_view
+from streamgraft_operator.plan.expansion import Expansion
+from streamgraft_operator.warm_pool.step import PoolView, step
+
+
+class WarmPoolController:
+    """Creates and deletes pods that no PE has; the pod conductor gives them to PEs."""
+
+    name = "warm-pool"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._caches = context.caches
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """Jobs, their regions, PEs and pods."""
+        caches = self._caches
+        return (
+            Watch(caches.jobs, own_key),
+            Watch(caches.regions, job_key),
+            Watch(caches.processing_elements, job_key, _shards_changed),
+            Watch(caches.pods, job_key, _of_pool),
+        )
+
+    def rest_seconds(self, key: Key) -> float:
+        """Return a time in proportion to the job's size."""
+        return self._context.rest_seconds(key)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring the pool of a job to its size."""
+        job = self._caches.jobs.get(key)
+        if job is None or "deletionTimestamp" in job["metadata"]:
+            return None
+        waiting, size = self._caches.pods_by_pool.get(key), job_spec(job).warm_pool
+        if not size and not waiting:
+            return None
+        pods = {pod["metadata"]["name"]: pod for pod in waiting}
+        try:
+            expansion = await self._context.expander.expand(job, {})
+        except (BundleError, GraphError):
+            return None  # the job says what is wrong
+        driver, pe = self._typical(expansion)
+        now = time.time()
+        ended = ((name, ended_seconds(pod, now)) for name, pod in pods.items())
+        decision = step(
+            PoolView(
+                size=size,
+                driver=driver,
+                calm_seconds=self._calm_seconds(job, key, now),
+                pods=tuple(map(warm_pod_view, pods.values())),
+                ended_seconds=tuple((name, ago) for name, ago in ended if ago is not None),
+            )
+        )
+        for name in decision.delete:
+            await self._context.write.pods.delete(pods[name])
+        for _ in range(decision.create):
+            name = names.warm_pod_name(key[1], f"{random.getrandbits(32):08x}")
+            spec, settings = expansion.spec, self._context.settings
+            pod = manifests.warm_pod(name, pe, owner_of(job), spec, settings)
+            await self._context.write.pods.create(pod)
+        return decision.again_in
+
+    def _typical(self, expansion: Expansion) -> tuple[str, PlannedPe]:
+        """Return the driver that most PEs of the job have, and one of them."""
+        pes = [(expansion.contents[pe.pe_id].driver, pe) for pe in expansion.topology.pes]
+        driver = Counter(driver for driver, _ in pes).most_common(1)[0][0]
+        return driver, dict(pes)[driver]
+
+    def _calm_seconds(self, job: Object, key: Key, now: float) -> float | None:
+        regions = map(region_status, self._caches.regions_by_job.get(key))
+        resizing = any(is_true(status.conditions, "Resizing") for status in regions)
+        if resizing or (job.get("status") or {}).get("phase") != "Healthy":
+            return None
+        began = map(_running_since, self._caches.processing_elements_by_job.get(key))
+        firsts = [first for of_pe in began for first in of_pe]
+        return None if None in firsts else now - max(filter(None, firsts), default=0.0)
+
+
+def _shards_changed(old: Object | None, new: Object | None) -> bool:
+    """Return whether a PE came, went, or may run other shards, or its pod says that it does."""
+    if old is None or new is None or wish_changed(old, new):
+        return True
+    before, after = ((item.get("status") or {}).get("runtime") or {} for item in (old, new))
+    return before.get("shards") != after.get("shards")
+
+
+def _of_pool(old: Object | None, new: Object | None) -> bool:
+    return any(item is not None and pool_key(item) for item in (old, new))
+
+
+def _running_since(pe: Object) -> Iterable[float | None]:
+    """Yield the Unix times of the first batches of a PE's shards; None: there was none yet."""
+    status = pe_status(pe)
+    held = status.runtime.shards if status.runtime else {}
+    for shard in pe["spec"].get("shards", ()):
+        entry = held.get(str(shard))
+        yield from_rfc3339(entry.first_batch_at) if entry and entry.first_batch_at else None

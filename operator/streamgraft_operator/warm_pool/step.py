@@ -1,0 +1,62 @@
+"""The conductor of a job's warm pool: pods that wait for a PE to take them. Pure.
+
+It is filled only while nothing else happens to the job: to start a driver costs a core for many
+seconds, which a width change or a restart needs itself, up to the first batches of the new PEs.
+"""
+
+from dataclasses import dataclass
+
+from streamgraft_operator.pe.step import WarmPodView
+
+SETTLED_SECONDS = 3.0
+"""How long a job has to be calm before its pool is filled."""
+FAILED_SECONDS = 60.0
+"""How long a pod that ended by itself stays, and keeps its place from being filled."""
+
+
+@dataclass(frozen=True)
+class PoolView:
+    """A job's pool and what its size depends on."""
+
+    size: int
+    """Pods wanted."""
+    driver: str
+    """What the pods must have fixed at their start (`Content.driver`)."""
+    calm_seconds: float | None
+    """For how long no width has changed and all shards have run; None: it is not so now."""
+    pods: tuple[WarmPodView, ...]
+    ended_seconds: tuple[tuple[str, float], ...] = ()
+    """Pods that ended by themselves, and how long ago."""
+
+
+@dataclass(frozen=True)
+class PoolDecision:
+    """What to do with the pool."""
+
+    create: int
+    delete: tuple[str, ...]
+    again_in: float | None = None
+    """Seconds after which to look again."""
+
+
+def step(view: PoolView) -> PoolDecision:
+    """Return how many pods to create, and which to delete."""
+    fitting = sorted(
+        (pod for pod in view.pods if pod.usable and pod.driver == view.driver),
+        key=lambda pod: (not pod.ready, not pod.running, pod.name),
+    )
+    outdated = (pod.name for pod in view.pods if pod.usable and pod.driver != view.driver)
+    failed = dict(view.ended_seconds)
+    over = (name for name, seconds in failed.items() if seconds >= FAILED_SECONDS)
+    surplus = (pod.name for pod in fitting[view.size :])
+    recent = [seconds for seconds in failed.values() if seconds < FAILED_SECONDS]
+    missing = max(0, view.size - len(fitting) - len(recent))
+    waits = [FAILED_SECONDS - max(recent)] if recent else []
+    settled = view.calm_seconds is not None and view.calm_seconds >= SETTLED_SECONDS
+    if missing and not settled and view.calm_seconds is not None:
+        waits.append(SETTLED_SECONDS - view.calm_seconds)
+    return PoolDecision(
+        create=missing if settled else 0,
+        delete=(*outdated, *surplus, *over),
+        again_in=min(waits, default=None),
+    )

@@ -1,0 +1,147 @@
+"""Placement: from operators to PEs, and from a PE to what the scheduler is told."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from streamgraft_common.adl import Operator, Placement, Region
+from streamgraft_common.resources import HostPoolSpec
+from streamgraft_operator.graph.placement import combined, placement_of
+from streamgraft_operator.host_pool.step import members
+from streamgraft_operator.manifests.placement import affinity, labels
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def told(placement: Placement, pool: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the affinity of the pod of PE job-3."""
+    return affinity(placement, pool, "ns", "job", "job-3")
+
+
+def node_terms(placement: Placement, pool: dict[str, Any] | None = None) -> Any:
+    return told(placement, pool)["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+
+
+def named(node: str) -> dict[str, Any]:
+    return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+
+
+def test_fused_operators_take_what_all_of_them_ask_for() -> None:
+    first = Placement(host_pool="gpu", colocate=["a"])
+    second = Placement(colocate=["b", "a"], exlocate=["x"], isolate=True)
+    assert combined([first, second, Placement()]) == Placement(
+        host_pool="gpu", colocate=["a", "b"], exlocate=["x"], isolate=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (Placement(host="a"), Placement(host="b")),
+        (Placement(host="a"), Placement(host_pool="gpu")),
+        (Placement(host_pool="tpu"), Placement(host_pool="gpu")),
+        (Placement(exlocate=["x", "y"]), Placement(exlocate=["y"])),
+    ],
+)
+def test_placements_that_exclude_each_other(first: Placement, second: Placement) -> None:
+    assert combined([first, second]) is None
+
+
+def test_region_places_what_its_operators_leave_open() -> None:
+    region = Region(
+        name="r", key=["k"], max_width=2, placement=Placement(host="a", exlocate=["spread"])
+    )
+    plain = Operator(name="one", kind="function")
+    pooled = Operator(name="two", kind="function", placement=Placement(host_pool="gpu"))
+    assert placement_of([plain, plain], region) == Placement(host="a", exlocate=["spread"])
+    assert placement_of([pooled], region) == Placement(host_pool="gpu", exlocate=["spread"])
+    assert placement_of([pooled], None) == pooled.placement
+
+
+def host_pool(**spec: Any) -> dict[str, Any]:
+    """Return the HostPool `gpu`."""
+    return {"metadata": {"namespace": "ns", "name": "gpu"}, "spec": spec}
+
+
+def test_host_or_pool() -> None:
+    with pytest.raises(ValidationError, match="not both"):
+        Placement(host="a", host_pool="gpu")
+
+
+def test_nothing_asked_nothing_told() -> None:
+    assert told(Placement()) == {}
+    assert labels(Placement(), "job") == {}
+
+
+def test_node_is_chosen_by_name_or_by_what_the_pool_says() -> None:
+    pool = Placement(host_pool="gpu")
+    assert node_terms(Placement(host="a")) == [named("a")]
+    assert node_terms(pool, host_pool(hosts=["a", "b"])) == [named("a"), named("b")]
+    assert node_terms(pool, host_pool(tags=["gpu"], nodeSelector={"zone": "z"})) == [
+        {
+            "matchExpressions": [
+                {"key": "tag.streamgraft.io/gpu", "operator": "Exists"},
+                {"key": "zone", "operator": "In", "values": ["z"]},
+            ]
+        }
+    ]
+    sized = {**host_pool(tags=["gpu"], size=1), "status": {"nodes": ["b"]}}
+    assert node_terms(pool, sized) == [named("b")]
+
+
+def test_tokens_are_labels_and_terms_of_the_job() -> None:
+    placement = Placement(colocate=["near"], exlocate=["far"])
+    assert labels(placement, "job") == {
+        "colocate.streamgraft.io/near": "job",
+        "exlocate.streamgraft.io/far": "job",
+    }
+    for kind, key in (("podAffinity", "colocate"), ("podAntiAffinity", "exlocate")):
+        (term,) = told(placement)[kind][REQUIRED]
+        token = "near" if key == "colocate" else "far"
+        assert term == {
+            "topologyKey": "kubernetes.io/hostname",
+            "labelSelector": {
+                "matchExpressions": [
+                    {
+                        "key": f"{key}.streamgraft.io/{token}",
+                        "operator": "In",
+                        "values": ["job"],
+                    }
+                ]
+            },
+        }
+
+
+def test_isolated_pe_avoids_all_others_of_its_job() -> None:
+    (term,) = told(Placement(isolate=True))["podAntiAffinity"][REQUIRED]
+    assert term["labelSelector"]["matchExpressions"] == [
+        {"key": "streamgraft.io/job", "operator": "In", "values": ["job"]},
+        {"key": "streamgraft.io/pe", "operator": "NotIn", "values": ["job-3"]},
+    ]
+
+
+def test_exclusive_pool_avoids_other_pools_jobs_and_namespaces() -> None:
+    pool = host_pool(hosts=["a"], exclusive=True)
+    terms = told(Placement(host_pool="gpu"), pool)["podAntiAffinity"][REQUIRED]
+    others, strangers, elsewhere = (term["labelSelector"]["matchExpressions"] for term in terms)
+    assert others[1] == {"key": "streamgraft.io/host-pool", "operator": "NotIn", "values": ["gpu"]}
+    assert strangers[1] == {"key": "streamgraft.io/job", "operator": "NotIn", "values": ["job"]}
+    assert elsewhere == [{"key": "streamgraft.io/pe", "operator": "Exists"}]
+    assert terms[2]["namespaceSelector"]["matchExpressions"][0]["values"] == ["ns"]
+
+
+def test_members_of_a_pool() -> None:
+    tag = {"tag.streamgraft.io/gpu": ""}
+    nodes = {"c": tag, "a": {**tag, "zone": "z"}, "b": {"zone": "z"}, "d": tag}
+    assert members(HostPoolSpec(hosts=["b", "x"]), nodes, []) == ["b"]
+    assert members(HostPoolSpec(tags=["gpu"]), nodes, []) == ["a", "c", "d"]
+    assert members(HostPoolSpec(tags=["gpu"], node_selector={"zone": "z"}), nodes, []) == ["a"]
+
+
+def test_sized_pool_keeps_its_nodes() -> None:
+    tag = {"tag.streamgraft.io/gpu": ""}
+    pool = HostPoolSpec(tags=["gpu"], size=2)
+    assert members(pool, {"b": tag, "c": tag, "d": tag}, []) == ["b", "c"]
+    assert members(pool, {"a": tag, "c": tag, "d": tag}, ["c", "d"]) == ["c", "d"]
+    assert members(pool, {"a": tag, "d": tag}, ["c", "d"]) == ["a", "d"]

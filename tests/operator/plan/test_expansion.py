@@ -1,0 +1,81 @@
+"""From a Job to a plan: settings of the whole job, and the bundle that it names."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.operator.integration.world import application, bundle
+
+from streamgraft_common.kube import KubeClient
+from streamgraft_common.kube.config import KubeConfig
+from streamgraft_common.resources import Resources
+from streamgraft_operator.graph import GraphError
+from streamgraft_operator.kit.caches import Caches
+from streamgraft_operator.kit.coordinators import Coordinators
+from streamgraft_operator.plan.bundles import BundleMismatch, BundleMissing, Bundles
+from streamgraft_operator.plan.expansion import Expander, Expansion
+from streamgraft_operator.settings import Settings
+
+SETTINGS = Settings(bootstrap_servers="kafka:9092", checkpoint_volume={}, image="default:1")
+
+
+async def expanded(file: Path, **spec: Any) -> Expansion:
+    """Return the expansion of a job with this bundle; needs no API server for that."""
+    client = KubeClient(KubeConfig(server="http://127.0.0.1:1"))
+    caches = Caches(client, ())
+    expander = Expander(Bundles(client, caches, Coordinators(client, caches)), SETTINGS)
+    metadata = {"namespace": "ns", "name": "job", "uid": "u", "generation": 1}
+    source = {"file": str(file), **spec.pop("bundle", {})}
+    status = spec.pop("status", {})
+    job = {"metadata": metadata, "spec": {"bundle": source, **spec}, "status": status}
+    return await expander.expand(job, {})
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A bundle of the application `tiny`: two PEs outside of a region of one channel."""
+    path = tmp_path / "tiny.zip"
+    path.write_bytes(bundle(application("topics")))
+    return path
+
+
+async def test_image_settings_of_the_job_are_inherited(file: Path) -> None:
+    job = {"image": "job:1", "imagePullPolicy": "Always", "imagePullSecret": "registry"}
+    expansion = await expanded(file, **job, processingElement={"image": "pe:1"})
+    pe = expansion.spec.processing_element
+    assert pe.image == "pe:1"
+    assert pe.image_pull_policy == "Always"
+    assert pe.image_pull_secret == "registry"
+
+
+async def test_resources_of_the_job_are_divided_among_its_pes(file: Path) -> None:
+    expansion = await expanded(file, resources={"requests": {"cpu": "3"}})
+    assert len(expansion.topology.pes) == 3
+    assert expansion.spec.processing_element.resources == Resources(requests={"cpu": "1000m"})
+
+
+async def test_a_job_leaves_its_savepoint_behind_once_it_is_restored(file: Path) -> None:
+    origin = {"savepoint": {"name": "saved"}}
+    before = await expanded(file, **origin)
+    after = await expanded(file, **origin, status={"restored": True})
+    assert {pe.metadata.savepoint for pe in before.topology.pes} == {"ns/savepoints/saved"}
+    assert {pe.metadata.savepoint for pe in after.topology.pes} == {None}
+    assert before.content_id == after.content_id  # nothing is written, nobody restarts
+
+
+async def test_the_bundle_must_hold_the_application_that_is_named(file: Path) -> None:
+    assert (await expanded(file, bundle={"name": "tiny"})).bundle.adl.name == "tiny"
+    with pytest.raises(BundleMismatch, match="application tiny, not other"):
+        await expanded(file, bundle={"name": "other"})
+
+
+async def test_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BundleMissing, match="shared volume"):
+        await expanded(tmp_path / "gone.zip")
+
+
+async def test_submission_time_values_override_defaults(file: Path) -> None:
+    expansion = await expanded(file, parameters={"speed": "9"})
+    assert {pe.metadata.parameters["speed"] for pe in expansion.topology.pes} == {"9"}
+    with pytest.raises(GraphError, match="no parameter sped"):
+        await expanded(file, parameters={"sped": "9"})

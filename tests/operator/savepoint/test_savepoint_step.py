@@ -1,0 +1,171 @@
+"""The savepoint conductor, step by step."""
+
+from dataclasses import replace
+
+import pytest
+
+from streamgraft_common.resources import SavedStage, SavepointSpec, SavepointStatus
+from streamgraft_operator.kit.conditions import find
+from streamgraft_operator.savepoint.step import (
+    JobFacts,
+    SavepointDecision,
+    SavepointView,
+    StageView,
+    step,
+)
+
+NOW = 1_700_000_000.0
+FACTS = JobFacts({"bundle": {}}, 3, "content", "digest", {"work": 2})
+
+
+def stage(name: str, shards: int, *upstream: str) -> StageView:
+    saved = SavedStage(name=name, shards=shards, operators=[name])
+    return StageView(saved, frozenset(upstream), stopped=False)
+
+
+READ, WORK, WRITE = stage("read", 1), stage("work", 2, "read"), stage("write", 1, "work")
+
+
+def view(
+    *stages: StageView, status: SavepointStatus | None = None, **more: object
+) -> SavepointView:
+    base = SavepointView(
+        name="s",
+        generation=1,
+        spec=SavepointSpec(job="job"),
+        status=status or SavepointStatus(),
+        created=NOW,
+        stages=stages or (READ, WORK, WRITE),
+        facts=FACTS,
+        now=NOW,
+    )
+    return replace(base, **more)  # type: ignore[arg-type]
+
+
+def stopped(item: StageView) -> StageView:
+    return replace(item, stopped=True)
+
+
+def drained(item: StageView) -> StageView:
+    return replace(item, drained=True)
+
+
+def parked(*names: str, phase: str = "Draining") -> SavepointStatus:
+    begun = step(view()).status
+    return begun.model_copy(update={"parked": list(names), "phase": phase})
+
+
+def test_sources_stop_first() -> None:
+    status = step(view()).status
+    assert (status.phase, status.parked) == ("Draining", ["read"])
+    assert [item.name for item in status.stages] == ["read", "work", "write"]
+    assert (status.generation_id, status.content_id, status.widths) == (3, "content", {"work": 2})
+
+
+def test_a_stage_stops_when_what_feeds_it_stands_still_and_it_has_read_it_all() -> None:
+    status = parked("read")
+    assert step(view(READ, drained(WORK), WRITE, status=status)).status.parked == ["read"]
+    assert step(view(stopped(READ), WORK, WRITE, status=status)).status.parked == ["read"]
+    next_one = step(view(stopped(READ), drained(WORK), drained(WRITE), status=status)).status
+    assert next_one.parked == ["read", "work"]
+
+
+def test_copies_are_asked_for_when_all_stand_still() -> None:
+    every = ("read", "work", "write")
+    running = step(view(stopped(READ), stopped(WORK), WRITE, status=parked(*every))).status
+    assert (running.phase, running.message) == ("Draining", "stopping write")
+    still = step(view(*map(stopped, (READ, WORK, WRITE)), status=parked(*every))).status
+    assert (still.phase, still.parked) == ("Saving", list(every))
+
+
+def test_what_happens_to_stand_still_is_stopped_before_it_is_copied() -> None:
+    """Otherwise a PE that is created at that moment may be given its shards."""
+    still = drained(stopped(WRITE))
+    status = step(view(stopped(READ), stopped(WORK), still, status=parked("read", "work"))).status
+    assert (status.phase, status.parked) == ("Draining", ["read", "work", "write"])
+
+
+def saved(item: StageView, *shards: int) -> StageView:
+    return replace(item, stopped=True, saved=frozenset(shards), size_bytes=10 * len(shards))
+
+
+def saving(work: StageView, **more: object) -> SavepointDecision:
+    status = parked("read", "work", "write", phase="Saving")
+    return step(view(saved(READ, 0), work, saved(WRITE, 0), status=status, **more))
+
+
+def test_complete_with_the_last_copy() -> None:
+    waiting = saving(saved(WORK, 0)).status
+    assert (waiting.phase, waiting.message) == ("Saving", "copying work")
+    failing = saving(replace(saved(WORK, 0), message="the disk is full")).status
+    assert failing.message == "copying work (the disk is full)"
+    done = saving(saved(WORK, 0, 1))
+    assert (done.status.phase, done.status.parked) == ("Completed", [])
+    assert (done.status.shards, done.status.size_bytes) == (4, 40)
+    assert [item.size_bytes for item in done.status.stages] == [10, 20, 10]
+    condition = find(done.status.conditions, "Complete")
+    assert condition
+    assert condition.status == "True"
+    assert [event.reason for event in done.events] == ["SavepointCompleted"]
+
+
+def test_shards_whose_batch_was_cut_off_are_counted() -> None:
+    done = saving(replace(saved(WORK, 0, 1), unclean=1))
+    assert done.status.unclean_shards == 1
+    assert "1 of them in the midst of a batch" in done.events[0].message
+
+
+@pytest.mark.parametrize("phase", ["Draining", "Saving"])
+def test_it_fails_at_once_if_nobody_is_left_to_copy(phase: str) -> None:
+    failed = step(view(abandoned="region work fell asleep", status=parked("read", phase=phase)))
+    assert (failed.status.phase, failed.status.parked) == ("Failed", [])
+    assert failed.status.message == "region work fell asleep"
+
+
+def test_whoever_sleeps_is_waited_for_before_it_begins() -> None:
+    seen = view(abandoned="region work fell asleep", waiting_for="region work to be woken")
+    assert step(seen).status.phase == "Pending"
+
+
+def test_time_runs_out_and_the_job_goes_on() -> None:
+    failed = saving(saved(WORK, 0), now=NOW + 300)
+    assert (failed.status.phase, failed.status.parked) == ("Failed", [])
+    assert failed.status.message == "not complete within 300 s: copying work"
+    assert [event.reason for event in failed.events] == ["SavepointFailed"]
+
+
+@pytest.mark.parametrize(
+    ("seen", "phase", "message"),
+    [
+        (view(problem="job job is Failed"), "Failed", "job job is Failed"),
+        (view(waiting_for="savepoint r to end"), "Pending", "waiting for savepoint r to end"),
+    ],
+)
+def test_nothing_stops_before_all_is_well(seen: SavepointView, phase: str, message: str) -> None:
+    status = step(seen).status
+    assert (status.phase, status.parked, status.message) == (phase, [], message)
+
+
+def test_one_that_is_over_stays_as_it_is() -> None:
+    over = parked(phase="Failed")
+    assert step(view(status=over, problem="no job")).status == over
+
+
+@pytest.mark.parametrize("phase", ["Draining", "Saving"])
+def test_one_that_has_begun_waits_for_its_job(phase: str) -> None:
+    status = parked("read", "work", "write", phase=phase)
+    waiting = step(replace(view(status=status, problem="no bundle"), stages=())).status
+    assert (waiting.phase, waiting.message) == (phase, "no bundle")
+
+
+def test_an_application_that_changes_meanwhile_fails_it() -> None:
+    status = step(view(READ, stage("work.0", 2, "read"), WRITE, status=parked("read"))).status
+    assert (status.phase, status.parked) == ("Failed", [])
+    assert "application of job job changed" in status.message
+
+
+def test_a_job_submitted_anew_meanwhile_fails_it() -> None:
+    anew = replace(FACTS, created=NOW + 1)
+    status = step(view(facts=anew, status=parked("read"))).status
+    assert (status.phase, status.parked) == ("Failed", [])
+    assert "deleted while it was saved" in status.message

@@ -1,0 +1,46 @@
+"""How large a warm pool is, and when it is filled."""
+
+from dataclasses import replace
+
+import pytest
+
+from streamgraft_operator.pe.step import WarmPodView
+from streamgraft_operator.warm_pool.step import SETTLED_SECONDS, PoolDecision, PoolView, step
+
+WARM = WarmPodView("w", "d", ready=True, usable=True, running=True)
+STARTING = replace(WARM, name="s", ready=False, running=False)
+OUTDATED = replace(WARM, name="o", driver="older")
+FAILED = replace(WARM, name="f", ready=False, usable=False, running=False)
+
+
+@pytest.mark.parametrize(
+    ("size", "calm_seconds", "pods", "decision"),
+    [
+        (2, 9.0, (), PoolDecision(2, ())),
+        (2, 9.0, (WARM, STARTING), PoolDecision(0, ())),
+        (2, None, (WARM,), PoolDecision(0, ())),
+        (1, 9.0, (STARTING, WARM), PoolDecision(0, ("s",))),
+        (0, 9.0, (WARM,), PoolDecision(0, ("w",))),
+        (1, 9.0, (OUTDATED,), PoolDecision(1, ("o",))),
+        (1, None, (OUTDATED,), PoolDecision(0, ("o",))),
+    ],
+    ids=["empty", "full", "not now", "surplus", "none wanted", "other settings", "outdated"],
+)
+def test_size(
+    size: int, calm_seconds: float | None, pods: tuple[WarmPodView, ...], decision: PoolDecision
+) -> None:
+    assert step(PoolView(size, "d", calm_seconds, pods)) == decision
+
+
+def test_it_is_filled_once_the_job_has_settled() -> None:
+    """What has just started needs the CPU itself."""
+    assert step(PoolView(1, "d", 1.0, ())) == PoolDecision(0, (), again_in=SETTLED_SECONDS - 1.0)
+    assert step(PoolView(1, "d", 1.0, (WARM,))) == PoolDecision(0, ())
+    assert step(PoolView(1, "d", SETTLED_SECONDS, ())) == PoolDecision(1, ())
+
+
+def test_pod_that_failed_keeps_its_place_for_a_while() -> None:
+    view = PoolView(1, "d", calm_seconds=9.0, pods=(FAILED,), ended_seconds=(("f", 20.0),))
+    assert step(view) == PoolDecision(0, (), again_in=40.0)
+    later = replace(view, ended_seconds=(("f", 60.0),))
+    assert step(later) == PoolDecision(1, ("f",))
