@@ -37,9 +37,9 @@ from streamgraft_common.resources import (
 from streamgraft_common.resources.processing_element import ShardStatus
 from streamgraft_common.savepoints import NotRestorable
 from streamgraft_operator.kit.kinds import CONFIG_MAPS
+from streamgraft_operator.kit.objects import content_of
 from streamgraft_operator.kit.parsed import pe_spec
 from streamgraft_operator.kit.timestamps import to_rfc3339
-from streamgraft_operator.pe.grafting import content_of
 from streamgraft_pe_runtime.own_pod import gone, own_pod
 from streamgraft_pe_runtime.runtime_status import applied, merge_patch
 

@@ -11,8 +11,8 @@ from streamgraft_operator.host_pool.step import members
 from streamgraft_operator.kit.conditions import State, merged
 from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
 from streamgraft_operator.kit.coordinator import Patch
+from streamgraft_operator.kit.objects import own_key
 from streamgraft_operator.kit.parsed import host_pool_spec, host_pool_status
-from streamgraft_operator.pe.pods import own_key
 
 
 class HostPoolController:

@@ -12,13 +12,12 @@ from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobStatus
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError, Topology
-from streamgraft_operator.job.step import ACCEPTED, ROLLING_BACK, SUBMITTED, JobView, step
-from streamgraft_operator.kit.conditions import find
+from streamgraft_operator.job.step import JobView, step
+from streamgraft_operator.kit.conditions import ACCEPTED, ROLLING_BACK, SUBMITTED, find
 from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
+from streamgraft_operator.kit.objects import content_of, job_key, own_key
 from streamgraft_operator.kit.parsed import job_spec, job_status, pe_status, region_status
 from streamgraft_operator.kit.timestamps import from_rfc3339
-from streamgraft_operator.pe.grafting import content_of
-from streamgraft_operator.pe.pods import job_key, own_key
 from streamgraft_operator.region.rollback import avoided
 from streamgraft_operator.region.shards import assigned_width
 

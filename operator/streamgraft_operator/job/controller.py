@@ -23,22 +23,23 @@ from streamgraft_operator.graph.stages import saved_stages
 from streamgraft_operator.job.deletion import Cleaner
 from streamgraft_operator.job.planting import RegionPlanter
 from streamgraft_operator.job.rollback import LOOK_AGAIN_SECONDS, Rollback
-from streamgraft_operator.job.step import (
+from streamgraft_operator.kafka.client import KafkaUnavailable, TopicUnusable
+from streamgraft_operator.kit import metrics
+from streamgraft_operator.kit.conditions import (
     ACCEPTED,
     KAFKA_AVAILABLE,
     REFERENCES_FOUND,
     SOURCES_AVAILABLE,
     SUBMITTED,
+    State,
+    is_true,
 )
-from streamgraft_operator.kafka.client import KafkaUnavailable, TopicUnusable
-from streamgraft_operator.kit import metrics
-from streamgraft_operator.kit.conditions import State, is_true
 from streamgraft_operator.kit.control_loop import Again, Outcome, Watch, wish_changed
 from streamgraft_operator.kit.kinds import HOST_POOLS, ROLE_BINDINGS, SERVICE_ACCOUNTS
+from streamgraft_operator.kit.objects import content_of, job_key, own_key
 from streamgraft_operator.kit.parsed import job_spec, job_status, savepoint_status
 from streamgraft_operator.manifests.metadata import digest
-from streamgraft_operator.pe.grafting import Start, content_of, contents_of, replace_config_map
-from streamgraft_operator.pe.pods import job_key, own_key
+from streamgraft_operator.pe.grafting import Start, contents_of, replace_config_map
 from streamgraft_operator.plan.expansion import Expansion
 from streamgraft_operator.plan.references import Reference, references
 from streamgraft_operator.savepoint.parking import parked_stages

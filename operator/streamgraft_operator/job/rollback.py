@@ -11,8 +11,7 @@ from streamgraft_common.kube.store import key_of
 from streamgraft_common.resources import JobStatus
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
-from streamgraft_operator.job.step import ROLLING_BACK, SUBMITTED, TIMED_OUT
-from streamgraft_operator.kit.conditions import State, find
+from streamgraft_operator.kit.conditions import ROLLING_BACK, SUBMITTED, TIMED_OUT, State, find
 from streamgraft_operator.kit.parsed import job_status
 
 LOOK_AGAIN_SECONDS = 1.0

@@ -8,17 +8,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 from streamgraft_common.resources.base import Condition
-from streamgraft_operator.kit.conditions import State, find, is_true
-
-ACCEPTED = "Accepted"
-REFERENCES_FOUND = "ReferencesFound"
-KAFKA_AVAILABLE = "KafkaAvailable"
-SOURCES_AVAILABLE = "SourcesAvailable"
-SUBMITTED = "Submitted"
-READY = "Ready"
-TIMED_OUT = "SubmissionTimedOut"
-ROLLING_BACK = "RollingBack"
-BUNDLE_MISSING = "BundleMissing"
+from streamgraft_operator.kit.conditions import (
+    ACCEPTED,
+    BUNDLE_MISSING,
+    KAFKA_AVAILABLE,
+    READY,
+    REFERENCES_FOUND,
+    ROLLING_BACK,
+    SOURCES_AVAILABLE,
+    SUBMITTED,
+    TIMED_OUT,
+    State,
+    find,
+    is_true,
+)
 
 Phase = Literal["Pending", "Submitting", "Submitted", "Healthy", "Failed"]
 

@@ -21,7 +21,7 @@ from streamgraft_operator.kit.kinds import (
     SERVICES,
     ResourcePath,
 )
-from streamgraft_operator.pe.pods import pool_key
+from streamgraft_operator.kit.objects import label_key, pool_key, saved_job, scaled_region
 
 EVERYWHERE = ""
 
@@ -115,30 +115,6 @@ class Index:
                 del self._members[before]
         if new and after:
             self._members.setdefault(after, {})[member] = new
-
-
-def label_key(label: str) -> Callable[[Object], Key | None]:
-    """Return a function from an object to (namespace, value of its label), or None without it."""
-
-    def key(item: Object) -> Key | None:
-        metadata = item["metadata"]
-        value = metadata.get("labels", {}).get(label)
-        return (metadata["namespace"], value) if value else None
-
-    return key
-
-
-def scaled_region(autoscaler: Object) -> Key | None:
-    """Return the ParallelRegion that a HorizontalPodAutoscaler scales."""
-    target = autoscaler["spec"]["scaleTargetRef"]
-    if target["kind"] != REGIONS.kind or target.get("apiVersion") != REGIONS.api_version:
-        return None
-    return autoscaler["metadata"]["namespace"], target["name"]
-
-
-def saved_job(savepoint: Object) -> Key:
-    """Return the Job that a Savepoint is of."""
-    return savepoint["metadata"]["namespace"], savepoint["spec"]["job"]
 
 
 class Caches:

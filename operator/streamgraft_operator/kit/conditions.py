@@ -1,4 +1,4 @@
-"""Conditions: set without losing the time of their last transition."""
+"""Conditions of resources: their names, and set without losing the time of the last transition."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,16 @@ from typing import Literal
 
 from streamgraft_common.resources.base import Condition
 from streamgraft_operator.kit.timestamps import to_rfc3339
+
+ACCEPTED = "Accepted"
+REFERENCES_FOUND = "ReferencesFound"
+KAFKA_AVAILABLE = "KafkaAvailable"
+SOURCES_AVAILABLE = "SourcesAvailable"
+SUBMITTED = "Submitted"
+READY = "Ready"
+TIMED_OUT = "SubmissionTimedOut"
+ROLLING_BACK = "RollingBack"
+BUNDLE_MISSING = "BundleMissing"
 
 Status = Literal["True", "False", "Unknown"]
 

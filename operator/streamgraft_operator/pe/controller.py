@@ -6,13 +6,12 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import ProcessingElementStatus, RuntimeStatus
 from streamgraft_operator.context import Context
-from streamgraft_operator.job.step import SUBMITTED
-from streamgraft_operator.kit.conditions import is_true
+from streamgraft_operator.kit.conditions import SUBMITTED, is_true
 from streamgraft_operator.kit.control_loop import Outcome, Watch, launch_changed
+from streamgraft_operator.kit.objects import content_of, own_key, pe_key
 from streamgraft_operator.kit.parsed import job_status, pe_status
-from streamgraft_operator.pe.grafting import content_of
 from streamgraft_operator.pe.launches import Relaunch
-from streamgraft_operator.pe.pods import is_ready, own_key, pe_key, pod_view, why_not_running
+from streamgraft_operator.pe.pods import is_ready, pod_view, why_not_running
 from streamgraft_operator.pe.step import launched
 
 

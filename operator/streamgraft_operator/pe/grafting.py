@@ -14,6 +14,7 @@ from streamgraft_operator.graph import PlannedPe
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.coordinator import replacing
 from streamgraft_operator.kit.coordinators import Coordinators
+from streamgraft_operator.kit.objects import content_of
 from streamgraft_operator.kit.together import together
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.plan.expansion import Expansion
@@ -22,14 +23,6 @@ PARALLEL_WRITES = 16
 
 Start = tuple[Iterable[int], int]
 """Shards and epoch with which a PE is created."""
-
-
-def content_of(item: Object | None) -> str | None:
-    """Return the content id that an object carries."""
-    if item is None:
-        return None
-    content: str | None = item["metadata"].get("annotations", {}).get(names.ANNOTATION_CONTENT)
-    return content
 
 
 def contents_of(pes: Iterable[Object]) -> dict[int, Content]:

@@ -14,11 +14,11 @@ from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.control_loop import Outcome, Watch, launch_changed
 from streamgraft_operator.kit.coordinator import Patch
+from streamgraft_operator.kit.objects import content_of, own_key, pe_key
 from streamgraft_operator.kit.parsed import job_spec, pe_spec, pe_status
 from streamgraft_operator.manifests import placement
-from streamgraft_operator.pe.grafting import content_of
 from streamgraft_operator.pe.launches import not_before
-from streamgraft_operator.pe.pods import own_key, pe_key, pod_view, warm_pod_view
+from streamgraft_operator.pe.pods import pod_view, warm_pod_view
 from streamgraft_operator.pe.step import PeLaunch, PodDecision, step
 from streamgraft_operator.plan.references import LOOK_AGAIN_SECONDS, Reference, references
 

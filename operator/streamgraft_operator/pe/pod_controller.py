@@ -13,11 +13,11 @@ from streamgraft_common.resources import Stopped
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
 from streamgraft_operator.kit.control_loop import Outcome, Watch, launch_changed
+from streamgraft_operator.kit.objects import content_of, own_key, pe_key
 from streamgraft_operator.kit.parsed import pe_spec, pe_status
 from streamgraft_operator.manifests.pod_settings import own_settings_id
-from streamgraft_operator.pe.grafting import content_of
 from streamgraft_operator.pe.launches import Relaunch, RestartPolicy, not_before, relaunch, resumed
-from streamgraft_operator.pe.pods import own_key, pe_key, pod_view, ran_seconds, why_not_running
+from streamgraft_operator.pe.pods import pod_view, ran_seconds, why_not_running
 
 
 class PodController:

@@ -1,42 +1,14 @@
-"""What conductors see, made from the objects in the caches."""
-
-from collections.abc import Iterable
+"""What is seen of PEs through their pods, made from the objects in the caches."""
 
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
-from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.kube.store import key_of
+from streamgraft_operator.kit.caches import Caches
+from streamgraft_operator.kit.parsed import pe_spec, pe_status
 from streamgraft_operator.kit.timestamps import from_rfc3339
 from streamgraft_operator.manifests.pod import ANNOTATION_PE_UID, ANNOTATION_SETTINGS
 from streamgraft_operator.pe.step import PodView, WarmPodView
-
-
-def job_key(item: Object) -> Iterable[Key]:
-    """Return the key of the Job that an object belongs to by its label, if any."""
-    return _labelled(item, names.LABEL_JOB)
-
-
-def pe_key(item: Object) -> Iterable[Key]:
-    """Return the key of the ProcessingElement that an object belongs to, if any."""
-    return _labelled(item, names.LABEL_PE)
-
-
-def region_key(item: Object) -> Iterable[Key]:
-    """Return the key of the ParallelRegion that an object belongs to, if any."""
-    labels = item["metadata"].get("labels", {})
-    job, region = labels.get(names.LABEL_JOB), labels.get(names.LABEL_REGION)
-    if not job or not region:
-        return ()
-    return ((item["metadata"]["namespace"], names.region_name(job, region)),)
-
-
-def own_key(item: Object) -> Iterable[Key]:
-    """Return the key of the object itself."""
-    return (key_of(item),)
-
-
-def _labelled(item: Object, label: str) -> Iterable[Key]:
-    value = item["metadata"].get("labels", {}).get(label)
-    return ((item["metadata"]["namespace"], value),) if value else ()
+from streamgraft_operator.pe.view import PeView
 
 
 def pod_view(pod: Object) -> PodView:
@@ -86,13 +58,6 @@ def ended_seconds(pod: Object, now: float) -> float | None:
     return now - max(ends, default=began)
 
 
-def pool_key(item: Object) -> Key | None:
-    """Return the key of the Job to whose warm pool a pod belongs, if to any."""
-    if names.LABEL_POOL not in item["metadata"].get("labels", {}):
-        return None
-    return next(iter(job_key(item)), None)
-
-
 def is_ready(pod: Object) -> bool:
     """Return whether a pod's condition Ready is True."""
     conditions = pod.get("status", {}).get("conditions", [])
@@ -121,3 +86,13 @@ def ran_seconds(pod: Object, now: float) -> float:
     """Return how long a pod was up; `now` in Unix seconds."""
     started = pod.get("status", {}).get("startTime")
     return now - from_rfc3339(started) if started else 0.0
+
+
+def pe_view(caches: Caches, item: Object) -> PeView:
+    """Return what is known of an existing PE and its pods."""
+    pods = [pod_view(pod) for pod in caches.pods_by_pe.get(key_of(item))]
+    status = pe_status(item)
+    reporter = status.runtime.pod_uid if status.runtime else ""  # runs, if the cache lags
+    running = (pod.uid for pod in pods if pod.alive or (pod.uid == reporter and not pod.ended))
+    earlier = any(pod.alive and pod.pe_uid != item["metadata"]["uid"] for pod in pods)
+    return PeView.of(pe_spec(item), status, frozenset(running), orphaned=earlier)

@@ -18,8 +18,8 @@ from streamgraft_common.kube import KubeClient, NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import BundleSource
-from streamgraft_operator.job.step import BUNDLE_MISSING
 from streamgraft_operator.kit.caches import Caches
+from streamgraft_operator.kit.conditions import BUNDLE_MISSING
 from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.kit.kinds import CONFIG_MAPS, SECRETS
 from streamgraft_operator.manifests.metadata import Owner, digest, metadata

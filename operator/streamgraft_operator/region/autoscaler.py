@@ -8,12 +8,11 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
-from streamgraft_operator.kit.caches import scaled_region
 from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
 from streamgraft_operator.kit.coordinator import Patch, replacing
+from streamgraft_operator.kit.objects import own_key, scaled_region
 from streamgraft_operator.kit.parsed import region_spec
 from streamgraft_operator.manifests.autoscaler import autoscaler
-from streamgraft_operator.pe.pods import own_key
 
 
 class AutoscalerController:

@@ -14,21 +14,17 @@ from streamgraft_operator import manifests
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import GraphError, PlannedPe, PlannedRegion
 from streamgraft_operator.kit import metrics
-from streamgraft_operator.kit.caches import saved_job
 from streamgraft_operator.kit.control_loop import Again, Outcome, Watch, wish_changed
+from streamgraft_operator.kit.objects import content_of, own_key, region_key, saved_job
 from streamgraft_operator.kit.parsed import region_spec, region_status, savepoint_status
 from streamgraft_operator.kit.together import together
-from streamgraft_operator.pe.grafting import Start, content_of
-from streamgraft_operator.pe.pods import own_key, pod_view, region_key
+from streamgraft_operator.pe.grafting import Start
+from streamgraft_operator.pe.pods import pe_view, pod_view
 from streamgraft_operator.pe.unseen import unseen_pods
-from streamgraft_operator.region.step import (
-    LOOK_AGAIN_SECONDS,
-    PeView,
-    RegionDecision,
-    RegionView,
-    step,
-)
-from streamgraft_operator.savepoint.parking import parked_stages, pe_view
+from streamgraft_operator.pe.view import PeView
+from streamgraft_operator.region.step import LOOK_AGAIN_SECONDS, RegionDecision, step
+from streamgraft_operator.region.view import RegionView
+from streamgraft_operator.savepoint.parking import parked_stages
 
 STALE_SECONDS = 0.05
 _COUNTERS = {

@@ -16,8 +16,8 @@ from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError, PlannedPe
 from streamgraft_operator.kafka.client import Brokers, KafkaUnavailable
 from streamgraft_operator.kit.control_loop import Again, Outcome, Watch
+from streamgraft_operator.kit.objects import own_key
 from streamgraft_operator.kit.parsed import region_status
-from streamgraft_operator.pe.pods import own_key
 from streamgraft_operator.region.lag_metrics import StagePosition
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from streamgraft_common.resources import ParallelRegionStatus, WidthChange
-from streamgraft_operator.pe.view import PeView, RegionView, ReleaseView, ShardView
+from streamgraft_operator.pe.view import PeView, ReleaseView, ShardView
+from streamgraft_operator.region.view import RegionView
 
 TURNS = 8
 """A region's shards move in so many turns, at least one in each; its channels go in as many."""

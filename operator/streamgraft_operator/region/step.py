@@ -27,7 +27,7 @@ from streamgraft_operator.events import Event
 from streamgraft_operator.graph.assignment import assign
 from streamgraft_operator.kit.conditions import merged
 from streamgraft_operator.kit.timestamps import from_rfc3339, to_rfc3339
-from streamgraft_operator.pe.view import PeView, RegionView, ReleaseView, ShardView
+from streamgraft_operator.pe.view import PeView, ReleaseView, ShardView
 from streamgraft_operator.region.conditions import asleep, ready, resizing, skewed
 from streamgraft_operator.region.rollback import avoid, avoided, overdue, without
 from streamgraft_operator.region.shards import (
@@ -37,6 +37,7 @@ from streamgraft_operator.region.shards import (
     per_turn,
     under_way,
 )
+from streamgraft_operator.region.view import RegionView
 
 __all__ = [
     "LOOK_AGAIN_SECONDS",

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator.context import Context
-from streamgraft_operator.kit.caches import saved_job
 from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
-from streamgraft_operator.pe.pods import own_key
+from streamgraft_operator.kit.objects import own_key, saved_job
 from streamgraft_operator.savepoint.parking import parked_stages
 
 

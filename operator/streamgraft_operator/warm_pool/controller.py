@@ -14,9 +14,10 @@ from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import GraphError, PlannedPe
 from streamgraft_operator.kit.conditions import is_true
 from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
+from streamgraft_operator.kit.objects import job_key, own_key, pool_key
 from streamgraft_operator.kit.parsed import job_spec, pe_status, region_status
 from streamgraft_operator.kit.timestamps import from_rfc3339
-from streamgraft_operator.pe.pods import ended_seconds, job_key, own_key, pool_key, warm_pod_view
+from streamgraft_operator.pe.pods import ended_seconds, warm_pod_view
 from streamgraft_operator.plan.expansion import Expansion
 from streamgraft_operator.warm_pool.step import PoolView, step
 

@@ -2,18 +2,16 @@
 
 import pytest
 
-from streamgraft_operator.job.step import (
+from streamgraft_operator.job.step import JobView, message, phase, step
+from streamgraft_operator.kit.conditions import (
     ACCEPTED,
     BUNDLE_MISSING,
     KAFKA_AVAILABLE,
     ROLLING_BACK,
     SUBMITTED,
-    JobView,
-    message,
-    phase,
-    step,
+    State,
+    merged,
 )
-from streamgraft_operator.kit.conditions import State, merged
 
 ACCEPT = State(ACCEPTED, "True", "Planned")
 ALL = JobView(wanted_pes=3, missing=(), not_ready={})

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.operator.test_manifests import IN_CONFIG_MAP, environment, pod
+from tests.operator.manifests.test_manifests import IN_CONFIG_MAP, environment, pod
 
 from streamgraft_operator.manifests.template import merged
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.operator.test_pod_conductor import CONTENT, OLDER, PE, POD, STATUS
+from tests.operator.pe.test_pod_step import CONTENT, OLDER, PE, POD, STATUS
 
 from streamgraft_common.resources import ProcessingElementSpec, Stopped
 from streamgraft_operator.pe.launches import Relaunch, RestartPolicy, raised, relaunch, resumed

@@ -12,8 +12,10 @@ from typing import TypeVar
 import pytest
 
 from streamgraft_common.resources import ParallelRegionStatus
+from streamgraft_operator.pe.view import PeView, ReleaseView, ShardView
 from streamgraft_operator.region.rollback import LONGEST_BACKOFF_SECONDS
-from streamgraft_operator.region.step import PeView, RegionView, ReleaseView, ShardView, step
+from streamgraft_operator.region.step import step
+from streamgraft_operator.region.view import RegionView
 
 Value = TypeVar("Value")
 FIRST_PE = 7

@@ -7,15 +7,10 @@ import pytest
 from streamgraft_common.resources import ParallelRegionStatus, SavepointStatus, WidthChange
 from streamgraft_operator.kit.conditions import find
 from streamgraft_operator.kit.timestamps import to_rfc3339
+from streamgraft_operator.pe.view import PeView, ReleaseView, ShardView
 from streamgraft_operator.region.rollback import avoid
-from streamgraft_operator.region.step import (
-    PeView,
-    RegionDecision,
-    RegionView,
-    ReleaseView,
-    ShardView,
-    step,
-)
+from streamgraft_operator.region.step import RegionDecision, step
+from streamgraft_operator.region.view import RegionView
 
 NOW = 1_700_000_000.0
 
