@@ -16,6 +16,7 @@ from streamgraft_operator.pe.pod_controller import PodController
 from streamgraft_operator.region.autoscaler import AutoscalerController
 from streamgraft_operator.region.controller import RegionController
 from streamgraft_operator.region.lag import LagController
+from streamgraft_operator.region.lag_metrics import LagCollector
 from streamgraft_operator.region.metrics import RegionCollector
 from streamgraft_operator.savepoint.controller import SavepointController
 from streamgraft_operator.savepoint.parking_controller import ParkingController
@@ -36,15 +37,19 @@ CONTROLLERS = (
     SavepointController,
     ParkingController,
     AutoscalerController,
-    LagController,
 )
 
 
 async def run(client: KubeClient, settings: Settings, stopping: asyncio.Event) -> None:
     """Operate until `stopping`, and finish what is in hand then; cancelled, break off at once."""
     context = Context.of(client, settings)
-    loops = [ControlLoop(controller(context)) for controller in CONTROLLERS]
-    collectors = (RegionCollector(context.caches.regions), context.lags)
+    lags = LagCollector(context.caches.regions)
+    controllers = (
+        *(controller(context) for controller in CONTROLLERS),
+        LagController(context, lags),
+    )
+    loops = [ControlLoop(controller) for controller in controllers]
+    collectors = (RegionCollector(context.caches.regions), lags)
     for collector in collectors:
         metrics.REGISTRY.register(collector)
     try:

@@ -13,11 +13,9 @@ from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.kit.parsed import job_spec
 from streamgraft_operator.kit.recorder import Recorder
 from streamgraft_operator.manifests.metadata import Owner
-from streamgraft_operator.pe.grafting import Grafter
 from streamgraft_operator.plan.bundles import Bundles
 from streamgraft_operator.plan.expansion import Expander, job_of
 from streamgraft_operator.plan.references import References
-from streamgraft_operator.region.lag_metrics import LagCollector
 from streamgraft_operator.settings import Settings
 
 REST_SECONDS_PER_PE = 0.00025
@@ -36,12 +34,10 @@ class Context:
     bundles: Bundles
     expander: Expander
     references: References
-    grafter: Grafter
     kafka: Kafka
     kafka_tls: KafkaTls
     issuer: Issuer
     recorder: Recorder
-    lags: LagCollector
 
     @classmethod
     def of(cls, client: KubeClient, settings: Settings) -> "Context":
@@ -57,12 +53,10 @@ class Context:
             bundles=bundles,
             expander=Expander(bundles, settings),
             references=References(client),
-            grafter=Grafter(caches, write),
             kafka=Kafka(),
             kafka_tls=KafkaTls(client),
             issuer=Issuer(client, settings.own_namespace),
             recorder=Recorder(client),
-            lags=LagCollector(caches.regions),
         )
 
     def living_job_of(self, item: Object) -> Object | None:

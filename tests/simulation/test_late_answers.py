@@ -12,8 +12,9 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import key_of
 from streamgraft_common.resources import Stopped
 from streamgraft_operator.kit.caches import Collection
+from streamgraft_operator.kit.coordinator import Coordinator
 from streamgraft_operator.kit.kinds import PROCESSING_ELEMENTS
-from streamgraft_operator.pe.commands import ProcessingElementCoordinator
+from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.launches import Relaunch
 
 
@@ -75,9 +76,9 @@ def cache_of(api: Api) -> Collection:
     return Collection(api.client, PROCESSING_ELEMENTS, [api.namespace])
 
 
-def writer(api: Api, cache: Collection | None = None) -> ProcessingElementCoordinator:
+def writer(api: Api, cache: Collection | None = None) -> Coordinator:
     """Return a writer of PEs; one that knows none yet asks the API server."""
-    return ProcessingElementCoordinator(api.client, PROCESSING_ELEMENTS, cache or cache_of(api))
+    return Coordinator(api.client, PROCESSING_ELEMENTS, cache or cache_of(api))
 
 
 async def created(api: Api, name: str) -> Object:
@@ -101,7 +102,7 @@ async def test_what_no_watch_has_told_of_is_looked_up(api: Api) -> None:
 
 async def launched_once(api: Api) -> Object:
     """Create a PE whose launch count is 1."""
-    assert await writer(api).launch(await created(api, "job-0"), Relaunch("Created"), 0.0)
+    assert await commands.launch(writer(api), await created(api, "job-0"), Relaunch("Created"), 0.0)
     return await api.client.get(PROCESSING_ELEMENTS.path(api.namespace, "job-0"))
 
 
@@ -112,10 +113,10 @@ async def test_what_was_seen_of_a_deleted_pe_is_not_said_of_the_next_of_its_name
     await api.client.delete(path)
     await launched_once(api)
     write = writer(api)
-    assert not await write.launch(seen, Relaunch("PodDeleted"), 0.0)
-    await write.report(seen, "job-0-1", "Running", "")
+    assert not await commands.launch(write, seen, Relaunch("PodDeleted"), 0.0)
+    await commands.report(write, seen, "job-0-1", "Running", "")
     stopped = Stopped.model_validate({"reason": "PodDeleted", "version": "v"})
-    assert await write.stop(seen, stopped, "the policy allows no other") is None
+    assert await commands.stop(write, seen, stopped, "the policy allows no other") is None
     status = (await api.client.get(path))["status"]
     assert (status["launchCount"], status["launchReason"]) == (1, "Created")
     assert "pod" not in status
@@ -125,8 +126,8 @@ async def test_what_was_seen_of_a_deleted_pe_is_not_said_of_the_next_of_its_name
 async def test_what_was_seen_of_a_pe_is_said_of_it_once(api: Api) -> None:
     seen = await launched_once(api)
     write = writer(api)
-    await write.report(seen, "job-0-1", "Running", "")
-    assert await write.launch(seen, Relaunch("PodDeleted"), 0.0)
-    assert not await write.launch(seen, Relaunch("PodDeleted"), 0.0)
+    await commands.report(write, seen, "job-0-1", "Running", "")
+    assert await commands.launch(write, seen, Relaunch("PodDeleted"), 0.0)
+    assert not await commands.launch(write, seen, Relaunch("PodDeleted"), 0.0)
     status = (await api.client.get(PROCESSING_ELEMENTS.path(api.namespace, "job-0")))["status"]
     assert (status["launchCount"], status["launchReason"]) == (2, "PodDeleted")

@@ -1,4 +1,4 @@
-"""The single writer of Jobs."""
+"""The command on Jobs."""
 
 import time
 from collections.abc import Sequence
@@ -12,29 +12,26 @@ from streamgraft_operator.kit.coordinator import Coordinator, Patch
 from streamgraft_operator.kit.parsed import job_status
 
 
-class JobCoordinator(Coordinator):
-    """Commands on Jobs."""
+async def report(
+    write: Coordinator, key: Key, states: Sequence[State], generation: int, **fields: Any
+) -> Object | None:
+    """Set conditions and further fields of the status; phase and message follow from them.
 
-    async def report(
-        self, key: Key, states: Sequence[State], generation: int, **fields: Any
-    ) -> Object | None:
-        """Set conditions and further fields of the status; phase and message follow from them.
+    `generation` is the metadata.generation of the spec that was looked at.
+    """
 
-        `generation` is the metadata.generation of the spec that was looked at.
-        """
+    def command(job: Object) -> Patch | None:
+        old = job_status(job)
+        conditions = merged(old.conditions, states, time.time(), generation)
+        new = old.model_copy(
+            update={
+                **fields,
+                "conditions": conditions,
+                "phase": phase(conditions),
+                "message": message(conditions),
+                "observed_generation": generation,
+            }
+        )
+        return None if new == old else {"status": new.to_wire()}
 
-        def command(job: Object) -> Patch | None:
-            old = job_status(job)
-            conditions = merged(old.conditions, states, time.time(), generation)
-            new = old.model_copy(
-                update={
-                    **fields,
-                    "conditions": conditions,
-                    "phase": phase(conditions),
-                    "message": message(conditions),
-                    "observed_generation": generation,
-                }
-            )
-            return None if new == old else {"status": new.to_wire()}
-
-        return await self.update(key, command, status=True)
+    return await write.update(key, command, status=True)

@@ -12,6 +12,7 @@ from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobStatus
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError, Topology
+from streamgraft_operator.job.commands import report
 from streamgraft_operator.job.step import JobView, step
 from streamgraft_operator.kit.conditions import ACCEPTED, ROLLING_BACK, SUBMITTED, find
 from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
@@ -73,7 +74,8 @@ class JobConductor:
         generation = job["metadata"]["generation"]
         starts = expansion.spec.savepoint is not None and not status.restored
         restored = starts and not self._to_begin(key, expansion.topology)
-        await self._context.write.jobs.report(
+        await report(
+            self._context.write.jobs,
             key,
             decision.states,
             generation,

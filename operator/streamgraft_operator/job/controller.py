@@ -20,6 +20,7 @@ from streamgraft_operator.certificates import CertificateError
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import Change, GraphError, PlannedPe, Topology, diff
 from streamgraft_operator.graph.stages import saved_stages
+from streamgraft_operator.job.commands import report
 from streamgraft_operator.job.deletion import Cleaner
 from streamgraft_operator.job.planting import RegionPlanter
 from streamgraft_operator.job.rollback import LOOK_AGAIN_SECONDS, Rollback
@@ -39,7 +40,7 @@ from streamgraft_operator.kit.kinds import HOST_POOLS, ROLE_BINDINGS, SERVICE_AC
 from streamgraft_operator.kit.objects import content_of, job_key, own_key
 from streamgraft_operator.kit.parsed import job_spec, job_status, savepoint_status
 from streamgraft_operator.manifests.metadata import digest
-from streamgraft_operator.pe.grafting import Start, contents_of, replace_config_map
+from streamgraft_operator.pe.grafting import Grafter, Start, contents_of, replace_config_map
 from streamgraft_operator.plan.expansion import Expansion
 from streamgraft_operator.plan.references import Reference, references
 from streamgraft_operator.savepoint.parking import parked_stages
@@ -62,6 +63,7 @@ class JobController:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._caches = context.caches
+        self._grafter = Grafter(context.caches, context.write)
         self._cleaner = Cleaner(context)
         self._rollback = Rollback(context)
         self._regions = RegionPlanter(context)
@@ -135,7 +137,7 @@ class JobController:
         def start(pe: PlannedPe) -> Start:
             return () if pe.stage_name in parked else (0,), 1
 
-        await self._context.grafter.graft(owner, expansion, outside, start)
+        await self._grafter.graft(owner, expansion, outside, start)
         await self._prune(key, topology)
         own = self._caches.config_maps.get((key[0], names.job_config_map(key[1])))
         if content_of(own) != expansion.content_id:
@@ -151,7 +153,8 @@ class JobController:
         generation_id, fresh = self._generation(key, status, expansion.content_id)
         pes = len(expansion.topology.pes)
         accepted = State(ACCEPTED, "True", "Planned", f"the graph has {pes} PEs")
-        written = await self._context.write.jobs.report(
+        written = await report(
+            self._context.write.jobs,
             key,
             [accepted],
             job["metadata"]["generation"],
@@ -221,7 +224,7 @@ class JobController:
             self._context.recorder.record(job, event)
             state = State(REFERENCES_FOUND, "False", event.reason, event.message)
         generation = job["metadata"]["generation"]
-        await self._context.write.jobs.report(key_of(job), [state], generation)
+        await report(self._context.write.jobs, key_of(job), [state], generation)
         return bool(missing)
 
     async def _topics(self, job: Object, topology: Topology) -> bool:
@@ -235,7 +238,7 @@ class JobController:
         states, event = await self._ensure_topics(job, topology)
         if event is not None:
             self._context.recorder.record(job, event)
-        await self._context.write.jobs.report(key_of(job), states, generation)
+        await report(self._context.write.jobs, key_of(job), states, generation)
         if event is None:
             self._topics_seen[uid] = (wanted, time.monotonic())
         return event is not None
@@ -263,7 +266,7 @@ class JobController:
         self._context.recorder.record(job, events.job_rejected(reason, message))
         state = State(ACCEPTED, "False", reason, message)
         generation = job["metadata"]["generation"]
-        await self._context.write.jobs.report(key_of(job), [state], generation)
+        await report(self._context.write.jobs, key_of(job), [state], generation)
         return Again.WITH_BACKOFF
 
     async def _grant(self, namespace: str) -> None:
@@ -283,8 +286,8 @@ class JobController:
     async def _prune(self, key: Key, topology: Topology) -> None:
         wanted = {pe.name for pe in topology.pes}
         regions = {region.region.name for region in topology.regions}
-        surplus = self._context.grafter.surplus(key, wanted, lambda name: name not in regions)
-        await self._context.grafter.prune(surplus)
+        surplus = self._grafter.surplus(key, wanted, lambda name: name not in regions)
+        await self._grafter.prune(surplus)
 
     def _widths(self, key: Key) -> dict[str, int]:
         regions = self._caches.regions_by_job.get(key)

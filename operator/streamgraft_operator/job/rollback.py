@@ -11,6 +11,7 @@ from streamgraft_common.kube.store import key_of
 from streamgraft_common.resources import JobStatus
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
+from streamgraft_operator.job.commands import report
 from streamgraft_operator.kit.conditions import ROLLING_BACK, SUBMITTED, TIMED_OUT, State, find
 from streamgraft_operator.kit.parsed import job_status
 
@@ -71,7 +72,8 @@ class Rollback:
         return left
 
     async def _report(self, job: Object, state: State, failed_submissions: int) -> None:
-        await self._context.write.jobs.report(
+        await report(
+            self._context.write.jobs,
             key_of(job),
             [state],
             job["metadata"]["generation"],

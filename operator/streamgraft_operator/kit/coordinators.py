@@ -1,7 +1,6 @@
 """All coordinators."""
 
 from streamgraft_common.kube import KubeClient
-from streamgraft_operator.job.commands import JobCoordinator
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.coordinator import Coordinator
 from streamgraft_operator.kit.kinds import (
@@ -15,15 +14,14 @@ from streamgraft_operator.kit.kinds import (
     SAVEPOINTS,
     SERVICES,
 )
-from streamgraft_operator.pe.commands import ProcessingElementCoordinator
 
 
 class Coordinators:
     """One writer per kind."""
 
     def __init__(self, client: KubeClient, caches: Caches) -> None:
-        self.jobs = JobCoordinator(client, JOBS, caches.jobs)
-        self.processing_elements = ProcessingElementCoordinator(
+        self.jobs = Coordinator(client, JOBS, caches.jobs)
+        self.processing_elements = Coordinator(
             client, PROCESSING_ELEMENTS, caches.processing_elements
         )
         self.regions = Coordinator(client, REGIONS, caches.regions)

@@ -1,4 +1,4 @@
-"""The single writer of ProcessingElements (all but `status.runtime`, which is the pod's)."""
+"""Commands on ProcessingElements: all that is written but `status.runtime`, which is the pod's."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -27,105 +27,109 @@ _OURS = (
 )
 
 
-class ProcessingElementCoordinator(Coordinator):
-    """Commands on ProcessingElements."""
+async def launch(write: Coordinator, seen: Object, cause: Relaunch, ran_seconds: float) -> bool:
+    """Raise the launch count of the PE that was `seen`: `cause` is about no other launch.
 
-    async def launch(self, seen: Object, cause: Relaunch, ran_seconds: float) -> bool:
-        """Raise the launch count of the PE that was `seen`: `cause` is about no other launch.
+    Returns whether it did; False: someone else was quicker.
+    """
+    done = False
 
-        Returns whether it did; False: someone else was quicker.
-        """
-        done = False
+    def command(item: Object) -> Patch | None:
+        nonlocal done
+        done = _same_launch(item, seen) and "deletionTimestamp" not in item["metadata"]
+        old = pe_status(item)
+        new = raised(old, cause, ran_seconds, time.time())
+        return _patch(item, old, new) if done else None
 
-        def command(item: Object) -> Patch | None:
-            nonlocal done
-            done = _same_launch(item, seen) and "deletionTimestamp" not in item["metadata"]
-            old = pe_status(item)
-            new = raised(old, cause, ran_seconds, time.time())
-            return _patch(item, old, new) if done else None
+    return await write.update(key_of(seen), command, status=True) is not None and done
 
-        return await self.update(key_of(seen), command, status=True) is not None and done
 
-    async def report(self, seen: Object, pod: str | None, phase: str, message: str) -> None:
-        """Say how the pod of the launch that was `seen` is; an outdated report is dropped.
+async def report(
+    write: Coordinator, seen: Object, pod: str | None, phase: str, message: str
+) -> None:
+    """Say how the pod of the launch that was `seen` is; an outdated report is dropped.
 
-        The first pod that is reported is the launch's for good.
-        """
+    The first pod that is reported is the launch's for good.
+    """
 
-        def command(item: Object) -> Patch | None:
-            old = pe_status(item)
-            if not _same_launch(item, seen) or old.stopped:
-                return None
-            update = {"phase": phase, "message": message, "pod": old.pod or pod}
-            return _patch(item, old, old.model_copy(update=update))
+    def command(item: Object) -> Patch | None:
+        old = pe_status(item)
+        if not _same_launch(item, seen) or old.stopped:
+            return None
+        update = {"phase": phase, "message": message, "pod": old.pod or pod}
+        return _patch(item, old, old.model_copy(update=update))
 
-        await self.update(key_of(seen), command, status=True)
+    await write.update(key_of(seen), command, status=True)
 
-    async def stop(self, seen: Object, stopped: Stopped, message: str) -> Object | None:
-        """Note that the launch that was `seen` is over and none follows; None: it is another."""
-        done = False
 
-        def command(item: Object) -> Patch | None:
-            nonlocal done
-            old = pe_status(item)
-            done = _same_launch(item, seen) and not old.stopped
-            phase = "Failed" if stopped.reason == "PodFailed" else "Stopped"
-            update = {"stopped": stopped, "phase": phase, "message": message}
-            return _patch(item, old, old.model_copy(update=update)) if done else None
+async def stop(write: Coordinator, seen: Object, stopped: Stopped, message: str) -> Object | None:
+    """Note that the launch that was `seen` is over and none follows; None: it is another."""
+    done = False
 
-        written = await self.update(key_of(seen), command, status=True)
-        return written if done else None
+    def command(item: Object) -> Patch | None:
+        nonlocal done
+        old = pe_status(item)
+        done = _same_launch(item, seen) and not old.stopped
+        phase = "Failed" if stopped.reason == "PodFailed" else "Stopped"
+        update = {"stopped": stopped, "phase": phase, "message": message}
+        return _patch(item, old, old.model_copy(update=update)) if done else None
 
-    async def assign(
-        self, key: Key, seen: frozenset[int], shards: Iterable[int], epoch: int
-    ) -> None:
-        """Set the shards that the PE may run, as of an epoch; an older epoch never wins.
+    written = await write.update(key_of(seen), command, status=True)
+    return written if done else None
 
-        Nothing is written to a PE that has others than were `seen`: the decision is outdated then,
-        and in one epoch it could give back what has moved on.
-        """
-        wanted = sorted(shards)
 
-        def command(item: Object) -> Patch | None:
-            spec = item["spec"]
-            if spec.get("epoch", 0) > epoch or seen != set(spec.get("shards", [])):
-                return None
-            if seen == set(wanted) and spec.get("epoch", 0) == epoch:
-                return None
-            return {"spec": {"shards": wanted, "epoch": epoch}}
+async def assign(
+    write: Coordinator, key: Key, seen: frozenset[int], shards: Iterable[int], epoch: int
+) -> None:
+    """Set the shards that the PE may run, as of an epoch; an older epoch never wins.
 
-        await self.update(key, command)
+    Nothing is written to a PE that has others than were `seen`: the decision is outdated then,
+    and in one epoch it could give back what has moved on.
+    """
+    wanted = sorted(shards)
 
-    async def save(self, key: Key, saving: Saving | None) -> None:
-        """Ask for copies of checkpoints, or (None) for none any more."""
-        wanted = saving.to_wire() if saving else None
+    def command(item: Object) -> Patch | None:
+        spec = item["spec"]
+        if spec.get("epoch", 0) > epoch or seen != set(spec.get("shards", [])):
+            return None
+        if seen == set(wanted) and spec.get("epoch", 0) == epoch:
+            return None
+        return {"spec": {"shards": wanted, "epoch": epoch}}
 
-        def command(item: Object) -> Patch | None:
-            return None if item["spec"].get("saving") == wanted else {"spec": {"saving": wanted}}
+    await write.update(key, command)
 
-        await self.update(key, command)
 
-    async def regenerate(
-        self, key: Key, content_id: str, generation: int, from_job: Mapping[str, Any]
-    ) -> None:
-        """Note new content, and what follows the job: the pod of older content is then replaced.
+async def save(write: Coordinator, key: Key, saving: Saving | None) -> None:
+    """Ask for copies of checkpoints, or (None) for none any more."""
+    wanted = saving.to_wire() if saving else None
 
-        `from_job`: fields of the spec that the job decides.
-        """
+    def command(item: Object) -> Patch | None:
+        return None if item["spec"].get("saving") == wanted else {"spec": {"saving": wanted}}
 
-        def command(item: Object) -> Patch | None:
-            patch: dict[str, Any] = {}
-            if item["metadata"].get("annotations", {}).get(names.ANNOTATION_CONTENT) != content_id:
-                patch["metadata"] = {
-                    "annotations": {names.ANNOTATION_CONTENT: content_id},
-                    "labels": {names.LABEL_GENERATION: str(generation)},
-                }
-            have = {name: item["spec"].get(name) for name in from_job}
-            if spec := replacing(have, from_job):
-                patch["spec"] = spec
-            return patch or None
+    await write.update(key, command)
 
-        await self.update(key, command)
+
+async def regenerate(
+    write: Coordinator, key: Key, content_id: str, generation: int, from_job: Mapping[str, Any]
+) -> None:
+    """Note new content, and what follows the job: the pod of older content is then replaced.
+
+    `from_job`: fields of the spec that the job decides.
+    """
+
+    def command(item: Object) -> Patch | None:
+        patch: dict[str, Any] = {}
+        if item["metadata"].get("annotations", {}).get(names.ANNOTATION_CONTENT) != content_id:
+            patch["metadata"] = {
+                "annotations": {names.ANNOTATION_CONTENT: content_id},
+                "labels": {names.LABEL_GENERATION: str(generation)},
+            }
+        have = {name: item["spec"].get(name) for name in from_job}
+        if spec := replacing(have, from_job):
+            patch["spec"] = spec
+        return patch or None
+
+    await write.update(key, command)
 
 
 def _same_launch(item: Object, seen: Object) -> bool:

@@ -10,6 +10,7 @@ from streamgraft_operator.kit.conditions import SUBMITTED, is_true
 from streamgraft_operator.kit.control_loop import Outcome, Watch, launch_changed
 from streamgraft_operator.kit.objects import content_of, own_key, pe_key
 from streamgraft_operator.kit.parsed import job_status, pe_status
+from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.launches import Relaunch
 from streamgraft_operator.pe.pods import is_ready, pod_view, why_not_running
 from streamgraft_operator.pe.step import launched
@@ -52,14 +53,14 @@ class ProcessingElementController:
         if status.launch_count == 0:
             if not _is_submitted(job):
                 return None
-            await self._write.launch(item, Relaunch("Created"), 0.0)
+            await commands.launch(self._write, item, Relaunch("Created"), 0.0)
             return None
         pod = self._pod(key, item, status)
         name = pod["metadata"]["name"] if pod else None
         uid = pod["metadata"]["uid"] if pod else None
         runtime = status.runtime if status.runtime and status.runtime.pod_uid == uid else None
         phase, message = _phase(pod, runtime, content_of(item))
-        await self._write.report(item, name, phase, message)
+        await commands.report(self._write, item, name, phase, message)
         return None
 
     def _pes_of(self, job: Object) -> Iterable[Key]:

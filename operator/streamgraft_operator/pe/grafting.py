@@ -17,6 +17,7 @@ from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.kit.objects import content_of
 from streamgraft_operator.kit.together import together
 from streamgraft_operator.manifests.metadata import Owner
+from streamgraft_operator.pe import commands
 from streamgraft_operator.plan.expansion import Expansion
 
 PARALLEL_WRITES = 16
@@ -134,8 +135,12 @@ class Grafter:
             manifest = manifests.processing_element(owner, expansion.spec, pe, content_id, *start)
             await self._write.processing_elements.create(manifest)
         else:
-            await self._write.processing_elements.regenerate(
-                key, content_id, owner.generation_id, expansion.from_job[pe.pe_id]
+            await commands.regenerate(
+                self._write.processing_elements,
+                key,
+                content_id,
+                owner.generation_id,
+                expansion.from_job[pe.pe_id],
             )
 
 

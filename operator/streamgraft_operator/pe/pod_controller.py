@@ -16,6 +16,7 @@ from streamgraft_operator.kit.control_loop import Outcome, Watch, launch_changed
 from streamgraft_operator.kit.objects import content_of, own_key, pe_key
 from streamgraft_operator.kit.parsed import pe_spec, pe_status
 from streamgraft_operator.manifests.pod_settings import own_settings_id
+from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.launches import Relaunch, RestartPolicy, not_before, relaunch, resumed
 from streamgraft_operator.pe.pods import pod_view, ran_seconds, why_not_running
 
@@ -81,14 +82,14 @@ class PodController:
         stopped = Stopped.model_validate({"reason": cause.reason, "version": version})
         event = events.pe_stopped(cause.reason, why_not_running(pod) if pod else "")
         write = self._context.write.processing_elements
-        written = await write.stop(seen, stopped, event.message)
+        written = await commands.stop(write, seen, stopped, event.message)
         if written:
             self._context.recorder.record(written, event)
 
     async def _launch(self, seen: Object, cause: Relaunch, pod: Object | None) -> None:
         now = time.time()
         up = ran_seconds(pod, now) if pod else 0.0
-        if not await self._context.write.processing_elements.launch(seen, cause, up):
+        if not await commands.launch(self._context.write.processing_elements, seen, cause, up):
             return
         item = self._caches.processing_elements.get(key_of(seen))
         if item is None:

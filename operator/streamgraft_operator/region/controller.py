@@ -18,7 +18,8 @@ from streamgraft_operator.kit.control_loop import Again, Outcome, Watch, wish_ch
 from streamgraft_operator.kit.objects import content_of, own_key, region_key, saved_job
 from streamgraft_operator.kit.parsed import region_spec, region_status, savepoint_status
 from streamgraft_operator.kit.together import together
-from streamgraft_operator.pe.grafting import Start
+from streamgraft_operator.pe import commands
+from streamgraft_operator.pe.grafting import Grafter, Start
 from streamgraft_operator.pe.pods import pe_view, pod_view
 from streamgraft_operator.pe.unseen import unseen_pods
 from streamgraft_operator.pe.view import PeView
@@ -41,6 +42,7 @@ class RegionController:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._caches = context.caches
+        self._grafter = Grafter(context.caches, context.write)
 
     @property
     def watches(self) -> Sequence[Watch]:
@@ -83,7 +85,7 @@ class RegionController:
             await self._context.write.processing_elements.refresh(namespace, ours)
         strangers = self._strangers(job, planned)
         if strangers:
-            await self._context.grafter.prune(map(key_of, strangers))
+            await self._grafter.prune(map(key_of, strangers))
             return LOOK_AGAIN_SECONDS
         view = self._view(job, region, planned)
         decision = step(view)
@@ -218,7 +220,9 @@ class RegionController:
             names.pe_name(name, pe_id): update for pe_id, update in decision.spec_updates.items()
         }
         await together(
-            self._context.write.processing_elements.assign((namespace, pe), seen[pe], *update)
+            commands.assign(
+                self._context.write.processing_elements, (namespace, pe), seen[pe], *update
+            )
             for pe, update in updates.items()
             if pe in seen and self._caches.processing_elements.get((namespace, pe))
         )
@@ -229,10 +233,10 @@ class RegionController:
             return updates.get(pe.name, ((), decision.status.epoch))
 
         wanted = [pe for pe in expansion.topology.pes if pe.region == region]
-        await self._context.grafter.graft(owner_of(job), expansion, wanted, start)
+        await self._grafter.graft(owner_of(job), expansion, wanted, start)
         keep = {pe.name for pe in wanted}
-        grafter = self._context.grafter
-        await grafter.prune(grafter.surplus(key_of(job), keep, lambda name: name == region))
+        surplus = self._grafter.surplus(key_of(job), keep, lambda name: name == region)
+        await self._grafter.prune(surplus)
 
     async def _save(
         self, job: Object, planned: PlannedRegion, decision: RegionDecision, seconds: int

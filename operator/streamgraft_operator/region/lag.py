@@ -18,7 +18,7 @@ from streamgraft_operator.kafka.client import Brokers, KafkaUnavailable
 from streamgraft_operator.kit.control_loop import Again, Outcome, Watch
 from streamgraft_operator.kit.objects import own_key
 from streamgraft_operator.kit.parsed import region_status
-from streamgraft_operator.region.lag_metrics import StagePosition
+from streamgraft_operator.region.lag_metrics import LagCollector, StagePosition
 
 log = logging.getLogger(__name__)
 
@@ -30,10 +30,10 @@ class LagController:
 
     name = "lag"
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, lags: LagCollector) -> None:
         self._context = context
         self._caches = context.caches
-        self._lags = context.lags
+        self._lags = lags
 
     @property
     def watches(self) -> Sequence[Watch]:

@@ -22,6 +22,7 @@ from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
 from streamgraft_operator.kit.objects import job_key, own_key, saved_job
 from streamgraft_operator.kit.parsed import job_status, savepoint_spec, savepoint_status
 from streamgraft_operator.kit.timestamps import from_rfc3339
+from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.unseen import unseen_pods
 from streamgraft_operator.savepoint.stages import JobStages, job_stages
 from streamgraft_operator.savepoint.step import (
@@ -158,9 +159,9 @@ class SavepointController:
         for pe in self._caches.processing_elements_by_job.get(saved_job(item)):
             key = key_of(pe)
             if shards := owners.get(key):
-                await write.save(key, Saving(savepoint=name, uid=uid, shards=shards))
+                await commands.save(write, key, Saving(savepoint=name, uid=uid, shards=shards))
             elif (pe["spec"].get("saving") or {}).get("uid") == uid:
-                await write.save(key, None)
+                await commands.save(write, key, None)
 
     async def _remove(self, item: Object) -> None:
         """Remove the files of a savepoint, then let it go."""

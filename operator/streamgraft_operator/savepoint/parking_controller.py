@@ -10,6 +10,7 @@ from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator.context import Context
 from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
 from streamgraft_operator.kit.objects import own_key, saved_job
+from streamgraft_operator.pe import commands
 from streamgraft_operator.savepoint.parking import parked_stages
 
 
@@ -43,7 +44,7 @@ class ParkingController:
         parked = item["spec"]["stageName"] in parked_stages(self._caches, key_of(job))
         wanted = () if parked else (0,)
         seen, epoch = frozenset(item["spec"].get("shards", [])), item["spec"].get("epoch", 0)
-        await self._context.write.processing_elements.assign(key, seen, wanted, epoch)
+        await commands.assign(self._context.write.processing_elements, key, seen, wanted, epoch)
         return None
 
     def _pes_of(self, savepoint: Object) -> Iterable[Key]:
