@@ -32,6 +32,7 @@ def lines_of(number: int) -> str:
     return "\n".join(
         [
             *(f"streamgraft_pe_lag_records{{{{{labels}}}}} {_LAG}" for labels in partitions),
+            *(f"streamgraft_pe_position_age_seconds{{{{{labels}}}}} 0" for labels in partitions),
             *(f"streamgraft_pe_input_end_offset{{{{{labels}}}}} {{end}}" for labels in partitions),
             *(
                 f"streamgraft_pe_committed_offset{{{{{labels}}}}} {{committed}}"

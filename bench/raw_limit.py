@@ -103,7 +103,7 @@ def _context(owner: Owner, spec: JobSpec) -> JobContext:
 
 def _resources(owner: Owner, topology: Topology, spec: JobSpec, settings: Settings) -> Planned:
     found: Planned = [
-        (REGIONS, manifests.parallel_region(owner, spec, region, "0" * 64))
+        (REGIONS, manifests.parallel_region(owner, spec, topology, region, "0" * 64))
         for region in topology.regions
     ]
     settings_id = manifests.settings_id(spec, settings)

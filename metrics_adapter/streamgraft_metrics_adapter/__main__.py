@@ -27,6 +27,7 @@ from streamgraft_metrics_adapter.regions import RegionCache
 from streamgraft_metrics_adapter.rules.configuration import ConfigurationError
 from streamgraft_metrics_adapter.rules.configuration_file import ConfigurationFile
 from streamgraft_metrics_adapter.rules.rule_metrics import RuleMetrics
+from streamgraft_metrics_adapter.rules.rule_refresher import AT_ONCE, RuleRefresher
 from streamgraft_metrics_adapter.settings import Settings, parse
 from streamgraft_metrics_adapter.signals.provider import Provider
 
@@ -44,7 +45,7 @@ async def serve(settings: Settings) -> None:
     """Serve until a signal ends it, or until something that must not end does."""
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
     configuration = ConfigurationFile(settings.metrics_config)
-    prometheus = PrometheusSource(settings.prometheus_url)
+    url = settings.prometheus_url
     async with KubeClient(load_config(settings.kubeconfig)) as client:
         tls = ServerContext(settings.tls_cert, settings.tls_key)
         watch = AuthoritiesWatch(client, tls)
@@ -57,7 +58,8 @@ async def serve(settings: Settings) -> None:
             refresh_seconds=settings.refresh_seconds,
         )
         rules, labels = RuleMetrics(configuration.rules), ObjectLabels(client)
-        refresher = Refresher(prometheus, [provider, rules], settings.refresh_seconds)
+        # Each has threads of its own: a rule that hangs takes none from the signals.
+        asked_by_rules, asked_for_days = PrometheusSource(url, AT_ONCE), PrometheusSource(url, 1)
         catalog = Catalog(provider, rules, labels)
         access = Authenticator(client, watch), Authorizer(client)
         app = application(provider, catalog, client.config, *access)
@@ -67,8 +69,9 @@ async def serve(settings: Settings) -> None:
             watch.store.run(),
             regions.run(),
             labels.run(rules.described),
-            refresher.run(),
-            DayReader(prometheus, cache, provider.forecasts).run(),
+            Refresher(PrometheusSource(url), provider, settings.refresh_seconds).run(),
+            RuleRefresher(asked_by_rules, rules, settings.refresh_seconds).run(),
+            DayReader(asked_for_days, cache, provider.forecasts).run(),
             _looking_at_files(tls, configuration, rules),
         )
 

@@ -10,7 +10,7 @@ REQUEST_SECONDS = Histogram(
 )
 REFRESH_SECONDS = Histogram(
     "streamgraft_adapter_refresh_duration_seconds",
-    "Time to read all inputs from Prometheus",
+    "Time to read all inputs of the signals from Prometheus",
     buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
 REFRESH_TIME = Gauge(
@@ -21,6 +21,11 @@ QUERIES = Counter(
 )
 QUERY_ERRORS = Counter(
     "streamgraft_adapter_prometheus_query_errors_total", "Queries without an answer", ["query"]
+)
+UNEXPECTED_ERRORS = Counter(
+    "streamgraft_adapter_unexpected_errors_total",
+    "Errors that nothing was prepared for; the part that failed goes on",
+    ["part"],
 )
 SIGNAL_ERRORS = Counter(
     "streamgraft_adapter_unavailable_signals_total",

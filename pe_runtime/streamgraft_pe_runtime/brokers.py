@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -15,10 +16,22 @@ from streamgraft_pe_runtime.positions import Positions
 from streamgraft_pe_runtime.transport import consumer_options
 
 _TIMEOUT_SECONDS = 5.0
+_PARTITION_SECONDS = 2.5
+"""For the bounds of one partition."""
 _POLL_SECONDS = 0.02
 _quiet = logging.getLogger(f"{__name__}.librdkafka")
 _quiet.addHandler(logging.NullHandler())
 _quiet.propagate = False
+
+
+@dataclass
+class Bounds:
+    """Of each partition that answered the first offset that retention has left and the last stable
+    one, and when it was asked (monotonic clock); of the others why not."""
+
+    found: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    asked_at: dict[tuple[str, int], float] = field(default_factory=dict)
+    failed: dict[tuple[str, int], str] = field(default_factory=dict)
 
 
 class Brokers:
@@ -29,6 +42,7 @@ class Brokers:
 
     def __init__(self, bootstrap_servers: str, group: str, *, tls: bool) -> None:
         self._lock = threading.Lock()
+        self._failing: list[tuple[str, int]] = []
         self._results: list[tuple[KafkaError | None, Positions]] = []
         self._consumer = Consumer(
             {
@@ -49,18 +63,36 @@ class Brokers:
         topics = self._consumer.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics
         return sorted(topics[topic].partitions) if topic in topics else []
 
-    def bounds(
-        self, partitions: Iterable[tuple[str, int]]
-    ) -> dict[tuple[str, int], tuple[int, int]]:
-        """Return the first offset that retention has left, and the last stable one."""
-        found: dict[tuple[str, int], tuple[int, int]] = {}
-        for topic, number in partitions:
-            partition = TopicPartition(topic, number)
-            answer = self._consumer.get_watermark_offsets(partition, timeout=_TIMEOUT_SECONDS)
-            if answer is None:
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-            found[topic, number] = answer
-        return found
+    def bounds(self, partitions: Iterable[tuple[str, int]]) -> Bounds:
+        """Return where the logs of partitions begin and end, as far as they answer in time.
+
+        Those that failed before are asked last, the longest-waiting first: a partition without a
+        leader costs the others nothing.
+        """
+        wanted = set(partitions)
+        failing = [key for key in self._failing if key in wanted]
+        deadline, bounds = time.monotonic() + _TIMEOUT_SECONDS, Bounds()
+        for key in [*sorted(wanted - {*failing}), *failing]:
+            now = time.monotonic()
+            if now >= deadline:
+                bounds.failed[key] = "not asked: others took all the time"
+                continue
+            try:
+                bounds.found[key] = self._bounds(key, min(_PARTITION_SECONDS, deadline - now))
+                bounds.asked_at[key] = now
+            except KafkaException as error:
+                bounds.failed[key] = str(error)
+                failing = [*(other for other in failing if other != key), key]
+        self._failing = [key for key in failing if key not in bounds.found]
+        return bounds
+
+    def _bounds(self, key: tuple[str, int], seconds: float) -> tuple[int, int]:
+        answer: tuple[int, int] | None = self._consumer.get_watermark_offsets(
+            TopicPartition(*key), timeout=seconds
+        )
+        if answer is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        return answer
 
     def publish(self, positions: Positions) -> None:
         """Commit positions for the group, which has no members."""
@@ -96,4 +128,4 @@ class Brokers:
         self._results.append((error, offsets))
 
 
-__all__ = ["Brokers", "KafkaException"]
+__all__ = ["Bounds", "Brokers", "KafkaException"]

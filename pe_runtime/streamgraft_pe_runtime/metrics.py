@@ -1,11 +1,47 @@
 """The metrics of a PE: docs/contracts.md, "Metrics of a PE"."""
 
+import time
+from collections.abc import Iterator
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 _BATCH_BUCKETS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3, 6, 12, 30, 60, 120)
 _HANDOVER_BUCKETS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 2, 3, 5, 10, 30)
 _PARTITION = ("topic", "partition")
 _SHARD = ("shard",)
+
+
+class PositionAges(Collector):
+    """How long ago each partition's positions were read, as of the scrape.
+
+    An age and no time: it is right whatever the clocks of other machines say. Gauges that nobody
+    sets any more look as fresh as ever; only this tells that Kafka does not answer.
+    """
+
+    def __init__(self) -> None:
+        self._read_at: dict[tuple[str, str], float] = {}
+
+    def read(self, topic: str, partition: int, at: float) -> None:
+        """Note when positions were read (monotonic clock, seconds)."""
+        self._read_at[topic, str(partition)] = at
+
+    def drop(self, topic: str, partition: int) -> None:
+        """Forget a partition."""
+        self._read_at.pop((topic, str(partition)), None)
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the ages, in seconds."""
+        family = GaugeMetricFamily(
+            "streamgraft_pe_position_age_seconds",
+            "Time since the positions of a partition were read from Kafka.",
+            labels=_PARTITION,
+        )
+        now = time.monotonic()
+        for labels, at in list(self._read_at.items()):
+            family.add_metric(labels, max(now - at, 0.0))
+        yield family
 
 
 class PeMetrics:
@@ -31,6 +67,8 @@ class PeMetrics:
         self.committed_offset = Gauge(
             "streamgraft_pe_committed_offset", "Committed position.", _PARTITION, registry=registry
         )
+        self.position_ages = PositionAges()
+        registry.register(self.position_ages)
         self.busy_seconds = Counter(
             "streamgraft_pe_busy_seconds_total",
             "Time of all tasks, summed over slots.",
@@ -85,6 +123,7 @@ class PeMetrics:
         """Remove the gauges of a partition, or its lag would count twice."""
         for gauge in (self.lag, self.end_offset, self.committed_offset):
             _remove(gauge, topic, str(partition))
+        self.position_ages.drop(topic, partition)
 
     def exposition(self) -> bytes:
         """Return all series in Prometheus' text format."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime import pacing, real_time
-from streamgraft_pe_runtime.brokers import Brokers, KafkaException
+from streamgraft_pe_runtime.brokers import Bounds, Brokers, KafkaException
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.plan import batch_limit
 from streamgraft_pe_runtime.positions import Positions, merged, read_checkpoint
@@ -80,7 +80,7 @@ class Progress:
         servers = {port.bootstrap_servers: port.tls for port in metadata.inputs}
         group = consumer_group(metadata)
         self._brokers = {name: Brokers(name, group, tls=tls) for name, tls in servers.items()}
-        self._away: set[str] = set()
+        self._failing: set[str] = set()
 
     def replan(self, metadata: PeMetadata) -> None:
         """Follow other inputs from now on. Blocks."""
@@ -151,14 +151,12 @@ class Progress:
             await asyncio.sleep(max(_PERIOD_SECONDS - spent, 0.1))
 
     def _turn(self, turn: int) -> None:
-        try:
-            for shard in list(self._shards):
+        for shard in list(self._shards):
+            try:
                 self.collect(shard)
-            busy = self._busy_seconds()
-            self._metrics.busy_seconds.inc(max(busy - self._busy_before, 0))
-            self._busy_before = busy
-        except Exception as error:  # a query may end, or be released, between two calls
-            log.debug("progress: %r", error)
+            except Exception as error:  # a query may end, or be released, between two calls
+                log.debug("progress of shard %d: %r", shard, error)
+        self._count_busy_seconds()
         self._publish()
         for name in self._brokers:
             self._ask(name, calm=turn % _CALM_PERIODS == 0)
@@ -168,6 +166,15 @@ class Progress:
                 self._check_slots(watched)
             else:
                 self._pace(watched)
+
+    def _count_busy_seconds(self) -> None:
+        try:
+            busy = self._busy_seconds()
+        except Exception as error:  # the session may have ended
+            log.debug("busy time: %r", error)
+            return
+        self._metrics.busy_seconds.inc(max(busy - self._busy_before, 0))
+        self._busy_before = busy
 
     def _check_slots(self, watched: _Watched) -> None:
         """Let a real-time query start again, and say so, if topics have outgrown its slots."""
@@ -244,16 +251,19 @@ class Progress:
         """Read the bounds of the logs of one set of brokers."""
         brokers = self._brokers[name]
         ports = [port for port in self._metadata.inputs if port.bootstrap_servers == name]
-        try:
-            for port in ports:
+        failed: list[str] = []
+        for port in ports:
+            try:
                 self._know(brokers, port, calm=calm)
-            partitions = [key for port in ports for key in self._owned(port)]
-            self._show(brokers.bounds(partitions))
-            self._away.discard(name)
-        except KafkaException as error:
-            if name not in self._away:
-                log.warning("no answer from Kafka at %s: %s", name, error)
-            self._away.add(name)
+            except KafkaException as error:  # what was known of the topic still counts
+                failed.append(f"{port.topic}: {error}")
+        bounds = brokers.bounds(key for port in ports for key in self._owned(port))
+        self._show(bounds)
+        failed += [f"{topic}/{number}: {why}" for (topic, number), why in bounds.failed.items()]
+        if failed and name not in self._failing:
+            more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
+            log.warning("positions not read from Kafka at %s: %s%s", name, failed[0], more)
+        (self._failing.add if failed else self._failing.discard)(name)
 
     def _know(self, brokers: Brokers, port: InputPort, *, calm: bool) -> None:
         outside = self._metadata.region is None and port.partitions is None
@@ -269,14 +279,14 @@ class Progress:
             owned += watched.partitions[port]
         return owned
 
-    def _show(self, bounds: Mapping[tuple[str, int], tuple[int, int]]) -> None:
+    def _show(self, bounds: Bounds) -> None:
         held: Positions = {}
         owners: dict[tuple[str, int], _Watched] = {}
         for watched in list(self._shards.values()):
             for partitions in watched.partitions.values():
                 held |= {key: watched.positions.get(key, -1) for key in partitions}
                 owners |= dict.fromkeys(partitions, watched)
-        for key, (start, end) in bounds.items():
+        for key, (start, end) in bounds.found.items():
             if key not in held:
                 continue  # released meanwhile
             topic, number = key
@@ -286,4 +296,5 @@ class Progress:
             position = max(held[key], start)
             self._metrics.committed_offset.labels(*labels).set(position)
             self._metrics.lag.labels(*labels).set(max(end - position, 0))
+            self._metrics.position_ages.read(topic, number, bounds.asked_at[key])
             owners[key].lags[key] = max(end - position, 0)

@@ -90,7 +90,8 @@ class InProcess:
     async def answer(self, query: str, *rows: Row) -> None:
         """Set the answer to one rule's query."""
         self._answers[query] = rows
-        await self.rules.refresh(0.0, GivenRows(self._answers))
+        for metric in self.rules.all():
+            await metric.refresh(0.0, GivenRows(self._answers))
 
     async def measure(self, evaluated_at: float, *rows: Row) -> None:
         """Set the rows of the signals' queries as of a Unix time."""

@@ -45,6 +45,7 @@ class Region:
             "streamgraft_pe_lag_records": (self._end - self._committed) / partitions,
             "streamgraft_pe_input_end_offset": self._end / partitions,
             "streamgraft_pe_committed_offset": self._committed / partitions,
+            "streamgraft_pe_position_age_seconds": 0,
         }
         return [
             *(

@@ -31,6 +31,7 @@ STEADY: dict[Input, float] = {
     Input.LAG: 600.0,
     Input.PARTITIONS: 4,
     Input.SAMPLE_TIME: 0.0,
+    Input.POSITION_AGE: 1.0,
     Input.LAG_CHANGE: 10.0,
     Input.HISTORIES: 4,
     Input.RESETS: 0,
@@ -135,7 +136,7 @@ def provider_of(*items: dict[str, Any]) -> Provider:
 
 async def refresh(provider: Provider, prometheus: CannedPrometheus) -> None:
     """Refresh once, as of now."""
-    await Refresher(PrometheusSource(prometheus.url), [provider], 2.0).refresh(time.time())
+    await Refresher(PrometheusSource(prometheus.url), provider, 2.0).refresh(time.time())
 
 
 async def reading(prometheus: CannedPrometheus, metric: str, **state: str) -> Reading:
@@ -191,6 +192,8 @@ async def test_queries_do_not_grow_with_regions(prometheus: CannedPrometheus) ->
         (Input.RESETS, 1, Reason.RESET),
         (Input.SAMPLE_TIME, 31.0, Reason.STALE),
         (Input.SAMPLE_TIME, float("nan"), Reason.STALE),
+        (Input.POSITION_AGE, 15.1, Reason.STALE),
+        (Input.POSITION_AGE, float("nan"), Reason.STALE),
         (Input.INPUT_RATE, float("nan"), Reason.NOT_A_NUMBER),
         (Input.BATCH_RATE, float("nan"), Reason.NOT_A_NUMBER),
         (Input.BUSY_SLOTS, float("inf"), Reason.WARMING_UP),
@@ -215,6 +218,18 @@ async def test_missing_input_is_never_a_number(prometheus: CannedPrometheus, nam
     values = {m: r.value for m, r in results.items() if not isinstance(r, NotReady)}
     assert len(values) < len(SIGNALS)
     assert values == pytest.approx({metric: before[metric] for metric in values})
+
+
+async def test_every_stage_of_the_spec_is_needed(prometheus: CannedPrometheus) -> None:
+    """A stage that nobody scrapes must not look as if nothing waited in front of it."""
+    stages = [{"topics": ["t"]}, {"topics": ["between"]}]
+    item = region()
+    provider = provider_of({**item, "spec": {**item["spec"], "stages": stages}})
+    await refresh(provider, prometheus)
+    for metric in ("total_lag", "relative_lag_change_rate", "demand"):
+        found = provider.by_name("ns", "flights-enrich", metric)
+        assert reason(found) is Reason.NO_DATA
+        assert "between, which stage 1 reads" in found.result.message  # type: ignore[union-attr]
 
 
 async def test_resizing_is_a_reason(prometheus: CannedPrometheus) -> None:
@@ -286,7 +301,10 @@ async def test_a_region_that_sleeps_has_a_demand_from_its_lag(
     awake = region()
     spec = {**awake["spec"], "width": 0, "autoscaling": {"minWidth": 0}}
     status = {"width": 0, "epoch": 3, "observedGeneration": 1}
-    positions = (Input.PARTITIONS, Input.SAMPLE_TIME, Input.HISTORIES, Input.RESETS)
+    positions = (
+        *(Input.PARTITIONS, Input.SAMPLE_TIME, Input.POSITION_AGE),
+        *(Input.HISTORIES, Input.RESETS),
+    )
     nothing = dict.fromkeys((Input.LAG_CHANGE, Input.INPUT_RATE, Input.PROCESSING_RATE), 0.0)
     for lag, width in ((0.0, 0), (2.0, 1)):
         known = {name: STEADY[name] for name in positions}

@@ -9,6 +9,7 @@ import yaml
 from tests.promtool.check import passes
 
 from streamgraft_metrics_adapter.prometheus.queries import INPUT_LABEL, QUERIES, Input, queries
+from streamgraft_metrics_adapter.rules.configuration import BUILT_IN, read
 
 REGION = 'namespace="ns",streams_job="j",region="r",stage="0"'
 WINDOW, MAX_AGE = 60.0, 45.0
@@ -64,6 +65,54 @@ def test_a_step_back_is_seen(scrape: int, refresh: float, tmp_path: Path) -> Non
     _tried(tmp_path, scrape, [ends, committed], refresh, wanted)
 
 
+@pytest.mark.integration
+def test_positions_are_as_old_as_their_reading(tmp_path: Path) -> None:
+    """A PE that can't ask Kafka is scraped all the same: its samples are fresh, its word is not."""
+    labels = f'{REGION},topic="t",partition="{{}}",pod="a"'
+    ages = {0: "1x40 0+5x80", 1: "1x120"}  # the reading of partition 0 stands still from 205 s on
+    series = [
+        {"series": f"streamgraft_pe_{metric}{{{labels.format(partition)}}}", "values": values}
+        for partition, age in ages.items()
+        for metric, values in (("lag_records", "7x120"), ("position_age_seconds", age))
+    ]
+    region = REGION.removesuffix(',stage="0"')
+    samples = {
+        Input.SAMPLE_TIME: (region, 205.0),
+        Input.POSITION_AGE: (region, 95.0),
+        Input.PARTITIONS: (f'{REGION},topic="t"', 2.0),
+        Input.LAG: (f'{REGION},topic="t"', 14.0),
+    }
+    wanted = [
+        {"labels": f'{{{labels},{INPUT_LABEL}="{name.value}"}}', "value": value}
+        for name, (labels, value) in samples.items()
+    ]
+    _evaluated(tmp_path, 5, series, queries(WINDOW, 120.0, 2.0)["lag"], wanted)
+
+
+@pytest.mark.integration
+def test_one_targets_data_breaks_no_built_in_rule(tmp_path: Path) -> None:
+    """A pod with two series where there should be one: the others keep their values."""
+    good, bad = (f'namespace="ns",pod="{name}",pe="{name}"' for name in ("good", "bad"))
+    busy = "streamgraft_pe_busy_seconds_total"
+    series = [
+        *({"series": f"{busy}{{{labels}}}", "values": "0+2.5x120"} for labels in (good, bad)),
+        *(
+            {"series": f"streamgraft_pe_slots{{{labels}}}", "values": "1x120"}
+            for labels in (good, bad, f'{bad},odd="1"')
+        ),
+        {"series": f'{busy}{{{bad},odd="1"}}', "values": "0+2.5x120"},
+    ]
+    for rule in read(BUILT_IN):
+        if rule.name != "utilization":
+            continue
+        label = "pe" if "max by (namespace, pe)" in rule.query else "pod"
+        wanted = [
+            {"labels": f'{{namespace="ns",{label}="{name}"}}', "value": 0.5}
+            for name in ("good", "bad")
+        ]
+        _evaluated(tmp_path, 5, series, rule.query, wanted)
+
+
 def _moving(
     metric: str, partition: int, first: int, rate: int, scrape: int
 ) -> list[dict[str, str]]:
@@ -93,19 +142,25 @@ def _tried(
     for name in {*QUERIES["rates"]} - {*wanted}:
         other = f'label_replace(vector(0), "{INPUT_LABEL}", "{name.value}", "", "")'
         found = f"({found}) unless on ({INPUT_LABEL}) {other}"
+    samples = [
+        {"labels": f'{{{REGION},{INPUT_LABEL}="{name.value}"}}', "value": value}
+        for name, value in wanted.items()
+    ]
+    _evaluated(folder, scrape, series, found, samples)
+
+
+def _evaluated(
+    folder: Path,
+    scrape: int,
+    series: list[dict[str, str]],
+    query: str,
+    samples: list[dict[str, Any]],
+) -> None:
+    """Fail unless a query over series brings these samples."""
     test: dict[str, Any] = {
         "interval": f"{scrape}s",
         "input_series": series,
-        "promql_expr_test": [
-            {
-                "expr": found,
-                "eval_time": AT,
-                "exp_samples": [
-                    {"labels": f'{{{REGION},{INPUT_LABEL}="{name.value}"}}', "value": value}
-                    for name, value in wanted.items()
-                ],
-            }
-        ],
+        "promql_expr_test": [{"expr": query, "eval_time": AT, "exp_samples": samples}],
     }
     cases = folder / "cases.yaml"
     cases.write_text(yaml.safe_dump({"evaluation_interval": f"{scrape}s", "tests": [test]}))

@@ -26,6 +26,7 @@ def region(name: str, *changes: dict[str, Any]) -> dict[str, Any]:
 def rows(lag: float) -> list[Row]:
     """Return the rows that give total_lag a value now."""
     values = {Input.LAG: lag, Input.PARTITIONS: 4, Input.SAMPLE_TIME: time.time()}
+    values[Input.POSITION_AGE] = 0.0
     return [
         ({**LABELS, "topic": "t", INPUT_LABEL: name.value}, value) for name, value in values.items()
     ]

@@ -53,7 +53,7 @@ async def test_stateless(stage: Any, load: Callable[[int], Any], output: Any) ->
         assert await pe.terminate() == 0
     output.read(1.0)
     assert output.values == expected
-    ends = {key: end for key, (_, end) in brokers.bounds(partitions).items()}
+    ends = {key: end for key, (_, end) in brokers.bounds(partitions).found.items()}
     assert brokers.published(partitions) == ends
     brokers.close()
 

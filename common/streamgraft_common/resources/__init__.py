@@ -19,6 +19,7 @@ from streamgraft_common.resources.parallel_region import (
     AvoidedWidth,
     ParallelRegionSpec,
     ParallelRegionStatus,
+    RegionStage,
     WidthChange,
 )
 from streamgraft_common.resources.processing_element import (
@@ -90,6 +91,7 @@ __all__ = [
     "ProcessingElementSpec",
     "ProcessingElementStatus",
     "RegionOverride",
+    "RegionStage",
     "Release",
     "Resources",
     "RuntimeStatus",

@@ -14,6 +14,13 @@ DEFAULT_DEADLINE_SECONDS = 300
 Strategy = Literal["handover", "savepoint"]
 
 
+class RegionStage(Model):
+    """One PE of a channel."""
+
+    topics: Annotated[list[Annotated[str, Field(max_length=249)]], Field(max_length=64)]
+    """Topics that it reads; each has a partition per key group."""
+
+
 class ParallelRegionSpec(Model):
     """The wanted width."""
 
@@ -38,6 +45,9 @@ class ParallelRegionSpec(Model):
     """What the application asks of an autoscaler. Default: nothing."""
     upstream: list[str] = []
     """Regions of the job whose output reaches it, by their names in the application."""
+    stages: Annotated[list[RegionStage], Field(max_length=1024)] = []
+    """What its channels are made of, in their order. All of it must be measured before a signal has
+    a value."""
 
     @property
     def may_sleep(self) -> bool:

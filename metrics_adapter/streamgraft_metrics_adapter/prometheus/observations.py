@@ -44,7 +44,13 @@ class RegionObservation:
 
 _INPUTS = {name.value: name for name in Input}
 _OF_REGION = frozenset(
-    {Input.SAMPLE_TIME, Input.IDLE_SHARE, Input.ELEMENTS, Input.STATE_BYTES},
+    {
+        Input.SAMPLE_TIME,
+        Input.POSITION_AGE,
+        Input.IDLE_SHARE,
+        Input.ELEMENTS,
+        Input.STATE_BYTES,
+    }
 )
 
 

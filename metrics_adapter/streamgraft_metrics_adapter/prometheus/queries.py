@@ -28,9 +28,13 @@ class Input(StrEnum):
     LAG = "lag"
     """Records, by stage and topic."""
     PARTITIONS = "partitions"
-    """Partitions with a known lag, by stage and topic."""
+    """Partitions with a known lag that was read at a known time, by stage and topic."""
     SAMPLE_TIME = "sample_time"
-    """Unix time of the oldest of the partitions' newest samples, by region."""
+    """Unix time at which the positions of a partition were read from Kafka; the oldest of all
+    partitions' newest ones, by region."""
+    POSITION_AGE = "position_age"
+    """How old positions were when they were scraped, seconds: the oldest of all partitions within
+    the window, by region. A PE that can't ask Kafka shows old positions in fresh samples."""
     LAG_CHANGE = "lag_change"
     """Records/s, by stage."""
     HISTORIES = "histories"
@@ -60,7 +64,7 @@ class Input(StrEnum):
 
 
 QUERIES: Mapping[str, tuple[Input, ...]] = {
-    "lag": (Input.LAG, Input.PARTITIONS, Input.SAMPLE_TIME),
+    "lag": (Input.LAG, Input.PARTITIONS, Input.SAMPLE_TIME, Input.POSITION_AGE),
     "lag_change": (Input.LAG_CHANGE, Input.HISTORIES),
     "rates": (Input.INPUT_RATE, Input.PROCESSING_RATE, Input.RESETS, Input.LARGEST_RATE),
     "busy": (Input.BUSY_SLOTS, Input.WARM_SLOTS, Input.BATCH_RATE, Input.SLOTS),
@@ -120,7 +124,9 @@ def _inputs(window_seconds: float, max_age_seconds: float, step_seconds: float) 
     samples = f"count_over_time(streamgraft_pe_lag_records{_IN_REGIONS}[{window}])"
     # Between two steps a series may end, whose last sample then counts as older than it is.
     looks = f"[{age}:{_duration(max(0.5, max_age_seconds / 4))}]"
-    seen = f"max_over_time(timestamp(streamgraft_pe_lag_records{_IN_REGIONS}){looks})"
+    position_age = f"streamgraft_pe_position_age_seconds{_IN_REGIONS}"
+    read = f"max_over_time((timestamp({position_age}) - {position_age}){looks})"
+    age_last = f"min by ({PARTITION}) (last_over_time({position_age}[{age}]))"
     total = f"streamgraft_pe_busy_seconds_total{_IN_REGIONS}"
     busy = f"rate({total}[{window}])"
     warm = f"{total} - increase({total}[{window}]) > bool {WARM_UP_BUSY_SECONDS:g}"
@@ -135,8 +141,9 @@ def _inputs(window_seconds: float, max_age_seconds: float, step_seconds: float) 
     idle = f"1 - clamp_max({busy} / {slots}, 1)"
     return {
         Input.LAG: f"sum by ({TOPIC}) ({lag_now} or {lag_last})",
-        Input.PARTITIONS: f"count by ({TOPIC}) ({lag_last})",
-        Input.SAMPLE_TIME: f"min by ({REGION}) (max by ({PARTITION}) ({seen}))",
+        Input.PARTITIONS: f"count by ({TOPIC}) ({lag_last} and {age_last})",
+        Input.SAMPLE_TIME: f"min by ({REGION}) (max by ({PARTITION}) ({read}))",
+        Input.POSITION_AGE: f"max by ({REGION}) (max_over_time({position_age}[{window}]))",
         Input.LAG_CHANGE: f"sum by ({STAGE}) (deriv({lag}))",
         Input.HISTORIES: f"count by ({STAGE}) (sum by ({PARTITION}) ({samples}) > 1)",
         Input.RESETS: f"sum by ({STAGE}) (resets({committed}))",

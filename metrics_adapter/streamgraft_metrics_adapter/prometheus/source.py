@@ -1,10 +1,11 @@
 """Reads Prometheus: as many queries per refresh, however many objects and HPAs there are."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
@@ -26,6 +27,7 @@ _RANGE_TIMEOUT_SECONDS = 60
 
 
 T = TypeVar("T")
+_Arguments = TypeVarTuple("_Arguments")
 
 
 class SourceError(Exception):
@@ -79,9 +81,13 @@ async def answers(
 
 
 class PrometheusSource:
-    """One Prometheus server. There are no retries: the next refresh is one."""
+    """One Prometheus server, asked by `threads` threads that are nobody else's.
 
-    def __init__(self, url: str) -> None:
+    There are no retries: the next refresh is one.
+    """
+
+    def __init__(self, url: str, threads: int = 2) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="prometheus")
         self._client = PrometheusConnect(
             url=url.rstrip("/"),
             retry=Retry(total=0),
@@ -93,7 +99,7 @@ class PrometheusSource:
         """Return the result vector of one query. Raises SourceError, also while it is read."""
         telemetry.QUERIES.labels(name).inc()
         with _named(name):
-            elements = await asyncio.to_thread(self._query, promql, evaluated_at)
+            elements = await self._in_thread(self._query, promql, evaluated_at)
         return _decoded(name, rows_of(elements))
 
     async def series(
@@ -103,8 +109,11 @@ class PrometheusSource:
         whole seconds as is `step`. Raises SourceError, also while it is read."""
         telemetry.QUERIES.labels(name).inc()
         with _named(name):
-            elements = await asyncio.to_thread(self._query_range, promql, times, step)
+            elements = await self._in_thread(self._query_range, promql, times, step)
         return _decoded(name, series_of(elements))
+
+    async def _in_thread(self, query: Callable[[*_Arguments], T], *arguments: *_Arguments) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, query, *arguments)
 
     def _query(self, promql: str, evaluated_at: float) -> Iterable[Any]:
         parameters = {"time": f"{evaluated_at:.3f}", "timeout": f"{_TIMEOUT_SECONDS}s"}
@@ -147,10 +156,12 @@ def _decoded(query: str, found: Iterator[T]) -> Iterator[T]:
 
 
 def rows_of(elements: Iterable[Any]) -> Iterator[Row]:
-    """Yield the rows of a result vector. Raises SourceError if it is none."""
+    """Yield the rows of a result vector, without its histograms: whoever exports one under the name
+    of a number has no number. Raises SourceError if it is no vector."""
     try:
         for element in elements:
-            yield element["metric"], float(element["value"][1])
+            if "histogram" not in element:
+                yield element["metric"], float(element["value"][1])
     except (LookupError, ValueError, TypeError) as error:
         raise SourceError(f"the answer is no vector: {error!r}") from error
 

@@ -93,6 +93,8 @@ class MetricRule(_Model):
     external: ExternalMapping | None = None
     series: str
     """A selector of the series that the query reads: their sample times are the metric's age."""
+    age_series: str | None = None
+    """A selector of series that say how old, in seconds, what `series` says was at the scrape."""
     query: Annotated[str, Field(min_length=1)]
     window: Seconds | None = None
     """Over which the query takes rates and averages, served with the value; None: at one time."""
@@ -108,8 +110,11 @@ class MetricRule(_Model):
     def _check(self) -> Self:
         if (self.object is None) == (self.external is None):
             raise ValueError("needs either `object` or `external`")
-        if not _SELECTOR.fullmatch(self.series):
-            raise ValueError("`series` is no selector such as http_requests_total{job='web'}")
+        for name, text in (("series", self.series), ("ageSeries", self.age_series)):
+            if text is not None and not _SELECTOR.fullmatch(text):
+                raise ValueError(
+                    f"`{name}` is no selector such as http_requests_total{{job='web'}}"
+                )
         return self
 
     @property
@@ -127,7 +132,9 @@ class MetricRule(_Model):
 
     def _times(self) -> str:
         by = ", ".join(self.mapping.labels())
-        times = f"min by ({by}) (timestamp({self.series}))"
+        age = self.age_series
+        sampled = f"timestamp({age}) - {age}" if age else f"timestamp({self.series})"
+        times = f"min by ({by}) ({sampled})"
         if not self.complete_by:
             return times
         identity = ", ".join(self.complete_by)

@@ -63,8 +63,9 @@ class RuleMetric:
         self._table: Table | None = None
         self._failure: str | None = None
 
-    async def refresh(self, evaluated_at: float, source: Source) -> None:
-        """Evaluate the query anew; if it fails, the last answer stays until it is too old."""
+    async def refresh(self, evaluated_at: float, source: Source) -> bool:
+        """Evaluate the query anew, and tell whether that went well; if it did not, the last answer
+        stays until it is too old."""
         try:
             rows = await source.rows(self.query_name, self.rule.promql(), evaluated_at)
             self._table = await table_of(self.rule, rows)
@@ -72,8 +73,9 @@ class RuleMetric:
             if self._failure is None:
                 log.warning("metric %s: %s", self.query_name, error)
             self._failure = str(error)
-        else:
-            self._failure = None
+            return False
+        self._failure = None
+        return True
 
     def places(self) -> Iterable[Place]:
         """Return what has values now."""
@@ -135,7 +137,7 @@ class RuleMetric:
 
 
 class RuleMetrics:
-    """All metrics of the configuration; a refresher keeps them fresh by `refresh`."""
+    """All metrics of the configuration; `RuleRefresher` keeps them fresh."""
 
     def __init__(self, rules: Iterable[MetricRule]) -> None:
         self.objects: dict[tuple[Resource, str], RuleMetric] = {}
@@ -144,7 +146,7 @@ class RuleMetrics:
 
     def replace(self, rules: Iterable[MetricRule]) -> None:
         """Serve these rules from now on; those that did not change keep their values."""
-        known = {metric.rule: metric for metric in self._all()}
+        known = {metric.rule: metric for metric in self.all()}
         metrics = [known.get(rule) or RuleMetric(rule) for rule in rules]
         self.externals = {item.rule.name: item for item in metrics if item.rule.external}
         self.objects = {
@@ -158,12 +160,8 @@ class RuleMetrics:
         # Nobody can ask for several namespaces at once.
         return {resource for resource, _ in self.objects if resource != NAMESPACES}
 
-    async def refresh(self, evaluated_at: float, source: Source) -> None:
-        """Take in one refresh."""
-        for metric in self._all():
-            await metric.refresh(evaluated_at, source)
-
-    def _all(self) -> list[RuleMetric]:
+    def all(self) -> list[RuleMetric]:
+        """Return every metric."""
         return [*self.objects.values(), *self.externals.values()]
 
 

@@ -40,6 +40,9 @@ SIGNALS = (
 )
 """Every metric that is served."""
 
+LEAST_POSITION_AGE = 10.0
+"""Seconds: positions may be so old in any window. PEs read them every second."""
+
 _Stages = dict[str, StageObservation]
 
 
@@ -60,10 +63,24 @@ def signals_of(
     return dict(zip(SIGNALS, results, strict=True))
 
 
+def unread(seen: RegionObservation, window_seconds: float) -> NotReady | None:
+    """Return why the positions say nothing of now: they were not read from Kafka for too long.
+
+    A quarter of the window without a reading makes slopes wrong that are taken over it.
+    """
+    age = seen.values.get(Input.POSITION_AGE)
+    if age is None:
+        return NotReady(Reason.NO_DATA, "it is not known when the positions in Kafka were read")
+    if age <= max(LEAST_POSITION_AGE, window_seconds / 4):
+        return None
+    message = f"positions in Kafka were not read for {age:.0f} s within the last"
+    return NotReady(Reason.STALE, f"{message} {window_seconds:g} s: does Kafka answer the PEs?")
+
+
 def _usable(region: Region, seen: RegionObservation) -> _Stages | NotReady:
     """Return the stages, or NotReady unless each has every partition's lag and rates."""
-    if FIRST_STAGE not in seen.stages:
-        return NotReady(Reason.NO_DATA, "the region's first stage is not measured")
+    if missing := _missing(region, seen):
+        return missing
     for index, stage in seen.stages.items():
         lag = total_lag(stage.topics(), region.spec.max_width)
         if isinstance(lag, NotReady):
@@ -82,8 +99,23 @@ def _usable(region: Region, seen: RegionObservation) -> _Stages | NotReady:
     return seen.stages
 
 
+def _missing(region: Region, seen: RegionObservation) -> NotReady | None:
+    """Return which stage or topic of the region nobody measures, if any."""
+    if FIRST_STAGE not in seen.stages:
+        return NotReady(Reason.NO_DATA, "the region's first stage is not measured")
+    for index, wanted in enumerate(region.spec.stages):
+        stage = seen.stages.get(str(index))
+        lost = [topic for topic in wanted.topics if stage is None or topic not in stage.lag]
+        if lost:
+            message = f"the lag of {', '.join(lost)}, which stage {index} reads, is not measured"
+            return NotReady(Reason.NO_DATA, message)
+    return None
+
+
 def _lag(region: Region, seen: RegionObservation) -> TotalLag | NotReady:
     """Return the records that wait in front of the region and between its stages."""
+    if missing := _missing(region, seen):
+        return missing
     topics = [topic for stage in seen.stages.values() for topic in stage.topics()]
     return total_lag(topics, region.spec.max_width)
 

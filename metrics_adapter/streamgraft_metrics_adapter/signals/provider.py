@@ -23,7 +23,7 @@ from streamgraft_metrics_adapter.prometheus.queries import Input, queries
 from streamgraft_metrics_adapter.prometheus.source import Source, SourceError, answers
 from streamgraft_metrics_adapter.regions import Region, RegionCache, RegionKey
 from streamgraft_metrics_adapter.selectors import Selector
-from streamgraft_metrics_adapter.signals.evaluation import SIGNALS, Signal, signals_of
+from streamgraft_metrics_adapter.signals.evaluation import SIGNALS, Signal, signals_of, unread
 from streamgraft_metrics_adapter.signals.history import History, Sample
 from streamgraft_metrics_adapter.status import NotFoundError, UnavailableError
 from streamgraft_metrics_adapter.time_slices import in_slices
@@ -152,8 +152,7 @@ class Provider:
         """Compute all signals anew; a refresh that fails leaves the last ones, until too old."""
         gathering = Gathering()
         try:
-            if evaluated_at - self._recalled_at >= RECALL_SECONDS:
-                await self._recall(evaluated_at, source)
+            await self._recall(evaluated_at, source)
             async with aclosing(answers(source, self._queries, evaluated_at)) as found:
                 async for rows in found:
                     async for labels, value in in_slices(rows):
@@ -171,14 +170,20 @@ class Provider:
             await self._remember(evaluated_at, regions, gathering.regions)
 
     async def _recall(self, evaluated_at: float, source: Source) -> None:
-        """Learn what other replicas know, or this one knew before it was restarted."""
-        for look in learned_metrics.LOOKS:
-            rows = await source.rows("learned", learned_metrics.query(look), evaluated_at)
-            found = await learned_metrics.parse(rows)
-            await self._experience.adopt(found)
-            if found or self._recalled_at:
-                break
-        self._recalled_at = evaluated_at
+        """Learn what other replicas know, or this one knew before it was restarted; if that fails,
+        in a minute: signals don't wait for it."""
+        if evaluated_at - self._recalled_at < RECALL_SECONDS:
+            return
+        first, self._recalled_at = not self._recalled_at, evaluated_at
+        try:
+            for look in learned_metrics.LOOKS:
+                rows = await source.rows("learned", learned_metrics.query(look), evaluated_at)
+                found = await learned_metrics.parse(rows)
+                await self._experience.adopt(found)
+                if found or not first:
+                    break
+        except SourceError as error:
+            log.warning("what was learned can't be read: %s", error)
 
     def _fail(self, failure: str) -> None:
         if self._failure is None:
@@ -214,7 +219,7 @@ class Provider:
             return NotReady(Reason.RESIZING, f"the width is changing: {region.resizing}")
         # Clocks of scrapes and of this machine are those of two programs: NaN must not pass either.
         if sampled_at is not None and not time.time() - sampled_at <= self._max_age:
-            oldest = f"the oldest sample is {time.time() - sampled_at:.0f} s old"
+            oldest = f"the oldest position is {time.time() - sampled_at:.0f} s old"
             return NotReady(Reason.STALE, f"{oldest}, more than {self._max_age:g} s")
         return None
 
@@ -232,6 +237,9 @@ class Provider:
             if seen is None or Input.SAMPLE_TIME not in seen.values:
                 continue
             key, sampled_at[key] = (region.namespace, region.name), seen.values[Input.SAMPLE_TIME]
+            if doubt := unread(seen, self.window_seconds):
+                results[key] = dict.fromkeys(SIGNALS, doubt)
+                continue
             results[key] = signals_of(region, seen, self._known(region, seen, evaluated_at))
             demand = results[key]["demand"]
             if isinstance(demand, Demand):

@@ -12,7 +12,7 @@ from streamgraft_operator.kit.parsed import region_spec
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.plan.expansion import Expansion
 
-_FROM_JOB = ("autoscaling", "changeDeadlineSeconds", "strategy", "upstream")
+_FROM_JOB = ("autoscaling", "changeDeadlineSeconds", "strategy", "upstream", "stages")
 """Fields of a region's spec that follow application and job."""
 
 
@@ -36,7 +36,9 @@ class RegionPlanter:
         topology = expansion.topology
         for planned in topology.regions:
             content_id = expansion.region_contents[planned.region.name]
-            manifest = manifests.parallel_region(owner, expansion.spec, planned, content_id)
+            manifest = manifests.parallel_region(
+                owner, expansion.spec, topology, planned, content_id
+            )
             key = owner.namespace, planned.name
             if self._caches.regions.get(key) is None:
                 await self._write.regions.create(manifest)

@@ -9,6 +9,7 @@ from streamgraft_common.resources import (
     JobSpec,
     ParallelRegionSpec,
     RegionOverride,
+    RegionStage,
     SavepointSpec,
 )
 from streamgraft_common.resources.parallel_region import DEFAULT_DEADLINE_SECONDS
@@ -27,7 +28,7 @@ def region_content_id(topology: Topology, region: PlannedRegion, settings_id: st
 
 
 def parallel_region(
-    owner: Owner, job: JobSpec, region: PlannedRegion, content_id: str
+    owner: Owner, job: JobSpec, topology: Topology, region: PlannedRegion, content_id: str
 ) -> dict[str, Any]:
     """Return the resource with its first width; later widths are the user's."""
     plan = region.region
@@ -42,10 +43,19 @@ def parallel_region(
         strategy=settings.strategy or "handover",
         autoscaling=plan.autoscaling,
         upstream=list(region.upstream),
+        stages=_stages(topology, region.region.name),
     )
     manifest = PARALLEL_REGION.manifest(region.name, owner.namespace, spec)
     labels = {names.LABEL_REGION: plan.name}
     return {**manifest, "metadata": metadata(owner, region.name, labels, content_id)}
+
+
+def _stages(topology: Topology, region: str) -> list[RegionStage]:
+    """Return what signals of the region need: each stage with the topics that it reads."""
+    stages = sorted((pe for pe in topology.stages if pe.region == region), key=lambda pe: pe.stage)
+    return [
+        RegionStage(topics=sorted({port.topic for port in pe.metadata.inputs})) for pe in stages
+    ]
 
 
 def width_savepoint(

@@ -6,6 +6,7 @@ it.
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 
 from streamgraft_common import names
@@ -52,7 +53,8 @@ class LagController:
             self._lags.forget(key)
             return None
         try:
-            self._lags.remember(key, await self._positions(job, region))
+            read_at = time.monotonic()
+            self._lags.remember(key, await self._positions(job, region), read_at)
         except (BundleError, GraphError):
             self._lags.forget(key)
             return Again.WITH_BACKOFF  # the job says what is wrong

@@ -1,5 +1,6 @@
 """How far behind regions that sleep are, under the names that their PEs' metrics have."""
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ _METRICS = (
     ("streamgraft_pe_lag_records", "Records that wait for a region that sleeps."),
     ("streamgraft_pe_input_end_offset", "Last stable offset."),
     ("streamgraft_pe_committed_offset", "Committed position."),
+    ("streamgraft_pe_position_age_seconds", "Time since the positions were read from Kafka."),
 )
 
 
@@ -31,28 +33,29 @@ class LagCollector(Collector):
 
     def __init__(self, regions: Collection) -> None:
         self._regions = regions
-        self._found: dict[Key, Sequence[StagePosition]] = {}
+        self._found: dict[Key, tuple[float, Sequence[StagePosition]]] = {}
 
-    def remember(self, key: Key, positions: Sequence[StagePosition]) -> None:
-        """Take the positions of a region in the place of earlier ones."""
-        self._found[key] = positions
+    def remember(self, key: Key, positions: Sequence[StagePosition], read_at: float) -> None:
+        """Take the positions of a region in the place of earlier ones; `read_at`: when reading them
+        began (monotonic clock)."""
+        self._found[key] = read_at, positions
 
     def forget(self, key: Key) -> None:
         """Tell nothing of a region any more."""
         self._found.pop(key, None)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the three metrics of all partitions."""
+        """Yield the metrics of all partitions."""
         families = [GaugeMetricFamily(name, text, labels=_LABELS) for name, text in _METRICS]
-        for key, positions in list(self._found.items()):
+        now = time.monotonic()
+        for key, (read_at, positions) in list(self._found.items()):
             if (region := self._regions.get(key)) is None:
                 continue
             place = (key[0], region["spec"]["job"], region["spec"]["region"])
             for item in positions:
                 where = item.position
                 labels = (*place, item.stage, where.topic, str(where.partition))
-                for family, value in zip(
-                    families, (where.lag, where.end, where.committed), strict=True
-                ):
+                values = where.lag, where.end, where.committed, max(now - read_at, 0.0)
+                for family, value in zip(families, values, strict=True):
                     family.add_metric(labels, value)
         yield from families

@@ -265,7 +265,8 @@ def test_region_has_the_deadline_of_its_job(given: int | None, expected: int) ->
     plan = PlannedRegion("flights-delays", Region(name="delays", key=["k"], max_width=4), 1, 2, 0)
     regions = {"delays": {"changeDeadlineSeconds": given} if given else {}}
     job = JobSpec.model_validate({**IN_CONFIG_MAP, "regions": regions})
-    spec = manifests.parallel_region(OWNER, job, plan, "content")["spec"]
+    topology = Topology((), (planned(),), (plan,), (), {})
+    spec = manifests.parallel_region(OWNER, job, topology, plan, "content")["spec"]
     assert spec["changeDeadlineSeconds"] == expected
     assert spec["width"] == 2
 

@@ -1,0 +1,61 @@
+"""What a PE asks Kafka beside Spark: real brokers, of which some partitions don't answer."""
+
+import asyncio
+import uuid
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from prometheus_client.parser import text_string_to_metric_families
+
+from streamgraft_local import Cluster
+from streamgraft_pe_runtime.brokers import Brokers
+from streamgraft_pe_runtime.metrics import PeMetrics
+
+
+@pytest.mark.integration
+async def test_a_partition_that_fails_leaves_the_others_readable(cluster: Cluster) -> None:
+    """Partition 7 does not exist; a broker that is away answers for none, and is asked again."""
+    topic = f"bounds-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(30)
+    brokers = Brokers(cluster.bootstrap_servers, topic, tls=False)
+    partitions = [(topic, 7), (topic, 0), (topic, 1)]
+    bounds = await asyncio.to_thread(brokers.bounds, partitions)
+    assert bounds.found == {(topic, 0): (0, 0), (topic, 1): (0, 0)}
+    assert bounds.asked_at.keys() == bounds.found.keys()
+    assert bounds.failed.keys() == {(topic, 7)}
+    await asyncio.to_thread(cluster.stop, "kafka")
+    try:
+        bounds = await asyncio.to_thread(brokers.bounds, partitions)
+        assert (bounds.found, bounds.asked_at) == ({}, {})
+        assert bounds.failed.keys() == set(partitions)
+    finally:
+        await asyncio.to_thread(cluster.start, "kafka")
+    async with asyncio.timeout(60):
+        while len((await asyncio.to_thread(brokers.bounds, partitions)).found) < 2:
+            await asyncio.sleep(0.2)
+    brokers.close()
+
+
+def test_positions_have_an_age_as_of_the_scrape(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It grows by itself while nobody reads them, and goes with its partition."""
+    now = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    metrics = PeMetrics(1)
+    metrics.position_ages.read("t", 3, now - 1)
+    assert ages(metrics) == {("t", "3"): 1.0}
+    now += 30
+    assert ages(metrics) == {("t", "3"): 31.0}
+    metrics.drop_partition("t", 3)
+    assert ages(metrics) == {}
+
+
+def ages(metrics: PeMetrics) -> dict[tuple[str, str], float]:
+    """Return the exported ages by topic and partition."""
+    families = text_string_to_metric_families(metrics.exposition().decode())
+    return {
+        (sample.labels["topic"], sample.labels["partition"]): sample.value
+        for family in families
+        for sample in family.samples
+        if sample.name == "streamgraft_pe_position_age_seconds"
+    }
