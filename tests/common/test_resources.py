@@ -70,6 +70,7 @@ def test_manifest_and_paths() -> None:
         "changeDeadlineSeconds": 300,
         "strategy": "handover",
         "upstream": [],
+        "stages": [],
     }
     assert manifest["metadata"] == {"name": "j-r", "namespace": "ns", "labels": {"a": "b"}}
     assert JOB.path("ns", "j") == "/apis/streamgraft.io/v1alpha1/namespaces/ns/jobs/j"
