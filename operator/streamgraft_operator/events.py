@@ -112,7 +112,8 @@ def sources_missing(topics: list[str]) -> Event:
     return Event(
         "Warning",
         "SourceTopicMissing",
-        f"waiting for the source topic {names}: create it, the job goes on by itself then",
+        f"waiting for the source topic {names}: create it, and the job goes on by itself,"
+        " or let the job create it (submit --create-topics)",
     )
 
 

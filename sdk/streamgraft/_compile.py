@@ -4,27 +4,22 @@ The user's module is imported here and nowhere else, so that whatever it does to
 patched library, a stray thread, an exit) ends with it. OUT receives a Compiled as JSON.
 """
 
-import importlib
 import sys
 from pathlib import Path
-
-import cloudpickle
-from pydantic import ValidationError
 
 from streamgraft import _errors as errors
 from streamgraft._application import Application
 from streamgraft._checks import check, notices
 from streamgraft._compiled import Compiled, Finding
 from streamgraft._graph import Notice
-from streamgraft._location import Location, innermost
-from streamgraft._values import refused
+from streamgraft._module import load
 from streamgraft_common.adl import Adl
 from streamgraft_common.spark_jvm import JvmFailed
 
 
 def compile_application(file: Path) -> Compiled:
     """Import, check and plan the application of a module's file. Raises ApplicationError."""
-    variable, application = _load(file)
+    variable, application = load(file)
     errors.raise_all(check(application.graph))
     adl, found = _planned(application, file, variable)
     return Compiled(
@@ -32,41 +27,6 @@ def compile_application(file: Path) -> Compiled:
         notices=[str(notice) for notice in [*notices(application.graph), *found]],
         modules=_loaded_files(file.parent),
     )
-
-
-def _load(file: Path) -> tuple[str, Application]:
-    sys.path.insert(0, str(file.parent))
-    start = Location(str(file), 1)
-    try:
-        module = importlib.import_module(file.stem)
-    except ValidationError as error:
-        place = innermost(error.__traceback__, file.parent) or start
-        errors.raise_all([errors.InvalidArgument(place, *told) for told in refused(error)])
-        raise
-    except (Exception, SystemExit) as error:
-        where = innermost(error.__traceback__, file.parent)
-        if isinstance(error, SyntaxError) and error.filename:
-            where = Location(error.filename, error.lineno or 1)
-        raise errors.ModuleFailed(
-            where or start, f"the module can't be imported: {type(error).__name__}: {error}"
-        ) from error
-    if module.__file__ != str(file):
-        raise errors.ModuleFailed(
-            start, f"its name hides another module ({module.__file__})", "rename the file"
-        )
-    cloudpickle.register_pickle_by_value(module)
-    found = {
-        id(value): (name, value)
-        for name, value in reversed(vars(module).items())
-        if isinstance(value, Application)
-    }
-    if len(found) != 1:
-        raise errors.ModuleFailed(
-            start,
-            f"the module has {len(found) or 'no'} application{'s' * (len(found) > 1)}",
-            "give it exactly one: app = streamgraft.Application(...)",
-        )
-    return next(iter(found.values()))
 
 
 def _planned(application: Application, file: Path, variable: str) -> tuple[Adl, list[Notice]]:

@@ -107,6 +107,8 @@ class JobSpec(Model):
     """Kafka brokers. Default: the operator's."""
     transport_security: TransportSecurity = TransportSecurity()
     """Encryption of what PEs send and serve."""
+    create_topics: bool = False
+    """Whether source topics that do not exist are created. Default: the job waits for them."""
     image: str | None = None
     """Image of the PE runtime. Default: the operator's."""
     image_pull_policy: PullPolicy | None = None

@@ -34,6 +34,8 @@ class JobContext:
     savepoint: str | None = None
     """Savepoint that the job starts from."""
     first_widths: Mapping[str, int] = field(default_factory=dict)
+    create_topics: bool = False
+    """Whether source topics are created too if they are missing."""
     """Widths with which regions begin, where they are not the application's: PEs are counted at
     these widths, so that a later one changes no share."""
 
@@ -77,15 +79,15 @@ class PlannedRegion:
 class PlannedTopic:
     """One Kafka topic that the job needs.
 
-    external: belongs to the user. A missing external sink topic is created and never deleted; an
-    external source topic must exist.
+    external: belongs to the user. A missing one is created, unless `awaited`, and never deleted.
+    awaited: a source topic that the user creates.
     """
 
     name: str
     partitions: int
     bootstrap_servers: str
     external: bool
-    source: bool
+    awaited: bool
     tls: bool = False
 
 

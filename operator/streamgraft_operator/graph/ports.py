@@ -121,7 +121,7 @@ class Ports:
                 name=rehearsal.topic,
                 partitions=_REHEARSAL_PARTITIONS,
                 external=False,
-                source=False,
+                awaited=False,
                 **self._brokers(None),
             )
             topics.append(planned)
@@ -139,7 +139,7 @@ class Ports:
                     name=operator.kafka.topic,
                     partitions=operator.kafka.partitions,
                     external=True,
-                    source=operator.kind == "kafka-source",
+                    awaited=operator.kind == "kafka-source" and not self.context.create_topics,
                     **self._brokers(operator.kafka),
                 )
             for hop in (hop for stream in operator.outputs for hop in self._hops(stage, stream)):
@@ -147,7 +147,7 @@ class Ports:
                     name=hop.topic,
                     partitions=hop.partitions,
                     external=False,
-                    source=False,
+                    awaited=False,
                     **self._brokers(None),
                 )
 
@@ -203,6 +203,6 @@ def _both(first: PlannedTopic, second: PlannedTopic) -> PlannedTopic:
         partitions=max(first.partitions, second.partitions),
         bootstrap_servers=first.bootstrap_servers,
         external=first.external,
-        source=first.source and second.source,
+        awaited=first.awaited and second.awaited,
         tls=first.tls,
     )

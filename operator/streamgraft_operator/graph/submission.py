@@ -65,6 +65,7 @@ class Submission:
             resources=self.spec.resources,
             savepoint=origin.name if origin and not self.restored else None,
             first_widths=self.first_widths,
+            create_topics=self.spec.create_topics,
         )
         return plan(self.bundle.adl, context, widths)
 

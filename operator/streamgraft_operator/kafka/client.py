@@ -128,7 +128,7 @@ class Kafka:
     def _ensure(self, brokers: Brokers, topics: list[PlannedTopic]) -> list[str]:
         existing = self._partitions(brokers)
         missing = [topic for topic in topics if topic.name not in existing]
-        new = [topic for topic in missing if not topic.source]
+        new = [topic for topic in missing if not topic.awaited]
         create = [
             NewTopic(topic.name, num_partitions=topic.partitions, replication_factor=-1)
             for topic in new
@@ -138,7 +138,7 @@ class Kafka:
             done = client.create_topics(create, request_timeout=TIMEOUT_SECONDS)
             _settle(brokers, done, KafkaError.TOPIC_ALREADY_EXISTS)
         self._widen(brokers, existing, topics)
-        return [topic.name for topic in missing if topic.source]
+        return [topic.name for topic in missing if topic.awaited]
 
     def _widen(
         self, brokers: Brokers, existing: Mapping[str, int], topics: list[PlannedTopic]

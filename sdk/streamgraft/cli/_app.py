@@ -87,6 +87,35 @@ def kubeconfig(
 
 
 @app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="Folder for the project; it may exist.")],
+    name: Annotated[
+        str | None, typer.Option(help="Name of the application; default: the folder's.")
+    ] = None,
+) -> None:
+    """Make a new application, with tests that pass."""
+    from streamgraft.cli import _init
+
+    _init.run(folder, name)
+
+
+@app.command("test")
+def run_tests(
+    folder: Annotated[Path, typer.Argument(help="Folder of the project.")] = Path(),
+    live: Annotated[
+        bool, typer.Option("--live", help="Run tests on the embedded environment, too.")
+    ] = False,
+    keyword: Annotated[
+        str | None, typer.Option("-k", help="Only tests whose names match, as for pytest.")
+    ] = None,
+) -> None:
+    """Run the application's tests: operators on given rows, without a cluster."""
+    from streamgraft.cli import _test
+
+    _test.run(folder, live, keyword)
+
+
+@app.command()
 def build(
     application: options.ApplicationFile,
     out: Annotated[
@@ -108,15 +137,24 @@ def submit(
     param: options.Parameters = None,
     width: options.Widths = None,
     include: options.Include = None,
+    create_topics: options.CreateTopics = False,
     wait: options.Wait = False,
     timeout: options.Timeout = 300.0,
     namespace: options.Namespace = None,
 ) -> None:
-    """Build if need be, upload the bundle and apply the Job. May be repeated."""
+    """Build if need be, upload the bundle and apply the Job. May be repeated.
+
+    With --wait: exit code 3 if the job waits for source topics in the end.
+    """
     from streamgraft.cli import _submit
 
     request = _submit.Request(
-        application, name, tuple(param or ()), tuple(width or ()), tuple(include or ())
+        application,
+        name,
+        tuple(param or ()),
+        tuple(width or ()),
+        tuple(include or ()),
+        create_topics,
     )
     _submit.run(options.target(context, namespace), request, timeout if wait else None)
 

@@ -26,6 +26,9 @@ Widths: TypeAlias = Annotated[
 ]
 ApplicationFile: TypeAlias = Annotated[Path, typer.Argument(metavar="APP.PY")]
 Submittable: TypeAlias = Annotated[Path, typer.Argument(metavar="APP.PY|BUNDLE.ZIP")]
+CreateTopics: TypeAlias = Annotated[
+    bool, typer.Option("--create-topics", help="Create source topics that do not exist.")
+]
 Include: TypeAlias = Annotated[
     list[Path] | None, typer.Option(metavar="PATH", help="Further file or folder for the bundle.")
 ]

@@ -8,6 +8,10 @@ import typer
 class CommandError(Exception):
     """An expected failure of a command; the text says what to do."""
 
+    def __init__(self, text: str, exit_code: int = 1) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
 
 def say(text: str) -> None:
     """Print a line of progress or result."""
@@ -20,7 +24,7 @@ def warn(text: str) -> None:
 
 
 def fail(error: BaseException) -> NoReturn:
-    """Tell an expected failure and end with exit code 1."""
+    """Tell an expected failure and end with its exit code."""
     for single in getattr(error, "errors", (error,)):
         typer.secho(f"error: {str(single) or type(single).__name__}", fg="red", err=True)
-    raise typer.Exit(1)
+    raise typer.Exit(getattr(error, "exit_code", 1))

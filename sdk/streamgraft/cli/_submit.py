@@ -23,6 +23,8 @@ from streamgraft_common.kube import NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, JobStatus
 
+EXIT_SOURCES_MISSING = 3
+"""Exit code: the job waits for source topics that nobody has created."""
 _UNCHANGED_SECONDS = 10.0
 """For how long a status that was there before may still be about the last submission."""
 
@@ -36,6 +38,7 @@ class Request:
     parameters: tuple[str, ...] = ()
     widths: tuple[str, ...] = ()
     include: tuple[Path, ...] = ()
+    create_topics: bool = False
 
 
 def run(target: Target, request: Request, wait_seconds: float | None) -> None:
@@ -46,6 +49,8 @@ def run(target: Target, request: Request, wait_seconds: float | None) -> None:
     check_size(data)
     job = job_name(request, adl)
     spec = job_spec(adl, job, request.parameters, request.widths)
+    if request.create_topics:
+        spec["createTopics"] = True
     asyncio.run(_submit(target, job, data, spec, wait_seconds))
 
 
@@ -165,10 +170,11 @@ async def wait_healthy(cluster: Cluster, applied: Object, digest: str, wait_seco
     """Wait until a Job that was applied is healthy with this bundle. Raises CommandError."""
     path = JOB.path(cluster.namespace, applied["metadata"]["name"])
     begun = time.monotonic()
-    last = ""
+    last, problem = "", "the job was submitted, but is not healthy"
+    missing = False
 
     async def healthy() -> bool:
-        nonlocal last
+        nonlocal last, missing
         job = await cluster.client.get(path)
         status = JobStatus.model_validate(job.get("status") or {})
         current = status.observed_generation >= applied["metadata"]["generation"]
@@ -179,6 +185,18 @@ async def wait_healthy(cluster: Cluster, applied: Object, digest: str, wait_seco
         if (text := f"{status.phase}: {status.message}") != last:
             last = text
             output.say(text)
+        missing = current and not old and _sources_missing(status)
         return current and status.phase == "Healthy" and status.bundle_digest == digest
 
-    await until("the job was submitted, but is not healthy", healthy, wait_seconds)
+    try:
+        await until(problem, healthy, wait_seconds)
+    except CommandError as error:
+        if not missing:
+            raise
+        raise CommandError(f"{error}: {last}", EXIT_SOURCES_MISSING) from error
+
+
+def _sources_missing(status: JobStatus) -> bool:
+    return any(
+        item.type == "SourcesAvailable" and item.status == "False" for item in status.conditions
+    )

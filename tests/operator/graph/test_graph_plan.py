@@ -102,7 +102,7 @@ def test_a_region_and_its_neighbours() -> None:
         "port": 0,
         "topic": "ns.job.clean-rows.r",
     }
-    assert [(t.name, t.partitions, t.external, t.source) for t in topology.topics] == [
+    assert [(t.name, t.partitions, t.external, t.awaited) for t in topology.topics] == [
         ("in", 1, True, True),
         ("ns.job.REHEARSAL", 2, False, False),
         ("ns.job.clean-rows.r", 4, False, False),

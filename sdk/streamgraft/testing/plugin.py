@@ -1,0 +1,78 @@
+"""The pytest plugin: fixtures for the tests of one application.
+
+The application's file is `app.py` beside pytest's configuration, or what the configuration's
+`streamgraft_application` names. Nothing of Spark is imported before a test asks for it.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from streamgraft import Application
+    from streamgraft.testing import GraphTest
+    from streamgraft.testing.live import LiveJob
+    from streamgraft_local import Cluster
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the setting that names the application's file."""
+    parser.addini("streamgraft_application", "file of the application under test", default="app.py")
+
+
+@pytest.fixture(scope="session")
+def application_file(pytestconfig: pytest.Config) -> Path:
+    """The file of the application under test."""
+    return (pytestconfig.rootpath / str(pytestconfig.getini("streamgraft_application"))).absolute()
+
+
+@pytest.fixture(scope="session")
+def application(application_file: Path) -> "Application":
+    """The application under test."""
+    from streamgraft._module import load
+
+    return load(application_file)[1]
+
+
+@pytest.fixture(scope="session")
+def spark() -> "Iterator[SparkSession]":
+    """A small local Spark session, one for all tests."""
+    from streamgraft._planning_session import planning_session
+    from streamgraft.cli._environment import offer_tools
+
+    offer_tools()
+    with planning_session({"spark.sql.shuffle.partitions": "1"}) as session:
+        yield session
+
+
+@pytest.fixture
+def graph(application: "Application", spark: "SparkSession") -> "Iterator[GraphTest]":
+    """The application's operators, to be run on rows; parameters are reset after each test."""
+    from streamgraft.testing import GraphTest
+
+    yield GraphTest(application, spark)
+    application.bind({name: item.default for name, item in application.parameters.items()})
+
+
+@pytest.fixture(scope="session")
+def environment() -> "Iterator[Cluster]":
+    """An embedded environment for tests, beside that of `streamgraft up`; it ends with them."""
+    from streamgraft_local import Cluster, ClusterSpec
+
+    cluster = Cluster(ClusterSpec(name="pytest"))
+    cluster.up()
+    yield cluster
+    cluster.down(delete=True)
+
+
+@pytest.fixture
+def live_job(environment: "Cluster", application_file: Path) -> "Iterator[LiveJob]":
+    """The whole application, as a job in a namespace of its own; healthy when the test begins."""
+    from streamgraft.testing.live import LiveJob
+
+    with LiveJob.of(environment, application_file) as job:
+        yield job

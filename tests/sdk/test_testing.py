@@ -1,0 +1,129 @@
+"""`streamgraft.testing`: operators on given rows, and the project that `streamgraft init` makes."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from typer.testing import CliRunner
+
+import streamgraft as sg
+from streamgraft._planning_session import planning_session
+from streamgraft.cli._app import app as command_line
+from streamgraft.testing import GraphTest
+from streamgraft.testing.live import LiveJob
+from streamgraft_local import Cluster
+
+app = sg.Application("clicks")
+least = app.parameter("least", default="0")
+clicks = app.kafka_source("clicks", topic="clicks", schema="user string, millis bigint")
+
+
+@app.operator(inputs=clicks)
+def long_ones(rows: DataFrame) -> DataFrame:
+    """Leave out short clicks."""
+    return rows.where(F.col("millis") >= int(least.value))
+
+
+@app.operator(inputs=long_ones, output_mode="update")
+def totals(rows: DataFrame) -> DataFrame:
+    """Sum up each user's time."""
+    return rows.groupBy("user").agg(F.sum("millis").alias("millis"))
+
+
+slow, quick = app.split(
+    "pace", input=totals, outputs={"slow": "millis >= 100", "quick": "millis < 100"}
+)
+app.kafka_sink("slow-users", input=slow, topic="slow-users")
+app.kafka_sink("quick-users", input=quick, topic="quick-users")
+
+ADA = {"user": "ada", "millis": 90}
+BOB = {"user": "bob", "millis": 5}
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    """A small driver."""
+    with planning_session({"spark.sql.shuffle.partitions": "1"}) as spark:
+        yield spark
+
+
+@pytest.fixture
+def graph(session: SparkSession) -> Iterator[GraphTest]:
+    """The application above, with its parameters' defaults."""
+    yield GraphTest(app, session)
+    app.bind({"least": "0"})
+
+
+@pytest.mark.integration
+def test_a_run_shows_every_stream_behind_its_inputs(graph: GraphTest) -> None:
+    results = graph.run(clicks=[ADA, ADA, BOB])
+    results.expect("totals", [{"user": "ada", "millis": 180}, BOB])
+    results.expect("slow", [{"user": "ada", "millis": 180}])
+    assert results.rows("quick") == [BOB]
+
+
+@pytest.mark.integration
+def test_a_run_may_begin_in_the_middle(graph: GraphTest) -> None:
+    graph.run(long_ones=[BOB]).expect("totals", [BOB])
+
+
+@pytest.mark.integration
+def test_parameters_can_be_bound(graph: GraphTest) -> None:
+    graph.bind({"least": "50"})
+    graph.run(clicks=[ADA, BOB]).expect("long-ones", [ADA])
+
+
+@pytest.mark.integration
+def test_state_grows_from_batch_to_batch(graph: GraphTest) -> None:
+    results = graph.stream("totals", "long-ones", clicks=[[ADA, BOB], [ADA]])
+    assert results.batches("totals") == 2
+    results.expect("totals", [ADA, BOB])
+    results.expect("totals", [{"user": "ada", "millis": 180}], batch=1)
+    results.expect("long-ones", [ADA], batch=1)
+
+
+@pytest.mark.integration
+def test_differences_and_unknown_names_are_told(graph: GraphTest) -> None:
+    results = graph.run(clicks=[ADA])
+    with pytest.raises(AssertionError, match=r"- .*91[^+]*\n\+ .*90"):
+        results.expect("totals", [{"user": "ada", "millis": 91}])
+    with pytest.raises(ValueError, match="no results of a stream 'sums'"):
+        results.rows("sums")
+    with pytest.raises(ValueError, match="no stream 'click': it has clicks"):
+        graph.run(click=[])
+    with pytest.raises(ValueError, match="has the column name, which the stream lacks"):
+        graph.run(clicks=[{"name": "ada"}])
+
+
+def test_init_makes_a_project_and_overwrites_nothing(tmp_path: Path) -> None:
+    first = CliRunner().invoke(command_line, ["init", str(tmp_path / "counting")])
+    assert first.exit_code == 0, first.output
+    assert 'sg.Application("counting"' in (tmp_path / "counting" / "app.py").read_text()
+    again = CliRunner().invoke(command_line, ["init", str(tmp_path / "counting")])
+    assert (again.exit_code, "exists already" in again.stderr) == (1, True)
+    bad = CliRunner().invoke(command_line, ["init", str(tmp_path / "Ünïcode")])
+    assert (bad.exit_code, "--name" in bad.stderr) == (1, True)
+    nowhere = CliRunner().invoke(command_line, ["test", str(tmp_path / "nowhere")])
+    assert (nowhere.exit_code, "there is no such folder" in nowhere.stderr) == (1, True)
+
+
+@pytest.mark.e2e
+def test_the_tests_of_a_new_project_pass(cluster: Cluster, tmp_path: Path) -> None:
+    """Those on rows as a user runs them; then the whole job, on an environment that runs."""
+    made = CliRunner().invoke(command_line, ["init", str(tmp_path / "counting")])
+    assert made.exit_code == 0, made.output
+    command = [sys.executable, "-m", "streamgraft.cli", "test", str(tmp_path / "counting")]
+    tested = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+    assert "3 passed" in tested.stdout
+    rows = [{"user": "ada", "text": "Hello, world"}, {"user": "bob", "text": "hello"}]
+    with LiveJob.of(cluster, tmp_path / "counting" / "app.py") as job:
+        job.write("messages", rows, key="user")
+        totals = {row["user"]: row["words"] for row in job.read("counting-totals", 2)}
+        assert totals == {"ada": 2, "bob": 1}
+        with pytest.raises(TimeoutError, match="has 2 rows after 1 s, not 3"):
+            job.read("counting-totals", 3, timeout_seconds=1.0)
