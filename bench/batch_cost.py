@@ -111,7 +111,7 @@ def start_stock(servers: str) -> Start:
         writer = writer.option("checkpointLocation", str(checkpoint))
         interval = f"{TRIGGER_SECONDS} seconds"
         running = writer.trigger(processingTime=interval).start()
-        return query.ShardQuery(session, running, Triggers(session, TRIGGER_SECONDS))
+        return query.ShardQuery(session, running, Triggers(session, TRIGGER_SECONDS), checkpoint)
 
     return start
 
@@ -316,7 +316,7 @@ async def main() -> None:
     with tempfile.TemporaryDirectory(prefix="streamgraft-bench-") as folder:
         async with running_cluster(Path(folder)) as cluster:
             tools = cluster.state().tools
-            settings = JvmSettings(str(tools.java), tools.connector_jars, tools.cds_archive)
+            settings = JvmSettings(str(tools.java), tools.driver_jars, tools.cds_archive)
             figures = await asyncio.to_thread(measure, cluster.bootstrap_servers, settings)
     described = {
         "records_per_second_and_partition": RECORDS_PER_SECOND,

@@ -29,7 +29,7 @@ def driver_tools(request: pytest.FixtureRequest) -> Iterator[None]:
         if marks & {"integration", "e2e"}:
             tools = toolchain.prepare(silent)
             patch.setenv("STREAMGRAFT_JAVA", str(tools.java))
-            patch.setenv("STREAMGRAFT_JARS", str(tools.connector_jars))
+            patch.setenv("STREAMGRAFT_JARS", str(tools.driver_jars))
             if tools.cds_archive:
                 patch.setenv("STREAMGRAFT_CDS_ARCHIVE", str(tools.cds_archive))
         yield

@@ -57,6 +57,8 @@ class KafkaEndpoint(AdlModel):
     """None: the job's own brokers."""
     options: dict[str, str] = {}
     """Further options of Spark's Kafka source or sink."""
+    delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
+    """Sinks: whether a batch that runs again after a crash writes its records again."""
 
 
 class SplitOutput(AdlModel):

@@ -199,3 +199,20 @@ def topic_prefix(namespace: str, job: str) -> str:
 def consumer_group(namespace: str, job: str, consumer: str) -> str:
     """Return the consumer group under which progress is published; `consumer` is a stage name."""
     return f"{namespace}.{job}.{consumer}"
+
+
+def transactional_id(namespace: str, job: str, stage: str, shard: int, sink: str = "") -> str:
+    """Return the Kafka transactional id under which a shard writes, whichever PE runs it.
+
+    `sink`: the sink's name, if it writes in a transaction of its own.
+    """
+    parts = [namespace, job, stage, str(shard)] + ([sink] if sink else [])
+    return ".".join(parts)
+
+
+def ledger_group(transactional_id: str) -> str:
+    """Return the consumer group that notes which batches of a transactional id are written.
+
+    No stage has capital letters.
+    """
+    return f"{transactional_id}.LEDGER"

@@ -16,7 +16,7 @@ class Tools(BaseModel):
     java: Path
     kafka_jars: Path
     """Folder with the Kafka broker's jars."""
-    connector_jars: Path
-    """Folder with the jars of Spark's Kafka connector."""
+    driver_jars: Path
+    """Folder with the jars that follow Spark's own: its Kafka connector, and ours."""
     cds_archive: Path | None
     """AppCDS archive of a PE's driver; None if this Java can't have one."""

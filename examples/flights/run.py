@@ -97,7 +97,7 @@ class Run:
         except LocalError:
             return {}
         archive = {"STREAMGRAFT_CDS_ARCHIVE": str(tools.cds_archive)} if tools.cds_archive else {}
-        jars = {"STREAMGRAFT_JARS": str(tools.connector_jars)}
+        jars = {"STREAMGRAFT_JARS": str(tools.driver_jars)}
         return {"STREAMGRAFT_JAVA": str(tools.java), **jars, **archive}
 
     def _marked(self) -> dict[str, str]:

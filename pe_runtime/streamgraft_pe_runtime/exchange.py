@@ -10,6 +10,7 @@ import logging
 import shutil
 import tempfile
 import time
+import uuid
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -19,8 +20,9 @@ from pyspark.sql import functions as F
 from streamgraft_common.pe_metadata import RehearsalTopic
 from streamgraft_pe_runtime import query
 from streamgraft_pe_runtime.expressions import HEADERS_TYPE
-from streamgraft_pe_runtime.plan import IMPATIENT, UNASKED, KafkaTarget, Plan
-from streamgraft_pe_runtime.transport import consumer_options, spark_options
+from streamgraft_pe_runtime.plan import IMPATIENT, READ_COMMITTED, Plan
+from streamgraft_pe_runtime.targets import KafkaTarget
+from streamgraft_pe_runtime.transport import UNASKED, consumer_options, spark_options
 
 log = logging.getLogger(__name__)
 
@@ -75,11 +77,18 @@ def _run(plan: Plan, checkpoint: Path, producer: Producer, topic: str) -> None:
 
 
 def _plan(session: SparkSession, topic: RehearsalTopic, real_time: bool) -> Plan:
-    target = KafkaTarget.at(topic.bootstrap_servers, topic.tls)
+    # An id that no shard has: it would fence the shard's owner.
+    target = KafkaTarget.at(
+        topic.bootstrap_servers,
+        topic.tls,
+        topic.topic,
+        transactional_id=f"{topic.topic}.{uuid.uuid4()}",
+    )
     options = {
         "kafka.bootstrap.servers": topic.bootstrap_servers,
         "assign": json.dumps({topic.topic: [_SOURCE]}),
         "startingOffsets": "latest",
+        **READ_COMMITTED,
         **spark_options(topic.tls),
         **UNASKED,
         **IMPATIENT,

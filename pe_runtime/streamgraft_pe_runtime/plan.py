@@ -6,7 +6,7 @@ split) share one pass over it: an array of records per row, exploded. So nothing
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, Protocol
 
@@ -18,7 +18,8 @@ from streamgraft_common.adl import Adl, Operator
 from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
 from streamgraft_pe_runtime import expressions
 from streamgraft_pe_runtime.application import Application
-from streamgraft_pe_runtime.transport import spark_options
+from streamgraft_pe_runtime.targets import KafkaTarget, Targets
+from streamgraft_pe_runtime.transport import UNASKED, spark_options
 
 KAFKA_COLUMNS = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp,"
@@ -28,12 +29,8 @@ MAX_OFFSETS_CONF = "spark.streamgraft.maxOffsetsPerTrigger"
 """Spark setting: most records of an input that one batch takes, so that a batch (and with it the
 wait for a batch boundary) stays short behind a backlog."""
 _DEFAULT_MAX_OFFSETS = 20000
-_LINGER = {"kafka.linger.ms": "5"}
-"""The default of Kafka's producers since 4.0 (KIP-1030); without it, in real-time mode, nearly each
-record is a request of its own."""
-UNASKED = {"kafka.enable.metrics.push": "false"}
-"""Clients that may be asked for their metrics by brokers (KIP-714) look all the time whether they
-were. The application's own options win."""
+READ_COMMITTED = {"kafka.isolation.level": "read_committed"}
+"""Records of transactions that are open or aborted are not for readers."""
 IMPATIENT = {"kafka.default.api.timeout.ms": "10000", "kafka.request.timeout.ms": "9000"}
 """A query that can't reach Kafka fails, and says so, within ten seconds rather than sixty; it can't
 be stopped before."""
@@ -41,23 +38,6 @@ AT_ONCE = {"kafka.fetch.max.wait.ms": "0"}
 """A micro-batch reads records that are there. Spark's consumer asks the broker where they begin and
 end, on the connection on which Kafka's client has just asked for more, and the broker answers in
 order: each input would wait for its next record, or for half a second."""
-
-
-@dataclass(frozen=True)
-class KafkaTarget:
-    """Where records go: the brokers and the options of Spark's sink."""
-
-    bootstrap_servers: str
-    options: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def at(
-        cls, bootstrap_servers: str, tls: bool, options: Mapping[str, str] | None = None
-    ) -> "KafkaTarget":
-        """Return the target at these brokers. `options`: the application's own."""
-        return cls(
-            bootstrap_servers, {**_LINGER, **UNASKED, **spark_options(tls), **(options or {})}
-        )
 
 
 SinkFunction = Callable[[DataFrame, int], None]
@@ -107,6 +87,7 @@ def kafka_options(
     options = {
         "kafka.bootstrap.servers": port.bootstrap_servers,
         "startingOffsets": endpoint.starting_offsets if endpoint else "earliest",
+        **READ_COMMITTED,
         **spark_options(port.tls),
         **UNASKED,
         **IMPATIENT,
@@ -236,30 +217,24 @@ class Compiler:
         return self._application.functions[operator.function or operator.name]
 
     def _routed(self, streams: Mapping[str, _Stream], shard: int, mode: str) -> Plan:
-        targets: list[KafkaTarget] = []
+        targets = Targets(self._metadata, self._operators, shard)
         routes: dict[int, tuple[DataFrame, list[tuple[str, str | None]]]] = {}
         for port in self._metadata.outputs:
-            target = self._kafka_target(port)
-            if target not in targets:
-                targets.append(target)
             stream = streams[port.stream]
             raw = stream.base.columns if self._is_raw(port) else None
-            record = expressions.record_expression(port, shard, targets.index(target), raw)
+            record = expressions.record_expression(port, shard, targets.index(port), raw)
             _, records = routes.setdefault(id(stream.base), (stream.base, []))
             records.append((record, stream.condition))
         frames = [_records(frame, records) for frame, records in routes.values()]
-        if self._metadata.real_time and len(targets) > 1:
+        if self._metadata.real_time and any(
+            item.sink_options != targets.all[0].sink_options for item in targets.all
+        ):
             raise ValueError(
                 "real-time mode writes with one set of options to one set of brokers:"
                 " give the sinks the same, or leave out real_time"
             )
         whole = reduce(DataFrame.unionAll, frames)
-        return Plan(whole, targets, mode, self._metadata.real_time)
-
-    def _kafka_target(self, port: OutputPort) -> KafkaTarget:
-        operator = self._operators[port.operator]
-        options = operator.kafka.options if port.external and operator.kafka else {}
-        return KafkaTarget.at(port.bootstrap_servers, port.tls, options)
+        return Plan(whole, targets.all, mode, self._metadata.real_time)
 
     def _is_raw(self, port: OutputPort) -> bool:
         operator = self._operators[port.operator]

@@ -6,13 +6,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from streamgraft_pe_runtime import targets
 from streamgraft_pe_runtime.batch_ends import BatchEnds, in_turn
-from streamgraft_pe_runtime.plan import KafkaTarget, Plan, SinkFunction
+from streamgraft_pe_runtime.plan import Plan
 from streamgraft_pe_runtime.triggers import Triggers
 from streamgraft_pe_runtime.turns import ALONE, Turn
 
@@ -37,59 +37,57 @@ def start(
     `seconds`: between triggers; in real-time mode the length of a batch. `turn`: when in that time
     its triggers are, or its batches end.
     """
-    writer = _sink(plan).outputMode(plan.output_mode).queryName(name)
+    writer = _sink(plan, checkpoint).outputMode(plan.output_mode).queryName(name)
     writer = writer.option("checkpointLocation", str(checkpoint))
     interval = f"{round(seconds * 1000)} milliseconds"
     session = plan.frame.sparkSession
-    if not plan.real_time:
-        writer = writer.trigger(processingTime=interval)
-        running = ShardQuery(session, writer.start(), Triggers(session, seconds, turn.share))
-        running.set_interval(seconds)
-        return running
-    # PySpark's annotations leave this trigger out.
-    writer = writer.trigger(realTime=interval)  # type: ignore[call-overload]
-    with in_turn(session, seconds, turn, plan.scans) as ends:
-        return ShardQuery(session, writer.start(), ends)
+    try:
+        if not plan.real_time:
+            writer = writer.trigger(processingTime=interval)
+            timing = Triggers(session, seconds, turn.share)
+            running = ShardQuery(session, writer.start(), timing, checkpoint)
+            running.set_interval(seconds)
+            return running
+        # PySpark's annotations leave this trigger out.
+        writer = writer.trigger(realTime=interval)  # type: ignore[call-overload]
+        with in_turn(session, seconds, turn, plan.scans) as ends:
+            return ShardQuery(session, writer.start(), ends, checkpoint)
+    except Exception:
+        _close_sink(session, checkpoint)
+        raise
 
 
-def _sink(plan: Plan) -> DataStreamWriter:
+def _close_sink(session: SparkSession, checkpoint: Path) -> None:
+    """End the producers of the query that has, or had, a checkpoint."""
+    jvm: Any = session._jvm
+    jvm.org.apache.spark.sql.kafka010.exactlyonce.Owners.close(str(checkpoint))
+
+
+def _sink(plan: Plan, checkpoint: Path) -> DataStreamWriter:
     if not isinstance(plan.output, list):
         return plan.frame.writeStream.foreachBatch(plan.output)
-    if len(plan.output) > 1:
-        return plan.frame.writeStream.foreachBatch(_dispatcher(plan.output))
-    (target,) = plan.output
-    writer = plan.frame.select(*_RECORD).writeStream.format("kafka")
-    return writer.options(**kafka_options(target))
-
-
-def _dispatcher(targets: list[KafkaTarget]) -> SinkFunction:
-    """Return a batch function for several targets: the batch is computed once, then dealt out."""
-
-    def dispatch(batch: DataFrame, batch_id: int) -> None:
-        batch.persist()
-        try:
-            for number, target in enumerate(targets):
-                rows = batch.where(F.col("target") == number).select(*_RECORD)
-                rows.write.format("kafka").options(**kafka_options(target)).save()
-        finally:
-            batch.unpersist()
-
-    return dispatch
-
-
-def kafka_options(target: KafkaTarget) -> dict[str, str]:
-    """Return the options of Spark's Kafka sink for a target."""
-    return {"kafka.bootstrap.servers": target.bootstrap_servers, **target.options}
+    if plan.real_time:
+        target = plan.output[0]  # all have the same options
+        writer = plan.frame.select(*_RECORD).writeStream.format("kafka")
+        return writer.options(**target.sink_options)
+    return plan.frame.writeStream.format(targets.FORMAT).options(
+        **targets.options(plan.output, checkpoint)
+    )
 
 
 class ShardQuery:
     """A query that was started. All calls block."""
 
     def __init__(
-        self, session: SparkSession, query: StreamingQuery, timing: Triggers | BatchEnds
+        self,
+        session: SparkSession,
+        query: StreamingQuery,
+        timing: Triggers | BatchEnds,
+        checkpoint: Path,
     ) -> None:
         """`timing`: of triggers, or in real-time mode of the ends of batches."""
         self._session = session
+        self._checkpoint = checkpoint
         self._triggers = timing if isinstance(timing, Triggers) else None
         self._ends = timing if isinstance(timing, BatchEnds) else None
         self._query = query
@@ -181,6 +179,7 @@ class ShardQuery:
         in_time = marked or not thread.isAlive()
         in_time = in_time and time.monotonic() < deadline
         self._handle.stop()
+        _close_sink(self._session, self._checkpoint)
         if self._ends:
             self._ends.forget(run)
         return in_time

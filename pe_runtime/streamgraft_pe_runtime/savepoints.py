@@ -21,6 +21,7 @@ from streamgraft_common.resources import Saved, SavedStage, SavedState, Saving
 from streamgraft_common.savepoints import NotRestorable, match, stage_of, united_state
 from streamgraft_pe_runtime.checkpoint_files import (
     CHECKSUM,
+    LEDGERS,
     Beside,
     entries,
     link_entries,
@@ -181,7 +182,7 @@ def _save_shard(
     committed = max(entries(checkpoint / "commits"), default=-1)
     with Beside(target) as copy:
         if checkpoint.exists():
-            link_tree(checkpoint, copy, frozenset({"offsets", "commits"}))
+            link_tree(checkpoint, copy, frozenset({"offsets", "commits", LEDGERS}))
             link_entries(checkpoint / "commits", copy / "commits", committed)
             link_entries(checkpoint / "offsets", copy / "offsets", committed + 1)
         size = sum(file.stat().st_size for file in copy.rglob("*") if file.is_file())

@@ -17,6 +17,9 @@ log = logging.getLogger(__name__)
 
 KAFKA_VARIABLE = "STREAMGRAFT_KAFKA_TLS"
 CONTROL_VARIABLE = "STREAMGRAFT_CONTROL_TLS"
+UNASKED = {"kafka.enable.metrics.push": "false"}
+"""Clients that may be asked for their metrics by brokers (KIP-714) look all the time whether they
+were. The application's own options win."""
 _LOOK_SECONDS = 5.0
 
 

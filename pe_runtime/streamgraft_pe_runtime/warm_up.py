@@ -11,7 +11,7 @@ import logging
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ from streamgraft_pe_runtime import query
 from streamgraft_pe_runtime.plan import (
     KAFKA_COLUMNS,
     Compiler,
-    KafkaTarget,
     Plan,
     kafka_options,
     passing,
@@ -64,7 +63,7 @@ def warm_up(
     *,
     kafka: bool = True,
 ) -> None:
-    """Run the PE's plan on no rows, from nowhere and from Kafka; start producers and workers.
+    """Run the PE's plan on no rows, from nowhere and from Kafka; start Python workers.
 
     Without `kafka` no broker is asked: the client would wait for minutes for one that is not there.
     A failure is only logged: the shards will meet it again, and report it where users look.
@@ -82,9 +81,6 @@ def warm_up(
                 # A topic may have one record only, but in real-time mode batches end by the clock.
                 _run(seen, folder / "kafka", batches if seen.real_time else 1)
         _run(nowhere, folder / "nowhere", 1)
-        if kafka and isinstance(nowhere.output, list):
-            for target in nowhere.output:
-                _connect(session, target, [port.topic for port in metadata.outputs])
         _read_snapshot(session, folder / "snapshot")
         # Not `str` itself: PySpark warns of functions whose signature it can't read.
         session.range(1).select(F.udf(lambda number: str(number))("id")).collect()
@@ -155,31 +151,18 @@ class UnseenInputs:
 
 
 def _harmless(plan: Plan) -> Plan:
-    """Return the plan with sink functions that do nothing."""
+    """Return the plan without what a shard's owner alone may do.
+
+    Sink functions do nothing. Records, of which there are none, would be written under no
+    transactional id: the shard's own would fence whoever runs it.
+    """
 
     def drop(batch: DataFrame, batch_id: int) -> None:
         batch.write.format("noop").mode("overwrite").save()
 
-    return plan if isinstance(plan.output, list) else replace(plan, output=drop)
-
-
-def _connect(session: SparkSession, target: KafkaTarget, topics: Iterable[str]) -> None:
-    """Make the producer that all queries of the driver with this target share.
-
-    Spark would make it when the first row is written, and that takes as long as a small batch.
-    """
-    jvm: Any = session._jvm
-    kafka = jvm.org.apache.spark.sql.kafka010
-    options = _singleton(jvm.org.apache.spark.sql.catalyst.util, "CaseInsensitiveMap").apply(
-        jvm.PythonUtils.toScalaMap(query.kafka_options(target))
-    )
-    pool = _singleton(kafka.producer, "InternalKafkaProducerPool")
-    cached = pool.acquire(_singleton(kafka, "KafkaSourceProvider").kafkaParamsForProducer(options))
-    try:
-        for topic in topics:
-            cached.producer().partitionsFor(topic)
-    finally:
-        pool.release(cached)
+    if not isinstance(plan.output, list):
+        return replace(plan, output=drop)
+    return replace(plan, output=[target.at_least_once() for target in plan.output])
 
 
 def _read_and_write_json(session: SparkSession) -> None:
@@ -206,11 +189,6 @@ def _read_snapshot(session: SparkSession, file: Path) -> None:
     jvm: Any = session._jvm
     state = jvm.org.apache.spark.sql.execution.streaming.state
     state.RocksDBCheckpointMetadata.readFromFile(jvm.java.io.File(str(file)))
-
-
-def _singleton(package: Any, name: str) -> Any:
-    """Return a Scala object."""
-    return getattr(getattr(package, f"{name}$"), "MODULE$")
 
 
 def _run(plan: Plan, checkpoint: Path, batches: int) -> None:

@@ -21,7 +21,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streamgraft_common import names
-from streamgraft_common.adl import Adl, Operator, Stream
+from streamgraft_common.adl import Adl, KafkaEndpoint, Operator, Stream
 from streamgraft_common.bundle import ADL_FILE
 from streamgraft_common.content import Content
 from streamgraft_common.kube import KubeClient
@@ -87,6 +87,11 @@ ADL = Adl(
             outputs=["counted"],
             stateful=True,
             output_mode="update",
+        ),
+        Operator(
+            name="loose",
+            kind="kafka-sink",
+            kafka=KafkaEndpoint(topic="loose", delivery="at_least_once"),
         ),
     ],
     streams=[
@@ -257,7 +262,7 @@ class Pe:
             "STREAMGRAFT_SLOTS": "2",
             "STREAMGRAFT_SPARK_CONF": "{}",
             "STREAMGRAFT_JAVA": str(tools.java),
-            "STREAMGRAFT_JARS": str(tools.connector_jars),
+            "STREAMGRAFT_JARS": str(tools.driver_jars),
             **stage.environment,
         }
         if tools.cds_archive:

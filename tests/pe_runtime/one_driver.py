@@ -36,7 +36,7 @@ SLOTS = 4
 def driver(cluster: Cluster, conf: Mapping[str, str]) -> Iterator[SparkSession]:
     """A driver with the settings of a PE."""
     tools = cluster.state().tools
-    settings = JvmSettings(str(tools.java), tools.connector_jars, tools.cds_archive)
+    settings = JvmSettings(str(tools.java), tools.driver_jars, tools.cds_archive)
     jvm = SparkJvm.start(spark_conf("test", SLOTS, conf), settings)
     try:
         yield jvm.attach()

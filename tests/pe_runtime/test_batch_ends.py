@@ -16,7 +16,8 @@ from tests.pe_runtime.one_driver import driver, make_topic
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime import query
 from streamgraft_pe_runtime.batch_ends import in_turn
-from streamgraft_pe_runtime.plan import KafkaTarget, Plan
+from streamgraft_pe_runtime.plan import Plan
+from streamgraft_pe_runtime.targets import KafkaTarget
 from streamgraft_pe_runtime.turns import ALONE, Turn
 
 pytestmark = pytest.mark.integration
@@ -92,7 +93,9 @@ def copying(session: SparkSession, cluster: Cluster, topics: list[str], partitio
         f"{partition} partition",
         "cast(null as array<struct<key: string, value: binary>>) headers",
     )
-    return Plan(frame, [KafkaTarget(cluster.bootstrap_servers)], "update", real_time=True)
+    return Plan(
+        frame, [KafkaTarget("main", cluster.bootstrap_servers, "")], "update", real_time=True
+    )
 
 
 class Copy:

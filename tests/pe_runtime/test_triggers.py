@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,14 +59,14 @@ def began_at(query: StreamingQuery, count: int) -> list[float]:
 
 
 @pytest.mark.integration
-def test_a_query_is_triggered_at_its_own_time(session: SparkSession) -> None:
+def test_a_query_is_triggered_at_its_own_time(session: SparkSession, tmp_path: Path) -> None:
     """From its second batch on, though Spark had planned that before the time was set; and within
     an interval of the first, whenever in the interval it started."""
     for part in range(3):
         time.sleep(part * 2 / 3)
         query = ticks(session).writeStream.foreachBatch(count)
         running = query.trigger(processingTime="2 seconds").start()
-        ShardQuery(session, running, Triggers(session, 2.0, share=0.25)).set_interval(2.0)
+        ShardQuery(session, running, Triggers(session, 2.0, share=0.25), tmp_path).set_interval(2.0)
         began = began_at(running, 3)
         running.stop()
         assert all(0.5 <= at % 2.0 < 1.5 for at in began[1:]), began
@@ -73,7 +74,9 @@ def test_a_query_is_triggered_at_its_own_time(session: SparkSession) -> None:
 
 
 @pytest.mark.integration
-def test_a_new_interval_holds_from_the_next_trigger_on(session: SparkSession) -> None:
+def test_a_new_interval_holds_from_the_next_trigger_on(
+    session: SparkSession, tmp_path: Path
+) -> None:
     """Though Spark had planned that by the old one, which was longer, before the batch."""
 
     def slow(batch: DataFrame, batch_id: int) -> None:
@@ -82,7 +85,7 @@ def test_a_new_interval_holds_from_the_next_trigger_on(session: SparkSession) ->
 
     query = ticks(session).writeStream.foreachBatch(slow)
     running = query.trigger(processingTime="1 hour").start()
-    shard = ShardQuery(session, running, Triggers(session, 3600.0, share=0.5))
+    shard = ShardQuery(session, running, Triggers(session, 3600.0, share=0.5), tmp_path)
     shard.set_interval(3600.0)
     shard.set_interval(4.0)
     began = began_at(running, 2)

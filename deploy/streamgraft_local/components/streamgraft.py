@@ -15,7 +15,7 @@ def node(setting: Setting) -> Component:
     """Return the process node; its "image" is this Python with Java and the connector's jars."""
     image = {
         "STREAMGRAFT_JAVA": str(setting.tools.java),
-        "STREAMGRAFT_JARS": str(setting.tools.connector_jars),
+        "STREAMGRAFT_JARS": str(setting.tools.driver_jars),
     }
     if archive := setting.tools.cds_archive:
         image["STREAMGRAFT_CDS_ARCHIVE"] = str(archive)

@@ -7,7 +7,14 @@ from pathlib import Path
 from streamgraft_local import graph
 from streamgraft_local.paths import DEPLOY, cache_folder
 from streamgraft_local.progress import Report
-from streamgraft_local.toolchain import class_archive, golang, jars, java, prometheus
+from streamgraft_local.toolchain import (
+    class_archive,
+    driver_jars,
+    golang,
+    jars,
+    java,
+    prometheus,
+)
 from streamgraft_local.toolchain.cache import Cache
 from streamgraft_local.tools import Tools
 
@@ -37,22 +44,16 @@ def prepare(report: Report) -> Tools:
 
         return name, graph.Task(run, needs)
 
-    def fetch(kind: str, wanted: tuple[jars.Jar, ...], *, transitive: bool, note: str) -> Path:
-        return jars.fetch(cache, tool("java"), kind, wanted, transitive=transitive, note=note)
+    def kafka() -> Path:
+        note = "the Kafka broker's jars; about 40 s"
+        return jars.fetch(cache, tool("java"), "kafka", jars.BROKER, transitive=True, note=note)
+
+    def driver() -> Path:
+        return driver_jars.make(cache, tool("java"))
 
     def archive() -> Path | None:
-        return class_archive.make(cache, tool("java"), tool("connector_jars"))
+        return class_archive.make(cache, tool("java"), tool("driver_jars"))
 
-    kafka = partial(
-        fetch, "kafka", jars.BROKER, transitive=True, note="the Kafka broker's jars; about 40 s"
-    )
-    connector = partial(
-        fetch,
-        "connector",
-        jars.CONNECTOR,
-        transitive=False,
-        note="Spark's Kafka connector; about 10 s",
-    )
     graph.run_all(
         dict(
             [
@@ -61,8 +62,8 @@ def prepare(report: Report) -> Tools:
                 # One Go build after the other: each takes all cores.
                 task("prometheus", partial(prometheus.find, cache), "controlplane"),
                 task("kafka_jars", kafka, "java"),
-                task("connector_jars", connector, "java"),
-                task("cds_archive", archive, "connector_jars"),
+                task("driver_jars", driver, "java"),
+                task("cds_archive", archive, "driver_jars"),
             ]
         )
     )

@@ -11,7 +11,7 @@ from streamgraft_local.toolchain.commands import run
 _FILE = "pe.jsa"
 
 
-def make(cache: Cache, java: Path, connector_jars: Path) -> Path | None:
+def make(cache: Cache, java: Path, driver_jars: Path) -> Path | None:
     """Return the archive for this Java and these jars: it is valid for no others.
 
     None if this Java has no archive of its own classes, on which ours would build: drivers then
@@ -21,11 +21,11 @@ def make(cache: Cache, java: Path, connector_jars: Path) -> Path | None:
         return None
     java_version = run("asking Java for its version", (str(java), "-version"))
     spark = version("pyspark")
-    key = key_of(str(java.resolve()), java_version, spark, sys.prefix, str(connector_jars))
+    key = key_of(str(java.resolve()), java_version, spark, sys.prefix, str(driver_jars))
 
     def train(folder: Path) -> None:
         module = "streamgraft_pe_runtime.train_cds"
-        environment = {"STREAMGRAFT_JAVA": str(java), "STREAMGRAFT_JARS": str(connector_jars)}
+        environment = {"STREAMGRAFT_JAVA": str(java), "STREAMGRAFT_JARS": str(driver_jars)}
         command = (sys.executable, "-P", "-m", module, "--archive", str(folder / _FILE))
         run("training the class archive", command, environment)
 

@@ -75,6 +75,6 @@ def offer_tools() -> None:
     except LocalError:
         return  # it was never up
     os.environ["STREAMGRAFT_JAVA"] = str(tools.java)
-    os.environ["STREAMGRAFT_JARS"] = str(tools.connector_jars)
+    os.environ["STREAMGRAFT_JARS"] = str(tools.driver_jars)
     if tools.cds_archive:
         os.environ["STREAMGRAFT_CDS_ARCHIVE"] = str(tools.cds_archive)

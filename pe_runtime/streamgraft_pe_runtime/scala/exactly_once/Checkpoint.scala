@@ -1,0 +1,61 @@
+package org.apache.spark.sql.kafka010.exactlyonce
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.zip.CRC32
+
+import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+
+/** What the sink reads of the query's checkpoint, and the files that it adds to it: for each target
+  * `ledgers/<name>`, with the incarnation that the ledger must have.
+  *
+  * The file is there if and only if the ledger was begun. So a ledger that is missing was never
+  * begun, or is lost.
+  */
+class Checkpoint(root: Path) {
+  private val files = CheckpointFileManager.create(
+    root, SparkSession.active.sessionState.newHadoopConf())
+  private val ledgers = new Path(root, "ledgers")
+
+  /** Whether the run before ended within a batch, which comes again. */
+  val interrupted: Boolean = newest("offsets") > newest("commits")
+
+  def marker(target: String): Path = new Path(ledgers, target)
+
+  def incarnation(target: String): Option[String] =
+    Option.when(files.exists(marker(target)))(new String(read(marker(target)), UTF_8).trim)
+
+  /** Write the incarnation down, or return that which another owner has written meanwhile. */
+  def keep(target: String, incarnation: String): String = {
+    files.mkdirs(ledgers)
+    val stream = files.createAtomic(marker(target), overwriteIfPossible = false)
+    try {
+      stream.write(incarnation.getBytes(UTF_8))
+      stream.close()
+      incarnation
+    } catch {
+      case _: FileAlreadyExistsException => this.incarnation(target).get
+      case error: Throwable => stream.cancel(); throw error
+    }
+  }
+
+  /** Checksum of what a batch reads: the same again only if the batch is the same. */
+  def plan(batch: Long): String = {
+    val checksum = new CRC32
+    checksum.update(read(new Path(root, s"offsets/$batch")))
+    checksum.getValue.toHexString
+  }
+
+  private def newest(log: String): Long = {
+    val folder = new Path(root, log)
+    if (!files.exists(folder)) -1L
+    else files.list(folder).map(_.getPath.getName).filter(_.forall(_.isDigit)).map(_.toLong)
+      .maxOption.getOrElse(-1L)
+  }
+
+  private def read(path: Path): Array[Byte] = {
+    val stream = files.open(path)
+    try stream.readAllBytes() finally stream.close()
+  }
+}

@@ -1,0 +1,61 @@
+package org.apache.spark.sql.kafka010.exactlyonce
+
+import org.apache.hadoop.fs.Path
+import org.apache.kafka.common.errors._
+
+/** Says why a target can't be written, and what to do. */
+class Failures(target: Target, identity: Identity) {
+  private val id = identity.transactionalId
+  private val timeoutMillis =
+    Option(target.producer.get("transaction.timeout.ms")).fold(60000L)(_.toString.toLong)
+  @volatile private var began = 0L
+
+  def transactionBegan(): Unit = began = System.nanoTime
+  def transactionEnded(): Unit = began = 0L
+
+  def explained[T](body: => T): T = try body catch {
+    case error: NotExactlyOnce => throw error
+    case error: Exception =>
+      val causes = Iterator.iterate[Throwable](error)(_.getCause).takeWhile(_ != null).take(20)
+      throw causes.flatMap(reason).nextOption().fold[Throwable](error)(new NotExactlyOnce(_, error))
+  }
+
+  def otherBatch(entry: Entry, batch: Long) = new NotExactlyOnce(
+    s"$id: batch ${entry.batch} is written, and this is batch $batch, or that batch with other" +
+      " records: the checkpoint was put back to an earlier one, or lost a file. Put the newest back")
+
+  def otherQuery(marker: Path) = new NotExactlyOnce(
+    s"$id: another query has written under this transactional id. End it; if it was an earlier" +
+      s" form of this one, delete $marker to go on with this checkpoint")
+
+  def ledgerLost(ledger: Ledger, marker: Path) = new NotExactlyOnce(
+    s"$id: the ledger ($ledger) is gone: deleted, or expired. Whether the last batch is written" +
+      s" can't be known. To have it written, perhaps again, delete $marker")
+
+  private def reason(error: Throwable): Option[String] = Option(error).collect {
+    case _: TransactionalIdAuthorizationException =>
+      s"not allowed to use transactional id $id: the user needs Write and Describe on it"
+    case _: GroupAuthorizationException =>
+      s"not allowed to use consumer group ${identity.ledgerGroup}: the user needs Read on it"
+    case denied: TopicAuthorizationException =>
+      s"not allowed to use ${denied.unauthorizedTopics}: the user needs Write on topics that are" +
+        s" written, and Read on ${identity.ledger.topic}"
+    case _: UnsupportedVersionException =>
+      s"the brokers at ${target.brokers} are too old for exactly once: they need Kafka 2.5 or newer"
+    case _: ProducerFencedException | _: InvalidProducerEpochException => fenced
+    case timeout: TimeoutException if String.valueOf(timeout.getMessage).contains("InitProducerId") =>
+      s"the brokers at ${target.brokers} grant no transactions: can they keep the topic" +
+        " __transaction_state (transaction.state.log.replication.factor)? The sink's delivery" +
+        " at_least_once needs none"
+  }
+
+  /** The brokers answer the same when they have aborted a transaction that was open for too long. */
+  private def fenced: String = {
+    val open = if (began == 0L) 0L else (System.nanoTime - began) / 1000000
+    if (open > timeoutMillis)
+      s"$id: the batch's transaction was open for ${open / 1000} s, longer than" +
+        s" transaction.timeout.ms ($timeoutMillis): raise kafka.transaction.timeout.ms in the sink's" +
+        " options, or let a batch take fewer records (maxOffsetsPerTrigger)"
+    else s"$id: another owner writes under this transactional id"
+  }
+}

@@ -1,0 +1,70 @@
+package org.apache.spark.sql.kafka010.exactlyonce
+
+import java.util.UUID
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.AtomicLong
+
+import scala.collection.mutable.ArrayBuffer
+import scala.jdk.CollectionConverters._
+
+/** The sinks of the queries that run in this JVM. */
+object Owners {
+  private val owners = new ConcurrentHashMap[String, Owner]
+
+  /** The sink of a new run of a query: it fences those of earlier runs, wherever they were. */
+  def open(settings: Settings): Owner = {
+    val owner = new Owner(settings)
+    owners.put(owner.key, owner)
+    owner
+  }
+
+  def apply(key: String): Owner = Option(owners.get(key)).getOrElse(
+    throw new NotExactlyOnce("the query that this task belongs to has ended, or runs elsewhere"))
+
+  /** To be called when a query with this checkpoint has ended: its producers end, too. */
+  def close(checkpoint: String): Unit =
+    owners.values.asScala.filter(_.checkpoint == checkpoint).foreach(_.close())
+
+  def remove(owner: Owner): Unit = owners.remove(owner.key)
+}
+
+/** Writes the batches of one run of a query. */
+class Owner(settings: Settings) {
+  val key: String = UUID.randomUUID().toString
+  val checkpoint: String = settings.checkpoint.toString
+  val topic: Option[String] = settings.topic
+  private val files = new Checkpoint(settings.checkpoint)
+  val outlets: IndexedSeq[Outlet] = settings.targets.map(Outlet(_, files))
+  private val held = outlets.map(_ => new ArrayBuffer[Records])
+  private val heldBytes = new AtomicLong
+
+  def begin(): Unit = {
+    held.foreach(_.clear())
+    heldBytes.set(0)
+    outlets.foreach(_.begin())
+  }
+
+  /** Whether so many bytes more are too many to keep until the end of the batch. */
+  def isFullWith(bytes: Long): Boolean = heldBytes.addAndGet(bytes) > settings.bufferBytes
+
+  /** Keep what a task has computed, by target. */
+  def hold(records: IndexedSeq[Records]): Unit = synchronized {
+    for ((buffers, more) <- held.zip(records)) if (more.nonEmpty) buffers += more
+  }
+
+  /** Send what is kept, and end the transactions. Each target has the batch then, or an exception
+    * says that one has not; the batch comes again, and only that one takes it.
+    */
+  def commit(batch: Long): Unit = synchronized {
+    for ((outlet, buffers) <- outlets.zip(held)) {
+      buffers.foreach(outlet.send(batch, _))
+      buffers.clear()
+      outlet.commit(batch)
+    }
+  }
+
+  def close(): Unit = {
+    Owners.remove(this)
+    outlets.foreach(_.close())
+  }
+}
