@@ -208,18 +208,21 @@ class Application:
         key: str | Sequence[str] = (),
         partitions: int = 1,
         format: Literal["json", "raw"] = "json",
+        delivery: Literal["exactly_once", "at_least_once"] = "exactly_once",
         bootstrap_servers: str | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
         """Write a topic. A missing one is created with `partitions`; `key` makes the record key.
 
         raw: the stream has a `value` column, and `key` and `headers` if wanted.
+        at_least_once: without transactions; a crash may write the last batch's records again.
         """
         kafka = self._endpoint(
             topic=topic,
             key=list(_columns(key)),
             partitions=partitions,
             format=format,
+            delivery=delivery,
             bootstrap_servers=bootstrap_servers,
             options=dict(options or {}),
         )

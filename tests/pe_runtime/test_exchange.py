@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 from tests.pe_runtime.one_driver import driver
@@ -26,10 +26,22 @@ def session(cluster: Cluster) -> Iterator[SparkSession]:
 
 def sizes(cluster: Cluster, topic: str) -> list[int]:
     """Return how many records each partition of a topic has."""
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "test"})
-    ends = [consumer.get_watermark_offsets(TopicPartition(topic, number)) for number in (0, 1)]
-    consumer.close()
-    return [end for _, end in ends]
+    return [size(cluster, TopicPartition(topic, number, 0)) for number in (0, 1)]
+
+
+def size(cluster: Cluster, partition: TopicPartition) -> int:
+    """Return how many records a partition has: ends of transactions have offsets, too."""
+    settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "test"}
+    consumer = Consumer({**settings, "enable.partition.eof": True})
+    consumer.assign([partition])
+    count = 0
+    while True:
+        for message in consumer.consume(1000, 0.5):
+            if error := message.error():
+                assert error.code() == KafkaError._PARTITION_EOF
+                consumer.close()
+                return count
+            count += 1
 
 
 @pytest.mark.parametrize("real_time", [True, False])

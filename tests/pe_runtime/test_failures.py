@@ -43,4 +43,14 @@ def test_records_that_are_gone() -> None:
 def test_fenced() -> None:
     """Another owner has written the same batch."""
     assert is_fenced("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log")
+    assert is_fenced("NotExactlyOnce: n.j.s.0: another owner writes under this transactional id")
     assert not is_fenced(USER_ERROR)
+
+
+def test_what_the_sink_says_has_it_all() -> None:
+    """Not the error of Kafka's client that it explains."""
+    text = (
+        "org.x.StreamException: failed\nCaused by: org.y.NotExactlyOnce: not allowed\n\tat a.b(c)\n"
+        "Caused by: AuthorizationException: denied\n"
+    )
+    assert summary(text) == "not allowed"

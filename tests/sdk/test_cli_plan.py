@@ -166,6 +166,22 @@ def test_channels_to_which_the_same_happens_share_a_line() -> None:
     assert lines == [["+", "2,", "…,", "5", "work", "4:", "0", "to", "3", "work", "1", "added"]]
 
 
+def test_delivery_is_told() -> None:
+    adl = application()
+    assert "at least once to functions of sinks: show" in text(outlook(submission(adl), None))
+    sinks = [
+        Operator(
+            name=f"{delivery[:2]}-sink",
+            kind="kafka-sink",
+            inputs=["done"],
+            kafka=KafkaEndpoint.model_validate({"topic": delivery, "delivery": delivery}),
+        )
+        for delivery in ("exactly_once", "at_least_once")
+    ]
+    loose = adl.model_copy(update={"operators": [*adl.operators, *sinks]})
+    assert "at least once into sinks: at-sink\n" in text(outlook(submission(loose), None))
+
+
 def test_command_works_without_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STREAMGRAFT_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

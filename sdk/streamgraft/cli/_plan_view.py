@@ -55,6 +55,7 @@ def notes(plan: Outlook) -> Iterator[str]:
             f"Region {region.region.name}: width {region.width} of {region.region.max_width},"
             f" PEs per channel: {region.stages}"
         )
+    yield from _delivery(plan)
     given = _resources(plan)
     shown = "; ".join(
         f"{kind} {', '.join(f'{name} {value}' for name, value in values.items())}"
@@ -118,6 +119,20 @@ def document(plan: Outlook, compared: bool) -> dict[str, Any]:
 def _title(plan: Outlook) -> str:
     what = "a change of it" if plan.exists else "it would be new"
     return f"Job {plan.submission.job} in namespace {plan.submission.namespace}: {what}"
+
+
+def _delivery(plan: Outlook) -> Iterator[str]:
+    """Yield what a crash does to records that were about to be written."""
+    yield "Delivery: exactly once between PEs and into Kafka"
+    pes = [pe.metadata for pe in plan.pes if pe.change is not Change.REMOVED]
+    if stages := sorted({pe.stage_name for pe in pes if pe.real_time}):
+        yield f"Delivery: at least once from PEs in real-time mode: {', '.join(stages)}"
+    operators = plan.submission.bundle.adl.operators
+    loose = [item for item in operators if item.kafka and item.kafka.delivery == "at_least_once"]
+    if loose:
+        yield f"Delivery: at least once into sinks: {', '.join(item.name for item in loose)}"
+    if functions := [item.name for item in operators if item.kind == "sink"]:
+        yield f"Delivery: at least once to functions of sinks: {', '.join(functions)}"
 
 
 def _resources(plan: Outlook) -> dict[str, dict[str, str]]:
