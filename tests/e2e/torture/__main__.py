@@ -29,8 +29,8 @@ async def _run(seed: int, changes: int) -> int:
     for problem in verdict.problems:
         say(problem)
     say(
-        f"{changes} width changes: {len(verdict.problems) or 'no'} problems, {verdict.inputs_twice}"
-        f" records and {verdict.results_twice} results written twice"
+        f"{changes} width changes: {len(verdict.problems) or 'no'} problems;"
+        f" {verdict.loose_twice} results written twice where at least once was asked for"
     )
     return _again(seed, changes) if verdict.problems else 0
 

@@ -5,7 +5,10 @@ from pyspark.sql import functions as F
 
 import streamgraft as sg
 
-app = sg.Application("torture", trigger_seconds=0.5)
+# Small batches: a backlog is many of them, and kills hit some.
+app = sg.Application(
+    "torture", trigger_seconds=0.5, spark_conf={"spark.streamgraft.maxOffsetsPerTrigger": "500"}
+)
 
 records = app.kafka_source("records", topic="torture-in", schema="id bigint, key string")
 
@@ -16,4 +19,13 @@ with app.parallel("work", key=["key"], width=1, max_width=3):
         """Count the records of each key and sum their ids."""
         return rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("id").alias("total"))
 
-    app.kafka_sink("results", input=totals, topic="torture-out", key=["key"], partitions=3)
+
+app.kafka_sink("results", input=totals, topic="torture-out", key=["key"], partitions=3)
+app.kafka_sink(
+    "loose",
+    input=totals,
+    topic="torture-loose",
+    key=["key"],
+    partitions=3,
+    delivery="at_least_once",
+)

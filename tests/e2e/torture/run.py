@@ -24,6 +24,8 @@ APPLICATION = Path(__file__).with_name("application.py")
 NAME = "torture"
 REGION = "work"
 RATE = 100.0
+BACKLOG_RATE = 3000.0
+"""More than batches of so few records can take."""
 KEYS_PER_GROUP = 4
 WARM_PODS = 1
 CHANGE_SECONDS = 300.0
@@ -41,7 +43,7 @@ async def torture(
 ) -> Verdict:
     """Submit the application, run, and cancel it. Raises NotServing."""
     say(f"torture: seed {seed}, {changes} width changes")
-    create_topic(cluster.bootstrap_servers, "torture-in", 1)
+    create_topic(cluster.bootstrap_servers, "torture-in", PARTITIONS)
     await command(cluster, "submit", str(APPLICATION), "--namespace", namespace, "--wait")
     async with KubeClient(load_config(cluster.kubeconfig)) as client:
         pool = {"spec": {"warmPool": WARM_PODS}}
@@ -67,23 +69,25 @@ class Torture:
         """Run all changes under load; raises NotServing."""
         servers = self.cluster.bootstrap_servers
         keys = [*chain(*keys_by_group(PARTITIONS, KEYS_PER_GROUP).values())]
-        topic = names.topic(self.namespace, NAME, "records", REGION)
-        topics = Topics(servers, topic, "torture-out")
+        topics = Topics(servers, "torture-in", "torture-out", "torture-loose")
         try:
             with Load(servers, "torture-in", keys, RATE) as load:
                 for number, step in enumerate(steps(seed, changes, PARTITIONS), 1):
-                    await self._take(f"{number}/{changes}", step)
+                    await self._take(f"{number}/{changes}", step, load)
             await self._drained(topics, load.sent)
         finally:
             topics.close()
-        return verify(load.sent, topics.inputs, topics.results)
+        return verify(load.sent, topics.inputs, topics.results, topics.loose)
 
-    async def _take(self, number: str, step: Step) -> None:
+    async def _take(self, number: str, step: Step, load: Load) -> None:
         killer = Killer(self.cluster, self.client, self.namespace, NAME)
         kill = asyncio.create_task(killer.kill(step.kill)) if step.kill else None
         began = time.monotonic()
+        if step.kill and step.kill.backlog:
+            load.rate = BACKLOG_RATE
         await self._scale(step.width)
         killed = f", {await kill} was killed" if kill else ""
+        load.rate = RATE
         if not step.hurried:
             await self._serving(step.width)
             self.seconds.append(time.monotonic() - began)

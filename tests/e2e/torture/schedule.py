@@ -5,23 +5,30 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal, get_args
 
-Victim = Literal["pod", "operator", "kafka"]
+Victim = Literal["source", "region", "sink", "operator", "kafka"]
+"""The first three: a pod of a PE before the region, in it, behind it."""
 VICTIMS: tuple[Victim, ...] = get_args(Victim)
 
 KILLS_EVERY = 9
 """Of so many changes each kind of victim is killed during one."""
 LATEST_KILL_SECONDS = 4.0
+BACKLOGS = 0.7
+"""Share of kills under a backlog."""
 HURRIED = 0.2
 """Share of changes that another one follows before they are done."""
 
 
 @dataclass(frozen=True)
 class Kill:
-    """A kill `after` seconds from the request of a change; `choice` (0 to 1) picks the pod."""
+    """A kill `after` seconds from the request of a change; `choice` (0 to 1) picks the pod.
+
+    `backlog`: much more load comes meanwhile than the PEs can take.
+    """
 
     victim: Victim
     after: float
     choice: float
+    backlog: bool
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,10 @@ class Step:
     hurried: bool
 
     def __str__(self) -> str:
-        kill = f", {self.kill.victim} killed after {self.kill.after:.1f} s" if self.kill else ""
+        kill = ""
+        if self.kill:
+            load = " under a backlog" if self.kill.backlog else ""
+            kill = f", {self.kill.victim} killed{load} after {self.kill.after:.1f} s"
         return f"width {self.width}{kill}{', the next one at once' if self.hurried else ''}"
 
 
@@ -54,6 +64,11 @@ def _kills(random: Random, first: int, count: int) -> dict[int, Kill]:
     victims = random.sample(VICTIMS, min(len(VICTIMS), count))
     places = random.sample(range(first, first + count), len(victims))
     return {
-        place: Kill(victim, random.uniform(0.0, LATEST_KILL_SECONDS), random.random())
+        place: Kill(
+            victim,
+            random.uniform(0.0, LATEST_KILL_SECONDS),
+            random.random(),
+            random.random() < BACKLOGS,
+        )
         for place, victim in zip(places, victims, strict=True)
     }

@@ -1,4 +1,4 @@
-"""The topics of a torture run: what went into the region, and what came out."""
+"""The topics of a torture run: what went into the application, and what came out."""
 
 import json
 from collections.abc import Iterator
@@ -40,23 +40,27 @@ class Reader:
 
 
 class Topics:
-    """All inputs and results so far."""
+    """All inputs and results so far. All three topics are outside of the application."""
 
-    def __init__(self, bootstrap_servers: str, input_topic: str, output_topic: str) -> None:
-        self._readers = (
-            Reader(bootstrap_servers, input_topic),
-            Reader(bootstrap_servers, output_topic),
-        )
+    def __init__(self, bootstrap_servers: str, inputs: str, results: str, loose: str) -> None:
+        self._readers = tuple(Reader(bootstrap_servers, item) for item in (inputs, results, loose))
         self.inputs: list[Input] = []
         self.results: list[Result] = []
+        self.loose: list[Result] = []
+        """Of the sink that asks for at least once."""
 
     def read(self) -> None:
         """Read what has come. Blocks."""
-        inputs, results = self._readers
+        inputs, results, loose = self._readers
         self.inputs += (Input(row["key"], row["id"]) for row in inputs.read())
-        self.results += (Result(row["key"], row["n"], row["total"]) for row in results.read())
+        self.results += (_result(row) for row in results.read())
+        self.loose += (_result(row) for row in loose.read())
 
     def close(self) -> None:
         """Close the connections."""
         for reader in self._readers:
             reader.close()
+
+
+def _result(row: dict[str, Any]) -> Result:
+    return Result(row["key"], row["n"], row["total"])

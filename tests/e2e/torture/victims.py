@@ -6,7 +6,7 @@ import signal
 from contextlib import suppress
 
 from tests.e2e.torture.patience import answered
-from tests.e2e.torture.schedule import Kill
+from tests.e2e.torture.schedule import Kill, Victim
 
 from streamgraft_common import names
 from streamgraft_common.kube import KubeClient
@@ -27,20 +27,22 @@ class Killer:
     async def kill(self, kill: Kill) -> str:
         """Kill after the time that was chosen; return what was killed."""
         await asyncio.sleep(kill.after)
-        if kill.victim == "pod":
-            return await self._kill_pod(kill.choice)
+        if kill.victim in ("source", "region", "sink"):
+            return await self._kill_pod(kill)
         await asyncio.to_thread(self._kill_component, kill.victim)
         await asyncio.to_thread(self._cluster.start, kill.victim)
         return kill.victim
 
-    async def _kill_pod(self, choice: float) -> str:
-        """Kill the process of any pod of the job, those of the warm pool included."""
+    async def _kill_pod(self, kill: Kill) -> str:
+        """Kill the process of a pod of that place, if one runs."""
         found = await answered(lambda: self._client.get(self._pods, labelSelector=self._selector))
-        running = {pod["metadata"]["name"]: pid for pod in found["items"] if (pid := _pid(pod))}
-        name = sorted(running)[int(choice * len(running))]
+        pods = [pod for pod in of_place(found["items"], kill.victim) if _pid(pod)]
+        if not pods:
+            return "no pod"
+        pod = pods[int(kill.choice * len(pods))]
         with suppress(ProcessLookupError):
-            os.kill(running[name], signal.SIGKILL)
-        return f"pod {name}"
+            os.kill(_pid(pod) or 0, signal.SIGKILL)
+        return f"pod {pod['metadata']['name']}"
 
     def _kill_component(self, name: str) -> None:
         process = Process.load(self._cluster.home.record(name))
@@ -48,6 +50,21 @@ class Killer:
         process.send(signal.SIGKILL)
         while process.alive():
             pass
+
+
+def of_place(pods: list[Object], victim: Victim) -> list[Object]:
+    """Return the pods in the region or the warm pool, or those of the first or last PE outside."""
+    named = sorted(pods, key=lambda pod: str(pod["metadata"]["name"]))
+    labels = {id(pod): pod["metadata"].get("labels", {}) for pod in named}
+    outside = {
+        id(pod): int(labels[id(pod)][names.LABEL_PE])
+        for pod in named
+        if names.LABEL_PE in labels[id(pod)] and names.LABEL_REGION not in labels[id(pod)]
+    }
+    if victim == "region":
+        return [pod for pod in named if id(pod) not in outside]
+    wanted = (min if victim == "source" else max)(outside.values(), default=-1)
+    return [pod for pod in named if outside.get(id(pod)) == wanted]
 
 
 def _pid(pod: Object) -> int | None:
