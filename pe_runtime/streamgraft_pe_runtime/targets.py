@@ -1,9 +1,4 @@
-"""Where the records of a plan go, and under which names it is noted that they are there. Pure.
-
-All streams between PEs, and all sinks at the job's own brokers that have no options of their own,
-are written in one transaction: the main target. Each other sink has a target of its own, named
-after it, so that a change of the one never makes it another's.
-"""
+"""Where the records of a plan go, and under which names it is noted that they are there. Pure."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,13 +6,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from streamgraft_common import names
-from streamgraft_common.adl import KafkaEndpoint, Operator
+from streamgraft_common.adl import Operator
 from streamgraft_common.pe_metadata import OutputPort, PeMetadata
+from streamgraft_common.transactions import endpoint_of, sink_of, transactional_id
 from streamgraft_pe_runtime.transport import UNASKED, spark_options
 
 FORMAT = "exactly-once-kafka"
 """The sink: scala/exactly_once, docs/exactly-once.md."""
-MAIN = "main"
+MAIN = "MAIN"
+"""Name of the target that is shared. No sink has capital letters."""
 _LINGER = {"kafka.linger.ms": "5"}
 """The default of Kafka's producers since 4.0 (KIP-1030); without it, in real-time mode, nearly each
 record is a request of its own."""
@@ -82,8 +79,8 @@ class Targets:
         return known.index(target.name)
 
     def _of(self, port: OutputPort) -> KafkaTarget:
-        endpoint = self._operators[port.operator].kafka if port.external else None
-        sink = port.operator if endpoint and _stands_alone(endpoint) else ""
+        endpoint = endpoint_of(port, self._operators)
+        sink = sink_of(port, self._operators)
         rehearsal = self._metadata.rehearsal
         return KafkaTarget.at(
             port.bootstrap_servers,
@@ -91,15 +88,7 @@ class Targets:
             port.topic if sink or not rehearsal else rehearsal.topic,
             name=sink or MAIN,
             options=endpoint.options if endpoint else {},
-            transactional_id=self._transactional_id(sink, endpoint),
-        )
-
-    def _transactional_id(self, sink: str, endpoint: KafkaEndpoint | None) -> str | None:
-        if endpoint and endpoint.delivery == "at_least_once":
-            return None
-        metadata = self._metadata
-        return names.transactional_id(
-            metadata.namespace, metadata.job, metadata.stage_name, self._shard, sink
+            transactional_id=transactional_id(port, self._operators, self._metadata, self._shard),
         )
 
 
@@ -121,10 +110,3 @@ def _options(target: KafkaTarget) -> dict[str, str]:
         "ledgerGroup": names.ledger_group(target.transactional_id),
         "ledgerTopic": target.ledger_topic,
     }
-
-
-def _stands_alone(endpoint: KafkaEndpoint) -> bool:
-    """Tell whether a sink can't share the main target's producer."""
-    return bool(
-        endpoint.bootstrap_servers or endpoint.options or endpoint.delivery == "at_least_once"
-    )

@@ -94,7 +94,7 @@ def copying(session: SparkSession, cluster: Cluster, topics: list[str], partitio
         "cast(null as array<struct<key: string, value: binary>>) headers",
     )
     return Plan(
-        frame, [KafkaTarget("main", cluster.bootstrap_servers, "")], "update", real_time=True
+        frame, [KafkaTarget("MAIN", cluster.bootstrap_servers, "")], "update", real_time=True
     )
 
 

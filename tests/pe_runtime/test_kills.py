@@ -1,6 +1,6 @@
 """kill -9 under a backlog, again and again: what a stage writes is there once.
 
-The same batches go, in the same kills, to a sink that asks for at least once: so the kills hit.
+The same batches go, in the same kills, to a sink that asks for at least once: that finds repeats.
 """
 
 import asyncio
@@ -131,8 +131,9 @@ async def test_killed_under_a_backlog(stage: Stage, streamed: bool) -> None:
     repeated = await asyncio.to_thread(read, stage, loose(stage), done)
     for values in exact.values():
         assert values == (list(range(last)) if plain else sorted(set(values)))
-    twice = Counter((key, n) for key, values in repeated.items() for n in values)
-    assert max(twice.values()) > 1
+    if streamed:  # all sinks were amid a batch
+        twice = Counter((key, n) for key, values in repeated.items() for n in values)
+        assert max(twice.values()) > 1
     assert {key: set(values) for key, values in exact.items()} == {
         key: set(values) for key, values in repeated.items()
     }

@@ -41,6 +41,10 @@ class FakeBrokers:
         """Return a consumer, whatever its configuration."""
         return FakeConsumer(self)
 
+    def producer(self, _: dict[str, Any]) -> "FakeProducer":
+        """Return a producer, whatever its configuration."""
+        return FakeProducer(self)
+
     def fails(self) -> bool:
         """Return whether a call fails, by chance."""
         return self.unreliable > 0 and self.chance.random() < self.unreliable
@@ -114,6 +118,17 @@ class FakeAdminClient:
         return self._brokers.fails()
 
 
+class FakeProducer:
+    """What `streamgraft_operator.kafka.client` uses of a Producer."""
+
+    def __init__(self, brokers: FakeBrokers) -> None:
+        self._brokers = brokers
+
+    def init_transactions(self, timeout: float) -> None:
+        if self._brokers.fails():
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+
 class FakeConsumer:
     """What `streamgraft_operator.kafka.client` uses of a Consumer; logs are empty here."""
 
@@ -143,9 +158,10 @@ def _failed(code: int) -> Future[Any]:
 def fake_kafka(brokers: FakeBrokers) -> Iterator[None]:
     """Let the operator find these brokers behind every address."""
     module: Any = streamgraft_operator.kafka.client
-    real = module.AdminClient, module.Consumer
+    real = module.AdminClient, module.Consumer, module.Producer
     module.AdminClient, module.Consumer = brokers.admin, brokers.consumer
+    module.Producer = brokers.producer
     try:
         yield
     finally:
-        module.AdminClient, module.Consumer = real
+        module.AdminClient, module.Consumer, module.Producer = real

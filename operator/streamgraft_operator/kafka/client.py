@@ -5,13 +5,13 @@ confluent-kafka blocks, so every call runs in a thread, each with a timeout of i
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from streamgraft_operator.graph import PlannedTopic
@@ -125,6 +125,15 @@ class Kafka:
         """Delete topics and groups; what is gone already is fine. Raises KafkaUnavailable."""
         await asyncio.to_thread(self._delete, brokers, leftovers)
 
+    async def fence(self, brokers: Brokers, transactional_ids: Collection[str]) -> None:
+        """Abort what is open under transactional ids, and let their owners write no more.
+
+        Raises KafkaUnavailable.
+        """
+        await asyncio.gather(
+            *(asyncio.to_thread(_take_over, brokers, item) for item in transactional_ids)
+        )
+
     def _ensure(self, brokers: Brokers, topics: list[PlannedTopic]) -> list[str]:
         existing = self._partitions(brokers)
         missing = [topic for topic in topics if topic.name not in existing]
@@ -215,6 +224,11 @@ def _connect(brokers: Brokers) -> AdminClient:
 def _follow(brokers: Brokers, group: str) -> Consumer:
     settings = {"group.id": group, "enable.auto.commit": False}
     return Consumer({**_options(brokers), **settings, "isolation.level": "read_committed"})
+
+
+def _take_over(brokers: Brokers, transactional_id: str) -> None:
+    producer = Producer({**_options(brokers), "transactional.id": transactional_id})
+    _guarded(brokers, lambda: producer.init_transactions(TIMEOUT_SECONDS))
 
 
 def _options(brokers: Brokers) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from streamgraft_operator.kit.objects import content_of, own_key, pe_key
 from streamgraft_operator.kit.parsed import pe_spec, pe_status
 from streamgraft_operator.manifests.pod_settings import own_settings_id
 from streamgraft_operator.pe import commands
+from streamgraft_operator.pe.fencing import fence
 from streamgraft_operator.pe.launches import Relaunch, RestartPolicy, not_before, relaunch, resumed
 from streamgraft_operator.pe.pods import pod_view, ran_seconds, why_not_running
 
@@ -47,7 +48,8 @@ class PodController:
         item = self._caches.processing_elements.get(key)
         if item is None or "deletionTimestamp" in item["metadata"]:
             return None
-        if self._context.living_job_of(item) is None:
+        job = self._context.living_job_of(item)
+        if job is None:
             return None
         spec = pe_spec(item)
         status = pe_status(item)
@@ -72,6 +74,8 @@ class PodController:
             and await self._context.write.pods.exists((key[0], status.pod))
         ):
             return None  # the cache was behind; its news leads here again
+        if pod is None or cause.failed:
+            await fence(self._context, job, item)
         if policy.allows(cause):
             await self._launch(item, cause, pod)
         else:

@@ -1,0 +1,55 @@
+"""Under which transactional ids the shards of a PE write to Kafka. Pure.
+
+All streams between PEs, and all sinks at the job's own brokers that have no options of their own,
+share an id; each other sink has its own, named after it, so that a change of the one never makes
+it another's (docs/exactly-once.md).
+"""
+
+from collections.abc import Iterable, Mapping
+
+from streamgraft_common import names
+from streamgraft_common.adl import KafkaEndpoint, Operator
+from streamgraft_common.pe_metadata import OutputPort, PeMetadata
+
+MAIN = ""
+"""In the place of a sink's name: what is shared."""
+
+
+def sink_of(port: OutputPort, operators: Mapping[str, Operator]) -> str:
+    """Return the sink whose transaction records that leave by a port are in."""
+    endpoint = endpoint_of(port, operators)
+    alone = endpoint and (
+        endpoint.bootstrap_servers or endpoint.options or endpoint.delivery == "at_least_once"
+    )
+    return port.operator if alone else MAIN
+
+
+def transactional_id(
+    port: OutputPort, operators: Mapping[str, Operator], metadata: PeMetadata, shard: int
+) -> str | None:
+    """Return the id under which a shard writes to a port; None if it does so at least once."""
+    endpoint = endpoint_of(port, operators)
+    if endpoint and endpoint.delivery == "at_least_once":
+        return None
+    sink = sink_of(port, operators)
+    return names.transactional_id(
+        metadata.namespace, metadata.job, metadata.stage_name, shard, sink
+    )
+
+
+def transactional_ids(
+    metadata: PeMetadata, operators: Iterable[Operator], shards: Iterable[int]
+) -> dict[tuple[str, bool], list[str]]:
+    """Return all ids of some shards, by the brokers' addresses and whether they speak TLS."""
+    named = {operator.name: operator for operator in operators}
+    found: dict[tuple[str, bool], set[str]] = {}
+    for port in metadata.outputs if not metadata.real_time else ():
+        for shard in shards:
+            if own := transactional_id(port, named, metadata, shard):
+                found.setdefault((port.bootstrap_servers, port.tls), set()).add(own)
+    return {brokers: sorted(ids) for brokers, ids in found.items()}
+
+
+def endpoint_of(port: OutputPort, operators: Mapping[str, Operator]) -> KafkaEndpoint | None:
+    """Return what the application says of a port's topic; None for streams between PEs."""
+    return operators[port.operator].kafka if port.external else None

@@ -1,0 +1,42 @@
+"""A PE whose pod is gone: what its shards had open in Kafka is aborted.
+
+Readers wait for an open transaction, those of other shards' records in the same partitions too. The
+next owner of a shard would abort it, but one may be long in coming, or not come at all; the brokers
+would after a minute. Done before the next launch is asked for, so that it hits no next owner.
+"""
+
+import asyncio
+import logging
+
+from streamgraft_common.bundle import BundleError
+from streamgraft_common.kube.client import Object
+from streamgraft_common.transactions import transactional_ids
+from streamgraft_operator.context import Context
+from streamgraft_operator.graph import GraphError
+from streamgraft_operator.kafka.client import Brokers, KafkaUnavailable
+from streamgraft_operator.kit.parsed import pe_spec, pe_status
+
+log = logging.getLogger(__name__)
+
+
+async def fence(context: Context, job: Object, item: Object) -> None:
+    """Fence the shards that a PE says it holds; brokers that are away are let be."""
+    runtime, stage = pe_status(item).runtime, pe_spec(item).stage_name
+    if runtime is None or not runtime.shards:
+        return
+    name, shards = item["metadata"]["name"], [int(shard) for shard in runtime.shards]
+    try:
+        expansion = await context.expander.expand(job, {})
+        found = [pe for pe in expansion.topology.stages if pe.stage_name == stage]
+        tls = await context.kafka_tls.of(job)
+        operators = expansion.bundle.adl.operators
+        ids = {
+            Brokers(servers, tls if encrypted else ()): named
+            for pe in found
+            for (servers, encrypted), named in transactional_ids(
+                pe.metadata, operators, shards
+            ).items()
+        }
+        await asyncio.gather(*(context.kafka.fence(*each) for each in ids.items()))
+    except (BundleError, GraphError, KafkaUnavailable) as error:
+        log.warning("%s: what it had open in Kafka stays so for now: %s", name, error)
