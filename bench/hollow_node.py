@@ -19,11 +19,11 @@ from streamgraft_common.kube import Conflict, KubeClient, NotFound, Store, load_
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import PROCESSING_ELEMENT
+from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_local.node.api import delete_pod, pod_path
 from streamgraft_local.node.registration import Registration
 from streamgraft_local.node.settings import NodeSettings
 from streamgraft_local.node.states import now
-from streamgraft_operator.kit.timestamps import to_rfc3339
 from streamgraft_operator.kit.work_queue import WorkQueue
 
 NAME = "hollow"

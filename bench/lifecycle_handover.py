@@ -8,12 +8,12 @@ import aiohttp
 import psutil
 
 from streamgraft_common.access import SYSTEM_NAMESPACE
+from streamgraft_common.kinds import LEASE, SERVICE
 from streamgraft_common.kube import KubeClient, NotFound
 from streamgraft_local import Cluster, ports
-from streamgraft_operator.kit.kinds import LEASES, SERVICES
 from streamgraft_operator.kit.leadership.lease import holder
 
-LEASE = LEASES.path(SYSTEM_NAMESPACE, "streamgraft-operator")
+_LEADERSHIP = LEASE.path(SYSTEM_NAMESPACE, "streamgraft-operator")
 POLL_SECONDS = 0.01
 PATIENCE_SECONDS = 60.0
 
@@ -33,14 +33,14 @@ async def measure(cluster: Cluster, client: KubeClient, namespace: str, service:
 
     `service` is the name of a PE's Service.
     """
-    path = SERVICES.path(namespace, service)
-    first = await client.get(LEASE)
+    path = SERVICE.path(namespace, service)
+    first = await client.get(_LEADERSHIP)
     second = await _replica(cluster)
     try:
         begin = time.perf_counter()
         leaving = asyncio.ensure_future(asyncio.to_thread(cluster.stop, "operator"))
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while holder(await client.get(LEASE)) in ("", holder(first)):
+            while holder(await client.get(_LEADERSHIP)) in ("", holder(first)):
                 await asyncio.sleep(POLL_SECONDS)
             leading = time.perf_counter() - begin
             await client.delete(path)

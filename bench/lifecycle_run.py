@@ -15,18 +15,11 @@ from bench.lifecycle_handover import HandOver
 from bench.pipelines import REGION, bundle, pipelines
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
+from streamgraft_common.kinds import CONFIG_MAP, POD, SERVICE
 from streamgraft_common.kube import KubeClient, NotFound
 from streamgraft_common.kube.client import Object
-from streamgraft_common.resources import JobSpec
+from streamgraft_common.resources import JOB, PARALLEL_REGION, PROCESSING_ELEMENT, JobSpec
 from streamgraft_local import Cluster
-from streamgraft_operator.kit.kinds import (
-    CONFIG_MAPS,
-    JOBS,
-    PODS,
-    PROCESSING_ELEMENTS,
-    REGIONS,
-    SERVICES,
-)
 
 NAMESPACE = "default"
 POLL_SECONDS = 0.05
@@ -35,7 +28,7 @@ OPERATOR_IDLE_SECONDS = 65
 """How long idle CPU is measured: a resync of the operator is in it."""
 SETTLE_SECONDS = 10
 """For what a job that has just become healthy, or an operator that has just started, has to do."""
-_KINDS = (REGIONS, PROCESSING_ELEMENTS, PODS, SERVICES, CONFIG_MAPS)
+_KINDS = (PARALLEL_REGION, PROCESSING_ELEMENT, POD, SERVICE, CONFIG_MAP)
 _WRITES = re.compile(r'^streamgraft_operator_api_writes_total\{kind="(\w+)",verb="(\w+)"\} (\S+)$')
 
 Writes = dict[str, int]
@@ -133,7 +126,7 @@ class LifeCycle:
 
     async def _change(self, job: str, old: int, new: int) -> WidthChange:
         before, versions = await self._writes(), await self._versions(job)
-        path = REGIONS.path(NAMESPACE, names.region_name(job, REGION))
+        path = PARALLEL_REGION.path(NAMESPACE, names.region_name(job, REGION))
         await self._client.patch(f"{path}/scale", {"spec": {"replicas": new}})
         await self._serving(job, new)
         await self._phase(job, "Healthy")
@@ -150,11 +143,11 @@ class LifeCycle:
         )
 
     async def _submit(self, name: str, spec: JobSpec) -> None:
-        body = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": {"name": name}}
-        await self._client.create(JOBS.path(NAMESPACE), {**body, "spec": spec.to_wire()})
+        body = {"apiVersion": JOB.api_version, "kind": JOB.kind, "metadata": {"name": name}}
+        await self._client.create(JOB.path(NAMESPACE), {**body, "spec": spec.to_wire()})
 
     async def _phase(self, name: str, *phases: str) -> Object:
-        path = JOBS.path(NAMESPACE, name)
+        path = JOB.path(NAMESPACE, name)
         return await self._until(path, lambda job: (job.get("status") or {}).get("phase") in phases)
 
     async def _serving(self, job: str, width: int) -> None:
@@ -163,7 +156,7 @@ class LifeCycle:
             conditions = {item["type"]: item["status"] for item in status.get("conditions", [])}
             return status.get("width") == width and conditions.get("Resizing") == "False"
 
-        await self._until(REGIONS.path(NAMESPACE, names.region_name(job, REGION)), holds)
+        await self._until(PARALLEL_REGION.path(NAMESPACE, names.region_name(job, REGION)), holds)
 
     async def _until(self, path: str, holds: Callable[[Object], bool]) -> Object:
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -173,7 +166,7 @@ class LifeCycle:
 
     async def _delete(self, name: str) -> None:
         """Delete a job and wait until all that belongs to it is gone."""
-        path = JOBS.path(NAMESPACE, name)
+        path = JOB.path(NAMESPACE, name)
         await self._client.delete(path)
         async with asyncio.timeout(PATIENCE_SECONDS):
             try:

@@ -14,27 +14,19 @@ from pathlib import Path
 
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
+from streamgraft_common.kinds import CONFIG_MAP, POD, SERVICE, Kind
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.client import Object
-from streamgraft_common.resources import JobSpec
+from streamgraft_common.resources import JOB, PARALLEL_REGION, PROCESSING_ELEMENT, JobSpec
 from streamgraft_operator import manifests
 from streamgraft_operator.graph import JobContext, Topology, plan, with_settings
-from streamgraft_operator.kit.kinds import (
-    CONFIG_MAPS,
-    JOBS,
-    PODS,
-    PROCESSING_ELEMENTS,
-    REGIONS,
-    SERVICES,
-    ResourcePath,
-)
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.settings import Settings
 
 CONCURRENCY = 32
-JOB = "raw"
+NAME = "raw"
 
-Planned = list[tuple[ResourcePath, Object]]
+Planned = list[tuple[Kind, Object]]
 
 
 @dataclass(frozen=True)
@@ -52,30 +44,30 @@ class Limit:
 
 async def measure(client: KubeClient, namespace: str, adl: Adl, spec: JobSpec) -> Limit:
     """Create and delete the objects of a job."""
-    body = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": {"name": JOB}}
-    job = await client.create(JOBS.path(namespace), {**body, "spec": spec.to_wire()})
-    owner = Owner(namespace, JOB, job["metadata"]["uid"], 1)
+    body = {"apiVersion": JOB.api_version, "kind": JOB.kind, "metadata": {"name": NAME}}
+    job = await client.create(JOB.path(namespace), {**body, "spec": spec.to_wire()})
+    owner = Owner(namespace, NAME, job["metadata"]["uid"], 1)
     topology = plan(adl, _context(owner, spec), {})
     settings = Settings("127.0.0.1:9092", {"hostPath": {"path": "/none"}}, "none", Path("/none"))
     resources = _resources(owner, topology, spec, settings)
 
-    async def create(item: tuple[ResourcePath, Object]) -> Object:
+    async def create(item: tuple[Kind, Object]) -> Object:
         return await client.create(item[0].path(namespace), item[1])
 
-    async def delete(item: tuple[ResourcePath, Object]) -> Object:
+    async def delete(item: tuple[Kind, Object]) -> Object:
         return await client.delete(item[0].path(namespace, item[1]["metadata"]["name"]))
 
     create_s = await _timed(create, resources)
     pods = await _pods(client, owner, spec, settings)
     create_pods_s = await _timed(create, pods)
     delete_s = await _timed(delete, [*pods, *resources])
-    await client.delete(JOBS.path(namespace, JOB))
+    await client.delete(JOB.path(namespace, NAME))
     return Limit(len(resources), create_s, create_pods_s, delete_s)
 
 
 async def _timed(
-    call: Callable[[tuple[ResourcePath, Object]], Awaitable[Object]],
-    items: Iterable[tuple[ResourcePath, Object]],
+    call: Callable[[tuple[Kind, Object]], Awaitable[Object]],
+    items: Iterable[tuple[Kind, Object]],
 ) -> float:
     rest = iter(items)
 
@@ -103,7 +95,7 @@ def _context(owner: Owner, spec: JobSpec) -> JobContext:
 
 def _resources(owner: Owner, topology: Topology, spec: JobSpec, settings: Settings) -> Planned:
     found: Planned = [
-        (REGIONS, manifests.parallel_region(owner, spec, topology, region, "0" * 64))
+        (PARALLEL_REGION, manifests.parallel_region(owner, spec, topology, region, "0" * 64))
         for region in topology.regions
     ]
     settings_id = manifests.settings_id(spec, settings)
@@ -111,24 +103,24 @@ def _resources(owner: Owner, topology: Topology, spec: JobSpec, settings: Settin
         content_id = str(with_settings(pe.content, settings_id))
         shards = [pe.channel or 0]
         found += [
-            (CONFIG_MAPS, manifests.pe_config_map(owner, pe, content_id)),
-            (SERVICES, manifests.service(owner, pe)),
+            (CONFIG_MAP, manifests.pe_config_map(owner, pe, content_id)),
+            (SERVICE, manifests.service(owner, pe)),
             (
-                PROCESSING_ELEMENTS,
+                PROCESSING_ELEMENT,
                 manifests.processing_element(owner, spec, pe, content_id, shards, 1),
             ),
         ]
-    found.append((CONFIG_MAPS, manifests.job_config_map(owner, topology.port_labels, "0" * 64)))
+    found.append((CONFIG_MAP, manifests.job_config_map(owner, topology.port_labels, "0" * 64)))
     return found
 
 
 async def _pods(client: KubeClient, owner: Owner, spec: JobSpec, settings: Settings) -> Planned:
     selector = f"{names.LABEL_JOB}={owner.name}"
-    path = PROCESSING_ELEMENTS.path(owner.namespace)
+    path = PROCESSING_ELEMENT.path(owner.namespace)
     pes = (await client.get(path, labelSelector=selector))["items"]
     found: Planned = []
     for pe in pes:
         pod = manifests.pod({**pe, "status": {"launchCount": 1}}, owner, spec, settings, None)
         pod["spec"] |= {"schedulerName": "none", "serviceAccountName": "default"}
-        found.append((PODS, pod))
+        found.append((POD, pod))
     return found

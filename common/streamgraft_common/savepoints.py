@@ -18,6 +18,7 @@ from streamgraft_common.resources.savepoint import (
     SavedState,
     SavepointStatus,
 )
+from streamgraft_common.text import listed
 
 GROUP_SECONDS = 0.4
 """What a channel takes for a key group without much state, as measured with RocksDB."""
@@ -81,7 +82,7 @@ def match(saved: Iterable[SavedStage], stage: SavedStage) -> SavedStage | None:
         return None
     if len(found) > 1:
         raise NotRestorable(
-            f"stage {stage.name} unites the stages {_listed(item.name for item in found)} of the"
+            f"stage {stage.name} unites the stages {listed(item.name for item in found)} of the"
             " savepoint, whose states can't be united: keep the fusion as it was"
         )
     (old,) = found
@@ -91,14 +92,14 @@ def match(saved: Iterable[SavedStage], stage: SavedStage) -> SavedStage | None:
     ):
         if before != now:
             raise NotRestorable(
-                f"stage {stage.name} has the {what} {_listed(now)}, its state in the savepoint is"
-                f" of {_listed(before)} (stage {old.name}): one query's checkpoint can't be divided"
+                f"stage {stage.name} has the {what} {listed(now)}, its state in the savepoint is"
+                f" of {listed(before)} (stage {old.name}): one query's checkpoint can't be divided"
                 " or added to; keep these operators and their fusion as they were"
             )
     if old.key != stage.key:
         raise NotRestorable(
-            f"stage {stage.name} has the key {_listed(stage.key)}, its state in the savepoint is"
-            f" partitioned by {_listed(old.key)}: keep that key"
+            f"stage {stage.name} has the key {listed(stage.key)}, its state in the savepoint is"
+            f" partitioned by {listed(old.key)}: keep that key"
         )
     if old.shards != stage.shards:
         _check_divisible(old, stage)
@@ -133,10 +134,10 @@ def _check_divisible(old: SavedStage, stage: SavedStage) -> None:
         )
     for state in old.state:
         if key_columns(state, old.key) is None:
-            kept = f"kept by {_listed(state.key)}" if state.key else "not kept by columns"
+            kept = f"kept by {listed(state.key)}" if state.key else "not kept by columns"
             raise NotRestorable(
-                f"{change}, since that of {_listed(old.stateful)} (Spark's {state.operator}) is"
-                f" {kept}, not by the region's key {_listed(old.key)}{keep}"
+                f"{change}, since that of {listed(old.stateful)} (Spark's {state.operator}) is"
+                f" {kept}, not by the region's key {listed(old.key)}{keep}"
             )
 
 
@@ -183,7 +184,7 @@ def check(
     """
     check_complete(name, status)
     if (left := dropped(status.stages, stages)) and not drop:
-        what = _listed(operator for item in left for operator in sorted(_carried(item)))
+        what = listed(operator for item in left for operator in sorted(_carried(item)))
         raise NotRestorable(
             f"no operator takes the state of {what} in savepoint {name}: keep the operators' names,"
             " or leave it behind with --allow-dropped-state"
@@ -197,7 +198,3 @@ def _carried(stage: SavedStage) -> set[str]:
 
 def _streams(stage: SavedStage) -> list[str]:
     return [item.stream for item in stage.inputs]
-
-
-def _listed(items: Iterable[str]) -> str:
-    return ", ".join(items) or "none"

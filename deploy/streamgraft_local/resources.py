@@ -11,22 +11,36 @@ import yaml
 
 from streamgraft_common import names
 from streamgraft_common.access import SYSTEM_NAMESPACE
+from streamgraft_common.kinds import (
+    API_SERVICE,
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    CUSTOM_RESOURCE_DEFINITION,
+    NAMESPACE,
+    ROLE,
+    ROLE_BINDING,
+    SECRET,
+    SERVICE,
+)
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_local.paths import DEPLOY
 
 Object = dict[str, Any]
 MANAGER = "streamgraft-local"
 
-_PLURALS = {
-    "APIService": "apiservices",
-    "ClusterRole": "clusterroles",
-    "ClusterRoleBinding": "clusterrolebindings",
-    "CustomResourceDefinition": "customresourcedefinitions",
-    "Namespace": "namespaces",
-    "Role": "roles",
-    "RoleBinding": "rolebindings",
-    "Secret": "secrets",
-    "Service": "services",
+_KINDS = {
+    kind.kind: kind
+    for kind in (
+        API_SERVICE,
+        CLUSTER_ROLE,
+        CLUSTER_ROLE_BINDING,
+        CUSTOM_RESOURCE_DEFINITION,
+        NAMESPACE,
+        ROLE,
+        ROLE_BINDING,
+        SECRET,
+        SERVICE,
+    )
 }
 
 _CONDITIONAL = ("APIService", "CustomResourceDefinition")
@@ -44,11 +58,8 @@ def documents(file: Path) -> list[Object]:
 
 def path_of(item: Object) -> str:
     """Return the API path of an object of a kind that our manifests use."""
-    version, metadata = item["apiVersion"], item["metadata"]
-    base = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    if namespace := metadata.get("namespace"):
-        base += f"/namespaces/{namespace}"
-    return f"{base}/{_PLURALS[item['kind']]}/{metadata['name']}"
+    metadata = item["metadata"]
+    return _KINDS[item["kind"]].path(metadata.get("namespace", ""), metadata["name"])
 
 
 def with_adapter(items: Iterable[Object], port: int, authority: bytes) -> list[Object]:

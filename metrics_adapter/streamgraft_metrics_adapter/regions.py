@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +13,7 @@ from streamgraft_common.kube import Store
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import ParallelRegionSpec, ParallelRegionStatus
+from streamgraft_common.timestamps import from_rfc3339
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Region:
     def changed_at(self) -> float:
         """Return when the last width change ended (Unix time), 0 if there was none."""
         ended = self.status.changes[-1].finished_at if self.status.changes else None
-        return datetime.fromisoformat(ended).timestamp() if ended else 0.0
+        return from_rfc3339(ended) if ended else 0.0
 
     @property
     def autoscaling(self) -> Autoscaling:

@@ -16,7 +16,7 @@ from streamgraft_common.resources import (
     PROCESSING_ELEMENT,
     TEST_SUITE,
 )
-from streamgraft_common.resources.base import Kind
+from streamgraft_common.resources.base import CustomKind
 
 pytestmark = pytest.mark.integration
 
@@ -32,7 +32,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "ConsistentRegion": {"job": "j", "region": "r", "periodSeconds": 5},
     "TestSuite": {"image": "i", "include": ["*"]},
 }
-REFUSED: list[tuple[Kind, dict[str, Any], str]] = [
+REFUSED: list[tuple[CustomKind, dict[str, Any], str]] = [
     (JOB, {"bundle": {}}, "exactly one of"),
     (JOB, {"bundle": {**BUNDLE, "file": "/b"}}, "exactly one of"),
     (JOB, {"bundle": {**BUNDLE, "secret": "s"}}, "for url and git only"),
@@ -56,14 +56,14 @@ REFUSED: list[tuple[Kind, dict[str, Any], str]] = [
 ]
 
 
-async def create(kube: KubeClient, kind: Kind, spec: dict[str, Any]) -> None:
+async def create(kube: KubeClient, kind: CustomKind, spec: dict[str, Any]) -> None:
     """Let the API server check an object without storing it."""
     manifest = kind.manifest("thing", "default", spec)
     await kube.create(kind.path("default"), manifest, dryRun="All")
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
-async def test_sound_objects_are_accepted(kube: KubeClient, kind: Kind) -> None:
+async def test_sound_objects_are_accepted(kube: KubeClient, kind: CustomKind) -> None:
     await create(kube, kind, GOOD[kind.kind])
 
 

@@ -14,14 +14,14 @@ from streamgraft_common.resources import (
     PodSettings,
     RuntimeStatus,
 )
-from streamgraft_common.resources.base import Kind
+from streamgraft_common.resources.base import CustomKind
 from streamgraft_common.resources.crds import crd, render
 
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
-def test_definitions_are_current(kind: Kind) -> None:
+def test_definitions_are_current(kind: CustomKind) -> None:
     """deploy/crds is what the models say; `make generate` writes it."""
     assert (CRDS / f"{kind.plural}.yaml").read_text() == render(kind)
 
@@ -33,7 +33,7 @@ def test_no_stray_definitions() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
-def test_schemas_are_structural(kind: Kind) -> None:
+def test_schemas_are_structural(kind: CustomKind) -> None:
     """No references, titles or defaults remain, at any depth."""
 
     def keys(node: object) -> set[str]:
@@ -78,7 +78,7 @@ def test_manifest_and_paths() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
-def test_kubectl_explains_every_field(kind: Kind) -> None:
+def test_kubectl_explains_every_field(kind: CustomKind) -> None:
     """Each field of spec and status, at any depth, has a description."""
 
     def undescribed(path: str, node: dict[str, Any]) -> list[str]:
@@ -97,7 +97,7 @@ def test_kubectl_explains_every_field(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
-def test_kinds_follow_the_conventions(kind: Kind) -> None:
+def test_kinds_follow_the_conventions(kind: CustomKind) -> None:
     """Conditions with observedGeneration, a status subresource, columns with age, categories."""
     definition = crd(kind)["spec"]
     version = definition["versions"][0]

@@ -15,11 +15,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from streamgraft.cli._explain import load_query
 from streamgraft_common import names
+from streamgraft_common.kinds import AUTOSCALER
 from streamgraft_common.kube import Invalid, KubeClient
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_local import Cluster
-from streamgraft_operator.kit.kinds import AUTOSCALERS
 
 pytestmark = pytest.mark.e2e
 
@@ -116,7 +116,7 @@ class Live:
 
     async def autoscaler_pauses(self, region: str) -> None:
         """Wait until the region's HPA says that it takes width 0 for somebody's wish."""
-        path = f"{AUTOSCALERS.path(self._namespace)}/{names.region_name('live', region)}"
+        path = f"{AUTOSCALER.path(self._namespace)}/{names.region_name('live', region)}"
         await self._when(
             path, lambda item: "ScalingDisabled" in [e["reason"] for e in _conditions(item)]
         )

@@ -10,14 +10,15 @@ from tests.operator.integration.world import application, bundle
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
 from streamgraft_common.bundle import read_bundle
+from streamgraft_common.kinds import CONFIG_MAP
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kit.kinds import CONFIG_MAPS, HOST_POOLS, JOBS
+from streamgraft_common.resources import HOST_POOL, JOB
 
 NAMESPACE = "test"
 SOURCE_TOPIC = f"{NAMESPACE}-in"
 SINK_TOPIC = f"{NAMESPACE}-out"
 OUTSIDE_PES = 2
-HOST_POOL = "pool"
+POOL = "pool"
 TAG = "fast"
 
 
@@ -58,8 +59,8 @@ class Submission:
     def bundle_map(self) -> Object:
         """Return the ConfigMap that carries the bundle."""
         return {
-            "apiVersion": CONFIG_MAPS.api_version,
-            "kind": CONFIG_MAPS.kind,
+            "apiVersion": CONFIG_MAP.api_version,
+            "kind": CONFIG_MAP.kind,
             "metadata": {"name": f"{self.job}-bundle", "namespace": NAMESPACE},
             "binaryData": {"bundle.zip": base64.b64encode(self.content).decode()},
         }
@@ -81,8 +82,8 @@ class Submission:
         if self.stages > 1:
             spec["fusion"] = {"type": "legacy"}
         return {
-            "apiVersion": JOBS.api_version,
-            "kind": JOBS.kind,
+            "apiVersion": JOB.api_version,
+            "kind": JOB.kind,
             "metadata": {"name": self.job, "namespace": NAMESPACE},
             "spec": spec,
         }
@@ -100,9 +101,9 @@ class Submission:
 def host_pool() -> Object:
     """Return the HostPool: one of the nodes with the tag."""
     return {
-        "apiVersion": HOST_POOLS.api_version,
-        "kind": HOST_POOLS.kind,
-        "metadata": {"name": HOST_POOL, "namespace": NAMESPACE},
+        "apiVersion": HOST_POOL.api_version,
+        "kind": HOST_POOL.kind,
+        "metadata": {"name": POOL, "namespace": NAMESPACE},
         "spec": {"tags": [TAG], "size": 1},
     }
 
@@ -119,7 +120,7 @@ def _bundle(stages: int, max_width: int, version: int, pooled: bool, sleepy: boo
     read, work, write = adl["operators"]
     work["stateful"] = True
     if pooled:
-        work["placement"] = {"hostPool": HOST_POOL}
+        work["placement"] = {"hostPool": POOL}
     adl["operators"] = [read, work, write]
     raw, done = adl["streams"]
     middle = {**done, "name": "middle", "producer": "first"}

@@ -16,7 +16,7 @@ from tests.simulation.fake_storage import FakeStorage
 from streamgraft_common.kube import Conflict, Invalid, NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.errors import ApiError
-from streamgraft_operator.kit.timestamps import to_rfc3339
+from streamgraft_common.timestamps import to_rfc3339
 
 FOREGROUND = "foregroundDeletion"
 _SET_BY_THE_SERVER = ("uid", "creationTimestamp", "deletionTimestamp", "generation")

@@ -18,10 +18,11 @@ from tests.simulation.fake_storage import Change
 from tests.simulation.virtual_time import EPOCH, Process, VirtualLoop
 
 from streamgraft_common import names
+from streamgraft_common.kinds import CONFIG_MAP, POD
 from streamgraft_common.kube import NotFound
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kit.kinds import CONFIG_MAPS, PODS, SAVEPOINTS
-from streamgraft_operator.kit.timestamps import to_rfc3339
+from streamgraft_common.resources import SAVEPOINT
+from streamgraft_common.timestamps import to_rfc3339
 
 GRACE_SECONDS = 30.0
 
@@ -83,7 +84,7 @@ class FakeNodes:
 
     def _savepoint_gone(self, resource: FakeResource, change: Change) -> None:
         """Remove the files of a savepoint, as the operator does where it sees the volume."""
-        if resource.plural == SAVEPOINTS.plural and change.new is None:
+        if resource.plural == SAVEPOINT.plural and change.new is None:
             self._checkpoints.remove(names.savepoint_path(*change.key))
 
     def _when_back(self, callback: Callable[[Object], None], pod: Object) -> None:
@@ -97,13 +98,13 @@ class FakeNodes:
     def _current(self, pod: Object) -> Object | None:
         """Return the newest state of this very pod."""
         key = pod["metadata"]["namespace"], pod["metadata"]["name"]
-        resource = place_of(PODS.path(*key)).resource
+        resource = place_of(POD.path(*key)).resource
         item = self._server.storage.items(resource).get(key)
         return item if item and item["metadata"]["uid"] == pod["metadata"]["uid"] else None
 
     def _request(self, method: str, pod: Object, body: Object, tail: str = "") -> None:
         key = pod["metadata"]["namespace"], pod["metadata"]["name"]
-        self._server.request(method, PODS.path(*key) + tail, body, {}, "merge-patch")
+        self._server.request(method, POD.path(*key) + tail, body, {}, "merge-patch")
 
     def _bind(self, pod: Object) -> None:
         if (item := self._current(pod)) and "deletionTimestamp" not in item["metadata"]:
@@ -119,7 +120,7 @@ class FakeNodes:
         try:
             for volume in item["spec"]["volumes"]:
                 if config_map := volume.get("configMap"):
-                    self._server.get(place_of(CONFIG_MAPS.path(namespace, config_map["name"])))
+                    self._server.get(place_of(CONFIG_MAP.path(namespace, config_map["name"])))
         except NotFound:
             self._loop.later(2.0, self._start, pod)
             return

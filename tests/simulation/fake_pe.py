@@ -24,6 +24,7 @@ from tests.simulation.virtual_time import EPOCH
 
 from streamgraft_common import names
 from streamgraft_common.content import Change, Content, classify
+from streamgraft_common.kinds import CONFIG_MAP
 from streamgraft_common.kube import ApiError, NotFound, Store, Unreachable
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import (
@@ -36,10 +37,9 @@ from streamgraft_common.resources import (
 )
 from streamgraft_common.resources.processing_element import ShardStatus
 from streamgraft_common.savepoints import NotRestorable
-from streamgraft_operator.kit.kinds import CONFIG_MAPS
+from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_operator.kit.objects import content_of
 from streamgraft_operator.kit.parsed import pe_spec
-from streamgraft_operator.kit.timestamps import to_rfc3339
 from streamgraft_pe_runtime.own_pod import gone, own_pod
 from streamgraft_pe_runtime.runtime_status import applied, merge_patch
 
@@ -166,7 +166,7 @@ class FakePe:
     async def _config_map(self) -> Object | None:
         try:
             namespace = self.pod["metadata"]["namespace"]
-            return await self._client.get(CONFIG_MAPS.path(namespace, self.name))
+            return await self._client.get(CONFIG_MAP.path(namespace, self.name))
         except (ApiError, Unreachable):
             return None
 

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from streamgraft_common import names
+from streamgraft_common import kinds, names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.errors import ApiError, NotFound
 from streamgraft_common.resources import KINDS
-from streamgraft_operator.kit import kinds
 
 Selector = Callable[[Object], bool]
 
@@ -41,7 +40,7 @@ _RESOURCES = (
             kind.api_version, kind.kind, kind.plural, has_status=kind.plural in WITH_STATUS
         )
         for kind in vars(kinds).values()
-        if isinstance(kind, kinds.ResourcePath) and kind.api_version != names.API_VERSION
+        if isinstance(kind, kinds.Kind)
     ),
 )
 _BY_PLACE = {(resource.api_version, resource.plural): resource for resource in _RESOURCES}

@@ -34,7 +34,8 @@ from tests.simulation.savepoint_faults import (
     take_savepoint,
 )
 
-from streamgraft_operator.kit.kinds import CONFIG_MAPS, PODS, PROCESSING_ELEMENTS, REGIONS, SERVICES
+from streamgraft_common.kinds import CONFIG_MAP, POD, SERVICE
+from streamgraft_common.resources import PARALLEL_REGION, PROCESSING_ELEMENT
 
 FAULTS: tuple[Fault, ...] = (
     edit_job,
@@ -48,11 +49,11 @@ FAULTS: tuple[Fault, ...] = (
     restore_savepoint,
     crash_what_stops,
     crash_what_begins,
-    delete(PODS),
-    delete(PROCESSING_ELEMENTS),
-    delete(SERVICES),
-    delete(CONFIG_MAPS),
-    delete(REGIONS),
+    delete(POD),
+    delete(PROCESSING_ELEMENT),
+    delete(SERVICE),
+    delete(CONFIG_MAP),
+    delete(PARALLEL_REGION),
     delete_by_label,
     lose_bundle,
     lose_host_pool,

@@ -8,22 +8,14 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from tests.simulation.applications import HOST_POOL, NAMESPACE, TAG, Submission, host_pool
+from tests.simulation.applications import NAMESPACE, POOL, TAG, Submission, host_pool
 from tests.simulation.fake_resources import place_of
 from tests.simulation.world import World
 
 from streamgraft_common import names
+from streamgraft_common.kinds import CONFIG_MAP, POD, SERVICE, Kind
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kit.kinds import (
-    CONFIG_MAPS,
-    HOST_POOLS,
-    JOBS,
-    PODS,
-    PROCESSING_ELEMENTS,
-    REGIONS,
-    SERVICES,
-    ResourcePath,
-)
+from streamgraft_common.resources import HOST_POOL, JOB, PARALLEL_REGION, PROCESSING_ELEMENT
 
 _GONE: Object = {"metadata": {"deletionTimestamp": ""}}
 Fault = Callable[[World], None]
@@ -37,8 +29,8 @@ def submit(world: World, submission: Submission) -> None:
     world.note(f"user: submits {submission}")
     world.jobs[submission.job] = submission
     for kind, manifest in (
-        (CONFIG_MAPS, submission.bundle_map()),
-        (JOBS, submission.manifest()),
+        (CONFIG_MAP, submission.bundle_map()),
+        (JOB, submission.manifest()),
     ):
         path = kind.path(NAMESPACE, manifest["metadata"]["name"])
         query = {"fieldManager": "user", "force": "true"}
@@ -98,7 +90,7 @@ def edit_region(world: World) -> None:
 
 def has_begun(world: World, submission: Submission) -> bool:
     """Return whether a job needs no savepoint, or none any more."""
-    status = (world.get(JOBS, submission.job) or {}).get("status") or {}
+    status = (world.get(JOB, submission.job) or {}).get("status") or {}
     return "savepoint" not in submission.extra or bool(status.get("restored"))
 
 
@@ -106,7 +98,7 @@ def _any_job(world: World) -> Submission | None:
     submissions = (
         submission
         for submission in world.jobs.values()
-        if "deletionTimestamp" not in (world.get(JOBS, submission.job) or _GONE)["metadata"]
+        if "deletionTimestamp" not in (world.get(JOB, submission.job) or _GONE)["metadata"]
     )
     found = list(submissions)
     return world.chance.choice(found) if found else None
@@ -123,27 +115,29 @@ def delete_job(world: World, job: str) -> None:
     policy = world.chance.choice(["Background", "Background", "Foreground"])
     world.note(f"user: deletes job {job}, {policy}")
     del world.jobs[job]
-    world.request("DELETE", JOBS, job, {"propagationPolicy": policy})
+    world.request("DELETE", JOB, job, {"propagationPolicy": policy})
 
 
 def submit_again(world: World) -> None:
     """Submit a job of a name that is free."""
-    free = [job for job in ("job", "other") if not world.get(JOBS, job)]
+    free = [job for job in ("job", "other") if not world.get(JOB, job)]
     if free and len(world.jobs) < 2:
         submit(world, any_submission(world, world.chance.choice(free)))
 
 
 def resize(world: World) -> None:
     """Set the width of a region as an autoscaler does."""
-    if regions := world.objects(REGIONS):
+    if regions := world.objects(PARALLEL_REGION):
         region = world.chance.choice(regions)
         least = (region["spec"].get("autoscaling") or {}).get("minWidth", 1)
         width = world.chance.randint(1, region["spec"]["maxWidth"]) - (1 - least)
         world.note(f"user: {region['metadata']['name']} to width {width}")
-        world.request("PATCH", REGIONS, region["metadata"]["name"], {"spec": {"width": width}})
+        world.request(
+            "PATCH", PARALLEL_REGION, region["metadata"]["name"], {"spec": {"width": width}}
+        )
 
 
-def delete(kind: ResourcePath) -> Fault:
+def delete(kind: Kind) -> Fault:
     """Return the fault that a user deletes some object of a kind that belongs to a job."""
 
     def fault(world: World) -> None:
@@ -157,7 +151,7 @@ def delete(kind: ResourcePath) -> Fault:
 
 def delete_by_label(world: World) -> None:
     """A user deletes everything of a kind at once."""
-    kind = world.chance.choice([PODS, PROCESSING_ELEMENTS, SERVICES, CONFIG_MAPS])
+    kind = world.chance.choice([POD, PROCESSING_ELEMENT, SERVICE, CONFIG_MAP])
     for item in _of_jobs(world, kind):
         world.request("DELETE", kind, item["metadata"]["name"], {})
     world.note(f"user: deletes all {kind.plural}")
@@ -171,12 +165,12 @@ def lose_bundle(world: World) -> None:
     manifest = submission.bundle_map()
     name = manifest["metadata"]["name"]
     world.note(f"user: deletes bundle {name}")
-    world.request("DELETE", CONFIG_MAPS, name, {})
+    world.request("DELETE", CONFIG_MAP, name, {})
 
     def upload() -> None:
-        if world.get(CONFIG_MAPS, name) is None:
+        if world.get(CONFIG_MAP, name) is None:
             newest = world.jobs.get(submission.job, submission)
-            place = place_of(CONFIG_MAPS.path(NAMESPACE))
+            place = place_of(CONFIG_MAP.path(NAMESPACE))
             world.server.create(place, newest.bundle_map())
 
     world.loop.later(world.chance.random() * 20, upload)
@@ -184,13 +178,13 @@ def lose_bundle(world: World) -> None:
 
 def _make_host_pool(world: World) -> None:
     world.note("user: creates the host pool")
-    world.request("POST", HOST_POOLS, "", host_pool())
+    world.request("POST", HOST_POOL, "", host_pool())
 
 
 def lose_host_pool(world: World) -> None:
     """A user deletes the host pool and creates it again after a while."""
     world.note("user: deletes the host pool")
-    world.request("DELETE", HOST_POOLS, HOST_POOL, {})
+    world.request("DELETE", HOST_POOL, POOL, {})
     world.loop.later(world.chance.random() * 20, _make_host_pool, world)
 
 
@@ -204,7 +198,7 @@ def retag_node(world: World) -> None:
 
 def edit_content(world: World) -> None:
     """A user changes what the operator wrote into an object."""
-    kind = world.chance.choice([PROCESSING_ELEMENTS, REGIONS, CONFIG_MAPS])
+    kind = world.chance.choice([PROCESSING_ELEMENT, PARALLEL_REGION, CONFIG_MAP])
     if found := _of_jobs(world, kind):
         name = world.chance.choice(found)["metadata"]["name"]
         world.note(f"user: edits {kind.kind} {name}")
@@ -212,7 +206,7 @@ def edit_content(world: World) -> None:
         world.request("PATCH", kind, name, patch)
 
 
-def _of_jobs(world: World, kind: ResourcePath) -> list[Object]:
+def _of_jobs(world: World, kind: Kind) -> list[Object]:
     return [
         item
         for item in world.objects(kind)
@@ -306,7 +300,7 @@ def lose_node(world: World) -> None:
         def delete() -> None:
             world.note(f"user: deletes pod {name} by force")
             options = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}}
-            world.request("DELETE", PODS, name, options)
+            world.request("DELETE", POD, name, options)
 
         world.loop.later(world.chance.random() * min(seconds, 60), delete)
 

@@ -18,9 +18,10 @@ from tests.simulation.fake_storage import Change
 from tests.simulation.savepoint_invariants import SavepointInvariants
 
 from streamgraft_common import names
+from streamgraft_common.kinds import POD
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
-from streamgraft_operator.kit.kinds import PODS, PROCESSING_ELEMENTS, REGIONS
+from streamgraft_common.resources import PARALLEL_REGION, PROCESSING_ELEMENT
 from streamgraft_operator.manifests.pod import ANNOTATION_PE_UID
 
 ENDED = ("Failed", "Succeeded")
@@ -106,21 +107,21 @@ class Invariants:
     def _exists(self, pe: FakePe) -> bool:
         """Return whether a process's pod is still known to the API server."""
         metadata = pe.pod["metadata"]
-        pod = self._items(PODS.path()).get((metadata["namespace"], metadata["name"]))
+        pod = self._items(POD.path()).get((metadata["namespace"], metadata["name"]))
         return pod is not None and pod["metadata"]["uid"] == metadata["uid"]
 
     def _region_uid(self, pe: FakePe) -> str:
         region = pe.wanted.region if pe.wanted else None
         key = pe.pod["metadata"]["namespace"], names.region_name(pe.job, region or "")
-        item = self._items(REGIONS.path(*key)).get(key)
+        item = self._items(PARALLEL_REGION.path(*key)).get(key)
         return str(item["metadata"]["uid"]) if item else ""
 
     # The API server's state.
 
     def _written(self, resource: FakeResource, change: Change) -> None:
-        if resource.plural == PODS.plural:
+        if resource.plural == POD.plural:
             self._pod(change)
-        elif resource.plural == PROCESSING_ELEMENTS.plural and change.new is not None:
+        elif resource.plural == PROCESSING_ELEMENT.plural and change.new is not None:
             self._pe(change.old, change.new)
 
     def _pod(self, change: Change) -> None:
@@ -145,7 +146,7 @@ class Invariants:
         self._pods[uid, launch] = pod["metadata"]["uid"]
         if self._now() - self._named.get((uid, launch), math.inf) > self.patience:
             self._break(f"pod {name} is the second one of launch {launch}")
-        for key, other in self._items(PODS.path()).items():
+        for key, other in self._items(POD.path()).items():
             same = other["metadata"].get("labels", {}).get(names.LABEL_PE) == labels[names.LABEL_PE]
             if key[1] != name and same and other["status"].get("phase") not in ENDED:
                 self._break(f"pod {name} is launched while {key[1]} is there")
@@ -172,7 +173,7 @@ class Invariants:
         uid = pe["metadata"]["uid"]
         if count > before + 1:
             self._break(f"PE {pe['metadata']['name']} leaps from launch {before} to {count}")
-        for pod in self._items(PODS.path()).values():
+        for pod in self._items(POD.path()).values():
             if pod["metadata"]["uid"] != self._pods.get((uid, before)):
                 continue
             outdated = self._contents[uid] != {_content(pod)}
@@ -185,14 +186,14 @@ class Invariants:
         if not gone or self._savepoints.may_stop(before["job"], before["stageName"]):
             return
         region = names.region_name(before["job"], before.get("region") or "")
-        item = self._items(REGIONS.path()).get((pe["metadata"]["namespace"], region)) or {}
+        item = self._items(PARALLEL_REGION.path()).get((pe["metadata"]["namespace"], region)) or {}
         assignment = (item.get("status") or {}).get("assignment", {})
         if kept := [n for n in gone if assignment.get(str(n)) == before.get("channel")]:
             self._break(f"PE {pe['metadata']['name']} loses {kept}, which are assigned to it")
 
     def _shards_are_disjoint(self, pe: Object) -> None:
         spec = pe["spec"]
-        for other in self._items(PROCESSING_ELEMENTS.path()).values():
+        for other in self._items(PROCESSING_ELEMENT.path()).values():
             place = other["spec"]["job"], other["spec"]["stageName"]
             if place != (spec["job"], spec["stageName"]) or other is pe:
                 continue

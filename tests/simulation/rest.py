@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.simulation.applications import (
-    HOST_POOL,
     NAMESPACE,
+    POOL,
     SINK_TOPIC,
     SOURCE_TOPIC,
     TAG,
@@ -16,27 +16,24 @@ from tests.simulation.fake_nodes import launch_of
 from tests.simulation.world import World
 
 from streamgraft_common import names
+from streamgraft_common.kinds import CONFIG_MAP, NODE, POD, SERVICE
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kit.kinds import (
-    CONFIG_MAPS,
-    HOST_POOLS,
-    JOBS,
-    NODES,
-    PODS,
-    PROCESSING_ELEMENTS,
-    REGIONS,
-    SAVEPOINTS,
-    SERVICES,
+from streamgraft_common.resources import (
+    HOST_POOL,
+    JOB,
+    PARALLEL_REGION,
+    PROCESSING_ELEMENT,
+    SAVEPOINT,
 )
 
-KINDS = (JOBS, PROCESSING_ELEMENTS, REGIONS, SAVEPOINTS, PODS, CONFIG_MAPS, SERVICES)
+KINDS = (JOB, PROCESSING_ELEMENT, PARALLEL_REGION, SAVEPOINT, POD, CONFIG_MAP, SERVICE)
 
 
 def missing(world: World) -> Iterator[str]:
     """Tell everything that is not as it was declared."""
     for submission in world.jobs.values():
         yield from _job(world, submission)
-    for item in world.objects(SAVEPOINTS):
+    for item in world.objects(SAVEPOINT):
         if (status := item.get("status") or {}).get("phase") not in ("Completed", "Failed"):
             said = status.get("phase"), status.get("message")
             yield f"savepoint {item['metadata']['name']} is {said}"
@@ -46,8 +43,8 @@ def missing(world: World) -> Iterator[str]:
 
 
 def _job(world: World, wanted: Submission) -> Iterator[str]:
-    job = world.get(JOBS, wanted.job)
-    region = world.get(REGIONS, names.region_name(wanted.job, "r"))
+    job = world.get(JOB, wanted.job)
+    region = world.get(PARALLEL_REGION, names.region_name(wanted.job, "r"))
     if job is None or region is None:
         yield f"job {wanted.job} or its region does not exist"
         return
@@ -60,9 +57,9 @@ def _job(world: World, wanted: Submission) -> Iterator[str]:
     yield from _region(region)
     expected = {names.pe_name(wanted.job, pe_id) for pe_id in wanted.pe_ids(width)}
     for kind, extra in (
-        (PROCESSING_ELEMENTS, set()),
-        (SERVICES, set()),
-        (CONFIG_MAPS, {names.job_config_map(wanted.job)}),
+        (PROCESSING_ELEMENT, set()),
+        (SERVICE, set()),
+        (CONFIG_MAP, {names.job_config_map(wanted.job)}),
     ):
         if (have := _named(world, kind, wanted.job)) != expected | extra:
             yield f"{kind.plural} are {sorted(have)}, not {sorted(expected | extra)}"
@@ -92,10 +89,10 @@ def _region(region: Object) -> Iterator[str]:
 
 
 def _pe(world: World, wanted: Submission, region: Object, name: str) -> Iterator[str]:
-    pe = world.get(PROCESSING_ELEMENTS, name)
+    pe = world.get(PROCESSING_ELEMENT, name)
     assert pe is not None
     pods = [
-        pod for pod in world.objects(PODS) if pod["metadata"]["labels"].get(names.LABEL_PE) == name
+        pod for pod in world.objects(POD) if pod["metadata"]["labels"].get(names.LABEL_PE) == name
     ]
     if len(pods) != 1 or launch_of(pods[0]) != pe["status"]["launchCount"]:
         yield f"PE {name} at launch {pe['status']['launchCount']} has pods {_names(pods)}"
@@ -124,14 +121,14 @@ def _pe(world: World, wanted: Submission, region: Object, name: str) -> Iterator
 
 
 def _placement(world: World, wanted: Submission) -> Iterator[str]:
-    pool = world.get(HOST_POOLS, HOST_POOL)
+    pool = world.get(HOST_POOL, POOL)
     tag = f"{names.LABEL_TAG}/{TAG}"
-    all_nodes = [item["metadata"] for item in world.objects(NODES)]
+    all_nodes = [item["metadata"] for item in world.objects(NODE)]
     tagged = [metadata["name"] for metadata in all_nodes if tag in metadata["labels"]]
     nodes = ((pool or {}).get("status") or {}).get("nodes", [])
     if len(nodes) != 1 or nodes[0] not in tagged:
         yield f"the host pool has the nodes {nodes} of {tagged}"
-    for pod in world.objects(PODS):
+    for pod in world.objects(POD):
         labels = pod["metadata"]["labels"]
         of_region = labels.get(names.LABEL_JOB) == wanted.job and names.LABEL_REGION in labels
         if of_region and "nodeAffinity" not in pod["spec"].get("affinity", {}):
@@ -141,7 +138,7 @@ def _placement(world: World, wanted: Submission) -> Iterator[str]:
 def _warm_pool(world: World, wanted: Submission) -> Iterator[str]:
     pool = [
         pod
-        for pod in world.objects(PODS)
+        for pod in world.objects(POD)
         if (labels := pod["metadata"]["labels"]).get(names.LABEL_JOB) == wanted.job
         and names.LABEL_PE not in labels
     ]
@@ -165,7 +162,7 @@ def _leftovers(world: World) -> Iterator[str]:
         for item in world.objects(kind):
             metadata = item["metadata"]
             label = metadata.get("labels", {}).get(names.LABEL_JOB)
-            job = metadata["name"] if kind is JOBS else label
+            job = metadata["name"] if kind is JOB else label
             if job is not None and job not in world.jobs:
                 yield f"{kind.kind} {metadata['name']} of a deleted job is left"
     kept = tuple(names.topic_prefix(NAMESPACE, job) for job in world.jobs)

@@ -9,7 +9,7 @@ from tests.simulation.faults import any_submission, delete_job, has_begun, submi
 from tests.simulation.world import World
 
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kit.kinds import JOBS, SAVEPOINTS
+from streamgraft_common.resources import JOB, SAVEPOINT
 
 TRIES = 60
 """How often a user looks, every two seconds, whether something is there by now."""
@@ -17,7 +17,7 @@ TRIES = 60
 
 def is_healthy(world: World, job: str) -> bool:
     """Return whether a job says that all of it runs."""
-    item = world.get(JOBS, job) or {}
+    item = world.get(JOB, job) or {}
     return (item.get("status") or {}).get("phase") == "Healthy"
 
 
@@ -38,12 +38,12 @@ def create_savepoint(world: World, job: str, seconds: int) -> str:
     name = f"save-{world.savepoints}"
     world.note(f"user: takes savepoint {name} of {job} within {seconds} s")
     manifest = {
-        "apiVersion": SAVEPOINTS.api_version,
-        "kind": SAVEPOINTS.kind,
+        "apiVersion": SAVEPOINT.api_version,
+        "kind": SAVEPOINT.kind,
         "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {"job": job, "timeoutSeconds": seconds},
     }
-    world.request("POST", SAVEPOINTS, "", manifest)
+    world.request("POST", SAVEPOINT, "", manifest)
     return name
 
 
@@ -57,11 +57,11 @@ def delete_savepoint(world: World) -> None:
         for submission in world.jobs.values()
         if not has_begun(world, submission)
     }
-    found = [item["metadata"]["name"] for item in world.objects(SAVEPOINTS)]
+    found = [item["metadata"]["name"] for item in world.objects(SAVEPOINT)]
     if free := [name for name in found if name not in needed]:
         name = world.chance.choice(free)
         world.note(f"user: deletes savepoint {name}")
-        world.request("DELETE", SAVEPOINTS, name, {})
+        world.request("DELETE", SAVEPOINT, name, {})
 
 
 def crash_what_stops(world: World) -> None:
@@ -72,7 +72,7 @@ def crash_what_stops(world: World) -> None:
     name = create_savepoint(world, job, 300)
 
     def stops(pe: FakePe) -> bool:
-        status = (world.get(SAVEPOINTS, name) or {}).get("status") or {}
+        status = (world.get(SAVEPOINT, name) or {}).get("status") or {}
         parked = pe.stage[1] in status.get("parked", ())
         return pe.job == job and parked and bool(pe.shards)
 
@@ -106,7 +106,7 @@ def _crash(
 
 def restore_savepoint(world: World) -> None:
     """Start a job from a savepoint: a further one, or one in the place of one that there is."""
-    complete = [item for item in world.objects(SAVEPOINTS) if _is_whole(item)]
+    complete = [item for item in world.objects(SAVEPOINT) if _is_whole(item)]
     if complete:
         _restore(world, world.chance.choice(complete))
     elif world.jobs:
@@ -116,7 +116,7 @@ def restore_savepoint(world: World) -> None:
 
 
 def _restore_when_complete(world: World, name: str, tries: int) -> None:
-    item = world.get(SAVEPOINTS, name)
+    item = world.get(SAVEPOINT, name)
     if item and _is_whole(item):
         _restore(world, item)
     elif item and tries and (item.get("status") or {}).get("phase") != "Failed":
@@ -157,10 +157,10 @@ def restored(world: World, savepoint: Object, job: str) -> Submission:
 def _submit_when_free(world: World, submission: Submission, tries: int) -> None:
     """Submit a job once the one that had its name is gone, unless another user was first."""
     taken = submission.job in world.jobs or len(world.jobs) > 1
-    savepoint = world.get(SAVEPOINTS, submission.extra["savepoint"]["name"])
+    savepoint = world.get(SAVEPOINT, submission.extra["savepoint"]["name"])
     if taken or savepoint is None or not _is_whole(savepoint):
         return
-    if world.get(JOBS, submission.job) is None:
+    if world.get(JOB, submission.job) is None:
         submit(world, submission)
     elif tries:
         world.loop.later(2.0, _submit_when_free, world, submission, tries - 1)

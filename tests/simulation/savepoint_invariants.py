@@ -15,7 +15,7 @@ from tests.simulation.fake_resources import FakeResource, place_of
 from tests.simulation.fake_storage import Change
 
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kit.kinds import JOBS, SAVEPOINTS
+from streamgraft_common.resources import JOB, SAVEPOINT
 
 Place = tuple[Stage, int]
 """Stage, shard."""
@@ -82,10 +82,10 @@ class SavepointInvariants:
         return (job, stage) in self._parked
 
     def _written(self, resource: FakeResource, change: Change) -> None:
-        if resource.plural == JOBS.plural and change.old is None:
+        if resource.plural == JOB.plural and change.old is None:
             origin = change.last["spec"].get("savepoint", {})
             self._origins[change.last["metadata"]["uid"]] = origin.get("name", "")
-        if resource.plural != SAVEPOINTS.plural or change.new is None:
+        if resource.plural != SAVEPOINT.plural or change.new is None:
             return
         before, after = ((item or {}).get("status") or {} for item in (change.old, change.new))
         if before.get("phase") != after.get("phase"):
@@ -101,7 +101,7 @@ class SavepointInvariants:
 
     def _begins(self, item: Object) -> None:
         key = item["metadata"]["namespace"], item["spec"]["job"]
-        job = self._server.storage.items(place_of(JOBS.path()).resource).get(key)
+        job = self._server.storage.items(place_of(JOB.path()).resource).get(key)
         if job is None:
             self._break(f"savepoint {item['metadata']['name']} begins without a job")
         else:

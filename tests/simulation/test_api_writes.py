@@ -13,8 +13,9 @@ from tests.simulation.rest import missing
 from tests.simulation.world import World
 
 from streamgraft_common import names
+from streamgraft_common.kinds import CONFIG_MAP, POD
+from streamgraft_common.resources import JOB, PARALLEL_REGION, PROCESSING_ELEMENT
 from streamgraft_operator.kit import metrics
-from streamgraft_operator.kit.kinds import CONFIG_MAPS, JOBS, PODS, PROCESSING_ELEMENTS, REGIONS
 
 CHANNELS = 32
 PES = OUTSIDE_PES + CHANNELS
@@ -46,8 +47,8 @@ def submitted(world: World) -> None:
     """Bring a job with CHANNELS channels up."""
     submission = Submission("job", stages=1, max_width=2 * CHANNELS, width=CHANNELS)
     world.jobs["job"] = submission
-    world.request("POST", CONFIG_MAPS, "", submission.bundle_map())
-    world.request("POST", JOBS, "", submission.manifest())
+    world.request("POST", CONFIG_MAP, "", submission.bundle_map())
+    world.request("POST", JOB, "", submission.manifest())
     world.operators.start()
     settle(world)
 
@@ -84,20 +85,20 @@ def test_width_change_touches_what_moves() -> None:
 
         def note(resource: FakeResource, change: Change) -> None:
             old, new = change.old, change.new
-            if resource.plural == PROCESSING_ELEMENTS.plural:
+            if resource.plural == PROCESSING_ELEMENT.plural:
                 written.add(change.key[1])
                 if old and new and old["spec"] != new["spec"]:
                     respecified.add(change.key[1])
 
-        pods = {pod["metadata"]["uid"] for pod in world.objects(PODS)}
+        pods = {pod["metadata"]["uid"] for pod in world.objects(POD)}
         world.server.storage.observers.append(note)
         before = writes()
         region = names.region_name("job", "r")
-        world.request("PATCH", REGIONS, region, {"spec": {"width": CHANNELS + 1}})
+        world.request("PATCH", PARALLEL_REGION, region, {"spec": {"width": CHANNELS + 1}})
         settle(world)
         done = writes() - before
     new = names.pe_name("job", OUTSIDE_PES + CHANNELS)
-    status = world.objects(REGIONS)[0]["status"]
+    status = world.objects(PARALLEL_REGION)[0]["status"]
     moved = status["changes"][-1]["movedShards"]
     assert len(moved) == 1  # 64 shards over 32 channels: one of two shards moves
     assert len(respecified) == 2  # its old owner and its new one
@@ -113,4 +114,4 @@ def test_width_change_touches_what_moves() -> None:
     }
     assert done["patch ProcessingElement"] <= 6
     assert sum(done.values()) < 40
-    assert pods < {pod["metadata"]["uid"] for pod in world.objects(PODS)}
+    assert pods < {pod["metadata"]["uid"] for pod in world.objects(POD)}

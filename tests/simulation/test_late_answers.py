@@ -10,10 +10,9 @@ from tests.simulation.conftest import WAIT_SECONDS, Api
 from streamgraft_common.kube import Store
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import key_of
-from streamgraft_common.resources import Stopped
+from streamgraft_common.resources import PROCESSING_ELEMENT, Stopped
 from streamgraft_operator.kit.caches import Collection
 from streamgraft_operator.kit.coordinator import Coordinator
-from streamgraft_operator.kit.kinds import PROCESSING_ELEMENTS
 from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.launches import Relaunch
 
@@ -73,23 +72,23 @@ async def test_what_was_gone_before_the_list_is_not_brought_back(
 
 def cache_of(api: Api) -> Collection:
     """Return a cache of PEs that no watch fills."""
-    return Collection(api.client, PROCESSING_ELEMENTS, [api.namespace])
+    return Collection(api.client, PROCESSING_ELEMENT, [api.namespace])
 
 
 def writer(api: Api, cache: Collection | None = None) -> Coordinator:
     """Return a writer of PEs; one that knows none yet asks the API server."""
-    return Coordinator(api.client, PROCESSING_ELEMENTS, cache or cache_of(api))
+    return Coordinator(api.client, PROCESSING_ELEMENT, cache or cache_of(api))
 
 
 async def created(api: Api, name: str) -> Object:
     """Create a PE, with its own name as a label."""
     manifest = {
-        "apiVersion": PROCESSING_ELEMENTS.api_version,
-        "kind": PROCESSING_ELEMENTS.kind,
+        "apiVersion": PROCESSING_ELEMENT.api_version,
+        "kind": PROCESSING_ELEMENT.kind,
         "metadata": {"name": name, "namespace": api.namespace, "labels": {"own": name}},
         "spec": {"job": "job", "peId": 0, "stageName": "pe-0"},
     }
-    return await api.client.create(PROCESSING_ELEMENTS.path(api.namespace), manifest)
+    return await api.client.create(PROCESSING_ELEMENT.path(api.namespace), manifest)
 
 
 async def test_what_no_watch_has_told_of_is_looked_up(api: Api) -> None:
@@ -103,12 +102,12 @@ async def test_what_no_watch_has_told_of_is_looked_up(api: Api) -> None:
 async def launched_once(api: Api) -> Object:
     """Create a PE whose launch count is 1."""
     assert await commands.launch(writer(api), await created(api, "job-0"), Relaunch("Created"), 0.0)
-    return await api.client.get(PROCESSING_ELEMENTS.path(api.namespace, "job-0"))
+    return await api.client.get(PROCESSING_ELEMENT.path(api.namespace, "job-0"))
 
 
 async def test_what_was_seen_of_a_deleted_pe_is_not_said_of_the_next_of_its_name(api: Api) -> None:
     """Both are at launch 1; a pod that is gone was the first one's."""
-    path = PROCESSING_ELEMENTS.path(api.namespace, "job-0")
+    path = PROCESSING_ELEMENT.path(api.namespace, "job-0")
     seen = await launched_once(api)
     await api.client.delete(path)
     await launched_once(api)
@@ -129,5 +128,5 @@ async def test_what_was_seen_of_a_pe_is_said_of_it_once(api: Api) -> None:
     await commands.report(write, seen, "job-0-1", "Running", "")
     assert await commands.launch(write, seen, Relaunch("PodDeleted"), 0.0)
     assert not await commands.launch(write, seen, Relaunch("PodDeleted"), 0.0)
-    status = (await api.client.get(PROCESSING_ELEMENTS.path(api.namespace, "job-0")))["status"]
+    status = (await api.client.get(PROCESSING_ELEMENT.path(api.namespace, "job-0")))["status"]
     assert (status["launchCount"], status["launchReason"]) == (2, "PodDeleted")

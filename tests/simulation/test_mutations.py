@@ -31,13 +31,13 @@ from tests.simulation.simulation import simulate
 
 from streamgraft_common import names
 from streamgraft_common.key_groups import origins
+from streamgraft_common.kinds import POD
 from streamgraft_common.kube import Gone, Store
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import version_of
 from streamgraft_operator import manifests
 from streamgraft_operator.job.conductor import JobConductor
 from streamgraft_operator.job.deletion import Cleaner
-from streamgraft_operator.kit.kinds import PODS
 from streamgraft_operator.pe import pod_conductor
 from streamgraft_operator.pe import step as pod
 from streamgraft_operator.pe.view import PeView
@@ -113,7 +113,7 @@ def take_pods_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     async def adopt(self: Any, item: Object, name: str) -> bool:
         adoption = manifests.adoption(item)
         labels = adoption["labels"] | {names.LABEL_POOL: None}
-        path = PODS.path(item["metadata"]["namespace"], name)
+        path = POD.path(item["metadata"]["namespace"], name)
         await self._context.client.patch(path, {"metadata": {**adoption, "labels": labels}})
         return True
 
@@ -187,7 +187,7 @@ def forget_the_savepoint(monkeypatch: pytest.MonkeyPatch) -> None:
         (hand_over_early, (resize,)),
         (ignore_epochs, (resize, cut_pod, freeze_pod)),
         (drop_finalizer_early, (cancel_job,)),
-        (ignore_gone, (compact, cancel_job, delete(PODS))),
+        (ignore_gone, (compact, cancel_job, delete(POD))),
         (take_pods_twice, (delete_by_label,)),
         (log_batches_twice, (lose_node,)),
         (save_what_runs, (take_savepoint,)),

@@ -8,8 +8,7 @@ from tests.simulation.faults import any_submission, submit
 from tests.simulation.savepoint_faults import crash_what_stops, is_healthy
 from tests.simulation.world import World
 
-from streamgraft_common.resources import Saved, SavepointStatus, Saving
-from streamgraft_operator.kit.kinds import SAVEPOINTS
+from streamgraft_common.resources import SAVEPOINT, Saved, SavepointStatus, Saving
 
 SEEDS = 30
 SECONDS = 120
@@ -27,7 +26,7 @@ def saved(seed: int) -> SavepointStatus:
         world.run(world.chance.random() * 30)
         crash_what_stops(world)
         world.run(SECONDS)
-        (item,) = world.objects(SAVEPOINTS)
+        (item,) = world.objects(SAVEPOINT)
     return SavepointStatus.model_validate(item["status"])
 
 

@@ -4,7 +4,8 @@ from tests.simulation.applications import Submission
 from tests.simulation.faults import submit
 from tests.simulation.world import World
 
-from streamgraft_operator.kit.kinds import AUTOSCALERS, EVENTS, REGIONS
+from streamgraft_common.kinds import AUTOSCALER, EVENT
+from streamgraft_common.resources import PARALLEL_REGION
 
 SECONDS = 180.0
 """Longer than the operator's look at everything: what is told again would be told by then."""
@@ -23,14 +24,14 @@ def autoscaled(*, scale_to_zero: bool) -> World:
 
 def refusals(world: World) -> list[str]:
     """Return what was told of refusals."""
-    found = [item for item in world.objects(EVENTS) if item["reason"] == "ScaleToZeroRefused"]
+    found = [item for item in world.objects(EVENT) if item["reason"] == "ScaleToZeroRefused"]
     assert all(item.get("count", 1) == 1 for item in found)
     return [item["message"] for item in found]
 
 
 def test_the_region_keeps_a_channel_and_tells_why_once() -> None:
     world = autoscaled(scale_to_zero=False)
-    (autoscaler,) = world.objects(AUTOSCALERS)
+    (autoscaler,) = world.objects(AUTOSCALER)
     assert autoscaler["spec"]["minReplicas"] == 1
     (message,) = refusals(world)
     assert "turn on the feature gate HPAScaleToZero" in message
@@ -38,7 +39,7 @@ def test_the_region_keeps_a_channel_and_tells_why_once() -> None:
 
 def test_with_the_feature_gate_it_may_have_none() -> None:
     world = autoscaled(scale_to_zero=True)
-    (autoscaler,) = world.objects(AUTOSCALERS)
+    (autoscaler,) = world.objects(AUTOSCALER)
     assert autoscaler["spec"]["minReplicas"] == 0
     assert refusals(world) == []
 
@@ -51,16 +52,16 @@ def test_a_region_that_sleeps_is_woken_for_an_autoscaler_that_did_not_put_it_to_
         submit(world, Submission("job", stages=1, max_width=2, width=1, sleepy=True))
         world.operators.start()
         world.run(SECONDS)
-        (region,) = world.objects(REGIONS)
+        (region,) = world.objects(PARALLEL_REGION)
         name = region["metadata"]["name"]
-        world.request("PATCH", REGIONS, name, {"spec": {"width": 0}})
+        world.request("PATCH", PARALLEL_REGION, name, {"spec": {"width": 0}})
         world.run(SECONDS)
-        (slept,) = world.objects(REGIONS)
+        (slept,) = world.objects(PARALLEL_REGION)
         assert (slept["spec"]["width"], slept["status"]["width"]) == (0, 0)
-        (autoscaler,) = world.objects(AUTOSCALERS)
-        world.request("DELETE", AUTOSCALERS, autoscaler["metadata"]["name"], {})
+        (autoscaler,) = world.objects(AUTOSCALER)
+        world.request("DELETE", AUTOSCALER, autoscaler["metadata"]["name"], {})
         world.run(SECONDS)
-    (woken,) = world.objects(REGIONS)
+    (woken,) = world.objects(PARALLEL_REGION)
     assert (woken["spec"]["width"], woken["status"]["width"]) == (1, 1)
-    assert len(world.objects(AUTOSCALERS)) == 1
-    assert [item["reason"] for item in world.objects(EVENTS)].count("WokenForAutoscaler") == 1
+    assert len(world.objects(AUTOSCALER)) == 1
+    assert [item["reason"] for item in world.objects(EVENT)].count("WokenForAutoscaler") == 1

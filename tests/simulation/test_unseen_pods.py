@@ -9,7 +9,7 @@ from tests.simulation.fake_api_server import FakeApiServer
 from tests.simulation.fake_kube_client import FakeKubeClient, FakeNetwork
 
 from streamgraft_common import names
-from streamgraft_operator.kit.kinds import PODS
+from streamgraft_common.kinds import POD
 from streamgraft_operator.pe.unseen import unseen_pods
 
 SELECTOR = f"{names.LABEL_JOB}=job"
@@ -22,7 +22,7 @@ async def client() -> FakeKubeClient:
     client = FakeKubeClient(server, FakeNetwork(random.Random(1)))
     labels = {names.LABEL_JOB: "job", names.LABEL_PE: "job-1", names.LABEL_LAUNCH: "1"}
     pod = {"metadata": {"name": "job-1-1", "labels": labels}, "spec": {"nodeName": "node"}}
-    await client.create(PODS.path(NAMESPACE), pod)
+    await client.create(POD.path(NAMESPACE), pod)
     return client
 
 
@@ -35,7 +35,7 @@ async def test_a_pod_that_was_seen_is_no_news(client: FakeKubeClient) -> None:
 
 
 async def test_a_pod_that_has_ended_does_not_matter(client: FakeKubeClient) -> None:
-    path = PODS.path(NAMESPACE, "job-1-1") + "/status"
+    path = POD.path(NAMESPACE, "job-1-1") + "/status"
     await client.patch(path, {"status": {"phase": "Failed"}})
     assert not await unseen_pods(client, NAMESPACE, SELECTOR, set())
 

@@ -17,9 +17,9 @@ from tests.simulation.fake_storage import Change
 from tests.simulation.invariants import Broken, Invariants
 from tests.simulation.virtual_time import EPOCH, VirtualLoop, virtual_clocks
 
+from streamgraft_common.kinds import Kind
 from streamgraft_common.kube import Conflict, NotFound
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kit.kinds import ResourcePath
 
 UNCOUNTED = ("events", "leases")
 
@@ -88,21 +88,19 @@ class World:
 
     # Objects.
 
-    def objects(self, kind: ResourcePath) -> list[Object]:
+    def objects(self, kind: Kind) -> list[Object]:
         """Return all objects of a kind, by name."""
         items = self.server.storage.items(place_of(kind.path()).resource)
         return [item for _, item in sorted(items.items())]
 
-    def get(self, kind: ResourcePath, name: str) -> Object | None:
+    def get(self, kind: Kind, name: str) -> Object | None:
         """Return an object, or None."""
         try:
             return self.server.get(place_of(kind.path(NAMESPACE, name)))
         except NotFound:
             return None
 
-    def request(
-        self, method: str, kind: ResourcePath, name: str, body: Object | None = None
-    ) -> None:
+    def request(self, method: str, kind: Kind, name: str, body: Object | None = None) -> None:
         """Do what a user does; what is missing, or another one by now, is no error."""
         with suppress(NotFound, Conflict):
             self.server.request(method, kind.path(NAMESPACE, name), body, {}, "merge-patch")

@@ -1,11 +1,14 @@
 """The base of all resource models, and the parts that kinds share."""
 
-from typing import Annotated, Any, ClassVar, Literal, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from streamgraft_common import names
+from streamgraft_common.kinds import Kind
 
 
 class Model(BaseModel):
@@ -82,28 +85,20 @@ class Scale(Model):
     label_selector_path: str
 
 
-class Kind(Model):
-    """A kind: its names, models, columns and rules. `crds` renders it, tests hold the drift."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CustomKind(Kind):
+    """A kind of our own: `crds` renders its definition, tests hold the drift."""
 
-    kind: str
-    plural: str
-    short_names: list[str] = []
+    api_version: str = names.API_VERSION
+    short_names: Sequence[str] = ()
     spec: type[BaseModel]
     status: type[BaseModel]
-    columns: list[PrinterColumn] = []
-    rules: list[CelRule] = []
+    columns: Sequence[PrinterColumn] = ()
+    rules: Sequence[CelRule] = ()
     scale: Scale | None = None
-    selectable: list[str] = []
+    selectable: Sequence[str] = ()
     """JSON paths of fields that field selectors can name, beside those of metadata."""
-    categories: list[str] = ["streamgraft", "streams"]
-
-    api_version: ClassVar[str] = names.API_VERSION
-
-    def path(self, namespace: str | None = None, name: str | None = None) -> str:
-        """Return the URL path of the collection, or of one object."""
-        place = f"/namespaces/{namespace}" if namespace else ""
-        tail = f"/{name}" if name else ""
-        return f"/apis/{names.API_VERSION}{place}/{self.plural}{tail}"
+    categories: Sequence[str] = ("streamgraft", "streams")
 
     def manifest(
         self, name: str, namespace: str, spec: BaseModel | dict[str, Any], **metadata: Any
@@ -111,7 +106,7 @@ class Kind(Model):
         """Return a new object of this kind as a plain dict."""
         wire = spec.to_wire() if isinstance(spec, Model) else spec
         return {
-            "apiVersion": names.API_VERSION,
+            "apiVersion": self.api_version,
             "kind": self.kind,
             "metadata": {"name": name, "namespace": namespace, **metadata},
             "spec": wire,

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from streamgraft_common.resources.base import CelRule, Condition, Kind, Model, PrinterColumn
+from streamgraft_common.resources.base import CelRule, Condition, CustomKind, Model, PrinterColumn
 
 
 class ConsistentRegionSpec(Model):
@@ -45,7 +45,7 @@ class ConsistentRegionStatus(Model):
     """Ready."""
 
 
-CONSISTENT_REGION = Kind(
+CONSISTENT_REGION = CustomKind(
     kind="ConsistentRegion",
     plural="consistentregions",
     short_names=["cr"],

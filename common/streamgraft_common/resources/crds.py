@@ -9,8 +9,9 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from streamgraft_common import names
+from streamgraft_common.kinds import CUSTOM_RESOURCE_DEFINITION
 from streamgraft_common.resources import KINDS
-from streamgraft_common.resources.base import Kind
+from streamgraft_common.resources.base import CustomKind
 
 
 class StructuralSchema(GenerateJsonSchema):
@@ -61,13 +62,13 @@ def _kept(key: str, value: Any) -> bool:
     return key != "$ref" and not (key == "title" and isinstance(value, str)) and value is not False
 
 
-def selectable(kind: Kind) -> dict[str, Any]:
+def selectable(kind: CustomKind) -> dict[str, Any]:
     """Return the part of a version that says what field selectors can name."""
     paths = [{"jsonPath": path} for path in kind.selectable]
     return {"selectableFields": paths} if paths else {}
 
 
-def crd(kind: Kind) -> dict[str, Any]:
+def crd(kind: CustomKind) -> dict[str, Any]:
     """Return the definition of a namespaced kind."""
     spec = structural(kind.spec)
     if kind.rules:
@@ -82,8 +83,8 @@ def crd(kind: Kind) -> dict[str, Any]:
         "properties": {"spec": spec, "status": structural(kind.status)},
     }
     return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
+        "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
+        "kind": CUSTOM_RESOURCE_DEFINITION.kind,
         "metadata": {"name": f"{kind.plural}.{names.GROUP}"},
         "spec": {
             "group": names.GROUP,
@@ -92,8 +93,8 @@ def crd(kind: Kind) -> dict[str, Any]:
                 "kind": kind.kind,
                 "plural": kind.plural,
                 "singular": kind.kind.lower(),
-                "shortNames": kind.short_names,
-                "categories": kind.categories,
+                "shortNames": list(kind.short_names),
+                "categories": list(kind.categories),
             },
             "versions": [
                 {
@@ -110,7 +111,7 @@ def crd(kind: Kind) -> dict[str, Any]:
     }
 
 
-def render(kind: Kind) -> str:
+def render(kind: CustomKind) -> str:
     """Return the YAML of a kind's definition."""
     return "# Generated from the models by `make generate`; do not edit.\n" + yaml.safe_dump(
         crd(kind), sort_keys=False, width=100

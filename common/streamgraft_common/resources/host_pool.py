@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from streamgraft_common.resources.base import CelRule, Condition, Kind, Model, PrinterColumn
+from streamgraft_common.resources.base import CelRule, Condition, CustomKind, Model, PrinterColumn
 
 Tag = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", max_length=63)]
 
@@ -37,7 +37,7 @@ class HostPoolStatus(Model):
     """Ready: at least one node belongs to it."""
 
 
-HOST_POOL = Kind(
+HOST_POOL = CustomKind(
     kind="HostPool",
     plural="hostpools",
     short_names=["hp"],

@@ -9,7 +9,7 @@ from streamgraft_common.resources.base import (
     NULLABLE,
     CelRule,
     Condition,
-    Kind,
+    CustomKind,
     Model,
     PrinterColumn,
     Resources,
@@ -152,7 +152,7 @@ class JobStatus(Model):
     """Accepted, ReferencesFound, KafkaAvailable, SourcesAvailable, Submitted, Ready."""
 
 
-JOB = Kind(
+JOB = CustomKind(
     kind="Job",
     plural="jobs",
     short_names=["sj"],

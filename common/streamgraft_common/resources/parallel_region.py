@@ -5,7 +5,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from streamgraft_common.adl import Autoscaling
-from streamgraft_common.resources.base import CelRule, Condition, Kind, Model, PrinterColumn, Scale
+from streamgraft_common.resources.base import (
+    CelRule,
+    Condition,
+    CustomKind,
+    Model,
+    PrinterColumn,
+    Scale,
+)
 
 DEFAULT_DEADLINE_SECONDS = 300
 """For new channels to become ready: images are pulled and drivers started meanwhile."""
@@ -125,7 +132,7 @@ class ParallelRegionStatus(Model):
         return self.epoch > 0 and self.width == 0
 
 
-PARALLEL_REGION = Kind(
+PARALLEL_REGION = CustomKind(
     kind="ParallelRegion",
     plural="parallelregions",
     short_names=["pr", "region"],

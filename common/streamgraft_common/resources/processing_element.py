@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from streamgraft_common.adl import Placement
-from streamgraft_common.resources.base import CelRule, Condition, Kind, Model, PrinterColumn
+from streamgraft_common.resources.base import CelRule, Condition, CustomKind, Model, PrinterColumn
 from streamgraft_common.resources.savepoint import SavedState
 from streamgraft_common.resources.settings import PodSettings
 
@@ -190,7 +190,7 @@ class ProcessingElementStatus(Model):
     """Ready: its pod is."""
 
 
-PROCESSING_ELEMENT = Kind(
+PROCESSING_ELEMENT = CustomKind(
     kind="ProcessingElement",
     plural="processingelements",
     short_names=["pe"],

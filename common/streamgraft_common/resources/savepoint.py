@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from streamgraft_common.resources.base import CelRule, Condition, Kind, Model, PrinterColumn
+from streamgraft_common.resources.base import CelRule, Condition, CustomKind, Model, PrinterColumn
 
 FORMAT = 1
 """Version of what a savepoint holds that this release writes, and the newest that it restores."""
@@ -118,7 +118,7 @@ class SavepointStatus(Model):
     """Complete."""
 
 
-SAVEPOINT = Kind(
+SAVEPOINT = CustomKind(
     kind="Savepoint",
     plural="savepoints",
     short_names=["sp"],

@@ -1,6 +1,6 @@
 """Import and Export: streams that jobs publish for each other."""
 
-from streamgraft_common.resources.base import CelRule, Condition, Kind, Model, PrinterColumn
+from streamgraft_common.resources.base import CelRule, Condition, CustomKind, Model, PrinterColumn
 
 
 class ExportSpec(Model):
@@ -59,7 +59,7 @@ class ImportStatus(Model):
     """Connected: at least one export matches."""
 
 
-EXPORT = Kind(
+EXPORT = CustomKind(
     kind="Export",
     plural="exports",
     short_names=["exp"],
@@ -79,7 +79,7 @@ EXPORT = Kind(
     ],
 )
 
-IMPORT = Kind(
+IMPORT = CustomKind(
     kind="Import",
     plural="imports",
     short_names=["imp"],

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from streamgraft_common.resources.base import CelRule, Condition, Kind, Model, PrinterColumn
+from streamgraft_common.resources.base import CelRule, Condition, CustomKind, Model, PrinterColumn
 
 
 class TestSuiteSpec(Model):
@@ -52,7 +52,7 @@ class TestSuiteStatus(Model):
     """Complete."""
 
 
-TEST_SUITE = Kind(
+TEST_SUITE = CustomKind(
     kind="TestSuite",
     plural="testsuites",
     short_names=["ts"],

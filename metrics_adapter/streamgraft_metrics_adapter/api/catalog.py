@@ -3,8 +3,9 @@
 Two kinds of source: the signals of regions, and the rules of the configuration.
 """
 
+from streamgraft_common.kinds import NAMESPACE, Kind
 from streamgraft_metrics_adapter.api.object_labels import ObjectLabels
-from streamgraft_metrics_adapter.objects import NAMESPACES, REGIONS, Item, Resource
+from streamgraft_metrics_adapter.objects import REGIONS, Item
 from streamgraft_metrics_adapter.rules.rule_metrics import Measured, RuleMetric, RuleMetrics
 from streamgraft_metrics_adapter.selectors import parse
 from streamgraft_metrics_adapter.signals.provider import Provider, Reading
@@ -19,7 +20,7 @@ class Catalog:
         self._rules = rules
         self._labels = labels
 
-    def metrics(self) -> list[tuple[Resource, str]]:
+    def metrics(self) -> list[tuple[Kind, str]]:
         """Return every metric of the custom metrics API with what it describes."""
         return [*((REGIONS, name) for name in self._provider.names()), *self._rules.objects]
 
@@ -30,7 +31,7 @@ class Catalog:
     def item(
         self, resource: str, namespace: str, name: str, metric: str, metric_selector: str
     ) -> Item:
-        """Return a metric of one object; `resource` as in `Resource.qualified`."""
+        """Return a metric of one object; `resource` as in `Kind.qualified`."""
         if self._is_signal(resource, metric):
             self._need_no_labels(metric, metric_selector)
             return self._signal(self._provider.by_name(namespace, name, metric), metric_selector)
@@ -63,7 +64,7 @@ class Catalog:
 
     def namespace_item(self, namespace: str, metric: str, metric_selector: str) -> Item:
         """Return a metric that describes a namespace."""
-        return self.item(NAMESPACES.qualified, "", namespace, metric, metric_selector)
+        return self.item(NAMESPACE.qualified, "", namespace, metric, metric_selector)
 
     def external(
         self, namespace: str, metric: str, selector: str
@@ -94,7 +95,7 @@ class Catalog:
             selector=metric_selector,
         )
 
-    def _rule(self, resource: str, namespace: str, metric: str) -> tuple[Resource, RuleMetric]:
+    def _rule(self, resource: str, namespace: str, metric: str) -> tuple[Kind, RuleMetric]:
         for (described, name), found in self._rules.objects.items():
             if (described.qualified, name) == (resource, metric):
                 if described.namespaced == bool(namespace):
@@ -105,7 +106,7 @@ class Catalog:
 
 
 def _item(
-    described: Resource, namespace: str, name: str, found: RuleMetric, metric_selector: str
+    described: Kind, namespace: str, name: str, found: RuleMetric, metric_selector: str
 ) -> Item:
     place = (namespace, name) if described.namespaced else (name,)
     measured = found.measured(place, parse(metric_selector))

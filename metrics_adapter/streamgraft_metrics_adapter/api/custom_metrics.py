@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Any, Literal
 
+from streamgraft_common.kinds import Kind
 from streamgraft_metrics_adapter.api.wire import quantity, resource_entry, timestamp
-from streamgraft_metrics_adapter.objects import Item, Resource
+from streamgraft_metrics_adapter.objects import Item
 from streamgraft_metrics_adapter.selectors import label_selector
 
 GROUP = "custom.metrics.k8s.io"
@@ -44,7 +45,7 @@ def _item(version: Version, item: Item) -> dict[str, Any]:
     return {**common, "metric": {"name": item.metric, "selector": selector}, **measured}
 
 
-def resource_list(version: Version, metrics: Iterable[tuple[Resource, str]]) -> dict[str, Any]:
+def resource_list(version: Version, metrics: Iterable[tuple[Kind, str]]) -> dict[str, Any]:
     """Return the resources of a version: one per metric."""
     return {
         "kind": "APIResourceList",

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
+from streamgraft_common.kinds import Kind
 from streamgraft_common.kube import KubeClient, Store
-from streamgraft_metrics_adapter.objects import Resource
 from streamgraft_metrics_adapter.selectors import Selector
 from streamgraft_metrics_adapter.status import UnavailableError
 
@@ -17,9 +17,9 @@ class ObjectLabels:
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
-        self._stores: dict[Resource, tuple[Store, asyncio.Task[None]]] = {}
+        self._stores: dict[Kind, tuple[Store, asyncio.Task[None]]] = {}
 
-    async def run(self, wanted: Callable[[], set[Resource]]) -> None:
+    async def run(self, wanted: Callable[[], set[Kind]]) -> None:
         """Watch the kinds that are wanted, which may change, until cancelled."""
         try:
             while True:
@@ -28,14 +28,14 @@ class ObjectLabels:
         finally:
             self._want(set())
 
-    def _want(self, wanted: set[Resource]) -> None:
+    def _want(self, wanted: set[Kind]) -> None:
         for resource in self._stores.keys() - wanted:
             self._stores.pop(resource)[1].cancel()
         for resource in wanted - self._stores.keys():
-            store = Store(self._client, resource.path, metadata_only=True)
+            store = Store(self._client, resource.path(), metadata_only=True)
             self._stores[resource] = store, asyncio.create_task(store.run())
 
-    def names(self, resource: Resource, namespace: str, selector: Selector) -> list[str]:
+    def names(self, resource: Kind, namespace: str, selector: Selector) -> list[str]:
         """Return the names of the objects in a namespace ("": without one) that match.
 
         Raises UnavailableError while they are not listed.

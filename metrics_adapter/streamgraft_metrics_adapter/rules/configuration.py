@@ -21,7 +21,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from streamgraft_metrics_adapter.objects import Resource
+from streamgraft_common.kinds import Kind
 
 BUILT_IN = Path(__file__).with_name("metrics.yaml")
 
@@ -64,10 +64,10 @@ class ObjectMapping(_Model):
     namespace_label: Label | None = None
     """None: the objects are in no namespace."""
 
-    def described(self) -> Resource:
+    def described(self) -> Kind:
         """Return the kind of object."""
         namespaced = self.namespace_label is not None
-        return Resource(self.api_version, self.kind, self.resource, namespaced)
+        return Kind(self.api_version, self.kind, self.resource, namespaced)
 
     def labels(self) -> tuple[str, ...]:
         """Return the labels that together name one object."""

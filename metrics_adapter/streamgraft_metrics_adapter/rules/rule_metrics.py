@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from streamgraft_common.kinds import NAMESPACE, Kind
 from streamgraft_metrics_adapter import telemetry
-from streamgraft_metrics_adapter.objects import NAMESPACES, Resource
 from streamgraft_metrics_adapter.prometheus.source import Row, Source, SourceError
 from streamgraft_metrics_adapter.rules.configuration import PART, VALUE, Aggregation, MetricRule
 from streamgraft_metrics_adapter.selectors import Selector
@@ -140,7 +140,7 @@ class RuleMetrics:
     """All metrics of the configuration; `RuleRefresher` keeps them fresh."""
 
     def __init__(self, rules: Iterable[MetricRule]) -> None:
-        self.objects: dict[tuple[Resource, str], RuleMetric] = {}
+        self.objects: dict[tuple[Kind, str], RuleMetric] = {}
         self.externals: dict[str, RuleMetric] = {}
         self.replace(rules)
 
@@ -155,10 +155,10 @@ class RuleMetrics:
             if item.rule.object
         }
 
-    def described(self) -> set[Resource]:
+    def described(self) -> set[Kind]:
         """Return the kinds of objects that label selectors may choose from."""
         # Nobody can ask for several namespaces at once.
-        return {resource for resource, _ in self.objects if resource != NAMESPACES}
+        return {resource for resource, _ in self.objects if resource != NAMESPACE}
 
     def all(self) -> list[RuleMetric]:
         """Return every metric."""

@@ -10,11 +10,11 @@ import datetime
 import time
 
 from streamgraft_common import names
+from streamgraft_common.kinds import SECRET
 from streamgraft_common.kube import Conflict, KubeClient
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_operator.certificates.authority import Pair, issue, needs_renewal, new_authority
-from streamgraft_operator.kit.kinds import SECRETS
 from streamgraft_operator.manifests.metadata import Owner, metadata
 
 AUTHORITY_KEY, CERTIFICATE_KEY, PRIVATE_KEY = "ca.crt", "tls.crt", "tls.key"
@@ -75,7 +75,7 @@ class Issuer:
         authority = await self._authority(now)
         hosts = names.control_hosts(owner.namespace)
         name = names.control_secret(owner.name)
-        path = SECRETS.path(owner.namespace, name)
+        path = SECRET.path(owner.namespace, name)
         held = await self._client.find(path)
         if held and not _is_of(held, owner):
             raise SecretTaken(
@@ -93,16 +93,16 @@ class Issuer:
             await self._client.patch(path, patch)
         else:
             described = metadata(owner, name, {})
-            await self._client.create(SECRETS.path(owner.namespace), _secret(described, data))
+            await self._client.create(SECRET.path(owner.namespace), _secret(described, data))
 
     async def _authority(self, now: datetime.datetime) -> Pair:
-        path = SECRETS.path(self._own_namespace, names.AUTHORITY_SECRET)
+        path = SECRET.path(self._own_namespace, names.AUTHORITY_SECRET)
         held = await self._client.find(path)
         if held is None:
             described = {"name": names.AUTHORITY_SECRET, "namespace": self._own_namespace}
             manifest = _secret(described, _data(new_authority(now)))
             try:
-                held = await self._client.create(SECRETS.path(self._own_namespace), manifest)
+                held = await self._client.create(SECRET.path(self._own_namespace), manifest)
             except Conflict:  # another job was quicker
                 held = await self._client.get(path)
         return Pair(_field(held, CERTIFICATE_KEY), _field(held, PRIVATE_KEY))
@@ -115,8 +115,8 @@ def _is_of(secret: Object, owner: Owner) -> bool:
 
 def _secret(described: Object, data: dict[str, str]) -> Object:
     return {
-        "apiVersion": SECRETS.api_version,
-        "kind": SECRETS.kind,
+        "apiVersion": SECRET.api_version,
+        "kind": SECRET.kind,
         "metadata": described,
         "type": "kubernetes.io/tls",
         "data": data,

@@ -10,6 +10,7 @@ from streamgraft_common.content import Content
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobStatus
+from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError, Topology
 from streamgraft_operator.job.commands import report
@@ -18,7 +19,6 @@ from streamgraft_operator.kit.conditions import ACCEPTED, ROLLING_BACK, SUBMITTE
 from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
 from streamgraft_operator.kit.objects import content_of, job_key, own_key
 from streamgraft_operator.kit.parsed import job_spec, job_status, pe_status, region_status
-from streamgraft_operator.kit.timestamps import from_rfc3339
 from streamgraft_operator.region.rollback import avoided
 from streamgraft_operator.region.shards import assigned_width
 

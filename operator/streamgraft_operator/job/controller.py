@@ -10,10 +10,11 @@ from collections.abc import Iterable, Sequence
 
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
+from streamgraft_common.kinds import ROLE_BINDING, SERVICE_ACCOUNT
 from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import JobStatus
+from streamgraft_common.resources import HOST_POOL, JobStatus
 from streamgraft_common.savepoints import NotRestorable, check
 from streamgraft_operator import events, manifests
 from streamgraft_operator.certificates import CertificateError
@@ -36,7 +37,6 @@ from streamgraft_operator.kit.conditions import (
     is_true,
 )
 from streamgraft_operator.kit.control_loop import Again, Outcome, Watch, wish_changed
-from streamgraft_operator.kit.kinds import HOST_POOLS, ROLE_BINDINGS, SERVICE_ACCOUNTS
 from streamgraft_operator.kit.objects import content_of, job_key, own_key
 from streamgraft_operator.kit.parsed import job_spec, job_status, savepoint_status
 from streamgraft_operator.manifests.metadata import digest
@@ -215,7 +215,7 @@ class JobController:
         pools = {planned.placement.host_pool for planned in expansion.topology.pes}
         wanted = [
             *references(pe, pe.checkpoint_repository, expansion.spec.transport_security),
-            *(Reference(HOST_POOLS, pool, "placement") for pool in sorted(filter(None, pools))),
+            *(Reference(HOST_POOL, pool, "placement") for pool in sorted(filter(None, pools))),
         ]
         missing = await self._context.references.missing(key_of(job)[0], wanted)
         state = State(REFERENCES_FOUND, "True", "AllExist", "all that the job names exists")
@@ -273,8 +273,8 @@ class JobController:
         if namespace in self._granted:
             return
         for kind, manifest in (
-            (SERVICE_ACCOUNTS, manifests.service_account(namespace)),
-            (ROLE_BINDINGS, manifests.role_binding(namespace)),
+            (SERVICE_ACCOUNT, manifests.service_account(namespace)),
+            (ROLE_BINDING, manifests.role_binding(namespace)),
         ):
             try:
                 await self._context.client.create(kind.path(namespace), manifest)

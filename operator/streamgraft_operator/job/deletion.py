@@ -13,6 +13,7 @@ from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError
@@ -20,7 +21,6 @@ from streamgraft_operator.kafka.client import KafkaUnavailable
 from streamgraft_operator.kit.caches import Index
 from streamgraft_operator.kit.control_loop import Again, Outcome
 from streamgraft_operator.kit.coordinator import Coordinator
-from streamgraft_operator.kit.timestamps import from_rfc3339
 from streamgraft_operator.kit.together import together
 
 Kinds = tuple[tuple[Index, Coordinator], ...]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from streamgraft_common.resources.base import Condition
+from streamgraft_common.text import listed
 from streamgraft_operator.kit.conditions import (
     ACCEPTED,
     BUNDLE_MISSING,
@@ -22,6 +23,9 @@ from streamgraft_operator.kit.conditions import (
     find,
     is_true,
 )
+
+SHOWN = 3
+"""Names in a message that `kubectl get` shows in a column."""
 
 Phase = Literal["Pending", "Submitting", "Submitted", "Healthy", "Failed"]
 
@@ -69,7 +73,7 @@ def step(view: JobView) -> JobDecision:
 def _submitted(view: JobView) -> State:
     if view.submitted or not view.missing:
         return State(SUBMITTED, "True", "ResourcesExist", "all resources of the job exist")
-    names = _listed(view.missing)
+    names = listed(view.missing, SHOWN)
     if view.waiting_seconds > view.timeout_seconds:
         message = f"not submitted within {view.timeout_seconds:g} s: {names} missing"
         return State(SUBMITTED, "False", TIMED_OUT, message)
@@ -80,15 +84,10 @@ def _ready(view: JobView, ready: int) -> State:
     if not view.not_ready and not view.missing:
         return State(READY, "True", "PesReady", f"all {view.wanted_pes} PEs are ready")
     reasons = [f"{name} ({why})" if why else name for name, why in view.not_ready.items()]
-    waiting = f": waiting for {_listed(reasons or view.missing)}"
+    waiting = f": waiting for {listed(reasons or view.missing, SHOWN)}"
     return State(
         READY, "False", "PesNotReady", f"{ready} of {view.wanted_pes} PEs are ready{waiting}"
     )
-
-
-def _listed(items: Sequence[str], shown: int = 3) -> str:
-    more = f" and {len(items) - shown} more" if len(items) > shown else ""
-    return ", ".join(items[:shown]) + more
 
 
 def phase(conditions: Sequence[Condition]) -> Phase:

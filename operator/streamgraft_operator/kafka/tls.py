@@ -3,10 +3,10 @@
 import base64
 import binascii
 
+from streamgraft_common.kinds import SECRET
 from streamgraft_common.kube import KubeClient, NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_operator.kafka.client import KafkaUnavailable, Options
-from streamgraft_operator.kit.kinds import SECRETS
 from streamgraft_operator.kit.parsed import job_spec
 
 _OPTIONS = {
@@ -38,7 +38,7 @@ class KafkaTls:
 
     async def _data(self, namespace: str, name: str) -> dict[str, str]:
         try:
-            item = await self._client.get(SECRETS.path(namespace, name))
+            item = await self._client.get(SECRET.path(namespace, name))
         except NotFound as error:
             raise KafkaUnavailable(
                 f"there is no Secret {name}, which transportSecurity.kafkaSecret names: create it,"

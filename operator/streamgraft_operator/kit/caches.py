@@ -5,21 +5,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Self
 
 from streamgraft_common import names
+from streamgraft_common.kinds import AUTOSCALER, CONFIG_MAP, NODE, POD, SERVICE, Kind
 from streamgraft_common.kube import KubeClient, Store
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, Listener, key_of
-from streamgraft_operator.kit.kinds import (
-    AUTOSCALERS,
-    CONFIG_MAPS,
-    HOST_POOLS,
-    JOBS,
-    NODES,
-    PODS,
-    PROCESSING_ELEMENTS,
-    REGIONS,
-    SAVEPOINTS,
-    SERVICES,
-    ResourcePath,
+from streamgraft_common.resources import (
+    HOST_POOL,
+    JOB,
+    PARALLEL_REGION,
+    PROCESSING_ELEMENT,
+    SAVEPOINT,
 )
 from streamgraft_operator.kit.objects import label_key, pool_key, saved_job, scaled_region
 
@@ -32,7 +27,7 @@ class Collection:
     def __init__(
         self,
         client: KubeClient,
-        resource: ResourcePath,
+        resource: Kind,
         namespaces: Sequence[str],
         *,
         metadata_only: bool = False,
@@ -121,18 +116,18 @@ class Caches:
     """Everything the operator watches."""
 
     def __init__(self, client: KubeClient, namespaces: Sequence[str]) -> None:
-        self.jobs = Collection(client, JOBS, namespaces)
-        self.processing_elements = Collection(client, PROCESSING_ELEMENTS, namespaces)
-        self.regions = Collection(client, REGIONS, namespaces)
-        self.host_pools = Collection(client, HOST_POOLS, namespaces)
-        self.savepoints = Collection(client, SAVEPOINTS, namespaces)
-        self.nodes = Collection(client, NODES, (), metadata_only=True)
-        self.pods = Collection(client, PODS, namespaces, labelSelector=names.LABEL_JOB)
+        self.jobs = Collection(client, JOB, namespaces)
+        self.processing_elements = Collection(client, PROCESSING_ELEMENT, namespaces)
+        self.regions = Collection(client, PARALLEL_REGION, namespaces)
+        self.host_pools = Collection(client, HOST_POOL, namespaces)
+        self.savepoints = Collection(client, SAVEPOINT, namespaces)
+        self.nodes = Collection(client, NODE, (), metadata_only=True)
+        self.pods = Collection(client, POD, namespaces, labelSelector=names.LABEL_JOB)
         # All ConfigMaps, since a bundle's may be anyone's; of ours the content id says enough.
-        self.config_maps = Collection(client, CONFIG_MAPS, namespaces, metadata_only=True)
-        self.services = Collection(client, SERVICES, namespaces, labelSelector=names.LABEL_JOB)
+        self.config_maps = Collection(client, CONFIG_MAP, namespaces, metadata_only=True)
+        self.services = Collection(client, SERVICE, namespaces, labelSelector=names.LABEL_JOB)
         # All of them, since a user may have one for a region.
-        self.autoscalers = Collection(client, AUTOSCALERS, namespaces)
+        self.autoscalers = Collection(client, AUTOSCALER, namespaces)
         job = label_key(names.LABEL_JOB)
         self.pods_by_pool = Index(self.pods, pool_key)
         self.pods_by_pe = Index(self.pods, label_key(names.LABEL_PE))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from streamgraft_common.resources.base import Condition
-from streamgraft_operator.kit.timestamps import to_rfc3339
+from streamgraft_common.timestamps import to_rfc3339
 
 ACCEPTED = "Accepted"
 REFERENCES_FOUND = "ReferencesFound"

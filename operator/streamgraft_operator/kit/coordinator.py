@@ -6,12 +6,12 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from streamgraft_common import names
+from streamgraft_common.kinds import Kind
 from streamgraft_common.kube import ApiError, Conflict, KubeClient, NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.caches import Collection
-from streamgraft_operator.kit.kinds import ResourcePath
 
 Patch = Mapping[str, Any]
 Command = Callable[[Object], Patch | None]
@@ -42,7 +42,7 @@ class Coordinator:
     Every answer goes into the cache at once, so the operator reads what it wrote.
     """
 
-    def __init__(self, client: KubeClient, resource: ResourcePath, cache: Collection) -> None:
+    def __init__(self, client: KubeClient, resource: Kind, cache: Collection) -> None:
         self._client = client
         self._resource = resource
         self._cache = cache

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_operator.kit.kinds import REGIONS
+from streamgraft_common.resources import PARALLEL_REGION
 
 
 def own_key(item: Object) -> Iterable[Key]:
@@ -58,7 +58,10 @@ def label_key(label: str) -> Callable[[Object], Key | None]:
 def scaled_region(autoscaler: Object) -> Key | None:
     """Return the ParallelRegion that a HorizontalPodAutoscaler scales."""
     target = autoscaler["spec"]["scaleTargetRef"]
-    if target["kind"] != REGIONS.kind or target.get("apiVersion") != REGIONS.api_version:
+    if (
+        target["kind"] != PARALLEL_REGION.kind
+        or target.get("apiVersion") != PARALLEL_REGION.api_version
+    ):
         return None
     return autoscaler["metadata"]["namespace"], target["name"]
 

@@ -5,12 +5,12 @@ import hashlib
 import logging
 import time
 
+from streamgraft_common.kinds import EVENT
 from streamgraft_common.kube import ApiError, Conflict, KubeClient, Unreachable
 from streamgraft_common.kube.client import Object
+from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_operator.events import Event
 from streamgraft_operator.kit import metrics
-from streamgraft_operator.kit.kinds import EVENTS
-from streamgraft_operator.kit.timestamps import to_rfc3339
 
 log = logging.getLogger(__name__)
 
@@ -60,9 +60,9 @@ class Recorder:
         self._posted[name] = now
         try:
             body = _manifest(name, about, event, now)
-            await self._client.create(EVENTS.path(metadata["namespace"]), body)
+            await self._client.create(EVENT.path(metadata["namespace"]), body)
         except Conflict:
-            path = EVENTS.path(metadata["namespace"], name)
+            path = EVENT.path(metadata["namespace"], name)
             count = (await self._client.get(path)).get("count", 1) + 1
             stamp = to_rfc3339(now)
             await self._client.patch(path, {"count": count, "lastTimestamp": stamp})

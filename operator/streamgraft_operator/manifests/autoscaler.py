@@ -4,9 +4,9 @@ from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.adl import Autoscaling
+from streamgraft_common.kinds import AUTOSCALER
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import PARALLEL_REGION
-from streamgraft_operator.kit.kinds import AUTOSCALERS
 from streamgraft_operator.kit.parsed import region_spec
 
 AT_ONCE_SECONDS = 15
@@ -30,8 +30,8 @@ def autoscaler(region: Object) -> Object | None:
     owner = {**target, "uid": metadata["uid"], "controller": True, "blockOwnerDeletion": False}
     labels = {names.LABEL_JOB: spec.job, names.LABEL_REGION: spec.region}
     return {
-        "apiVersion": AUTOSCALERS.api_version,
-        "kind": AUTOSCALERS.kind,
+        "apiVersion": AUTOSCALER.api_version,
+        "kind": AUTOSCALER.kind,
         "metadata": {
             "name": metadata["name"],
             "namespace": metadata["namespace"],

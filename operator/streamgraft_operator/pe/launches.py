@@ -9,7 +9,7 @@ from streamgraft_common.resources import (
     ProcessingElementStatus,
     Stopped,
 )
-from streamgraft_operator.kit.timestamps import from_rfc3339, to_rfc3339
+from streamgraft_common.timestamps import from_rfc3339, to_rfc3339
 from streamgraft_operator.pe.step import PodView, launched
 
 FIRST_BACKOFF_SECONDS = 1.0

@@ -3,9 +3,9 @@
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import key_of
+from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.parsed import pe_spec, pe_status
-from streamgraft_operator.kit.timestamps import from_rfc3339
 from streamgraft_operator.manifests.pod import ANNOTATION_PE_UID, ANNOTATION_SETTINGS
 from streamgraft_operator.pe.step import PodView, WarmPodView
 from streamgraft_operator.pe.view import PeView

@@ -3,8 +3,8 @@
 from collections.abc import Collection
 
 from streamgraft_common import names
+from streamgraft_common.kinds import POD
 from streamgraft_common.kube import KubeClient
-from streamgraft_operator.kit.kinds import PODS
 from streamgraft_operator.pe.pods import pod_view
 
 
@@ -17,7 +17,7 @@ async def unseen_pods(
     One that the watch has not told of yet may have read what the spec said before, and its PE may
     have been deleted since; so only the API server knows.
     """
-    pods = await client.list(PODS.path(namespace), {"labelSelector": selector})
+    pods = await client.list(POD.path(namespace), {"labelSelector": selector})
     return any(
         pod_view(pod).alive and pod["metadata"]["labels"].get(names.LABEL_PE) not in seen
         for pod in pods["items"]

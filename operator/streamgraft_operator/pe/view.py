@@ -9,7 +9,7 @@ from streamgraft_common.resources import (
     ProcessingElementStatus,
     RuntimeStatus,
 )
-from streamgraft_operator.kit.timestamps import from_rfc3339
+from streamgraft_common.timestamps import from_rfc3339
 
 _SILENT = RuntimeStatus()
 

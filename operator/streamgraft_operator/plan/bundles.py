@@ -14,6 +14,7 @@ from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.bundle import Bundle, BundleCorrupt, BundleError, read_bundle
+from streamgraft_common.kinds import CONFIG_MAP, SECRET
 from streamgraft_common.kube import KubeClient, NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
@@ -21,7 +22,6 @@ from streamgraft_common.resources import BundleSource
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.conditions import BUNDLE_MISSING
 from streamgraft_operator.kit.coordinators import Coordinators
-from streamgraft_operator.kit.kinds import CONFIG_MAPS, SECRETS
 from streamgraft_operator.manifests.metadata import Owner, digest, metadata
 from streamgraft_operator.plan.fetching import Credentials, FetchFailed, fetch
 
@@ -78,7 +78,7 @@ class Bundles:
         place = source.mounted(key[1])
         if place is None or self._caught_up.get(key) == wish:
             return True
-        there = await self._client.find(CONFIG_MAPS.path(key[0], place.name))
+        there = await self._client.find(CONFIG_MAP.path(key[0], place.name))
         known = self._caches.config_maps.get((key[0], place.name))
         if (there and _version(there)) != (known and _version(known)):
             return False
@@ -117,7 +117,7 @@ class Bundles:
         if secret is None:
             return None
         try:
-            item = await self._client.get(SECRETS.path(namespace, secret))
+            item = await self._client.get(SECRET.path(namespace, secret))
         except NotFound as error:
             raise FetchFailed(
                 f"there is no Secret {secret} in namespace {namespace}: create it, the job goes on"
@@ -160,7 +160,7 @@ class Bundles:
         if bundle := self._read.get(version):
             return bundle
         try:
-            item = await self._client.get(CONFIG_MAPS.path(namespace, name))
+            item = await self._client.get(CONFIG_MAP.path(namespace, name))
         except NotFound as error:
             raise missing from error
         data = item.get("binaryData", {}).get(data_key)
@@ -189,8 +189,8 @@ def _version(item: Object) -> tuple[str, str]:
 def _fetched(owner: Owner, data: bytes, source_id: str) -> Object:
     described = metadata(owner, names.fetched_config_map(owner.name), {})
     return {
-        "apiVersion": CONFIG_MAPS.api_version,
-        "kind": CONFIG_MAPS.kind,
+        "apiVersion": CONFIG_MAP.api_version,
+        "kind": CONFIG_MAP.kind,
         "metadata": {**described, "annotations": {names.ANNOTATION_SOURCE: source_id}},
         "binaryData": {names.BUNDLE_KEY: base64.b64encode(data).decode()},
     }

@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from streamgraft_common.kinds import PERSISTENT_VOLUME_CLAIM, SECRET, Kind
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.resources import CheckpointRepository, PodSettings, TransportSecurity
-from streamgraft_operator.kit.kinds import CLAIMS, SECRETS, ResourcePath
 
 FRESH_SECONDS = 2.0
 """For how long an answer is used again, since many PEs of a job ask the same."""
@@ -22,7 +22,7 @@ LOOK_AGAIN_SECONDS = 3.0
 class Reference:
     """An object that a setting names."""
 
-    resource: ResourcePath
+    resource: Kind
     name: str
     setting: str
 
@@ -42,14 +42,16 @@ def references(
         (settings.restricted_properties_secret, "restrictedPropertiesSecret"),
     ):
         if secret:
-            yield Reference(SECRETS, secret, setting)
+            yield Reference(SECRET, secret, setting)
     if security.kafka_secret:
-        yield Reference(SECRETS, security.kafka_secret, "transportSecurity.kafkaSecret")
+        yield Reference(SECRET, security.kafka_secret, "transportSecurity.kafkaSecret")
     if claim := settings.data_volume_claim:
-        yield Reference(CLAIMS, claim.name, "dataVolumeClaim")
+        yield Reference(PERSISTENT_VOLUME_CLAIM, claim.name, "dataVolumeClaim")
     if repository and repository.file_system:
         name = repository.file_system.volume_claim.name
-        yield Reference(CLAIMS, name, "checkpointRepository.fileSystem.volumeClaim")
+        yield Reference(
+            PERSISTENT_VOLUME_CLAIM, name, "checkpointRepository.fileSystem.volumeClaim"
+        )
 
 
 class References:

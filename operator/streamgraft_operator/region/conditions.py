@@ -1,8 +1,7 @@
 """What the conditions of a ParallelRegion say."""
 
-from collections.abc import Iterable
-
 from streamgraft_common import names
+from streamgraft_common.text import listed
 from streamgraft_operator.kit.conditions import State, find
 from streamgraft_operator.region.rollback import avoided
 from streamgraft_operator.region.shards import Shards, under_way
@@ -11,8 +10,6 @@ SATURATED = 0.9
 """Share of the time from which on a shard's query counts as busy all the time."""
 NEGLIGIBLE = 0.1
 """Busy share of all other shards of the channel together that does not matter."""
-LISTED = 10
-"""Names in a message, at most."""
 
 
 def ready(shards: Shards) -> State:
@@ -24,7 +21,7 @@ def ready(shards: Shards) -> State:
     total = range(shards.view.max_width)
     if missing := [shard for shard in shards.not_running(total) if shard not in moving]:
         running = len(total) - len(missing)
-        message = f"{running} of {len(total)} shards run; waiting for shard {_listed(missing)}"
+        message = f"{running} of {len(total)} shards run; waiting for shard {listed(missing)}"
         return State("Ready", "False", "ShardsNotRunning", message)
     return State("Ready", "True", "Serving", f"all {len(total)} shards run")
 
@@ -58,9 +55,9 @@ def resizing(shards: Shards) -> State:
         return State("Resizing", "True", "Saving", f"{what}: savepoint {change.savepoint}")
     if change.epoch > shards.status.epoch:
         cold = (names.pe_name(shards.view.job, pe.pe_id) for pe in shards.cold(change))
-        return State("Resizing", "True", "WarmingUp", f"{what}: waiting for {_listed(cold)}")
+        return State("Resizing", "True", "WarmingUp", f"{what}: waiting for {listed(cold)}")
     if change.serving_at is None:
-        moving = _listed(shards.not_running(change.moved_shards))
+        moving = listed(shards.not_running(change.moved_shards))
         return State("Resizing", "True", "HandingOver", f"{what}: shards on their way: {moving}")
     return State("Resizing", "True", "RemovingChannels", f"{what}: removing surplus channels")
 
@@ -89,9 +86,3 @@ def skewed(shards: Shards) -> tuple[State, ...]:
         " the region"
     )
     return (State("Skewed", "True", "HotKeyGroup", message),)
-
-
-def _listed(items: Iterable[object]) -> str:
-    texts = [str(item) for item in items]
-    more = f" and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
-    return ", ".join(texts[:LISTED]) + more

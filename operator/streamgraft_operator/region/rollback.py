@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from streamgraft_common.resources import AvoidedWidth, ParallelRegionStatus, WidthChange
-from streamgraft_operator.kit.timestamps import from_rfc3339, to_rfc3339
+from streamgraft_common.timestamps import from_rfc3339, to_rfc3339
 
 FIRST_BACKOFF_SECONDS = 60.0
 LONGEST_BACKOFF_SECONDS = 3600.0

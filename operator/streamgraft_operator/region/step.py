@@ -22,11 +22,11 @@ from dataclasses import dataclass, replace
 
 from streamgraft_common import names
 from streamgraft_common.resources import ParallelRegionStatus, WidthChange
+from streamgraft_common.timestamps import from_rfc3339, to_rfc3339
 from streamgraft_operator import events
 from streamgraft_operator.events import Event
 from streamgraft_operator.graph.assignment import assign
 from streamgraft_operator.kit.conditions import merged
-from streamgraft_operator.kit.timestamps import from_rfc3339, to_rfc3339
 from streamgraft_operator.pe.view import PeView, ReleaseView, ShardView
 from streamgraft_operator.region.conditions import asleep, ready, resizing, skewed
 from streamgraft_operator.region.rollback import avoid, avoided, overdue, without

@@ -14,6 +14,7 @@ from streamgraft_common.bundle import BundleError
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import SavepointStatus, Saving
+from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError
@@ -21,7 +22,6 @@ from streamgraft_operator.kafka.client import KafkaUnavailable
 from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
 from streamgraft_operator.kit.objects import job_key, own_key, saved_job
 from streamgraft_operator.kit.parsed import job_status, savepoint_spec, savepoint_status
-from streamgraft_operator.kit.timestamps import from_rfc3339
 from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.unseen import unseen_pods
 from streamgraft_operator.savepoint.stages import JobStages, job_stages

@@ -7,12 +7,12 @@ from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.savepoints import stage_of, united_state
+from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.graph.stages import first_pes, inner_topics
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.conditions import is_true
 from streamgraft_operator.kit.objects import content_of
 from streamgraft_operator.kit.parsed import pe_status, region_status, savepoint_spec
-from streamgraft_operator.kit.timestamps import from_rfc3339
 from streamgraft_operator.pe.pods import pe_view, pod_view
 from streamgraft_operator.pe.view import PeView
 from streamgraft_operator.plan.expansion import Expansion

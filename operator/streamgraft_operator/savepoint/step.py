@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 from streamgraft_common.resources import SavedStage, SavedState, SavepointSpec, SavepointStatus
 from streamgraft_common.resources.savepoint import FORMAT
+from streamgraft_common.text import listed
+from streamgraft_common.timestamps import from_rfc3339, to_rfc3339
 from streamgraft_operator import events
 from streamgraft_operator.events import Event
 from streamgraft_operator.kit.conditions import State, merged
-from streamgraft_operator.kit.timestamps import from_rfc3339, to_rfc3339
 
 ACTIVE = ("Draining", "Saving")
 OVER = ("Completed", "Failed")
@@ -144,7 +145,7 @@ def _begun(view: SavepointView, facts: JobFacts) -> SavepointStatus:
             "parked": first,
             "stages": [item.stage for item in view.stages],
             "started_at": to_rfc3339(view.now),
-            "message": f"stopping {_listed(first)}",
+            "message": f"stopping {listed(first)}",
             "job_spec": dict(facts.job_spec),
             "generation_id": facts.generation_id,
             "content_id": facts.content_id,
@@ -209,20 +210,15 @@ def _waiting_for(view: SavepointView) -> str:
             ]
             reading = [item.stage.name for item in view.stages if item.stage.name not in parked]
             return "; ".join(
-                f"{what} {_listed(names)}"
+                f"{what} {listed(names)}"
                 for what, names in (("stopping", stopping), ("reading to the end:", reading))
                 if names
             )
         case _:
             left = [item for item in view.stages if len(item.saved) < item.stage.shards]
             reasons = [f"{item.stage.name} ({item.message})" for item in left if item.message]
-            return f"copying {_listed(reasons or [item.stage.name for item in left])}" * bool(left)
+            return f"copying {listed(reasons or [item.stage.name for item in left])}" * bool(left)
 
 
 def _told(status: SavepointStatus, message: str) -> SavepointStatus:
     return status.model_copy(update={"message": message})
-
-
-def _listed(items: list[str], shown: int = 5) -> str:
-    more = f" and {len(items) - shown} more" if len(items) > shown else ""
-    return ", ".join(items[:shown]) + more

@@ -9,6 +9,7 @@ from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
+from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator import manifests
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import GraphError, PlannedPe
@@ -16,7 +17,6 @@ from streamgraft_operator.kit.conditions import is_true
 from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
 from streamgraft_operator.kit.objects import job_key, own_key, pool_key
 from streamgraft_operator.kit.parsed import job_spec, pe_status, region_status
-from streamgraft_operator.kit.timestamps import from_rfc3339
 from streamgraft_operator.pe.pods import ended_seconds, warm_pod_view
 from streamgraft_operator.plan.expansion import Expansion
 from streamgraft_operator.warm_pool.step import PoolView, step

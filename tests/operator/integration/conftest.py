@@ -14,11 +14,12 @@ from tests.operator.integration.accounts import Account
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World
 
+from streamgraft_common.kinds import POD
 from streamgraft_common.kube import KubeClient, load_config
+from streamgraft_common.resources import JOB
+from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_local import Cluster
 from streamgraft_operator import assembly
-from streamgraft_operator.kit.kinds import JOBS, PODS
-from streamgraft_operator.kit.timestamps import to_rfc3339
 from streamgraft_operator.settings import Settings
 
 
@@ -48,11 +49,11 @@ async def new_world(kube: KubeClient) -> AsyncIterator[World]:
     await kube.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     world = World(kube, namespace)
     yield world
-    for name in await world.names(JOBS, ""):
-        path = JOBS.path(namespace, name)
+    for name in await world.names(JOB, ""):
+        path = JOB.path(namespace, name)
         await kube.patch(path, {"metadata": {"finalizers": None}})
         await kube.delete(path)
-    await kube.request("DELETE", PODS.path(namespace), body={"gracePeriodSeconds": 0})
+    await kube.request("DELETE", POD.path(namespace), body={"gracePeriodSeconds": 0})
     await kube.delete(f"/api/v1/namespaces/{namespace}")
 
 

@@ -5,10 +5,11 @@ import time
 from typing import Any
 
 from streamgraft_common import names
+from streamgraft_common.kinds import POD
 from streamgraft_common.kube import ApiError, KubeClient, NotFound, Store
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kit.kinds import PODS, PROCESSING_ELEMENTS
-from streamgraft_operator.kit.timestamps import to_rfc3339
+from streamgraft_common.resources import PROCESSING_ELEMENT
+from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_operator.pe.pods import is_ready
 
 
@@ -23,8 +24,8 @@ class HandPlayedPe:
         self._client = client
         self._namespace = namespace
         self._node = node
-        self.pods = Store(client, PODS.path(namespace), labelSelector=names.LABEL_JOB)
-        self.pes = Store(client, PROCESSING_ELEMENTS.path(namespace))
+        self.pods = Store(client, POD.path(namespace), labelSelector=names.LABEL_JOB)
+        self.pes = Store(client, PROCESSING_ELEMENT.path(namespace))
         self.serving = True
         self.violations: list[str] = []
         self._wake = asyncio.Event()
@@ -54,7 +55,7 @@ class HandPlayedPe:
                     self._wake.set()
 
     async def _play_pod(self, pod: Object) -> None:
-        metadata, path = pod["metadata"], PODS.of(self._key(pod))
+        metadata, path = pod["metadata"], POD.of(self._key(pod))
         if "deletionTimestamp" in metadata:
             # Another pod may have its name by now.
             this = {"gracePeriodSeconds": 0, "preconditions": {"uid": metadata["uid"]}}
@@ -100,7 +101,7 @@ class HandPlayedPe:
             "releases": dict.fromkeys(held - wanted if mine else (), release),
             "saved": saved,
         }
-        path = PROCESSING_ELEMENTS.of(self._key(pe))
+        path = PROCESSING_ELEMENT.of(self._key(pe))
         self.pes.observe(await self._client.patch(f"{path}/status", {"status": {"runtime": new}}))
 
     def _check_owners(self) -> None:

@@ -15,22 +15,12 @@ from tests.operator.integration.world import World, application, bundle, conditi
 
 from streamgraft_common import names
 from streamgraft_common.access import NODES, OPERATOR, OWN, Rule, namespaced_roles
+from streamgraft_common.kinds import AUTOSCALER, EVENT, LEASE, POD, SECRET, SERVICE
 from streamgraft_common.kube import ApiError, KubeClient, KubeConfig, load_config
 from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import HOST_POOL, JOB, PARALLEL_REGION, PROCESSING_ELEMENT
 from streamgraft_local import Cluster
 from streamgraft_operator import assembly
-from streamgraft_operator.kit.kinds import (
-    AUTOSCALERS,
-    EVENTS,
-    HOST_POOLS,
-    JOBS,
-    LEASES,
-    PODS,
-    PROCESSING_ELEMENTS,
-    REGIONS,
-    SECRETS,
-    SERVICES,
-)
 from streamgraft_operator.kit.leadership import Elector, Term, replica
 from streamgraft_operator.settings import Settings
 
@@ -118,22 +108,22 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             await _certificate_renewed(world)
             await world.job_in("Healthy")
             await _drifts(world, "job-r")
-            await world.eventually(HOST_POOLS, "pool", lambda pool: pool and "status" in pool)
+            await world.eventually(HOST_POOL, "pool", lambda pool: pool and "status" in pool)
             await world.until(partial(_pod_waits, world))
             await world.scale("job-r", 2)
             await world.serving("job-r", 2)
             await world.scale("job-r", 1)
-            await world.eventually(SERVICES, "job-3", lambda item: item is None)
+            await world.eventually(SERVICE, "job-3", lambda item: item is None)
             await world.upload(bundle({**adl, "parameters": {"speed": "2"}}))
             await world.pe("job-2", lambda item: item["status"]["launchCount"] == 2)
-            await world.eventually(AUTOSCALERS, "job-r", lambda item: item is None)
+            await world.eventually(AUTOSCALER, "job-r", lambda item: item is None)
             await world.upload(bundle(_without_region(adl)))
-            await world.eventually(REGIONS, "job-r", lambda item: item is None)
+            await world.eventually(PARALLEL_REGION, "job-r", lambda item: item is None)
             await world.upload(bundle(adl))
             await world.serving("job-r", 1)
             await world.job_in("Healthy")
-            await world.client.delete(JOBS.path(world.namespace, "job"))
-            await world.eventually(JOBS, "job", lambda job: job is None)
+            await world.client.delete(JOB.path(world.namespace, "job"))
+            await world.eventually(JOB, "job", lambda job: job is None)
 
     allowed = uses_of((*OPERATOR, *OWN, *NODES))
     # No calls of their own, or only in conflicts and for what a job names: bind, get.
@@ -143,13 +133,13 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
 
 
 async def _pod_waits(world: World) -> bool:
-    return bool(await world.names(PODS, names.LABEL_POOL))
+    return bool(await world.names(POD, names.LABEL_POOL))
 
 
 async def _certificate_renewed(world: World) -> None:
     """Let a job have a certificate, then another one; a Secret that is not its own stays."""
-    secret = SECRETS.path(world.namespace, "sealed-tls")
-    await world.client.create(SECRETS.path(world.namespace), {"metadata": {"name": "sealed-tls"}})
+    secret = SECRET.path(world.namespace, "sealed-tls")
+    await world.client.create(SECRET.path(world.namespace), {"metadata": {"name": "sealed-tls"}})
     brokers = {"bootstrapServers": "127.0.0.1:1"}
     await world.submit("sealed", transportSecurity={"type": "TLS"}, **brokers)
     await world.job(
@@ -158,11 +148,11 @@ async def _certificate_renewed(world: World) -> None:
     )
     assert "data" not in await world.client.get(secret)
     await world.client.delete(secret)
-    first = await world.eventually(SECRETS, "sealed-tls", lambda item: item)
+    first = await world.eventually(SECRET, "sealed-tls", lambda item: item)
     days = {"spec": {"transportSecurity": {"certificateValidityDays": 7}}}
-    await world.client.patch(JOBS.path(world.namespace, "sealed"), days)
+    await world.client.patch(JOB.path(world.namespace, "sealed"), days)
     await world.eventually(
-        SECRETS, "sealed-tls", lambda item: item and item["data"] != first["data"]
+        SECRET, "sealed-tls", lambda item: item and item["data"] != first["data"]
     )
 
 
@@ -177,10 +167,10 @@ async def _drifts(world: World, region: str) -> None:
     def kept(item: Object | None) -> bool:
         return item is not None and item["spec"]["maxReplicas"] == 3
 
-    await world.eventually(AUTOSCALERS, region, kept)
-    path = AUTOSCALERS.path(world.namespace, region)
+    await world.eventually(AUTOSCALER, region, kept)
+    path = AUTOSCALER.path(world.namespace, region)
     await world.client.patch(path, {"spec": {"maxReplicas": 9}})
-    await world.eventually(AUTOSCALERS, region, kept)
+    await world.eventually(AUTOSCALER, region, kept)
 
 
 def _without_region(adl: dict[str, Any]) -> dict[str, Any]:
@@ -192,7 +182,7 @@ async def _told_twice(world: World, reason: str) -> None:
     """Wait until an event was counted a second time."""
     async with asyncio.timeout(60):
         while True:
-            listing = await world.client.get(EVENTS.path(world.namespace))
+            listing = await world.client.get(EVENT.path(world.namespace))
             if any(item["reason"] == reason and item["count"] == 2 for item in listing["items"]):
                 return
             await asyncio.sleep(0.05)
@@ -211,11 +201,11 @@ async def test_everything_else_is_refused(tenant: KubeConfig, world: World) -> N
     async with KubeClient(tenant) as client:
         for call in (
             client.get(f"{place}/secrets"),
-            client.get(JOBS.path()),
-            client.get(PROCESSING_ELEMENTS.path("default")),
-            client.get(LEASES.path("streamgraft-system")),
-            client.create(PODS.path("default"), pod),
-            client.delete(JOBS.path(world.namespace, "job")),
+            client.get(JOB.path()),
+            client.get(PROCESSING_ELEMENT.path("default")),
+            client.get(LEASE.path("streamgraft-system")),
+            client.create(POD.path("default"), pod),
+            client.delete(JOB.path(world.namespace, "job")),
             client.create(bindings, binding),
         ):
             with pytest.raises(ApiError, match="is forbidden") as refused:

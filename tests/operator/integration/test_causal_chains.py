@@ -5,16 +5,9 @@ import pytest
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle
 
+from streamgraft_common.kinds import CONFIG_MAP, POD, SERVICE, Kind
+from streamgraft_common.resources import JOB, PARALLEL_REGION, PROCESSING_ELEMENT
 from streamgraft_operator.kit import metrics
-from streamgraft_operator.kit.kinds import (
-    CONFIG_MAPS,
-    JOBS,
-    PODS,
-    PROCESSING_ELEMENTS,
-    REGIONS,
-    SERVICES,
-    ResourcePath,
-)
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator", "player")]
 
@@ -34,11 +27,11 @@ async def healthy(world: World, player: HandPlayedPe, source_topic: str) -> Worl
 
 async def launches(world: World) -> dict[str, int]:
     """Return the launch count of every PE."""
-    listing = await world.client.get(PROCESSING_ELEMENTS.path(world.namespace))
+    listing = await world.client.get(PROCESSING_ELEMENT.path(world.namespace))
     return {item["metadata"]["name"]: item["status"]["launchCount"] for item in listing["items"]}
 
 
-async def delete(world: World, kind: ResourcePath, name: str) -> None:
+async def delete(world: World, kind: Kind, name: str) -> None:
     """Delete an object by hand and wait until another one has its name."""
     old = await world.get(kind, name)
     assert old
@@ -46,7 +39,7 @@ async def delete(world: World, kind: ResourcePath, name: str) -> None:
     await another(world, kind, name, old["metadata"]["uid"])
 
 
-async def another(world: World, kind: ResourcePath, name: str, uid: str) -> None:
+async def another(world: World, kind: Kind, name: str, uid: str) -> None:
     """Wait until the object of a name is not the one with this uid."""
     await world.eventually(kind, name, lambda item: item and item["metadata"]["uid"] != uid)
 
@@ -54,10 +47,10 @@ async def another(world: World, kind: ResourcePath, name: str, uid: str) -> None
 async def test_what_only_describes_comes_back_and_restarts_nothing(healthy: World) -> None:
     before = await healthy.uids()
     for name in ("job-0", "job-2"):
-        await delete(healthy, SERVICES, name)
-        await delete(healthy, CONFIG_MAPS, name)
-    await delete(healthy, CONFIG_MAPS, "job-job")
-    await delete(healthy, REGIONS, "job-r")
+        await delete(healthy, SERVICE, name)
+        await delete(healthy, CONFIG_MAP, name)
+    await delete(healthy, CONFIG_MAP, "job-job")
+    await delete(healthy, PARALLEL_REGION, "job-r")
     await healthy.serving("job-r", 2)
     job = await healthy.job_in("Healthy")
     assert job["status"]["generationId"] == 1
@@ -68,9 +61,9 @@ async def test_what_only_describes_comes_back_and_restarts_nothing(healthy: Worl
 async def test_deleted_pod_raises_the_launch_count_of_its_pe_alone(healthy: World) -> None:
     before = await healthy.uids()
     for name in ("job-0-1", "job-3-1"):
-        await healthy.client.delete(PODS.path(healthy.namespace, name))
+        await healthy.client.delete(POD.path(healthy.namespace, name))
     for name in ("job-0-2", "job-3-2"):
-        await healthy.eventually(PODS, name, lambda pod: pod)
+        await healthy.eventually(POD, name, lambda pod: pod)
     await healthy.job_in("Healthy")
     await healthy.serving("job-r", 2)
     assert await launches(healthy) == LAUNCHES | {"job-0": 2, "job-3": 2}
@@ -85,7 +78,7 @@ async def test_job_with_a_failing_shard_is_not_healthy_and_says_why(healthy: Wor
 
     async def say(message: str) -> None:
         status = {"runtime": {"shards": {"0": {"message": message}}}}
-        path = PROCESSING_ELEMENTS.path(healthy.namespace, "job-0")
+        path = PROCESSING_ELEMENT.path(healthy.namespace, "job-0")
         await healthy.client.patch(f"{path}/status", {"status": status})
 
     await say("the topic is gone")
@@ -100,9 +93,9 @@ async def test_deleted_pe_begins_anew(healthy: World) -> None:
     """A new PE counts its launches from 1; its pod is another one, whatever its name."""
     before = await healthy.uids()
     for name in ("job-1", "job-2"):
-        await delete(healthy, PROCESSING_ELEMENTS, name)
+        await delete(healthy, PROCESSING_ELEMENT, name)
     for name in ("job-1-1", "job-2-1"):
-        await another(healthy, PODS, name, before[name])
+        await another(healthy, POD, name, before[name])
     await healthy.job_in("Healthy")
     await healthy.serving("job-r", 2)
     assert await launches(healthy) == LAUNCHES
@@ -113,15 +106,15 @@ async def test_deleted_pe_begins_anew(healthy: World) -> None:
 async def test_deleted_job_goes_by_label(healthy: World) -> None:
     """No object is deleted on its own, however many there are."""
 
-    def single(kind: ResourcePath) -> float:
+    def single(kind: Kind) -> float:
         labels = {"verb": "delete", "kind": kind.kind}
         found = metrics.REGISTRY.get_sample_value("streamgraft_operator_api_writes_total", labels)
         return found or 0.0
 
-    kinds = (REGIONS, PROCESSING_ELEMENTS, PODS, SERVICES, CONFIG_MAPS)
+    kinds = (PARALLEL_REGION, PROCESSING_ELEMENT, POD, SERVICE, CONFIG_MAP)
     before = [single(kind) for kind in kinds]
-    await healthy.client.delete(JOBS.path(healthy.namespace, "job"))
-    await healthy.eventually(JOBS, "job", lambda job: job is None)
+    await healthy.client.delete(JOB.path(healthy.namespace, "job"))
+    await healthy.eventually(JOB, "job", lambda job: job is None)
     assert [single(kind) for kind in kinds] == before
     for kind in kinds:
         assert await healthy.names(kind) == []

@@ -7,15 +7,8 @@ from confluent_kafka.admin import AdminClient
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle
 
-from streamgraft_operator.kit.kinds import (
-    CONFIG_MAPS,
-    EVENTS,
-    JOBS,
-    PODS,
-    PROCESSING_ELEMENTS,
-    REGIONS,
-    SERVICES,
-)
+from streamgraft_common.kinds import CONFIG_MAP, EVENT, POD, SERVICE
+from streamgraft_common.resources import JOB, PARALLEL_REGION, PROCESSING_ELEMENT
 from streamgraft_operator.settings import Settings
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
@@ -35,10 +28,10 @@ async def test_nothing_is_left(
     checkpoints = tmp_path / world.namespace / f"job-{job['metadata']['uid']}" / "r" / "0"
     checkpoints.mkdir(parents=True)
 
-    await world.client.delete(JOBS.path(world.namespace, "job"))
-    await world.eventually(JOBS, "job", lambda job: job is None)
+    await world.client.delete(JOB.path(world.namespace, "job"))
+    await world.eventually(JOB, "job", lambda job: job is None)
 
-    for kind in (PROCESSING_ELEMENTS, REGIONS, PODS, CONFIG_MAPS, SERVICES):
+    for kind in (PROCESSING_ELEMENT, PARALLEL_REGION, POD, CONFIG_MAP, SERVICE):
         assert await world.names(kind) == []
     topics = kafka.list_topics(timeout=10).topics
     assert not [name for name in topics if name.startswith(f"{world.namespace}.")]
@@ -50,8 +43,8 @@ async def test_nothing_is_left(
 async def test_job_that_was_never_accepted_goes_at_once(world: World) -> None:
     await world.submit()
     await world.job_in("Pending")
-    await world.client.delete(JOBS.path(world.namespace, "job"))
-    await world.eventually(JOBS, "job", lambda job: job is None)
+    await world.client.delete(JOB.path(world.namespace, "job"))
+    await world.eventually(JOB, "job", lambda job: job is None)
 
 
 async def test_events_tell_the_story(world: World, player: HandPlayedPe, source_topic: str) -> None:
@@ -59,6 +52,6 @@ async def test_events_tell_the_story(world: World, player: HandPlayedPe, source_
     await world.job_in("Pending")
     await world.upload(bundle(application(world.namespace)))
     await world.job_in("Healthy")
-    listing = await world.client.get(EVENTS.path(world.namespace))
+    listing = await world.client.get(EVENT.path(world.namespace))
     reasons = {item["reason"] for item in listing["items"]}
     assert {"BundleMissing", "Submitting"} <= reasons

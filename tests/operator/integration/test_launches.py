@@ -5,7 +5,7 @@ from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle
 
 from streamgraft_common import names
-from streamgraft_operator.kit.kinds import PODS
+from streamgraft_common.kinds import POD
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
 
@@ -21,7 +21,7 @@ async def healthy(world: World, player: HandPlayedPe, source_topic: str) -> Worl
 
 async def test_deleted_pod_is_launched_again(healthy: World) -> None:
     before = await healthy.uids()
-    await healthy.client.delete(PODS.path(healthy.namespace, "job-2-1"))
+    await healthy.client.delete(POD.path(healthy.namespace, "job-2-1"))
     pe = await healthy.pe(
         "job-2",
         lambda item: item["status"]["launchCount"] == 2 and item["status"]["phase"] == "Running",
@@ -35,7 +35,7 @@ async def test_deleted_pod_is_launched_again(healthy: World) -> None:
 
 
 async def test_pod_that_vanished_is_launched_again(healthy: World) -> None:
-    path = PODS.path(healthy.namespace, "job-1-1")
+    path = POD.path(healthy.namespace, "job-1-1")
     await healthy.client.request("DELETE", path, body={"gracePeriodSeconds": 0})
     await healthy.pe("job-1", lambda item: item["status"]["launchCount"] == 2)
     await healthy.job_in("Healthy")
@@ -44,9 +44,7 @@ async def test_pod_that_vanished_is_launched_again(healthy: World) -> None:
 async def test_failing_pod_backs_off(healthy: World) -> None:
     for launch in (1, 2):
         name = names.pod_name("job", 0, launch)
-        await healthy.eventually(
-            PODS, name, lambda pod: pod and pod["status"]["phase"] == "Running"
-        )
+        await healthy.eventually(POD, name, lambda pod: pod and pod["status"]["phase"] == "Running")
         ended = {"exitCode": 3, "reason": "Error"}
         status = {
             "phase": "Failed",
@@ -61,7 +59,7 @@ async def test_failing_pod_backs_off(healthy: World) -> None:
                 }
             ],
         }
-        path = PODS.path(healthy.namespace, name)
+        path = POD.path(healthy.namespace, name)
         await healthy.client.patch(f"{path}/status", {"status": status})
     pe = await healthy.pe("job-0", lambda item: item["status"]["launchCount"] == 3)
     assert pe["status"]["launchReason"] == "PodFailed"

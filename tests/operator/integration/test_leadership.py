@@ -12,8 +12,8 @@ from tests.operator.integration.processes import operator_process
 from tests.operator.integration.world import World, application, bundle
 
 from streamgraft_common.access import SYSTEM_NAMESPACE
+from streamgraft_common.kinds import LEASE
 from streamgraft_local import Cluster
-from streamgraft_operator.kit.kinds import LEASES
 
 pytestmark = pytest.mark.integration
 
@@ -66,7 +66,7 @@ async def test_leader_frozen_ended_and_killed(
         second.process.send_signal(signal.SIGTERM)
         assert await second.process.wait() == 0
         await first.leading()
-        lease = await world.client.get(LEASES.path(SYSTEM_NAMESPACE, world.namespace))
+        lease = await world.client.get(LEASE.path(SYSTEM_NAMESPACE, world.namespace))
         assert lease["spec"]["leaseTransitions"] == 2
         await world.scale("job-r", 3)
         await world.serving("job-r", 3)

@@ -12,21 +12,16 @@ from tests.operator.integration.processes import operator_process
 from tests.operator.integration.world import World, application, bundle
 
 from streamgraft_common import names
+from streamgraft_common.kinds import CONFIG_MAP, POD, Kind
 from streamgraft_common.kube import KubeClient
+from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
 from streamgraft_local import Cluster
-from streamgraft_operator.kit.kinds import (
-    CONFIG_MAPS,
-    JOBS,
-    PODS,
-    PROCESSING_ELEMENTS,
-    ResourcePath,
-)
 from streamgraft_operator.settings import Settings
 
 pytestmark = pytest.mark.integration
 
 
-@pytest.mark.parametrize("until", [JOBS, PROCESSING_ELEMENTS, PODS])
+@pytest.mark.parametrize("until", [JOB, PROCESSING_ELEMENT, POD])
 async def test_killed_while_submitting(
     cluster: Cluster,
     world: World,
@@ -35,11 +30,11 @@ async def test_killed_while_submitting(
     player: HandPlayedPe,
     source_topic: str,
     tmp_path: Path,
-    until: ResourcePath,
+    until: Kind,
 ) -> None:
     """Killed as soon as the job has a status, a first PE exists, or a first pod."""
     await world.upload(bundle(application(world.namespace)))
-    first = {JOBS: "job", PROCESSING_ELEMENTS: "job-0", PODS: "job-0-1"}[until]
+    first = {JOB: "job", PROCESSING_ELEMENT: "job-0", POD: "job-0-1"}[until]
     async with operator_process(cluster, world, tmp_path) as process:
         await world.submit()
         await world.eventually(until, first, lambda item: item and item.get("status"))
@@ -48,7 +43,7 @@ async def test_killed_while_submitting(
     async with operating(rights, settings):
         job = await world.job_in("Healthy")
         assert job["status"]["generationId"] == 1
-        assert sorted(await world.names(PODS)) == ["job-0-1", "job-1-1", "job-2-1"]
+        assert sorted(await world.names(POD)) == ["job-0-1", "job-1-1", "job-2-1"]
 
 
 async def test_sigterm_stops_cleanly_and_the_next_operator_goes_on(
@@ -68,8 +63,8 @@ async def test_sigterm_stops_cleanly_and_the_next_operator_goes_on(
         process.send_signal(signal.SIGTERM)
         assert await process.wait() == 0
     before = await world.uids()
-    await world.client.delete(PODS.path(world.namespace, "job-1-1"))
-    await world.client.delete(CONFIG_MAPS.path(world.namespace, "job-0"))
+    await world.client.delete(POD.path(world.namespace, "job-1-1"))
+    await world.client.delete(CONFIG_MAP.path(world.namespace, "job-0"))
     await world.scale("job-r", 2)
     async with operating(rights, settings):
         await world.serving("job-r", 2)
@@ -78,7 +73,7 @@ async def test_sigterm_stops_cleanly_and_the_next_operator_goes_on(
         assert after.keys() == {"job-0-1", "job-1-2", "job-2-1", "job-3-1"}
         assert after["job-0-1"] == before["job-0-1"]
         assert after["job-2-1"] == before["job-2-1"]
-        assert await world.get(CONFIG_MAPS, "job-0")
+        assert await world.get(CONFIG_MAP, "job-0")
 
 
 async def test_two_operators_agree(
@@ -101,7 +96,7 @@ async def test_two_operators_agree(
             await world.serving("job-r", width)
         await world.job_in("Healthy")
         for name in ("job-0-1", "job-1-1", "job-2-1"):
-            assert await world.get(PODS, name)
+            assert await world.get(POD, name)
 
 
 async def test_broker_away_while_a_job_runs(
@@ -122,7 +117,7 @@ async def test_broker_away_while_a_job_runs(
         async with operating(rights, settings):
             away = await world.job(lambda status: "does not answer" in status["message"])
             assert away["status"]["phase"] == "Healthy"
-            await world.client.delete(PODS.path(world.namespace, "job-0-1"))
+            await world.client.delete(POD.path(world.namespace, "job-0-1"))
             await world.pe("job-0", lambda item: item["status"].get("pod") == "job-0-2")
             await asyncio.to_thread(cluster.start, "kafka")
             await world.job(lambda status: status["message"] == "all 3 PEs are ready")
@@ -146,15 +141,15 @@ async def test_broker_away_while_a_job_is_deleted(
         await world.job_in("Healthy")
         await asyncio.to_thread(cluster.stop, "kafka")
         try:
-            await world.client.delete(JOBS.path(world.namespace, "job"))
+            await world.client.delete(JOB.path(world.namespace, "job"))
             for name in ("job-0-1", "job-1-1", "job-2-1"):
-                await world.eventually(PODS, name, lambda pod: pod is None)
-            job = await world.get(JOBS, "job")
+                await world.eventually(POD, name, lambda pod: pod is None)
+            job = await world.get(JOB, "job")
             assert job is not None
             assert names.FINALIZER in job["metadata"]["finalizers"]
         finally:
             await asyncio.to_thread(cluster.start, "kafka")
-        await world.eventually(JOBS, "job", lambda job: job is None)
+        await world.eventually(JOB, "job", lambda job: job is None)
     async with asyncio.timeout(30):  # a broker that just started learns late of a deletion
         while any(
             name.startswith(f"{world.namespace}.") for name in kafka.list_topics(timeout=10).topics

@@ -9,10 +9,11 @@ import pytest
 from tests.operator.integration.conftest import running
 from tests.operator.integration.world import World, application, bundle
 
+from streamgraft_common.kinds import NODE, POD
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kit.kinds import HOST_POOLS, NODES, PODS
-from streamgraft_operator.kit.timestamps import to_rfc3339
+from streamgraft_common.resources import HOST_POOL
+from streamgraft_common.timestamps import to_rfc3339
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator", "source_topic")]
 
@@ -35,7 +36,7 @@ class Machines:
         """Register a node that has room and is ready."""
         name = self.name(short)
         known = {"kubernetes.io/hostname": name, "test": self._world.namespace, **labels}
-        await self._client.create(NODES.path(), {"metadata": {"name": name, "labels": known}})
+        await self._client.create(NODE.path(), {"metadata": {"name": name, "labels": known}})
         self._names.append(name)
         await self._report(name)
 
@@ -48,13 +49,13 @@ class Machines:
     async def remove(self) -> None:
         """Remove all nodes."""
         for name in self._names:
-            await self._client.delete(NODES.path("", name))
+            await self._client.delete(NODE.path("", name))
 
     async def _report(self, name: str) -> None:
         now = to_rfc3339(time.time()).partition(".")[0] + "Z"
         ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": now, "reason": "Test"}
         status = {"capacity": ROOM, "allocatable": ROOM, "conditions": [ready]}
-        await self._client.patch(f"{NODES.path('', name)}/status", {"status": status})
+        await self._client.patch(f"{NODE.path('', name)}/status", {"status": status})
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ async def submit(world: World, adl: dict[str, Any]) -> None:
 
 async def node_of(world: World, pod: str) -> str:
     """Wait until a pod is bound; return its node's short name."""
-    item = await world.eventually(PODS, pod, lambda item: item and item["spec"].get("nodeName"))
+    item = await world.eventually(POD, pod, lambda item: item and item["spec"].get("nodeName"))
     node: str = item["spec"]["nodeName"]
     return node.rpartition("-")[2]
 
@@ -120,19 +121,19 @@ async def test_hosts_pools_and_tokens(world: World, machines: Machines, kube: Ku
 
     lost = await world.pe("job-7", lambda item: "node" in (item["status"] or {}).get("message", ""))
     assert "NodeAffinity" in lost["status"]["message"]
-    assert await world.get(PODS, "job-2-1") is None
+    assert await world.get(POD, "job-2-1") is None
     await world.create_pool("gpu", tags=["gpu"])
     assert await node_of(world, "job-2-1") == "b"
-    await world.eventually(HOST_POOLS, "gpu", lambda item: nodes_in(item) == ["b"])
+    await world.eventually(HOST_POOL, "gpu", lambda item: nodes_in(item) == ["b"])
     tag = {"metadata": {"labels": {"tag.streamgraft.io/gpu": ""}}}
-    await kube.patch(NODES.path("", machines.name("c")), tag)
-    await world.eventually(HOST_POOLS, "gpu", lambda item: nodes_in(item) == ["b", "c"])
+    await kube.patch(NODE.path("", machines.name("c")), tag)
+    await world.eventually(HOST_POOL, "gpu", lambda item: nodes_in(item) == ["b", "c"])
 
 
 async def test_isolation_exclusive_pools_and_sizes(world: World, machines: Machines) -> None:
     """PE 0, which reads, is kept back by its pool until the two that want to be alone are bound."""
     await world.create_pool("own", nodeSelector={"test": world.namespace}, size=1, exclusive=True)
-    pool = await world.eventually(HOST_POOLS, "own", lambda item: len(nodes_in(item)) == 1)
+    pool = await world.eventually(HOST_POOL, "own", lambda item: len(nodes_in(item)) == 1)
     placements: dict[str, dict[str, Any]] = {
         "pooled": {"hostPool": "own"},
         "alone": {"host": machines.name("c"), "isolate": True},
@@ -142,6 +143,6 @@ async def test_isolation_exclusive_pools_and_sizes(world: World, machines: Machi
     await submit(world, adl)
     assert [await node_of(world, "job-1-1")] == nodes_in(pool) == ["a"]
     assert await node_of(world, "job-2-1") == "c"
-    assert await world.get(PODS, "job-0-1") is None
+    assert await world.get(POD, "job-0-1") is None
     await world.create_pool("later", nodeSelector={"test": world.namespace})
     assert await node_of(world, "job-0-1") == "b"

@@ -14,10 +14,11 @@ from tests.operator.integration.world import World, application, bundle
 
 from streamgraft_common import names
 from streamgraft_common.access import OWN, role
+from streamgraft_common.kinds import POD, SECRET
 from streamgraft_common.kube import ApiError, KubeClient, KubeConfig, load_config
+from streamgraft_common.resources import JOB
 from streamgraft_local import Cluster
 from streamgraft_operator import assembly
-from streamgraft_operator.kit.kinds import JOBS, PODS, SECRETS
 from streamgraft_operator.kit.leadership import Elector, Term, replica
 from streamgraft_operator.settings import Settings
 
@@ -62,19 +63,19 @@ async def test_operator_for_some_namespaces(
             await second.until(partial(_has_pods, second, 3))
             brokers = {"bootstrapServers": "127.0.0.1:1"}
             await first.submit("sealed", transportSecurity={"type": "TLS"}, **brokers)
-            await first.eventually(SECRETS, "sealed-tls", lambda item: item)
-            assert await world.get(SECRETS, names.AUTHORITY_SECRET)
-            await first.client.delete(JOBS.path(first.namespace, "job"))
-            await first.eventually(JOBS, "job", lambda job: job is None)
+            await first.eventually(SECRET, "sealed-tls", lambda item: item)
+            assert await world.get(SECRET, names.AUTHORITY_SECRET)
+            await first.client.delete(JOB.path(first.namespace, "job"))
+            await first.eventually(JOB, "job", lambda job: job is None)
         with pytest.raises(ApiError, match="is forbidden"):
-            await client.get(JOBS.path(world.namespace, "job"))
+            await client.get(JOB.path(world.namespace, "job"))
     assert await _has_pods(second, 3)
     assert await _has_pods(first, 0)
-    untouched = await world.get(JOBS, "job")
+    untouched = await world.get(JOB, "job")
     assert untouched
     assert "status" not in untouched
     assert "finalizers" not in untouched["metadata"]
 
 
 async def _has_pods(world: World, count: int) -> bool:
-    return len(await world.names(PODS)) == count
+    return len(await world.names(POD)) == count

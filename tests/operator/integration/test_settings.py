@@ -7,17 +7,9 @@ import pytest
 from aiohttp import web
 from tests.operator.integration.world import World, application, bundle, condition
 
+from streamgraft_common.kinds import CONFIG_MAP, EVENT, PERSISTENT_VOLUME_CLAIM, POD, SECRET
 from streamgraft_common.kube.client import Object
-from streamgraft_common.resources import HOST_POOL
-from streamgraft_operator.kit.kinds import (
-    CLAIMS,
-    CONFIG_MAPS,
-    EVENTS,
-    JOBS,
-    PODS,
-    PROCESSING_ELEMENTS,
-    SECRETS,
-)
+from streamgraft_common.resources import HOST_POOL, JOB, PROCESSING_ELEMENT
 
 UNSCHEDULABLE = {"resources": {"requests": {"cpu": "1000"}}}
 """Keeps schedulers from pods that are played by hand."""
@@ -32,7 +24,7 @@ async def secret(world: World, name: str, **values: str) -> None:
     """Create a Secret."""
     data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
     manifest = {"metadata": {"name": name}, "data": data}
-    await world.client.create(SECRETS.path(world.namespace), manifest)
+    await world.client.create(SECRET.path(world.namespace), manifest)
 
 
 def _all_found(job: Object | None) -> bool:
@@ -41,7 +33,7 @@ def _all_found(job: Object | None) -> bool:
 
 async def edit(world: World, spec: Object) -> None:
     """Edit the job."""
-    await world.client.patch(JOBS.path(world.namespace, "job"), {"spec": spec})
+    await world.client.patch(JOB.path(world.namespace, "job"), {"spec": spec})
 
 
 async def test_what_is_missing_is_named_and_awaited(world: World) -> None:
@@ -57,8 +49,8 @@ async def test_what_is_missing_is_named_and_awaited(world: World) -> None:
     found = condition(job, "ReferencesFound")
     assert (found["status"], found["reason"]) == ("False", "ReferenceMissing")
     assert found["observedGeneration"] == job["metadata"]["generation"]
-    assert await world.names(PODS) == []
-    events = (await world.client.get(EVENTS.path(world.namespace)))["items"]
+    assert await world.names(POD) == []
+    events = (await world.client.get(EVENT.path(world.namespace)))["items"]
     assert "ReferenceMissing" in {event["reason"] for event in events}
 
     await secret(world, "keys", user="me")
@@ -67,10 +59,10 @@ async def test_what_is_missing_is_named_and_awaited(world: World) -> None:
         "metadata": {"name": "data"},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": request},
     }
-    await world.client.create(CLAIMS.path(world.namespace), claim)
+    await world.client.create(PERSISTENT_VOLUME_CLAIM.path(world.namespace), claim)
     pool = HOST_POOL.manifest("gpus", world.namespace, {"nodeSelector": {"kind": "gpu"}})
     await world.client.create(HOST_POOL.path(world.namespace), pool)
-    job = await world.eventually(JOBS, "job", _all_found)
+    job = await world.eventually(JOB, "job", _all_found)
     assert job["status"]["phase"] == "Submitted"
 
 
@@ -84,12 +76,12 @@ async def test_live_settings_restart_nothing_and_others_only_their_pe(world: Wor
     for pe in ("job-0", "job-2"):
         item = await world.pe(pe, lambda item: item["spec"]["inherited"].get("runtimeTraceLevel"))
         assert item["status"]["launchCount"] == 1
-    path = PROCESSING_ELEMENTS.path(world.namespace, "job-0")
+    path = PROCESSING_ELEMENT.path(world.namespace, "job-0")
     await world.client.patch(path, {"spec": {"settings": {"heapMb": 500}}})
     item = await world.pe("job-0", lambda item: item["status"]["launchCount"] == 2)
     assert item["status"]["launchReason"] == "SettingsChanged"
-    await world.eventually(PODS, "job-0-1", lambda pod: pod is None)
-    await world.eventually(PODS, "job-0-2", lambda pod: pod is not None)
+    await world.eventually(POD, "job-0-1", lambda pod: pod is None)
+    await world.eventually(POD, "job-0-2", lambda pod: pod is not None)
     after = await world.uids()
     assert before.items() - after.items() == {("job-0-1", before["job-0-1"])}
 
@@ -100,18 +92,18 @@ async def test_failed_pod_is_followed_by_another_as_the_policy_says(world: World
     await world.submit(processingElement=policies | UNSCHEDULABLE)
     await world.job_in("Healthy")
 
-    pod = PODS.path(world.namespace, "job-0-1")
+    pod = POD.path(world.namespace, "job-0-1")
     await world.client.patch(f"{pod}/status", {"status": {"phase": "Failed"}})
     item = await world.pe("job-0", lambda item: item["status"].get("stopped"))
     assert item["status"]["phase"] == "Failed"
     assert "restartFailedPod" in item["status"]["message"]
     assert condition(item, "Ready")["status"] == "False"
-    assert "job-0-1" in await world.names(PODS)
+    assert "job-0-1" in await world.names(POD)
 
     await edit(world, {"processingElement": {"restartFailedPod": True}})
     item = await world.pe("job-0", lambda item: item["status"]["phase"] == "Running")
     assert item["status"]["launchCount"] == 2
-    assert {"job-0-1", "job-0-2"} <= set(await world.names(PODS))
+    assert {"job-0-1", "job-0-2"} <= set(await world.names(POD))
 
 
 async def test_submission_that_takes_too_long_is_rolled_back_and_repeated(world: World) -> None:
@@ -122,7 +114,7 @@ async def test_submission_that_takes_too_long_is_rolled_back_and_repeated(world:
     await world.submit(submissionTimeoutSeconds=1)
     job = await world.job(lambda status: status.get("failedSubmissions", 0) > 0)
     assert job["status"].get("submittedGeneration", 0) == 0
-    assert await world.get(CONFIG_MAPS, "bundle")
+    assert await world.get(CONFIG_MAP, "bundle")
 
     await world.client.delete(f"{quotas}/few")
     job = await world.job_in("Healthy")
@@ -154,7 +146,7 @@ async def test_bundle_by_url_with_a_secret_that_comes_late(world: World, shelf: 
 
     await secret(world, "token", token="sesame")
     job = await world.job_in("Healthy")
-    pod = await world.get(PODS, "job-0-1")
+    pod = await world.get(POD, "job-0-1")
     assert pod
     volumes = {item["name"]: item for item in pod["spec"]["volumes"]}
     assert volumes["bundle"]["configMap"]["name"] == "job-fetched"

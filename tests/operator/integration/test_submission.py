@@ -5,7 +5,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle, condition
 
-from streamgraft_operator.kit.kinds import CONFIG_MAPS, JOBS, PODS
+from streamgraft_common.kinds import CONFIG_MAP, POD
+from streamgraft_common.resources import JOB
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
 
@@ -19,7 +20,7 @@ async def test_job_becomes_healthy(
 
     assert job["status"]["peCount"] == job["status"]["readyPeCount"] == 3
     assert job["status"]["message"] == "all 3 PEs are ready"
-    assert sorted(await world.names(PODS)) == ["job-0-1", "job-1-1", "job-2-1"]
+    assert sorted(await world.names(POD)) == ["job-0-1", "job-1-1", "job-2-1"]
     topics = kafka.list_topics(timeout=10).topics
     assert len(topics[f"{world.namespace}.job.raw.r"].partitions) == 4
     assert len(topics[f"{world.namespace}-out"].partitions) == 2
@@ -63,7 +64,7 @@ async def test_unsound_graph_and_unknown_parameter_are_refused(
     job = await world.job(lambda status: "sped" in status.get("message", ""))
     assert "no parameter sped (it has speed)" in job["status"]["message"]
 
-    await world.client.patch(JOBS.path(world.namespace, "job"), {"spec": {"parameters": None}})
+    await world.client.patch(JOB.path(world.namespace, "job"), {"spec": {"parameters": None}})
     job = await world.job(lambda status: "which is not declared" in status["message"])
     assert condition(job, "Accepted")["reason"] == "GraphInvalid"
 
@@ -77,7 +78,7 @@ async def test_missing_source_topic_is_awaited(world: World, kafka: AdminClient)
     assert job["status"]["phase"] == "Submitting"
     assert condition(job, "SourcesAvailable")["status"] == "False"
     assert "Secret keys" in condition(job, "ReferencesFound")["message"]
-    assert await world.names(PODS) == []
+    assert await world.names(POD) == []
 
     for future in kafka.create_topics([NewTopic(source, 1, 1)]).values():
         future.result()
@@ -91,7 +92,7 @@ async def test_absent_broker_is_named_and_awaited(world: World, source_topic: st
     assert job["status"]["phase"] == "Submitting"
     assert condition(job, "KafkaAvailable")["reason"] == "KafkaUnavailable"
 
-    path = JOBS.path(world.namespace, "job")
+    path = JOB.path(world.namespace, "job")
     await world.client.patch(path, {"spec": {"bootstrapServers": None}})
     await world.job_in("Submitted")
 
@@ -105,7 +106,7 @@ async def test_equal_bundle_restarts_nothing_and_a_changed_one_all(
     job = await world.job_in("Healthy")
     before = await world.uids()
 
-    path = CONFIG_MAPS.path(world.namespace, "bundle")
+    path = CONFIG_MAP.path(world.namespace, "bundle")
     await world.client.patch(path, {"metadata": {"labels": {"touched": "yes"}}})
     await world.upload(bundle({**adl, "parameters": {"speed": "2"}}))
     await world.job(lambda status: status["generationId"] == 2)

@@ -6,8 +6,9 @@ import pytest
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle
 
+from streamgraft_common.kinds import POD
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kit.kinds import JOBS, PODS
+from streamgraft_common.resources import JOB
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
 
@@ -17,11 +18,11 @@ POOL = "streamgraft.io/pool=warm"
 async def pool(world: World, size: int) -> set[str]:
     """Wait until the pool has this size; return its pods."""
     await world.until(lambda: _has(world, size))
-    return set(await world.names(PODS, POOL))
+    return set(await world.names(POD, POOL))
 
 
 async def _has(world: World, size: int) -> bool:
-    return len(await world.names(PODS, POOL)) == size
+    return len(await world.names(POD, POOL)) == size
 
 
 async def test_widening_adopts(world: World, player: HandPlayedPe, source_topic: str) -> None:
@@ -30,12 +31,12 @@ async def test_widening_adopts(world: World, player: HandPlayedPe, source_topic:
     await world.job_in("Healthy")
     warm = await pool(world, 2)
     for name in warm:
-        await world.eventually(PODS, name, lambda pod: pod and pod["status"]["phase"] == "Running")
+        await world.eventually(POD, name, lambda pod: pod and pod["status"]["phase"] == "Running")
     before = await world.uids()
 
     await world.scale("job-r", 3)
     region = await world.serving("job-r", 3)
-    channels = set(await world.names(PODS, region["status"]["selector"]))
+    channels = set(await world.names(POD, region["status"]["selector"]))
     assert channels == {"job-2-1", *warm}
     wide = await world.uids()
     assert {name: wide[name] for name in before} == before
@@ -44,8 +45,8 @@ async def test_widening_adopts(world: World, player: HandPlayedPe, source_topic:
     assert refilled.isdisjoint(warm)
     await world.scale("job-r", 1)
     await world.serving("job-r", 1)
-    assert await world.names(PODS, region["status"]["selector"]) == ["job-2-1"]
-    path = JOBS.path(world.namespace, "job")
+    assert await world.names(POD, region["status"]["selector"]) == ["job-2-1"]
+    path = JOB.path(world.namespace, "job")
     await world.client.patch(path, {"spec": {"warmPool": 0}})
     assert await pool(world, 0) == set()
 
@@ -59,7 +60,7 @@ async def test_pod_that_was_adopted_and_dies_is_replaced_by_the_next(
     (first,) = await pool(world, 1)
     for count, lost in ((2, "job-1-1"), (3, first)):
         (waiting,) = await pool(world, 1)
-        await world.client.delete(PODS.path(world.namespace, lost))
+        await world.client.delete(POD.path(world.namespace, lost))
         pe = await world.pe("job-1", partial(_runs, count))
         assert pe["status"]["pod"] == waiting
         await world.job_in("Healthy")

@@ -5,10 +5,11 @@ from prometheus_client import generate_latest
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle, condition
 
+from streamgraft_common.kinds import EVENT, POD
 from streamgraft_common.kube import Invalid
 from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import PARALLEL_REGION, PROCESSING_ELEMENT
 from streamgraft_operator.kit import metrics
-from streamgraft_operator.kit.kinds import EVENTS, PODS, PROCESSING_ELEMENTS, REGIONS
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
 
@@ -24,7 +25,7 @@ async def test_one_to_three_and_back(world: World, player: HandPlayedPe, source_
     region = await world.serving("job-r", 3)
     owners = set(region["status"]["assignment"].values())
     assert owners == {0, 1, 2}
-    assert sorted(await world.names(PROCESSING_ELEMENTS)) == [f"job-{pe}" for pe in range(5)]
+    assert sorted(await world.names(PROCESSING_ELEMENT)) == [f"job-{pe}" for pe in range(5)]
     job = await world.job_in("Healthy")
     assert job["status"]["peCount"] == 5
     wide = await world.uids()
@@ -39,7 +40,7 @@ async def test_one_to_three_and_back(world: World, player: HandPlayedPe, source_
     region = await world.serving("job-r", 1)
     assert set(region["status"]["assignment"].values()) == {0}
     for gone in ("job-3-1", "job-4-1"):
-        await world.eventually(PODS, gone, lambda pod: pod is None)
+        await world.eventually(POD, gone, lambda pod: pod is None)
     assert await world.uids() == before
     await world.job_in("Healthy")
 
@@ -63,12 +64,12 @@ async def test_pod_of_a_channel_dies_during_a_change(
     await world.serving("job-r", 1)
     player.serving = False
     await world.scale("job-r", 2)
-    await world.eventually(PODS, "job-3-1", lambda pod: pod and pod["spec"].get("nodeName"))
-    await world.client.delete(PODS.path(world.namespace, "job-3-1"))
+    await world.eventually(POD, "job-3-1", lambda pod: pod and pod["spec"].get("nodeName"))
+    await world.client.delete(POD.path(world.namespace, "job-3-1"))
     await world.pe("job-3", lambda item: item["status"]["launchCount"] == 2)
     player.serving = True
     await world.client.patch(
-        PODS.path(world.namespace, "job-0-1"), {"metadata": {"labels": {"nudge": "player"}}}
+        POD.path(world.namespace, "job-0-1"), {"metadata": {"labels": {"nudge": "player"}}}
     )
     await world.serving("job-r", 2)
     await world.job_in("Healthy")
@@ -88,15 +89,15 @@ async def test_width_that_gets_no_healthy_channels_is_rolled_back(
     def rolled_back(item: Object | None) -> bool:
         return condition(item or {}, "Resizing").get("reason") == "RolledBack"
 
-    region = await world.eventually(REGIONS, "job-r", rolled_back)
+    region = await world.eventually(PARALLEL_REGION, "job-r", rolled_back)
     assert "job-3" in condition(region, "Resizing")["message"]
     assert (region["spec"]["width"], region["status"]["width"]) == (2, 1)
-    scale = await world.client.get(f"{REGIONS.path(world.namespace, 'job-r')}/scale")
+    scale = await world.client.get(f"{PARALLEL_REGION.path(world.namespace, 'job-r')}/scale")
     assert scale["status"]["replicas"] == 1
-    await world.eventually(PROCESSING_ELEMENTS, "job-3", lambda item: item is None)
-    await world.eventually(PODS, "job-3-1", lambda pod: pod is None)
+    await world.eventually(PROCESSING_ELEMENT, "job-3", lambda item: item is None)
+    await world.eventually(POD, "job-3-1", lambda pod: pod is None)
     assert await world.uids() == before
-    events = await world.client.get(EVENTS.path(world.namespace))
+    events = await world.client.get(EVENT.path(world.namespace))
     assert "WidthChangeRolledBack" in {event["reason"] for event in events["items"]}
     # The job is what it was: nobody waits for channels that are not tried for now.
     job = await world.job_in("Healthy")

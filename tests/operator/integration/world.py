@@ -10,17 +10,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from streamgraft_common.kinds import CONFIG_MAP, POD, Kind
 from streamgraft_common.kube import KubeClient, NotFound
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kit.kinds import (
-    CONFIG_MAPS,
-    HOST_POOLS,
-    JOBS,
-    PODS,
-    PROCESSING_ELEMENTS,
-    REGIONS,
-    ResourcePath,
-)
+from streamgraft_common.resources import HOST_POOL, JOB, PARALLEL_REGION, PROCESSING_ELEMENT
 
 DEADLINE_SECONDS = 60.0
 _SCHEMA = {
@@ -86,7 +79,7 @@ class World:
     async def upload(self, content: bytes, name: str = "bundle") -> None:
         """Create or replace the ConfigMap of a bundle."""
         data = {"bundle.zip": base64.b64encode(content).decode()}
-        path = CONFIG_MAPS.path(self.namespace, name)
+        path = CONFIG_MAP.path(self.namespace, name)
         manifest = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -99,8 +92,8 @@ class World:
         """Create a job whose pods no scheduler can place: they are played by hand."""
         huge = {"resources": {"requests": {"cpu": "1000"}}}
         manifest = {
-            "apiVersion": JOBS.api_version,
-            "kind": JOBS.kind,
+            "apiVersion": JOB.api_version,
+            "kind": JOB.kind,
             "metadata": {"name": name, "namespace": self.namespace},
             "spec": {
                 "bundle": {"configMap": {"name": "bundle"}},
@@ -108,37 +101,37 @@ class World:
                 **spec,
             },
         }
-        await self.client.create(JOBS.path(self.namespace), manifest)
+        await self.client.create(JOB.path(self.namespace), manifest)
 
     async def create_pool(self, name: str, **spec: Any) -> None:
         """Create a HostPool."""
         manifest = {
-            "apiVersion": HOST_POOLS.api_version,
-            "kind": HOST_POOLS.kind,
+            "apiVersion": HOST_POOL.api_version,
+            "kind": HOST_POOL.kind,
             "metadata": {"name": name},
             "spec": spec,
         }
-        await self.client.create(HOST_POOLS.path(self.namespace), manifest)
+        await self.client.create(HOST_POOL.path(self.namespace), manifest)
 
-    async def get(self, kind: ResourcePath, name: str) -> Object | None:
+    async def get(self, kind: Kind, name: str) -> Object | None:
         """Return an object, or None."""
         try:
             return await self.client.get(kind.path(self.namespace, name))
         except NotFound:
             return None
 
-    async def names(self, kind: ResourcePath, selector: str = "streamgraft.io/job") -> list[str]:
+    async def names(self, kind: Kind, selector: str = "streamgraft.io/job") -> list[str]:
         """Return the names of all objects of a kind that a label selector matches."""
         listing = await self.client.get(kind.path(self.namespace), labelSelector=selector)
         return [item["metadata"]["name"] for item in listing["items"]]
 
     async def uids(self) -> dict[str, str]:
         """Return name → uid of all pods."""
-        listing = await self.client.get(PODS.path(self.namespace))
+        listing = await self.client.get(POD.path(self.namespace))
         return {item["metadata"]["name"]: item["metadata"]["uid"] for item in listing["items"]}
 
     async def eventually(
-        self, kind: ResourcePath, name: str, holds: Callable[[Object | None], object]
+        self, kind: Kind, name: str, holds: Callable[[Object | None], object]
     ) -> Any:
         """Wait until `holds` of the object (None: absent) is true; return the object."""
         deadline = time.monotonic() + DEADLINE_SECONDS
@@ -162,20 +155,20 @@ class World:
     async def job(self, holds: Callable[[Object], object], name: str = "job") -> Object:
         """Wait until `holds` of a job's status is true; return the job."""
         item: Object = await self.eventually(
-            JOBS, name, lambda item: item and holds(item.get("status") or {})
+            JOB, name, lambda item: item and holds(item.get("status") or {})
         )
         return item
 
     async def pe(self, name: str, holds: Callable[[Object], object]) -> Object:
         """Wait until there is a PE for which `holds` is true."""
         item: Object = await self.eventually(
-            PROCESSING_ELEMENTS, name, lambda item: item and holds(item)
+            PROCESSING_ELEMENT, name, lambda item: item and holds(item)
         )
         return item
 
     async def scale(self, region: str, width: int) -> None:
         """Set a width as the HPA does."""
-        path = f"{REGIONS.path(self.namespace, region)}/scale"
+        path = f"{PARALLEL_REGION.path(self.namespace, region)}/scale"
         await self.client.patch(path, {"spec": {"replicas": width}})
 
     async def serving(self, region: str, width: int) -> Object:
@@ -186,7 +179,7 @@ class World:
             resizing = [c for c in status.get("conditions", []) if c["type"] == "Resizing"]
             return status.get("width") == width and resizing[0]["status"] == "False"
 
-        item: Object = await self.eventually(REGIONS, region, holds)
+        item: Object = await self.eventually(PARALLEL_REGION, region, holds)
         return item
 
 

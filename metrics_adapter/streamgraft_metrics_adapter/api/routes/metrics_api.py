@@ -12,11 +12,11 @@ from urllib.parse import parse_qsl
 
 from starlette.types import Receive, Scope, Send
 
+from streamgraft_common.kinds import NAMESPACE
 from streamgraft_metrics_adapter import telemetry
 from streamgraft_metrics_adapter.api import custom_metrics, external_metrics, wire
 from streamgraft_metrics_adapter.api.catalog import Catalog
 from streamgraft_metrics_adapter.api.custom_metrics import Version
-from streamgraft_metrics_adapter.objects import NAMESPACES
 from streamgraft_metrics_adapter.status import MethodNotAllowedError, NotFoundError, StatusError
 
 CUSTOM, EXTERNAL = custom_metrics.GROUP, external_metrics.GROUP
@@ -79,10 +79,10 @@ class MetricsApi:
                 items = self._catalog.items(resource, namespace, selector, metric, labels)
             case ["namespaces", namespace, resource, name, metric]:
                 items = [self._catalog.item(resource, namespace, name, metric, labels)]
-            case [resource, "*", metric] if resource != NAMESPACES.qualified:
+            case [resource, "*", metric] if resource != NAMESPACE.qualified:
                 selector = query.get("labelSelector", "")
                 items = self._catalog.items(resource, "", selector, metric, labels)
-            case [resource, name, metric] if resource != NAMESPACES.qualified:
+            case [resource, name, metric] if resource != NAMESPACE.qualified:
                 items = [self._catalog.item(resource, "", name, metric, labels)]
             case _:
                 raise NotFoundError(

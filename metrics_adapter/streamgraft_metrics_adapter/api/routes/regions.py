@@ -1,12 +1,12 @@
 """Regions by REST: signals with inputs and reasons, history, decisions, live views, and width."""
 
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query
 
 from streamgraft_common.kube.config import KubeConfig
 from streamgraft_common.resources import WidthChange
+from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_metrics_adapter import selectors
 from streamgraft_metrics_adapter.access.authentication import bearer
 from streamgraft_metrics_adapter.api.routes import scale
@@ -143,4 +143,4 @@ def _number(text: str) -> float:
 
 
 def _unix(change: WidthChange) -> float:
-    return datetime.fromisoformat(change.requested_at).timestamp()
+    return from_rfc3339(change.requested_at)

@@ -5,10 +5,10 @@ import contextlib
 import logging
 import time
 
+from streamgraft_common.kinds import LEASE
 from streamgraft_common.kube import ApiError, Conflict, KubeClient, NotFound, Store, Unreachable
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, version_of
-from streamgraft_operator.kit.kinds import LEASES
 from streamgraft_operator.kit.leadership.lease import Term, claimed, free_in, holder, released
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Elector:
         renewed when its time is over.
         """
         namespace, name = self._key
-        store = Store(self._client, LEASES.path(namespace), fieldSelector=f"metadata.name={name}")
+        store = Store(self._client, LEASE.path(namespace), fieldSelector=f"metadata.name={name}")
         changed = asyncio.Event()
         store.listen(lambda *_: changed.set())
         watching = asyncio.ensure_future(store.run())
@@ -76,7 +76,7 @@ class Elector:
             return
         self._until = 0.0
         try:
-            await self._client.replace(LEASES.of(self._key), released(self._lease))
+            await self._client.replace(LEASE.of(self._key), released(self._lease))
         except (ApiError, Unreachable) as error:
             log.warning("can't give up the lease, the next leader has to wait: %s", error)
 
@@ -95,7 +95,7 @@ class Elector:
         except NotFound:  # somebody deleted it
             await self._claim(None)
         except Conflict:
-            self._lease = await self._client.get(LEASES.of(self._key))
+            self._lease = await self._client.get(LEASE.of(self._key))
             if holder(self._lease) != self._identity:
                 log.error("the lease went to %s", holder(self._lease) or "nobody")
                 self._until = 0.0
@@ -105,15 +105,15 @@ class Elector:
         begun = _now()
         namespace, name = self._key
         fresh = {
-            "apiVersion": LEASES.api_version,
-            "kind": LEASES.kind,
+            "apiVersion": LEASE.api_version,
+            "kind": LEASE.kind,
             "metadata": {"name": name, "namespace": namespace},
         }
         manifest = claimed(known or fresh, self._identity, self._term, time.time())
         if known is None:
-            self._lease = await self._client.create(LEASES.path(namespace), manifest)
+            self._lease = await self._client.create(LEASE.path(namespace), manifest)
         else:
-            self._lease = await self._client.replace(LEASES.of(self._key), manifest)
+            self._lease = await self._client.replace(LEASE.of(self._key), manifest)
         self._until = begun + self._term.renew_within
 
 

@@ -6,9 +6,9 @@ that try at once one fails.
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from streamgraft_common.kube.client import Object
+from streamgraft_common.timestamps import to_rfc3339
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def free_in(lease: Object, unchanged_seconds: float) -> float:
 def claimed(known: Object, identity: str, term: Term, now: float) -> Object:
     """Return the lease as `identity` writes it over `known`; `now` in Unix seconds."""
     spec = known.get("spec", {})
-    stamp = _micro_time(now)
+    stamp = to_rfc3339(now, "microseconds")  # a MicroTime has always six digits
     claim = {
         "holderIdentity": identity,
         "leaseDurationSeconds": term.seconds,
@@ -64,9 +64,3 @@ def claimed(known: Object, identity: str, term: Term, now: float) -> Object:
 def released(known: Object) -> Object:
     """Return the lease as its holder gives it up: the next may take it at once."""
     return {**known, "spec": {**known["spec"], "holderIdentity": ""}}
-
-
-def _micro_time(seconds: float) -> str:
-    """Return the form that leases take: microseconds, always six digits."""
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,12 +1,15 @@
 """RFC 3339 timestamps, as resources carry them, to and from Unix seconds."""
 
 from datetime import UTC, datetime
+from typing import Literal
 
 
-def to_rfc3339(seconds: float) -> str:
-    """Return a UTC timestamp with milliseconds."""
+def to_rfc3339(
+    seconds: float, timespec: Literal["milliseconds", "microseconds"] = "milliseconds"
+) -> str:
+    """Return a UTC timestamp, always with this many digits."""
     moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return moment.isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 def from_rfc3339(timestamp: str) -> float:
