@@ -11,6 +11,7 @@ too large:
   several windows.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -97,7 +98,7 @@ def loss_per_channel(width: int, by_width: Mapping[int, float]) -> float:
 class Lesson:
     """What a learner keeps of one load band at one width, so that another one can go on from there.
 
-    `band`: its lower limit; `records` and `busy_seconds`: sums in which older windows count less;
+    `band`: one of BANDS; `records` and `busy_seconds`: sums in which older windows count less;
     `seen_at`: end of the last window (Unix time).
     """
 
@@ -106,6 +107,12 @@ class Lesson:
     records: float
     busy_seconds: float
     seen_at: float
+
+    def __post_init__(self) -> None:
+        """Raise ValueError unless it says something that a window can show."""
+        rate = self.records / self.busy_seconds if self.busy_seconds > 0 else 0.0
+        if not (self.band in BANDS and self.width >= 1 and 0 < rate < math.inf):
+            raise ValueError(f"no window shows this: {self}")
 
 
 @dataclass(slots=True)

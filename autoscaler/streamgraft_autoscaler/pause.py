@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 UNKNOWN_PAUSE_SECONDS = 2.0
 """Expected pause as long as none was measured."""
+LONGEST_SECONDS, LARGEST_BYTES = 86_400.0, 1e15
+"""Of what is believed to be measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,11 @@ class MeasuredPause:
 
     seconds: float
     state_bytes: float
+
+    def __post_init__(self) -> None:
+        """Raise ValueError unless both can be."""
+        if not (0 <= self.seconds <= LONGEST_SECONDS and 0 <= self.state_bytes <= LARGEST_BYTES):
+            raise ValueError(f"no width change pauses like this: {self}")
 
 
 @dataclass(frozen=True, slots=True)

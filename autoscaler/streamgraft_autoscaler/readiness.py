@@ -21,6 +21,8 @@ class Reason(StrEnum):
     """An input is NaN or infinite."""
     UNDEFINED = "Undefined"
     """The inputs are sound, but the equation has no value for them."""
+    INVALID = "Invalid"
+    """What the region or its metrics say can't be computed with; the message is of the error."""
     RESIZING = "Resizing"
     """The region is changing its width: rates mix two widths."""
     BLACKOUT = "Blackout"

@@ -139,6 +139,9 @@ class Stream(AdlModel):
 
 
 Weekday = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+TimeZone = Annotated[
+    str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){0,2}$", max_length=64)
+]
 TimeOfDay = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
 
 
@@ -151,7 +154,7 @@ class Period(AdlModel):
     """End, HH:MM. At or before the start: on the next day."""
     days: list[Weekday] = Field(default=[], max_length=7)
     """Days on which it starts. None: every day."""
-    time_zone: str = "UTC"
+    time_zone: TimeZone = "UTC"
     """Name in the time zone database, like Europe/Berlin."""
     min_width: int | None = Field(default=None, ge=1)
     """Least width in this time. None: no width change in this time."""
@@ -161,7 +164,7 @@ class Period(AdlModel):
     def _known_zone(cls, name: str) -> str:
         try:
             ZoneInfo(name)
-        except (ZoneInfoNotFoundError, ValueError) as error:
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # OSError: it is a folder
             raise ValueError(f"{name!r} is no time zone, like Europe/Berlin") from error
         return name
 
@@ -223,7 +226,8 @@ class Autoscaling(AdlModel):
         """Return the largest width that the limits and the cost allow in a region."""
         limits = [region_max_width, self.max_width or region_max_width]
         if self.max_cost_per_hour is not None and self.channel_cost_per_hour is not None:
-            limits.append(int(self.max_cost_per_hour / self.channel_cost_per_hour))
+            affordable = self.max_cost_per_hour / self.channel_cost_per_hour
+            limits.append(int(min(affordable, region_max_width)))
         return max(min(limits), 1)
 
     def smallest_width(self, region_max_width: int) -> int:

@@ -5,7 +5,7 @@ import gc
 import logging
 import ssl
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import uvicorn
@@ -13,6 +13,7 @@ import uvicorn
 from streamgraft_common.kube import KubeClient, Store, load_config
 from streamgraft_common.kube.config import ConfigError
 from streamgraft_common.resources import PARALLEL_REGION
+from streamgraft_metrics_adapter import telemetry
 from streamgraft_metrics_adapter.access.authentication import Authenticator
 from streamgraft_metrics_adapter.access.authorities import AuthoritiesWatch
 from streamgraft_metrics_adapter.access.authorization import Authorizer
@@ -39,6 +40,7 @@ a cycle. With Python's own thresholds looking for cycles takes an eighth of a re
 everything for 0.1 s at a time."""
 _CONNECTIONS = 1000
 _FILES_SECONDS = 10.0
+_RESTART_SECONDS = 5.0
 
 
 async def serve(settings: Settings) -> None:
@@ -56,6 +58,7 @@ async def serve(settings: Settings) -> None:
             window_seconds=settings.window_seconds,
             max_age_seconds=settings.max_age_seconds,
             refresh_seconds=settings.refresh_seconds,
+            learned_from=settings.own_targets,
         )
         rules, labels = RuleMetrics(configuration.rules), ObjectLabels(client)
         # Each has threads of its own: a rule that hangs takes none from the signals.
@@ -66,13 +69,18 @@ async def serve(settings: Settings) -> None:
         server = uvicorn.Server(_configuration(settings, app, tls.context))
         await _until_first_ends(
             server.serve(),
-            watch.store.run(),
-            regions.run(),
-            labels.run(rules.described),
-            Refresher(PrometheusSource(url), provider, settings.refresh_seconds).run(),
-            RuleRefresher(asked_by_rules, rules, settings.refresh_seconds).run(),
-            DayReader(asked_for_days, cache, provider.forecasts).run(),
-            _looking_at_files(tls, configuration, rules),
+            *(
+                _kept_running(run)
+                for run in (
+                    watch.store.run,
+                    regions.run,
+                    lambda: labels.run(rules.described),
+                    Refresher(PrometheusSource(url), provider, settings.refresh_seconds).run,
+                    RuleRefresher(asked_by_rules, rules, settings.refresh_seconds).run,
+                    DayReader(asked_for_days, cache, provider.forecasts).run,
+                    lambda: _looking_at_files(tls, configuration, rules),
+                )
+            ),
         )
 
 
@@ -109,6 +117,17 @@ async def _looking_at_files(
             log.warning("serving certificate not loaded: %s", error)
         if configuration.reload():
             rules.replace(configuration.rules)
+
+
+async def _kept_running(run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run what must not end, again and again: one part's unexpected error must not end them all."""
+    while True:
+        try:
+            await run()
+        except Exception:
+            log.exception("a part of the adapter failed unexpectedly, and is started again")
+            telemetry.UNEXPECTED_ERRORS.labels("part").inc()
+        await asyncio.sleep(_RESTART_SECONDS)
 
 
 async def _until_first_ends(*coroutines: Coroutine[Any, Any, None]) -> None:

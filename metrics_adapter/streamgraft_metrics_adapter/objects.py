@@ -26,3 +26,6 @@ class Item:
 
 
 REGIONS = Kind(PARALLEL_REGION.api_version, PARALLEL_REGION.kind, PARALLEL_REGION.plural)
+
+LARGEST_VALUE = 9e15
+"""In thousandths it still is a 64-bit integer, as Kubernetes keeps quantities."""

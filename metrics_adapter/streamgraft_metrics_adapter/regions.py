@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pydantic import ValidationError
-
 from streamgraft_common.adl import Autoscaling
 from streamgraft_common.kube import Store
 from streamgraft_common.kube.client import Object
@@ -64,11 +62,13 @@ class Region:
 
 
 class RegionCache:
-    """All regions, read once per change of their resources."""
+    """All regions, read once per change of their resources; one that can't be read is known by what
+    is wrong with it, and does no harm to the others."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._regions: dict[str, dict[str, Region]] = {}
+        self._faults: dict[Key, str] = {}
         store.listen(self._changed)
         for item in store.items():
             self._changed(key_of(item), None, item)
@@ -82,6 +82,10 @@ class RegionCache:
         """Return a region, or None."""
         return self._regions.get(namespace, {}).get(name)
 
+    def fault(self, namespace: str, name: str) -> str | None:
+        """Return why a region can't be read, or None."""
+        return self._faults.get((namespace, name))
+
     def of(self, namespace: str) -> list[Region]:
         """Return the regions of a namespace, by name."""
         return sorted(self._regions.get(namespace, {}).values(), key=lambda region: region.name)
@@ -94,11 +98,13 @@ class RegionCache:
         namespace, name = key
         found = self._regions.setdefault(namespace, {})
         found.pop(name, None)
+        self._faults.pop(key, None)
         if new is not None:
             try:
                 found[name] = region_of(new)
-            except ValidationError as error:
-                log.error("region %s/%s is not understood: %s", namespace, name, error)
+            except Exception as error:  # whatever is in the object is the object's error
+                log.error("region %s/%s can't be read: %s", namespace, name, error)
+                self._faults[key] = str(error)
         if not found:
             del self._regions[namespace]
 

@@ -5,13 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+OWN_TARGETS = 'job="streamgraft-metrics-adapter"'
+
 
 @dataclass(frozen=True)
 class Settings:
     """Durations are seconds. `kubeconfig` None: $KUBECONFIG, else the pod's own account.
 
     `window`: over which rates and derivatives are taken (the paper: 60); it must hold at least two
-    scrapes. `max_age`: samples older than this are stale.
+    scrapes. `max_age`: samples older than this are stale. `own_targets`: matchers, in PromQL, of
+    the labels by which Prometheus tells the adapter's replicas from all others.
     """
 
     kubeconfig: str | None
@@ -23,6 +26,7 @@ class Settings:
     refresh_seconds: float
     window_seconds: float
     metrics_config: Path | None
+    own_targets: str
 
     @property
     def max_age_seconds(self) -> float:
@@ -50,6 +54,12 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     parser.add_argument("--window-seconds", type=_positive, default=60.0)
     parser.add_argument(
         "--metrics-config", type=Path, help="further metrics (docs/metrics.md), read on change"
+    )
+    parser.add_argument(
+        "--own-targets",
+        default=OWN_TARGETS,
+        help="PromQL matchers of the labels that Prometheus gives the adapter's own replicas: what"
+        " they have learned is taken from no other target (default: %(default)s)",
     )
     return Settings(**vars(parser.parse_args(arguments)))
 

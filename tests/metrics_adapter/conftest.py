@@ -25,6 +25,7 @@ from streamgraft_metrics_adapter.prometheus.source import Row
 from streamgraft_metrics_adapter.regions import RegionCache
 from streamgraft_metrics_adapter.rules.configuration import MetricRule
 from streamgraft_metrics_adapter.rules.rule_metrics import RuleMetrics
+from streamgraft_metrics_adapter.settings import OWN_TARGETS
 from streamgraft_metrics_adapter.signals.provider import Provider
 
 Object = dict[str, Any]
@@ -83,6 +84,7 @@ class InProcess:
             window_seconds=60.0,
             max_age_seconds=30.0,
             refresh_seconds=2.0,
+            learned_from=OWN_TARGETS,
         )
         catalog = Catalog(provider, self.rules, ObjectLabels(_NOWHERE))
         self.app = routed(provider, catalog, _NOWHERE.config)

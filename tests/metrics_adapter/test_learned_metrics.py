@@ -18,6 +18,8 @@ from streamgraft_metrics_adapter.regions import Region, region_of
 
 KEY = ("ns", "j", "r")
 WINDOW = 60.0
+NOW = 2e9
+"""Later than all that is learned here."""
 
 
 def region(*changes: dict[str, Any]) -> Region:
@@ -76,10 +78,10 @@ async def test_a_replica_that_starts_knows_what_the_others_know() -> None:
     first, second = Experience(WINDOW), Experience(WINDOW)
     for index, (rate, busy) in enumerate([(90.0, 0.9), (80.1, 0.7), (10.0, 0.1)]):
         first.learn(region(change(4)), seen(rate, busy), 1000.0 + 15 * index)
-    await second.adopt(await parse(scraped(first, 1030.0)))
+    await second.adopt(await parse(scraped(first, 1030.0), NOW))
     assert second.of(region(), 1030.0) == first.of(region(), 1030.0)
     # A day later the windows count no more, and are not exported.
-    assert (await parse(scraped(first, 1030.0 + 86_401))).lessons == []
+    assert (await parse(scraped(first, 1030.0 + 86_401), NOW)).lessons == []
 
 
 async def test_a_replica_that_missed_a_refresh_catches_up_and_loses_nothing() -> None:
@@ -89,7 +91,7 @@ async def test_a_replica_that_missed_a_refresh_catches_up_and_loses_nothing() ->
             experience.learn(region(), seen(now / 10, 0.9), now)
     for experience in (ahead, behind):
         rows = [*scraped(ahead, 1030.0, "a"), *scraped(behind, 1030.0, "b")]
-        await experience.adopt(await parse(rows))
+        await experience.adopt(await parse(rows, NOW))
     assert capacity(ahead, 1030.0) == capacity(behind, 1030.0)
     assert capacity(ahead, 1030.0).seen_at == 1030.0
 
@@ -97,7 +99,7 @@ async def test_a_replica_that_missed_a_refresh_catches_up_and_loses_nothing() ->
 async def test_a_scrape_bears_that_a_refresh_goes_on_meanwhile() -> None:
     first, second = Experience(WINDOW), Experience(WINDOW)
     second.learn(region(change(4)), seen(90.0, 0.9), 1000.0)
-    found = await parse(scraped(second, 1000.0))
+    found = await parse(scraped(second, 1000.0), NOW)
     first.learn(region(change(4)), seen(90.0, 0.9), 1000.0)
     elsewhere = ("ns", "j", "elsewhere")
     for lesson, pause in zip(first.lessons(1000.0), first.pauses(), strict=True):
@@ -110,7 +112,7 @@ async def test_a_scrape_bears_that_a_refresh_goes_on_meanwhile() -> None:
 async def test_a_pause_keeps_the_state_that_it_was_measured_with() -> None:
     first, second = Experience(WINDOW), Experience(WINDOW)
     first.learn(region(change(4)), seen(90.0, 0.9, state=1e6), 1000.0)
-    await second.adopt(await parse(scraped(first, 1000.0)))
+    await second.adopt(await parse(scraped(first, 1000.0), NOW))
     second.learn(region(change(4)), seen(90.0, 0.9, state=9e9), 2000.0)
     assert second.of(region(), 2000.0).pauses == (MeasuredPause(3.0, 1e6),)
     first.learn(region(*map(change, range(100))), seen(90.0, 0.9), 2000.0)
@@ -123,7 +125,7 @@ async def test_what_was_needed_is_remembered_by_all() -> None:
         first.observe(now, width, 1.0)
     second.observe(1300.0, 1, 1.0)
     rows = [*needs_scraped(first, "a"), *needs_scraped(second, "b")]
-    found = await parse(rows)
+    found = await parse(rows, NOW)
     for needs in (first, second, apart):
         needs.adopt(found.since[KEY], found.needed[KEY])
     assert first.past(1300.0) == second.past(1300.0) == apart.past(1300.0)
@@ -157,8 +159,8 @@ async def test_what_is_not_ours_or_incomplete_is_left_out() -> None:
         ({**good, **place, "band": "0.5", "width": "1"}, 1.0),
         ({**good, **place, "epoch": "1"}, 1.0),
     ]
-    assert not await parse(odd)
+    assert not await parse(odd, NOW)
     lesson = Lesson(0.5, 1, 1e-17, 0.1 + 0.2, 1.7e9 + 0.1)
     text = "\n".join([*lines([(KEY, "0", lesson)], [], []), ""])
     rows = parsed(text, "a")
-    assert (await parse(rows)).lessons == [(KEY, "0", lesson)]
+    assert (await parse(rows, NOW)).lessons == [(KEY, "0", lesson)]

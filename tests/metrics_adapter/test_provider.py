@@ -22,6 +22,7 @@ from streamgraft_metrics_adapter.prometheus.queries import INPUT_LABEL, QUERIES,
 from streamgraft_metrics_adapter.prometheus.refresher import Refresher
 from streamgraft_metrics_adapter.prometheus.source import PrometheusSource
 from streamgraft_metrics_adapter.regions import RegionCache
+from streamgraft_metrics_adapter.settings import OWN_TARGETS
 from streamgraft_metrics_adapter.signals.evaluation import SIGNALS
 from streamgraft_metrics_adapter.signals.provider import Provider, Reading
 from streamgraft_metrics_adapter.status import NotFoundError, UnavailableError
@@ -130,7 +131,11 @@ def provider_of(*items: dict[str, Any]) -> Provider:
     """Return a provider of these regions."""
     regions = RegionCache(FixedStore(*items))
     return Provider(
-        regions, window_seconds=WINDOW, max_age_seconds=MAX_AGE, refresh_seconds=REFRESH
+        regions,
+        window_seconds=WINDOW,
+        max_age_seconds=MAX_AGE,
+        refresh_seconds=REFRESH,
+        learned_from=OWN_TARGETS,
     )
 
 

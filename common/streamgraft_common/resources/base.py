@@ -116,6 +116,16 @@ class CustomKind(Kind):
 Quantity = Annotated[str, Field(pattern=r"^[0-9.]+([eE][0-9]+|m|[kKMGTPE]i?)?$")]
 
 
+JobName = Annotated[
+    str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", max_length=names.MAX_JOB_NAME)
+]
+"""Name of a Job, which is a label's value too."""
+RegionName = Annotated[
+    str, Field(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=names.MAX_PART_NAME)
+]
+"""Name of a region in the application."""
+
+
 class Resources(Model):
     """Compute resources, as in a container."""
 

@@ -4,15 +4,23 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from streamgraft_common.resources.base import CelRule, Condition, CustomKind, Model, PrinterColumn
+from streamgraft_common.resources.base import (
+    CelRule,
+    Condition,
+    CustomKind,
+    JobName,
+    Model,
+    PrinterColumn,
+    RegionName,
+)
 
 
 class ConsistentRegionSpec(Model):
     """Which operators, and when they are checkpointed."""
 
-    job: str
+    job: JobName
     """Job that the region belongs to."""
-    region: str
+    region: RegionName
     """Its name in the application."""
     operators: list[str] = []
     """Operators of the region."""

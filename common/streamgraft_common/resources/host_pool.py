@@ -4,7 +4,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from streamgraft_common.resources.base import CelRule, Condition, CustomKind, Model, PrinterColumn
+from streamgraft_common.resources.base import (
+    CelRule,
+    Condition,
+    CustomKind,
+    JobName,
+    Model,
+    PrinterColumn,
+)
 
 Tag = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", max_length=63)]
 
@@ -12,7 +19,7 @@ Tag = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"
 class HostPoolSpec(Model):
     """Which nodes belong to the pool: those named, or those that carry all tags and labels."""
 
-    job: str | None = None
+    job: JobName | None = None
     """Job that the pool belongs to. Default: none; jobs refer to it by its name."""
     hosts: list[str] | None = None
     """Names of nodes."""

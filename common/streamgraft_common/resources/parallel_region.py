@@ -9,8 +9,10 @@ from streamgraft_common.resources.base import (
     CelRule,
     Condition,
     CustomKind,
+    JobName,
     Model,
     PrinterColumn,
+    RegionName,
     Scale,
 )
 
@@ -31,9 +33,9 @@ class RegionStage(Model):
 class ParallelRegionSpec(Model):
     """The wanted width."""
 
-    job: str
+    job: JobName
     """Job that the region belongs to."""
-    region: str
+    region: RegionName
     """Its name in the application."""
     width: Annotated[
         int, Field(ge=0, description="Channels wanted; 1 to maxWidth. 0: the region sleeps.")
@@ -50,7 +52,7 @@ class ParallelRegionSpec(Model):
     again at the new width."""
     autoscaling: Autoscaling | None = None
     """What the application asks of an autoscaler. Default: nothing."""
-    upstream: list[str] = []
+    upstream: Annotated[list[RegionName], Field(max_length=1024)] = []
     """Regions of the job whose output reaches it, by their names in the application."""
     stages: Annotated[list[RegionStage], Field(max_length=1024)] = []
     """What its channels are made of, in their order. All of it must be measured before a signal has

@@ -9,7 +9,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from streamgraft_common.adl import Placement
-from streamgraft_common.resources.base import CelRule, Condition, CustomKind, Model, PrinterColumn
+from streamgraft_common.resources.base import (
+    CelRule,
+    Condition,
+    CustomKind,
+    JobName,
+    Model,
+    PrinterColumn,
+)
 from streamgraft_common.resources.savepoint import SavedState
 from streamgraft_common.resources.settings import PodSettings
 
@@ -28,7 +35,7 @@ class Saving(Model):
 class ProcessingElementSpec(Model):
     """The wanted PE. The operator writes all of it but `settings`."""
 
-    job: str
+    job: JobName
     """Job that the PE belongs to."""
     pe_id: Annotated[int, Field(ge=0)]
     """Number of the PE within its job."""

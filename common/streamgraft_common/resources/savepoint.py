@@ -4,7 +4,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from streamgraft_common.resources.base import CelRule, Condition, CustomKind, Model, PrinterColumn
+from streamgraft_common.resources.base import (
+    CelRule,
+    Condition,
+    CustomKind,
+    JobName,
+    Model,
+    PrinterColumn,
+    RegionName,
+)
 
 FORMAT = 1
 """Version of what a savepoint holds that this release writes, and the newest that it restores."""
@@ -37,7 +45,7 @@ class SavedStage(Model):
     """`pe-<id>` outside of regions, else `<region>` or `<region>.<stage>`."""
     shards: int
     """Key groups of the region; 1 outside of regions."""
-    region: str | None = None
+    region: RegionName | None = None
     """Parallel region that it is in."""
     key: list[str] = []
     """Columns by which the region spreads rows over its key groups."""
@@ -60,9 +68,9 @@ class SavedStage(Model):
 class SavepointSpec(Model):
     """What is to be saved."""
 
-    job: str
+    job: JobName
     """Job whose state is copied."""
-    region: str | None = None
+    region: RegionName | None = None
     """Only this region, for a width change. Default: the whole job."""
     timeout_seconds: Annotated[int, Field(ge=1)] = 300
     """Time in which it must be complete, or it fails and the job goes on."""

@@ -1,12 +1,19 @@
 """Import and Export: streams that jobs publish for each other."""
 
-from streamgraft_common.resources.base import CelRule, Condition, CustomKind, Model, PrinterColumn
+from streamgraft_common.resources.base import (
+    CelRule,
+    Condition,
+    CustomKind,
+    JobName,
+    Model,
+    PrinterColumn,
+)
 
 
 class ExportSpec(Model):
     """A stream of a job that other jobs may import."""
 
-    job: str
+    job: JobName
     """Job that exports."""
     operator: str
     """Its export operator."""
@@ -34,11 +41,11 @@ class ExportStatus(Model):
 class ImportSpec(Model):
     """A stream that a job reads from other jobs, by name or by subscription."""
 
-    job: str
+    job: JobName
     """Job that imports."""
     operator: str
     """Its import operator."""
-    from_job: str | None = None
+    from_job: JobName | None = None
     """Job whose exports match. Default: any."""
     name: str | None = None
     """Name of the export that is wanted."""

@@ -7,6 +7,7 @@ thousand regions take a second, in which nothing else could be served.
 from prometheus_client import generate_latest
 
 from streamgraft_autoscaler import NotReady
+from streamgraft_metrics_adapter.prometheus.text import labels
 from streamgraft_metrics_adapter.signals.provider import Provider
 from streamgraft_metrics_adapter.time_slices import in_slices
 
@@ -25,12 +26,13 @@ async def text(provider: Provider) -> bytes:
         f"# TYPE {_UNAVAILABLE} gauge",
     ]
     async for region in in_slices(provider.all_regions()):
-        place = f'namespace="{region.namespace}",name="{region.name}"'
+        place = labels(namespace=region.namespace, name=region.name)
         for reading in provider.read_all(region):
-            labels, result = f'{place},metric="{reading.metric}"', reading.result
+            signal, result = f"{place},{labels(metric=reading.metric)}", reading.result
             if isinstance(result, NotReady):
-                unavailable.append(f'{_UNAVAILABLE}{{{labels},reason="{result.reason.value}"}} 1')
+                reason = labels(reason=result.reason.value)
+                unavailable.append(f"{_UNAVAILABLE}{{{signal},{reason}}} 1")
             else:
-                values.append(f"{_VALUES}{{{labels}}} {result.value!r}")
+                values.append(f"{_VALUES}{{{signal}}} {result.value!r}")
     learned = [line async for line in in_slices(provider.learned())]
     return generate_latest() + "\n".join([*values, *unavailable, *learned, ""]).encode()

@@ -1,5 +1,6 @@
 """What the adapter has learned of regions: kept in memory, from refresh to refresh."""
 
+import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -15,6 +16,8 @@ from streamgraft_metrics_adapter.prometheus.observations import FIRST_STAGE, Reg
 from streamgraft_metrics_adapter.prometheus.queries import Input
 from streamgraft_metrics_adapter.regions import Region, RegionKey
 from streamgraft_metrics_adapter.time_slices import in_slices
+
+log = logging.getLogger(__name__)
 
 PAUSES = 20
 """Measured pauses of a region that count: the newest ones."""
@@ -93,15 +96,19 @@ class Experience:
         for the next refresh."""
         flows: dict[tuple[str, str], dict[str, RegionFlow]] = {}
         async for region, seen, demand in in_slices(demands):
-            rate = demand.stages[FIRST_STAGE].load.input_rate
-            self._needs.setdefault(region.key, Needs()).observe(now, demand.needed, rate)
-            flow = _flow(region, seen, demand)
+            try:
+                rate = demand.stages[FIRST_STAGE].load.input_rate
+                self._needs.setdefault(region.key, Needs()).observe(now, demand.needed, rate)
+                flow = _flow(region, seen, demand)
+            except Exception as error:  # what a region's metrics say is its own error
+                log.warning("needs of %s/%s: %r", region.namespace, region.name, error)
+                continue
             if flow is not None:
                 flows.setdefault(region.key[:2], {})[region.spec.region] = flow
         self._neighbourhoods = {
             (*job, name): around
             async for job, regions in in_slices(flows.items())
-            for name, around in neighbourhoods(regions).items()
+            for name, around in _around(job, regions).items()
         }
 
     def lessons(self, now: float) -> Iterator[tuple[RegionKey, str, Lesson]]:
@@ -136,6 +143,14 @@ class Experience:
         self._changed_at = {key: at for key, at in self._changed_at.items() if key in keys}
         self._pauses = {key: found for key, found in self._pauses.items() if key in keys}
         self._needs = {key: found for key, found in self._needs.items() if key in keys}
+
+
+def _around(job: tuple[str, str], regions: Mapping[str, RegionFlow]) -> Mapping[str, Neighbourhood]:
+    try:
+        return neighbourhoods(regions)
+    except Exception as error:  # what one job says of itself is its own error
+        log.warning("regions of job %s/%s: %r", *job, error)
+        return {}
 
 
 def _flow(region: Region, seen: RegionObservation, demand: Demand) -> RegionFlow | None:

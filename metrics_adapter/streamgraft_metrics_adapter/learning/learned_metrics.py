@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from streamgraft_autoscaler import Lesson
 from streamgraft_autoscaler.pause import MeasuredPause
+from streamgraft_metrics_adapter.prometheus import text
 from streamgraft_metrics_adapter.prometheus.source import Row
 from streamgraft_metrics_adapter.regions import RegionKey
 from streamgraft_metrics_adapter.time_slices import in_slices
@@ -31,6 +32,10 @@ _NEEDS = {
     _SINCE: "Since when it is known which widths were needed",
 }
 _TEXTS = _LESSON | _PAUSE | _NEEDS
+_TIMES = frozenset({"seen_timestamp_seconds", _NEEDED, _SINCE})
+_CLOCKS_SECONDS = 60.0
+"""By how much the clocks of two replicas may differ."""
+WIDTH_MAX = 1024
 LOOKS = ("5m", "1d")
 """How far back to look for what was exported: further only if there is nothing."""
 
@@ -51,10 +56,11 @@ class Learned:
         return bool(self.lessons or self.pauses or self.since)
 
 
-def query(look: str) -> str:
-    """Return the PromQL of all that replicas have exported lately."""
+def query(look: str, targets: str) -> str:
+    """Return the PromQL of all that replicas have exported lately; `targets`: the matchers of the
+    labels that Prometheus gives the adapter's own targets."""
     names = "|".join(_TEXTS)
-    return f'last_over_time({{__name__=~"{_PREFIX}_({names})"}}[{look}])'
+    return f'last_over_time({{__name__=~"{_PREFIX}_({names})",{targets}}}[{look}])'
 
 
 def lines(
@@ -65,7 +71,8 @@ def lines(
     """Yield the lines of the exposition."""
     samples: dict[str, list[str]] = {name: [] for name in _TEXTS}
     for key, stage, lesson in lessons:
-        labels = f'{_place(key)},stage="{stage}",band="{lesson.band:g}",width="{lesson.width}"'
+        band = text.labels(stage=stage, band=f"{lesson.band:g}", width=str(lesson.width))
+        labels = f"{_place(key)},{band}"
         values = (lesson.records, lesson.busy_seconds, lesson.seen_at)
         for name, value in zip(_LESSON, values, strict=True):
             samples[name].append(f"{_PREFIX}_{name}{{{labels}}} {value!r}")
@@ -78,14 +85,15 @@ def lines(
         for width, time in needed.items():
             labels = f'{_place(key)},width="{width}"'
             samples[_NEEDED].append(f"{_PREFIX}_{_NEEDED}{{{labels}}} {time!r}")
-    for name, text in _TEXTS.items():
-        yield f"# HELP {_PREFIX}_{name} {text}"
+    for name, description in _TEXTS.items():
+        yield f"# HELP {_PREFIX}_{name} {description}"
         yield f"# TYPE {_PREFIX}_{name} gauge"
         yield from samples[name]
 
 
-async def parse(rows: Iterable[Row]) -> Learned:
-    """Return what the rows of `query` tell, of each replica on its own; in time slices."""
+async def parse(rows: Iterable[Row], now: float) -> Learned:
+    """Return what the rows of `query`, evaluated at a Unix time, tell of each replica, in time
+    slices. What can't be is left out."""
     groups: dict[frozenset[tuple[str, str]], dict[str, float]] = {}
     async for labels, value in in_slices(rows):
         name = labels["__name__"].removeprefix(f"{_PREFIX}_")
@@ -95,14 +103,25 @@ async def parse(rows: Iterable[Row]) -> Learned:
     async for rest, values in in_slices(groups.items()):
         # Whatever has these names in Prometheus need not be ours.
         with suppress(KeyError, ValueError):
-            _add(found, dict(rest), values)
+            _add(found, dict(rest), values, now + _CLOCKS_SECONDS)
     return found
 
 
-def _add(found: Learned, labels: Mapping[str, str], values: Mapping[str, float]) -> None:
+def _add(
+    found: Learned, labels: Mapping[str, str], values: Mapping[str, float], latest: float
+) -> None:
+    """Take in one thing that was learned until the Unix time `latest`.
+
+    Raises ValueError if it makes no sense, KeyError if something is missing.
+    """
     key = (labels["namespace"], labels["streams_job"], labels["region"])
+    times = (value for name, value in values.items() if name in _TIMES)
     if not all(map(math.isfinite, values.values())):
-        return
+        raise ValueError("no number")
+    if not all(0 < time <= latest for time in times):
+        raise ValueError("a time to come")
+    if not 0 <= int(labels.get("width", "0")) <= WIDTH_MAX:
+        raise ValueError("no width that a region can have")
     if _SINCE in values:
         found.since[key] = min(values[_SINCE], found.since.get(key, math.inf))
         return
@@ -122,4 +141,4 @@ def _add(found: Learned, labels: Mapping[str, str], values: Mapping[str, float])
 
 def _place(key: RegionKey) -> str:
     namespace, job, region = key
-    return f'namespace="{namespace}",streams_job="{job}",region="{region}"'
+    return text.labels(namespace=namespace, streams_job=job, region=region)

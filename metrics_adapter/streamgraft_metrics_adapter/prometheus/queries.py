@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from streamgraft_autoscaler.capacity import WARM_UP_BUSY_SECONDS
 from streamgraft_autoscaler.forecast import BUCKET_SECONDS
+from streamgraft_metrics_adapter.prometheus.text import alternatives
 
 REGION = "namespace, streams_job, region"
 STAGE = f"{REGION}, stage"
@@ -100,8 +101,7 @@ def past_rates(jobs: Collection[str]) -> str:
     # No first stage has another number; without PEs there may be no such label.
     chosen = 'region!="",stage=~"0|"'
     if len(jobs) <= _NAMED_JOBS:
-        names = "|".join(sorted(jobs)).replace(".", "[.]")
-        chosen += f',streams_job=~"{names}"'
+        chosen += f",streams_job=~{alternatives(sorted(jobs))}"
     quarter = _duration(BUCKET_SECONDS)
     position = f"last_over_time(streamgraft_pe_input_end_offset{{{chosen}}}[5m]"
     then, before = (f"max by ({PARTITION}) ({position}{at}))" for at in ("", f" offset {quarter}"))

@@ -9,6 +9,7 @@ from statistics import fmean
 
 from streamgraft_common.kinds import NAMESPACE, Kind
 from streamgraft_metrics_adapter import telemetry
+from streamgraft_metrics_adapter.objects import LARGEST_VALUE
 from streamgraft_metrics_adapter.prometheus.source import Row, Source, SourceError
 from streamgraft_metrics_adapter.rules.configuration import PART, VALUE, Aggregation, MetricRule
 from streamgraft_metrics_adapter.selectors import Selector
@@ -112,10 +113,10 @@ class RuleMetric:
             missing = "NoData: something that was measured within five minutes is missing"
             raise self._unavailable(place, missing)
         age = time.time() - sampled_at
-        # Whatever compares to NaN is false, so NaN must not pass either.
-        if not age <= self.rule.max_age:
+        # Whatever compares to NaN is false, so NaN must not pass either; nor a time far ahead.
+        if not -self.rule.max_age <= age <= self.rule.max_age:
             stale = (
-                f"Stale: the oldest sample is {age:.0f} s old, more than {self.rule.max_age:g} s"
+                f"Stale: the oldest sample is {age:.0f} s old, not within {self.rule.max_age:g} s"
             )
             raise self._unavailable(place, self._source_failure() or stale)
         return sampled_at
@@ -124,7 +125,7 @@ class RuleMetric:
         return f"PrometheusUnavailable: {self._failure}" if self._failure else None
 
     def _finite(self, value: float, place: Place) -> float:
-        if not math.isfinite(value):
+        if not abs(value) <= LARGEST_VALUE:
             raise self._unavailable(place, f"NotANumber: the query's value is {value}")
         return value
 

@@ -14,6 +14,7 @@ from streamgraft_common.kube.store import Key
 from streamgraft_metrics_adapter import telemetry
 from streamgraft_metrics_adapter.learning import learned_metrics
 from streamgraft_metrics_adapter.learning.experience import Experience, Known
+from streamgraft_metrics_adapter.objects import LARGEST_VALUE
 from streamgraft_metrics_adapter.prometheus.observations import (
     FIRST_STAGE,
     Gathering,
@@ -65,7 +66,10 @@ class _Refresh:
 
 
 class Provider:
-    """Signals of all regions; durations in seconds. A refresher keeps them fresh by `refresh`."""
+    """Signals of all regions; durations in seconds. A refresher keeps them fresh by `refresh`.
+
+    `learned_from`: matchers of the labels of the targets that learned values are taken from.
+    """
 
     def __init__(
         self,
@@ -74,6 +78,7 @@ class Provider:
         window_seconds: float,
         max_age_seconds: float,
         refresh_seconds: float,
+        learned_from: str,
     ) -> None:
         self._regions = regions
         self._queries = queries(window_seconds, max_age_seconds, refresh_seconds)
@@ -81,6 +86,7 @@ class Provider:
         self._last: _Refresh | None = None
         self._failure: str | None = None
         self._experience = Experience(window_seconds)
+        self._learned_from = learned_from
         self._recalled_at = 0.0
         self.window_seconds = window_seconds
         self.history = History(SIGNALS)
@@ -110,6 +116,8 @@ class Provider:
         """Return a region. Raises NotFoundError, or UnavailableError before the first list."""
         self._need_regions()
         region = self._regions.get(namespace, name)
+        if fault := self._regions.fault(namespace, name):
+            raise UnavailableError(f"region {namespace}/{name} can't be read: {fault}")
         if region is None:
             raise NotFoundError(f'parallelregions.streamgraft.io "{namespace}/{name}" not found')
         return region
@@ -177,8 +185,9 @@ class Provider:
         first, self._recalled_at = not self._recalled_at, evaluated_at
         try:
             for look in learned_metrics.LOOKS:
-                rows = await source.rows("learned", learned_metrics.query(look), evaluated_at)
-                found = await learned_metrics.parse(rows)
+                query = learned_metrics.query(look, self._learned_from)
+                rows = await source.rows("learned", query, evaluated_at)
+                found = await learned_metrics.parse(rows, evaluated_at)
                 await self._experience.adopt(found)
                 if found or not first:
                     break
@@ -218,9 +227,10 @@ class Provider:
         if region.resizing is not None:
             return NotReady(Reason.RESIZING, f"the width is changing: {region.resizing}")
         # Clocks of scrapes and of this machine are those of two programs: NaN must not pass either.
-        if sampled_at is not None and not time.time() - sampled_at <= self._max_age:
-            oldest = f"the oldest position is {time.time() - sampled_at:.0f} s old"
-            return NotReady(Reason.STALE, f"{oldest}, more than {self._max_age:g} s")
+        age = None if sampled_at is None else time.time() - sampled_at
+        if age is not None and not -self._max_age <= age <= self._max_age:
+            message = f"the oldest position is {age:.0f} s old, not within {self._max_age:g} s"
+            return NotReady(Reason.STALE, message)
         return None
 
     async def _compute(
@@ -237,15 +247,25 @@ class Provider:
             if seen is None or Input.SAMPLE_TIME not in seen.values:
                 continue
             key, sampled_at[key] = (region.namespace, region.name), seen.values[Input.SAMPLE_TIME]
-            if doubt := unread(seen, self.window_seconds):
-                results[key] = dict.fromkeys(SIGNALS, doubt)
-                continue
-            results[key] = signals_of(region, seen, self._known(region, seen, evaluated_at))
+            results[key] = self._signals(region, seen, evaluated_at)
             demand = results[key]["demand"]
             if isinstance(demand, Demand):
                 demands.append((region, seen, demand))
         await self._experience.conclude(evaluated_at, demands)
         return _Refresh(evaluated_at, results, sampled_at)
+
+    def _signals(
+        self, region: Region, seen: RegionObservation, evaluated_at: float
+    ) -> Mapping[str, Signal | NotReady]:
+        """Return the signals of a region. Whatever is wrong with its data is its own error."""
+        if doubt := unread(seen, self.window_seconds):
+            return dict.fromkeys(SIGNALS, doubt)
+        try:
+            return _servable(signals_of(region, seen, self._known(region, seen, evaluated_at)))
+        except Exception as error:
+            log.warning("signals of %s/%s: %r", region.namespace, region.name, error)
+            telemetry.UNEXPECTED_ERRORS.labels("region").inc()
+            return dict.fromkeys(SIGNALS, NotReady(Reason.INVALID, repr(error)))
 
     def _known(self, region: Region, seen: RegionObservation, evaluated_at: float) -> Known:
         if region.resizing or self._doubt(region, seen.values[Input.SAMPLE_TIME]) is None:
@@ -265,6 +285,18 @@ class Provider:
             self.history.add((region.namespace, region.name), sample)
         self.history.keep({(region.namespace, region.name) for region in regions})
         self._experience.keep({region.key for region in regions})
+
+
+def _servable(
+    results: Mapping[str, Signal | NotReady],
+) -> Mapping[str, Signal | NotReady]:
+    """Return the signals, without those whose value is no Kubernetes quantity."""
+    return {
+        metric: result
+        if isinstance(result, NotReady) or abs(result.value) <= LARGEST_VALUE
+        else NotReady(Reason.NOT_A_NUMBER, f"the value is {result.value}")
+        for metric, result in results.items()
+    }
 
 
 def _sample(
