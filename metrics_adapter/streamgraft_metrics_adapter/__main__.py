@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+import resource
 import ssl
 import sys
 from collections.abc import Callable, Coroutine
@@ -17,7 +18,8 @@ from streamgraft_metrics_adapter import telemetry
 from streamgraft_metrics_adapter.access.authentication import Authenticator
 from streamgraft_metrics_adapter.access.authorities import AuthoritiesWatch
 from streamgraft_metrics_adapter.access.authorization import Authorizer
-from streamgraft_metrics_adapter.access.tls import PeerCertificateProtocol, ServerContext
+from streamgraft_metrics_adapter.access.connections import Connections
+from streamgraft_metrics_adapter.access.tls import ServerContext, protocol
 from streamgraft_metrics_adapter.api.app import application
 from streamgraft_metrics_adapter.api.catalog import Catalog
 from streamgraft_metrics_adapter.api.object_labels import ObjectLabels
@@ -38,7 +40,6 @@ _GARBAGE_THRESHOLDS = (10_000, 50, 10)
 """Every refresh of thousands of regions makes some hundred thousand objects, hardly any of them in
 a cycle. With Python's own thresholds looking for cycles takes an eighth of a refresh, and stops
 everything for 0.1 s at a time."""
-_CONNECTIONS = 1000
 _FILES_SECONDS = 10.0
 _RESTART_SECONDS = 5.0
 
@@ -46,6 +47,8 @@ _RESTART_SECONDS = 5.0
 async def serve(settings: Settings) -> None:
     """Serve until a signal ends it, or until something that must not end does."""
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
+    # Connections that never say a word hold files until their handshake times out.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     configuration = ConfigurationFile(settings.metrics_config)
     url = settings.prometheus_url
     async with KubeClient(load_config(settings.kubeconfig)) as client:
@@ -64,9 +67,10 @@ async def serve(settings: Settings) -> None:
         # Each has threads of its own: a rule that hangs takes none from the signals.
         asked_by_rules, asked_for_days = PrometheusSource(url, AT_ONCE), PrometheusSource(url, 1)
         catalog = Catalog(provider, rules, labels)
-        access = Authenticator(client, watch), Authorizer(client)
-        app = application(provider, catalog, client.config, *access)
-        server = uvicorn.Server(_configuration(settings, app, tls.context))
+        authenticator = Authenticator(client, watch)
+        app = application(provider, catalog, client.config, authenticator, Authorizer(client))
+        http = protocol(Connections(), authenticator.is_front_proxy)
+        server = uvicorn.Server(_configuration(settings, app, http, tls.context))
         await _until_first_ends(
             server.serve(),
             *(
@@ -84,12 +88,14 @@ async def serve(settings: Settings) -> None:
         )
 
 
-def _configuration(settings: Settings, app: Any, context: ssl.SSLContext) -> uvicorn.Config:
+def _configuration(
+    settings: Settings, app: Any, http: type[asyncio.Protocol], context: ssl.SSLContext
+) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         host=settings.bind,
         port=settings.port,
-        http=PeerCertificateProtocol,
+        http=http,
         ws="none",
         lifespan="off",
         # Proxies are known by their certificate, not by their address.
@@ -100,7 +106,6 @@ def _configuration(settings: Settings, app: Any, context: ssl.SSLContext) -> uvi
         # Above the API server's own idle time, or it reuses a connection that is being closed.
         timeout_keep_alive=120,
         timeout_graceful_shutdown=5,
-        limit_concurrency=_CONNECTIONS,
         ssl_context_factory=lambda config, default: context,
     )
 

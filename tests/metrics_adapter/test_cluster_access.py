@@ -2,7 +2,9 @@
 
 import socket
 import ssl
+import uuid
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,10 +15,12 @@ import requests
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+from requests.adapters import HTTPAdapter
 
 from streamgraft_common.kube import KubeClient
 from streamgraft_local import Cluster, pki
 from streamgraft_metrics_adapter.access.authorities import NAME, NAMESPACE
+from streamgraft_metrics_adapter.access.connections import PER_ADDRESS
 from streamgraft_metrics_adapter.api.custom_metrics import GROUP
 
 pytestmark = pytest.mark.integration
@@ -248,6 +252,59 @@ def test_requests_that_no_client_sends(cluster: Cluster, sent: bytes, expected: 
             answer = b""
     assert answer.startswith(expected)
     assert bool(answer) == bool(expected)
+
+
+class FromElsewhere(HTTPAdapter):
+    """Calls from another address of this machine, so that its limits are no other test's."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        super().__init__()
+
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        """Make connections from that address."""
+        super().init_poolmanager(*arguments, **options, source_address=(self._address, 0))
+
+
+async def test_unknown_tokens_are_limited_per_address(
+    caller: Caller, kube: KubeClient, namespace: str
+) -> None:
+    """After twenty the API server is asked no more; who calls from elsewhere notices nothing."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default/token"
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    good = {"Authorization": f"Bearer {(await kube.create(path, body))['status']['token']}"}
+    with requests.Session() as session:
+        session.verify = str(caller.cluster.home.pki / "ca.crt")
+        session.mount("https://", FromElsewhere("127.0.0.7"))
+
+        def code(headers: Mapping[str, str]) -> int:
+            url = caller.cluster.adapter_url + DISCOVERY
+            return session.get(url, headers=headers, timeout=30).status_code
+
+        assert code(good) == 200
+        codes = [code({"Authorization": f"Bearer {uuid.uuid4()}"}) for _ in range(40)]
+        assert codes[:20] == [401] * 20
+        assert codes.count(429) >= 10
+        assert code(good) == 200  # known by now
+    assert caller.get(DISCOVERY, headers={"Authorization": "Bearer x"}).status_code == 401
+    proxy = caller.cluster.home.pki / "front-proxy"
+    assert caller.get(DISCOVERY, proxy, headers={"X-Remote-User": "a"}).status_code == 200
+
+
+def test_idle_connections_keep_nobody_out(caller: Caller) -> None:
+    """As many as one address may have and more, silent after their handshake or before it."""
+    context = ssl.create_default_context(cafile=str(caller.cluster.home.pki / "ca.crt"))
+    address = ("127.0.0.1", int(caller.cluster.adapter_url.rpartition(":")[2]))
+    with ExitStack() as stack:
+        for number in range(PER_ADDRESS * 3):
+            plain = stack.enter_context(
+                socket.create_connection(address, 30, source_address=("127.0.0.8", 0))
+            )
+            if number < PER_ADDRESS * 2:
+                stack.enter_context(context.wrap_socket(plain, server_hostname=address[0]))
+        test_health_is_open(caller)
+        proxy = caller.cluster.home.pki / "front-proxy"
+        assert caller.get(DISCOVERY, proxy, headers={"X-Remote-User": "a"}).status_code == 200
 
 
 async def test_rest(caller: Caller, region: Any, until: Any) -> None:

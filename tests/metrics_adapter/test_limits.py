@@ -2,13 +2,21 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from streamgraft_metrics_adapter.access import limits
-from streamgraft_metrics_adapter.access.limits import BODY_BYTES, UNDER_WAY, Limits
+from streamgraft_metrics_adapter.access.connections import CONNECTIONS, PER_ADDRESS, Connections
+from streamgraft_metrics_adapter.access.limits import BODY_BYTES, DIRECT, Limits
+from streamgraft_metrics_adapter.access.shares import Rate, Share
+from streamgraft_metrics_adapter.access.tls import PEER
+from streamgraft_metrics_adapter.status import TooManyError
+
+NO_HEADERS: Mapping[str, str] = {}
+PROXY = b"the front proxy's certificate"
 
 
 class Reader:
@@ -29,8 +37,18 @@ class Reader:
         await send({"type": "http.response.body", "body": b"{}"})
 
 
+def limited(app: Reader) -> Limits:
+    """Return an application within its limits."""
+    return Limits(app, lambda peer: peer == PROXY)
+
+
 async def request(
-    app: Limits, *chunks: bytes, path: str = "/x", **headers: str
+    app: Limits,
+    *chunks: bytes,
+    path: str = "/x",
+    address: str = "10.0.0.1",
+    peer: bytes | None = None,
+    headers: Mapping[str, str] = NO_HEADERS,
 ) -> tuple[int, dict[str, Any]]:
     """Send a request; return the code and the document."""
     left = [*chunks, b""]
@@ -43,8 +61,15 @@ async def request(
     async def send(message: Message) -> None:
         sent.append(message)
 
-    found = [(name.replace("_", "-").encode(), text.encode()) for name, text in headers.items()]
-    scope = {"type": "http", "method": "PUT", "path": path, "headers": found}
+    found = [(name.encode(), text.encode()) for name, text in headers.items()]
+    scope: Scope = {
+        "type": "http",
+        "method": "PUT",
+        "path": path,
+        "headers": found,
+        "client": (address, 1),
+        "state": {PEER: peer},
+    }
     await app(scope, receive, send)
     return int(sent[0]["status"]), json.loads(sent[-1]["body"])
 
@@ -52,39 +77,127 @@ async def request(
 @pytest.mark.parametrize(
     ("chunks", "headers"),
     [
-        ([], {"content_length": str(BODY_BYTES + 1)}),
-        ([], {"content_length": "many"}),
+        ([], {"content-length": str(BODY_BYTES + 1)}),
+        ([], {"content-length": "many"}),
         ([b"x" * BODY_BYTES, b"x"], {}),
     ],
 )
 async def test_large_bodies_are_refused(chunks: list[bytes], headers: dict[str, str]) -> None:
-    code, status = await request(Limits(Reader()), *chunks, **headers)
+    code, status = await request(limited(Reader()), *chunks, headers=headers)
     assert (code, status["reason"]) == (413, "RequestEntityTooLarge")
 
 
 async def test_bodies_up_to_the_limit_pass() -> None:
-    assert (await request(Limits(Reader()), b"x" * BODY_BYTES))[0] == 200
+    assert (await request(limited(Reader()), b"x" * BODY_BYTES))[0] == 200
 
 
 async def test_too_many_at_once_are_told_to_come_again() -> None:
+    """One address fills its share, and others theirs: the front proxy and probes still pass."""
     reader = Reader()
     reader.may_go_on.clear()
-    app = Limits(reader)
-    waiting = [asyncio.create_task(request(app)) for _ in range(UNDER_WAY)]
+    app = limited(reader)
+    half = DIRECT // 2
+    waiting = [asyncio.create_task(request(app)) for _ in range(half)]
     for _ in waiting:
         await reader.started.acquire()
-    code, status = await request(app)
+    assert (await request(app))[0] == 429
+    waiting += [asyncio.create_task(request(app, address="10.0.0.2")) for _ in range(half)]
+    for _ in range(half):
+        await reader.started.acquire()
+    code, status = await request(app, address="10.0.0.3")
     assert (code, status["reason"]) == (429, "TooManyRequests")
-    healthy = asyncio.create_task(request(app, path="/healthz"))
-    await reader.started.acquire()
+    passing = [
+        asyncio.create_task(request(app, path="/healthz")),
+        asyncio.create_task(request(app, peer=PROXY)),
+    ]
+    for _ in passing:
+        await reader.started.acquire()
     reader.may_go_on.set()
-    assert {code for code, _ in await asyncio.gather(*waiting, healthy)} == {200}
+    assert {code for code, _ in await asyncio.gather(*waiting, *passing)} == {200}
     assert (await request(app))[0] == 200
+
+
+def test_a_caller_takes_no_more_than_its_share() -> None:
+    share = Share(3, 2)
+    with share.place("a"), share.place("a"):
+        with pytest.raises(TooManyError, match="2 requests of yours"), share.place("a"):
+            pass
+        with share.place("b"), pytest.raises(TooManyError, match="3 requests"), share.place("c"):
+            pass
+    with share.place("a"):
+        pass
+
+
+def test_a_rate_is_each_callers_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    rate = Rate("things", 2, 0.5)
+    for caller in ("a", "a", "b"):
+        rate.take(caller)
+    with pytest.raises(TooManyError, match="too many things: try again in 2 s"):
+        rate.take("a")
+    rate.take("b")
+    now = 2.0
+    rate.take("a")
+    rate.give_back("a")
+    rate.take("a")
+    with pytest.raises(TooManyError):
+        rate.take("a")
+
+
+class Open:
+    """A connection."""
+
+    def __init__(self, *, is_busy: bool = False) -> None:
+        self.is_busy = is_busy
+        self.closed = False
+
+    def close(self) -> None:
+        """Note it."""
+        self.closed = True
+
+
+def test_idle_connections_make_room_for_new_ones() -> None:
+    """Those of the address that has too many, the oldest first; what is busy stays."""
+    connections, other = Connections(), Open()
+    connections.add("probe", other)
+    idle = [Open(is_busy=number == 0) for number in range(PER_ADDRESS + 2)]
+    for connection in idle:
+        connections.add("many", connection)
+    assert [number for number, each in enumerate(idle) if each.closed] == [1, 2]
+    assert not other.closed
+
+
+def test_the_address_with_most_connections_makes_room() -> None:
+    connections = Connections()
+    addresses = CONNECTIONS // PER_ADDRESS
+    found = {
+        str(address): [Open() for _ in range(PER_ADDRESS)] for address in range(1, addresses + 1)
+    }
+    for address, theirs in found.items():
+        for connection in theirs:
+            connections.add(address, connection)
+    newest = Open()
+    connections.add("probe", newest)
+    assert not newest.closed
+    assert len(connections) == CONNECTIONS
+    assert sum(each.closed for theirs in found.values() for each in theirs) == 1
+
+
+def test_a_new_connection_goes_if_all_others_are_busy() -> None:
+    connections = Connections()
+    busy = [Open(is_busy=True) for _ in range(PER_ADDRESS)]
+    for connection in busy:
+        connections.add("many", connection)
+    newest = Open()
+    connections.add("many", newest)
+    assert newest.closed
+    assert not any(each.closed for each in busy)
 
 
 async def test_requests_that_take_too_long_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "SECONDS", 0.01)
     reader = Reader()
     reader.may_go_on.clear()
-    code, status = await request(Limits(reader))
+    code, status = await request(limited(reader))
     assert (code, status["reason"]) == (504, "Timeout")

@@ -15,7 +15,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streamgraft_local import pki
-from streamgraft_metrics_adapter.access.tls import PEER, PeerCertificateProtocol, ServerContext
+from streamgraft_metrics_adapter.access.connections import Connections
+from streamgraft_metrics_adapter.access.tls import PEER, ServerContext, protocol
 
 HOST = "localhost"
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -57,7 +58,7 @@ async def serving(
             app,
             host="127.0.0.1",
             port=0,
-            http=PeerCertificateProtocol,
+            http=protocol(Connections(), lambda peer: False),
             lifespan="off",
             log_config=None,
             ssl_context_factory=lambda config, default: context.context,

@@ -4,12 +4,14 @@ The order is that of the API server's delegated authentication. Headers that nam
 with a client certificate of the front proxy.
 """
 
+import asyncio
 import functools
 import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TypeVar
 from urllib.parse import unquote
 
 from cryptography import x509
@@ -18,7 +20,10 @@ from cryptography.x509.oid import NameOID
 
 from streamgraft_common.kube import ApiError, KubeClient, Unreachable
 from streamgraft_metrics_adapter.access.authorities import Authorities, AuthoritiesWatch
+from streamgraft_metrics_adapter.access.shares import Rate
 from streamgraft_metrics_adapter.status import UnauthorizedError, UnavailableError
+
+Answer = TypeVar("Answer")
 
 Headers = Sequence[tuple[str, str]]
 """Names in lower case, in the order of arrival; names may repeat."""
@@ -26,6 +31,10 @@ Headers = Sequence[tuple[str, str]]
 AUTHENTICATED = "system:authenticated"
 _TOKEN_SECONDS = 10.0
 _TOKENS = 1000
+_FAILURES, _FAILURES_PER_SECOND = 20.0, 0.5
+"""Tokens from one address that nobody knows: each costs the API server a review."""
+_REVIEWS = 16
+"""At once."""
 
 
 @dataclass(frozen=True)
@@ -73,39 +82,60 @@ def certificate_user(peer: bytes | None, trusted: Authorities) -> User | None:
 
 
 class Authenticator:
-    """Finds out who calls; answers about tokens are kept for 10 s."""
+    """Finds out who calls; answers about tokens are kept for 10 s.
+
+    Each address may try some tokens that nobody knows, then one every two seconds.
+    """
 
     def __init__(self, client: KubeClient, watch: AuthoritiesWatch) -> None:
         self._client = client
         self._watch = watch
-        self._tokens: dict[bytes, tuple[float, User | None]] = {}
+        self._known: dict[bytes, tuple[float, User]] = {}
+        self._refused: dict[bytes, float] = {}
+        self._attempts = Rate("unknown tokens from your address", _FAILURES, _FAILURES_PER_SECOND)
+        self._reviews = asyncio.Semaphore(_REVIEWS)
 
-    async def user(self, peer: bytes | None, headers: Headers) -> User:
-        """Return the caller; `peer`: the client certificate that TLS verified (DER).
+    def is_front_proxy(self, peer: bytes | None) -> bool:
+        """Tell whether a client certificate (DER) is that of the API server's front proxy."""
+        proved = _proved(peer, self._watch.current)
+        return proved is not None and proved.is_proxy
 
-        Raises UnauthorizedError, or UnavailableError if the API server can't tell.
+    async def user(self, peer: bytes | None, headers: Headers, address: str) -> User:
+        """Return the caller; `peer`: the client certificate that TLS verified (DER); `address`:
+        that the request comes from.
+
+        Raises UnauthorizedError, TooManyError after too many tokens from there that nobody knows,
+        or UnavailableError if the API server can't tell.
         """
         trusted = self._watch.current
         if user := proxied_user(peer, headers, trusted):
             return user
         if token := bearer(_first(headers, "authorization") or ""):
-            user = await self._token_user(token)
+            user = await self._token_user(token, address)
         else:
             user = certificate_user(peer, trusted)
         if user is None:
             raise UnauthorizedError("Unauthorized")
         return user
 
-    async def _token_user(self, token: str) -> User | None:
+    async def _token_user(self, token: str, address: str) -> User | None:
         # Memory must not hold credentials.
         digest = hashlib.sha256(token.encode()).digest()
-        known = self._tokens.get(digest)
+        known = self._known.get(digest)
         if known and known[0] > time.monotonic():
             return known[1]
-        user = await self._review(token)
-        if len(self._tokens) >= _TOKENS:
-            self._tokens.clear()
-        self._tokens[digest] = time.monotonic() + _TOKEN_SECONDS, user
+        if self._refused.get(digest, 0.0) > time.monotonic():
+            return None
+        # Counted before it is known to be bad, so that many at once don't all pass.
+        self._attempts.take(address)
+        async with self._reviews:
+            user = await self._review(token)
+        until = time.monotonic() + _TOKEN_SECONDS
+        if user is None:
+            _keep(self._refused, digest, until)
+        else:
+            self._attempts.give_back(address)
+            _keep(self._known, digest, (until, user))
         return user
 
     async def _review(self, token: str) -> User | None:
@@ -124,6 +154,14 @@ class Authenticator:
         user = status["user"]
         extra = tuple((key, tuple(values)) for key, values in user.get("extra", {}).items())
         return User(user["username"], tuple(user.get("groups", ())), extra, user.get("uid", ""))
+
+
+def _keep(known: dict[bytes, Answer], digest: bytes, answer: Answer) -> None:
+    """Remember an answer; the oldest goes for it."""
+    known.pop(digest, None)
+    if len(known) >= _TOKENS:
+        del known[next(iter(known))]
+    known[digest] = answer
 
 
 def _proved(peer: bytes | None, trusted: Authorities) -> _Peer | None:

@@ -6,11 +6,14 @@ import time
 from streamgraft_common.kube import ApiError, KubeClient, Unreachable
 from streamgraft_metrics_adapter.access.attributes import Attributes
 from streamgraft_metrics_adapter.access.authentication import User
+from streamgraft_metrics_adapter.access.shares import Rate
 from streamgraft_metrics_adapter.status import ForbiddenError, UnavailableError
 
 _PATH = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _ALLOWED_SECONDS, _DENIED_SECONDS = 10.0, 5.0
 _DECISIONS = 10_000
+_REVIEWS, _REVIEWS_PER_SECOND = 300.0, 100.0
+"""That one user may cause."""
 
 
 class Authorizer:
@@ -23,6 +26,7 @@ class Authorizer:
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
+        self._reviews = Rate("different requests of yours", _REVIEWS, _REVIEWS_PER_SECOND)
         self._decisions: dict[
             tuple[User, Attributes], tuple[float, asyncio.Future[str | None]]
         ] = {}
@@ -30,7 +34,8 @@ class Authorizer:
     async def check(self, user: User, attributes: Attributes) -> None:
         """Return if it is allowed.
 
-        Raises ForbiddenError, or UnavailableError if the API server can't tell.
+        Raises ForbiddenError, TooManyError if the user asks for too many different things, or
+        UnavailableError if the API server can't tell.
         """
         denial: str | None = None
         for wider in attributes.from_widest():
@@ -45,8 +50,10 @@ class Authorizer:
         known = self._decisions.get(key)
         if known and known[0] > time.monotonic():
             return known[1].result() if known[1].done() else await asyncio.shield(known[1])
+        self._reviews.take(user.name)
+        self._decisions.pop(key, None)
         if len(self._decisions) >= _DECISIONS:
-            self._decisions.clear()
+            del self._decisions[next(iter(self._decisions))]
         pending = asyncio.ensure_future(self._review(user, attributes))
         self._decisions[key] = time.monotonic() + _ALLOWED_SECONDS, pending
         pending.add_done_callback(lambda done: self._remember(key, done))

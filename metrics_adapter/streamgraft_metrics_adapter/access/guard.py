@@ -11,11 +11,18 @@ from prometheus_client import Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streamgraft_metrics_adapter import telemetry
-from streamgraft_metrics_adapter.access.attributes import OPEN_PATHS, attributes_of
+from streamgraft_metrics_adapter.access.attributes import OPEN_PATHS, attributes_of, is_stream
 from streamgraft_metrics_adapter.access.authentication import Authenticator
 from streamgraft_metrics_adapter.access.authorization import Authorizer
+from streamgraft_metrics_adapter.access.limits import DIRECT, PROXIED, address_of
+from streamgraft_metrics_adapter.access.shares import Share
 from streamgraft_metrics_adapter.access.tls import PEER
-from streamgraft_metrics_adapter.status import StatusError
+from streamgraft_metrics_adapter.status import StatusError, TooManyError
+
+PER_USER = 64
+"""Requests at once."""
+STREAMS, STREAMS_PER_USER = 64, 16
+"""Live views at once: each of them costs as much as a request at every refresh."""
 
 
 class Guard:
@@ -25,6 +32,8 @@ class Guard:
         self._app = app
         self._authenticator = authenticator
         self._authorizer = authorizer
+        self._requests = Share(PROXIED + DIRECT, PER_USER)
+        self._streams = Share(STREAMS, STREAMS_PER_USER)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer with a Status."""
@@ -40,24 +49,29 @@ class Guard:
             await send(message)
 
         try:
-            await self._check(scope)
-            await self._app(scope, receive, noting_code)
+            await self._pass(scope, receive, noting_code)
         except StatusError as error:
-            answer = JSONResponse(error.to_wire(), error.code)
+            headers = {"Retry-After": "1"} if isinstance(error, TooManyError) else None
+            answer = JSONResponse(error.to_wire(), error.code, headers)
             await answer(scope, receive, noting_code)
         finally:
             seconds = time.perf_counter() - started
             _request_seconds(_route(scope["path"]), code).observe(seconds)
 
-    async def _check(self, scope: Scope) -> None:
+    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["path"]
         if path in OPEN_PATHS:
+            await self._app(scope, receive, send)
             return
         headers = [
             (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]
         ]
-        user = await self._authenticator.user(scope["state"].get(PEER), headers)
-        await self._authorizer.check(user, attributes_of(scope["method"], path))
+        peer = scope["state"].get(PEER)
+        user = await self._authenticator.user(peer, headers, address_of(scope))
+        share = self._streams if is_stream(path) else self._requests
+        with share.place(user.name):
+            await self._authorizer.check(user, attributes_of(scope["method"], path))
+            await self._app(scope, receive, send)
 
 
 @functools.cache

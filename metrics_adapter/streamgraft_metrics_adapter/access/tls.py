@@ -6,7 +6,7 @@ state of every request of the connection.
 
 import asyncio
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ from cryptography import x509
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from streamgraft_metrics_adapter import telemetry
+from streamgraft_metrics_adapter.access.connections import Connections
 
 PEER = "peer_certificate"
 """Key in a request's state: the verified client certificate (DER), or None."""
@@ -62,6 +63,10 @@ class _WholeAnswers:
 class PeerCertificateProtocol(HttpToolsProtocol):
     """HTTP/1.1 whose requests know the certificate that the client proved to own."""
 
+    others: Connections
+    """All connections but those of the front proxy; see `protocol`."""
+    is_front_proxy: Callable[[bytes | None], bool]
+
     _head_bytes: int
     _head_timer: asyncio.TimerHandle
 
@@ -71,13 +76,25 @@ class PeerCertificateProtocol(HttpToolsProtocol):
         session: Any = transport.get_extra_info("ssl_object")
         peer = cast("bytes | None", session.getpeercert(binary_form=True)) if session else None
         self.app_state = {**self.app_state, PEER: peer}
+        self._address = self.client[0] if self.client else ""
+        if not type(self).is_front_proxy(peer):
+            self.others.add(self._address, self)
         self._expect_head()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is under way."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def close(self) -> None:
+        """Close the connection, which is idle."""
+        self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Bound the time and the size of a request's head, however many pieces it comes in."""
         self._head_bytes += len(data)
         super().data_received(data)
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self.is_busy:
             self._head_timer.cancel()
             self._head_bytes = 0
         elif self._head_bytes > HEAD_BYTES:
@@ -88,11 +105,26 @@ class PeerCertificateProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._head_timer.cancel()
+        self.others.remove(self._address, self)
         super().connection_lost(exc)
 
     def _expect_head(self) -> None:
         self._head_bytes = 0
         self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+
+def protocol(
+    others: Connections, is_front_proxy: Callable[[bytes | None], bool]
+) -> type[PeerCertificateProtocol]:
+    """Return the protocol of a server that keeps account of its connections in `others`, but for
+    those whose client certificate (DER) is the front proxy's."""
+
+    class Protocol(PeerCertificateProtocol):
+        pass
+
+    Protocol.others = others
+    Protocol.is_front_proxy = staticmethod(is_front_proxy)
+    return Protocol
 
 
 class ServerContext:

@@ -30,7 +30,8 @@ def application(
     authorizer: Authorizer,
 ) -> ASGIApp:
     """Return the application as it is served."""
-    return Limits(Guard(routed(provider, catalog, cluster), authenticator, authorizer))
+    guarded = Guard(routed(provider, catalog, cluster), authenticator, authorizer)
+    return Limits(guarded, authenticator.is_front_proxy)
 
 
 def routed(provider: Provider, catalog: Catalog, cluster: KubeConfig) -> ASGIApp:

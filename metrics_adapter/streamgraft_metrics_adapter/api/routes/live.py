@@ -8,11 +8,9 @@ from starlette.responses import StreamingResponse
 from streamgraft_metrics_adapter.api.routes.views import region_view
 from streamgraft_metrics_adapter.regions import Region
 from streamgraft_metrics_adapter.signals.provider import Provider
-from streamgraft_metrics_adapter.status import StatusError, TooManyError
+from streamgraft_metrics_adapter.status import StatusError
 from streamgraft_metrics_adapter.time_slices import in_slices
 
-STREAMS = 64
-"""At once: each of them costs as much as a request at every refresh."""
 SECONDS = 300.0
 """After which a stream ends; browsers then connect again, and prove anew who they are."""
 _LOOK_SECONDS = 0.5
@@ -28,20 +26,16 @@ class EventStream(StreamingResponse):
 
 
 class LiveViews:
-    """The open streams; `provider` tells when there is something new."""
+    """Live views; `provider` tells when there is something new."""
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
-        self._open = 0
 
     def stream(self, regions: Regions) -> EventStream:
-        """Return the events: `refresh`, with the regions as a page. Raises TooManyError."""
-        if self._open >= STREAMS:
-            raise TooManyError(f"{STREAMS} live views are open: close one, or try again later")
+        """Return the events: `refresh`, with the regions as a page."""
         return EventStream(self._events(regions))
 
     async def _events(self, regions: Regions) -> AsyncIterator[str]:
-        self._open += 1
         try:
             async with asyncio.timeout(SECONDS):
                 yield "retry: 1000\n\n"
@@ -53,8 +47,6 @@ class LiveViews:
         except (TimeoutError, StatusError):
             # What is shown may be gone by now; the client hears of it when it connects again.
             return
-        finally:
-            self._open -= 1
 
     async def _page(self, regions: list[Region]) -> str:
         """Return a `Page` of all the regions as JSON, in time slices, as they may be many."""
