@@ -8,7 +8,7 @@ SOURCES := autoscaler bench common dashboards deploy examples metrics_adapter op
 export PYTHONDONTWRITEBYTECODE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports unit simulation soak replay torture integration generate clean
+.PHONY: help demo test check lint types imports unit simulation soak replay torture integration test-long fuzz generate clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -63,7 +63,13 @@ torture: $(VENV)/.dev ## CHANGES=N random width changes (default: 200) with kill
 		$(if $(SEED),--seed $(SEED))
 
 integration: $(VENV)/.dev ## Integration and end-to-end tests on real parts
-	@$(BIN)/python -m pytest -q -m 'integration or e2e'
+	@$(BIN)/python -m pytest -q -m '(integration or e2e) and not long'
+
+test-long: $(VENV)/.dev ## Tests that take many minutes each (long forms of those in make test)
+	@$(BIN)/python -m pytest -q -m long
+
+fuzz: $(VENV)/.dev ## Hostile data and requests, 10,000 cases and more: CASES=N of each kind
+	@FUZZ_CASES=$(or $(CASES),1700) $(BIN)/python -m pytest -q tests/fuzz
 
 generate: $(VENV)/.run ## Write generated files again (custom resource definitions, roles, dashboards)
 	@$(BIN)/python -m streamgraft_common.resources.crds deploy/crds
