@@ -1,5 +1,6 @@
 """What one refresh saw, per region, as plain numbers in memory."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -75,6 +76,6 @@ class Gathering:
         if name is Input.LAG:
             stage.lag[labels.get("topic", "")] = value
         elif name is Input.PARTITIONS:
-            stage.partitions[labels.get("topic", "")] = int(value)
+            stage.partitions[labels.get("topic", "")] = int(value) if math.isfinite(value) else 0
         else:
             stage.values[name] = value
