@@ -42,6 +42,11 @@ def width_serving(width: int, pause_seconds: float | None) -> Event:
     return Event("Normal", "WidthServing", f"width {width} serves; longest pause {pause}")
 
 
+def records_lost(message: str) -> Event:
+    """Tell that retention deleted records that a PE had not read."""
+    return Event("Warning", "RecordsLost", message)
+
+
 def asleep() -> Event:
     """Tell that a region has no channels now."""
     return Event("Normal", "Asleep", "every shard has stopped behind a batch; the region sleeps")

@@ -67,6 +67,12 @@ class PeMetrics:
         self.committed_offset = Gauge(
             "streamgraft_pe_committed_offset", "Committed position.", _PARTITION, registry=registry
         )
+        self.lost_records = Counter(
+            "streamgraft_pe_lost_records_total",
+            "Records that retention deleted before they were read.",
+            _PARTITION,
+            registry=registry,
+        )
         self.position_ages = PositionAges()
         registry.register(self.position_ages)
         self.busy_seconds = Counter(

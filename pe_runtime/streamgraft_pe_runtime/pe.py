@@ -14,7 +14,7 @@ from streamgraft_common.adl import Adl
 from streamgraft_common.kube import KubeClient, Store, load_config
 from streamgraft_common.resources import PROCESSING_ELEMENT
 from streamgraft_common.spark_jvm import DEFAULT_LOG_LEVEL, SparkJvm
-from streamgraft_pe_runtime import server
+from streamgraft_pe_runtime import losses, server
 from streamgraft_pe_runtime.contents import Contents
 from streamgraft_pe_runtime.control import Control
 from streamgraft_pe_runtime.driver import Driver
@@ -67,7 +67,8 @@ async def run(settings: Settings, adl: Adl, jvm: SparkJvm) -> int:
             stack.push_async_callback(_cancel, asyncio.create_task(_watched(work, end)))
         make = partial(Driver, jvm, adl, settings.restricted_properties)
         follow = partial(Contents, control, client, settings, metrics)
-        driving = asyncio.create_task(_drive(make, follow, control, levels, end))
+        tell = partial(losses.tell, client=client, store=store)
+        driving = asyncio.create_task(_drive(make, follow, control, levels, tell, end))
         code = await ended
         await _cancel(driving)
         if jvm.alive:
@@ -80,6 +81,7 @@ async def _drive(
     follow: Callable[[Driver], Contents],
     control: Control,
     levels: TraceLevels,
+    tell_losses: Callable[[losses.Losses], Coroutine[Any, Any, None]],
     end: Any,
 ) -> None:
     """Bring the driver up, then have it follow the content of the PE that names our pod."""
@@ -94,7 +96,10 @@ async def _drive(
         control.report(f"the application can't be started: {type(error).__name__}: {error}")
         end(1, "the application can't be started")
         return
-    works = (progress.run(), contents.follow(progress), contents.prepare(), control.tell_loads())
+    works = (
+        *(progress.run(), contents.follow(progress), contents.prepare(), control.tell_loads()),
+        tell_losses(progress.losses),
+    )
     await asyncio.gather(*(_watched(work, end) for work in works))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime import pacing, real_time
 from streamgraft_pe_runtime.brokers import Bounds, Brokers, KafkaException
+from streamgraft_pe_runtime.losses import Losses
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.plan import batch_limit
 from streamgraft_pe_runtime.positions import Positions, merged, read_checkpoint
@@ -53,7 +54,10 @@ class _Watched:
     """A shard that this PE holds."""
 
     query: ShardQuery
+    checkpoint: Path
     positions: Positions
+    unclean: bool
+    """Whether the batch that it begins with was begun before, and runs again."""
     batch: int = -1
     last_batch_at: str | None = None
     stateful: bool = False
@@ -62,6 +66,11 @@ class _Watched:
     batch_seconds: float = 0.0
     lags: dict[tuple[str, int], int] = field(default_factory=dict)
     load: Load | None = None
+
+    @property
+    def may_have_read(self) -> bool:
+        """Whether a batch is under way that may have read what is behind the committed position."""
+        return not self.unclean and not read_checkpoint(self.checkpoint).clean
 
 
 class Progress:
@@ -81,6 +90,7 @@ class Progress:
         group = consumer_group(metadata)
         self._brokers = {name: Brokers(name, group, tls=tls) for name, tls in servers.items()}
         self._failing: set[str] = set()
+        self.losses = Losses()
 
     def replan(self, metadata: PeMetadata) -> None:
         """Follow other inputs from now on. Blocks."""
@@ -100,10 +110,13 @@ class Progress:
 
     def watch(self, shard: int, query: ShardQuery, checkpoint: Path) -> None:
         """Follow the query of a shard, in the place of an earlier one. Blocks."""
-        positions = read_checkpoint(checkpoint).positions
+        found = read_checkpoint(checkpoint)
         before = self._shards.get(shard)
+        batch = before.batch if before else -1
         self._metrics.add_shard(shard)
-        self._shards[shard] = _Watched(query, positions, before.batch if before else -1)
+        self._shards[shard] = _Watched(
+            query, checkpoint, found.positions, unclean=not found.clean, batch=batch
+        )
 
     def collect(self, shard: int) -> None:
         """Read what a shard has done since the last call. Blocks."""
@@ -210,6 +223,7 @@ class Progress:
 
     def _take(self, shard: int, watched: _Watched, report: Mapping[str, Any]) -> None:
         watched.batch = report["batchId"]
+        watched.unclean = False
         watched.last_batch_at = ended_at(report)
         watched.positions |= merged(source["endOffset"] for source in report["sources"])
         metrics, label = self._metrics, str(shard)
@@ -292,6 +306,9 @@ class Progress:
             topic, number = key
             labels = (topic, str(number))
             self._metrics.end_offset.labels(*labels).set(end)
+            gone = 0 <= held[key] < start and not owners[key].may_have_read
+            lost = self.losses.count(key, held[key], start) if gone else 0
+            self._metrics.lost_records.labels(*labels).inc(lost)
             # Without a position a query starts at the log's start, as it does behind retention.
             position = max(held[key], start)
             self._metrics.committed_offset.labels(*labels).set(position)

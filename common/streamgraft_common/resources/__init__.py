@@ -24,6 +24,7 @@ from streamgraft_common.resources.parallel_region import (
 )
 from streamgraft_common.resources.processing_element import (
     PROCESSING_ELEMENT,
+    LostRecords,
     ProcessingElementSpec,
     ProcessingElementStatus,
     Release,
@@ -84,6 +85,7 @@ __all__ = [
     "InitialState",
     "JobSpec",
     "JobStatus",
+    "LostRecords",
     "ParallelRegionSpec",
     "ParallelRegionStatus",
     "PodSettings",

@@ -126,6 +126,15 @@ class Saved(Model):
     """Why they could not be copied; it is tried again."""
 
 
+class LostRecords(Model):
+    """Records that retention deleted before the PE read them."""
+
+    topics: dict[str, int] = {}
+    """How many, by topic."""
+    last_at: str = ""
+    """When it was noticed last (RFC 3339)."""
+
+
 class RuntimeStatus(Model):
     """What the pod says of itself."""
 
@@ -147,6 +156,8 @@ class RuntimeStatus(Model):
     """The last release of every shard that it ever held, by number."""
     saved: Saved | None = None
     """How far the wish in `spec.saving` is fulfilled."""
+    lost: LostRecords | None = None
+    """What was lost, whichever pod noticed it."""
     message: str = ""
     """What is wrong with the PE as a whole."""
 
@@ -194,7 +205,7 @@ class ProcessingElementStatus(Model):
     observed_generation: int = 0
     """metadata.generation of the spec that this status is about."""
     conditions: list[Condition] = []
-    """Ready: its pod is."""
+    """Ready: its pod is. RecordsLost: retention deleted records before they were read."""
 
 
 PROCESSING_ELEMENT = CustomKind(

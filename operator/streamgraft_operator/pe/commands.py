@@ -1,7 +1,7 @@
 """Commands on ProcessingElements: all that is written but `status.runtime`, which is the pod's."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from streamgraft_common import names
@@ -45,9 +45,15 @@ async def launch(write: Coordinator, seen: Object, cause: Relaunch, ran_seconds:
 
 
 async def report(
-    write: Coordinator, seen: Object, pod: str | None, phase: str, message: str
+    write: Coordinator,
+    seen: Object,
+    pod: str | None,
+    phase: str,
+    message: str,
+    states: Sequence[State] = (),
 ) -> None:
-    """Say how the pod of the launch that was `seen` is; an outdated report is dropped.
+    """Say how the pod of the launch that was `seen` is, and these further conditions; an outdated
+    report is dropped.
 
     The first pod that is reported is the launch's for good.
     """
@@ -56,7 +62,13 @@ async def report(
         old = pe_status(item)
         if not _same_launch(item, seen) or old.stopped:
             return None
-        update = {"phase": phase, "message": message, "pod": old.pod or pod}
+        generation = item["metadata"].get("generation", 0)
+        update = {
+            "phase": phase,
+            "message": message,
+            "pod": old.pod or pod,
+            "conditions": merged(old.conditions, states, time.time(), generation),
+        }
         return _patch(item, old, old.model_copy(update=update))
 
     await write.update(key_of(seen), command, status=True)
@@ -149,7 +161,7 @@ def _patch(
         return None
     generation = item["metadata"].get("generation", 0)
     ready = State("Ready", "True" if new.phase == "Running" else "False", new.phase, new.message)
-    conditions = merged(old.conditions, [ready], time.time(), generation)
+    conditions = merged(new.conditions, [ready], time.time(), generation)
     new = new.model_copy(update={"conditions": conditions, "observed_generation": generation})
     before, after = old.to_wire(), new.to_wire()
     changed = {key: after.get(key) for key in _OURS if before.get(key) != after.get(key)}

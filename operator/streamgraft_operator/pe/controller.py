@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import ProcessingElementStatus, RuntimeStatus
+from streamgraft_operator import events
 from streamgraft_operator.context import Context
-from streamgraft_operator.kit.conditions import SUBMITTED, is_true
+from streamgraft_operator.kit.conditions import SUBMITTED, State, find, is_true
 from streamgraft_operator.kit.control_loop import Outcome, Watch, launch_changed
 from streamgraft_operator.kit.objects import content_of, own_key, pe_key
 from streamgraft_operator.kit.parsed import job_status, pe_status
@@ -60,7 +61,12 @@ class ProcessingElementController:
         uid = pod["metadata"]["uid"] if pod else None
         runtime = status.runtime if status.runtime and status.runtime.pod_uid == uid else None
         phase, message = _phase(pod, runtime, content_of(item))
-        await commands.report(self._write, item, name, phase, message)
+        lost = lost_records(status)
+        await commands.report(self._write, item, name, phase, message, lost)
+        for state in lost:
+            known = find(status.conditions, state.type)
+            if known is None or known.message != state.message:
+                self._context.recorder.record(item, events.records_lost(state.message))
         return None
 
     def _pes_of(self, job: Object) -> Iterable[Key]:
@@ -91,7 +97,21 @@ def _told(item: Object | None) -> tuple[object, ...]:
     runtime = ((item or {}).get("status") or {}).get("runtime") or {}
     shards = runtime.get("shards") or {}
     failures = {shard: said["message"] for shard, said in shards.items() if said.get("message")}
-    return (*(runtime.get(field) for field in ("podUid", "contentId", "message")), failures)
+    said = (runtime.get(field) for field in ("podUid", "contentId", "message", "lost"))
+    return (*said, failures)
+
+
+def lost_records(status: ProcessingElementStatus) -> tuple[State, ...]:
+    """Tell what retention deleted before it was read; nothing if it never did."""
+    lost = status.runtime.lost if status.runtime else None
+    if lost is None or not lost.topics:
+        return ()
+    listed = ", ".join(f"{count} of {topic}" for topic, count in sorted(lost.topics.items()))
+    message = (
+        f"records were deleted by retention before they were read: {listed}; noticed last at"
+        f" {lost.last_at}. Keep records for longer than the longest outage"
+    )
+    return (State("RecordsLost", "True", "Retention", message),)
 
 
 def _phase(
