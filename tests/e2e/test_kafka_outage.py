@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streamgraft_common import names
+from streamgraft_common.kinds import AUTOSCALER
 from streamgraft_common.kube import ApiError, KubeClient
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_local import Cluster
-from streamgraft_operator.kit.kinds import AUTOSCALERS
 
 pytestmark = pytest.mark.e2e
 
@@ -62,7 +62,7 @@ class Outage:
         """Return the status of the HPAs' conditions ScalingActive."""
         found: set[str] = set()
         for name in REGIONS:
-            path = f"{AUTOSCALERS.path(self._namespace)}/{_resource(name)}"
+            path = AUTOSCALER.path(self._namespace, _resource(name))
             conditions = (await self._kube.get(path)).get("status", {}).get("conditions", [])
             found |= {item["status"] for item in conditions if item["type"] == "ScalingActive"}
         return found

@@ -10,6 +10,7 @@ from tests.promtool.check import passes
 
 from streamgraft_autoscaler import Reason
 from streamgraft_metrics_adapter.api import exposition
+from streamgraft_pe_runtime.metrics import PeMetrics
 
 ROOT = Path(__file__).parents[2]
 GROUPS = yaml.safe_load((ROOT / "deploy/alerts/streamgraft.yaml").read_text())["groups"]
@@ -31,6 +32,7 @@ def test_every_alert_has_its_entry_in_the_runbook() -> None:
 
 async def test_alerts_ask_for_metrics_that_there_are(called: Any) -> None:
     exported = (await exposition.text(called.provider)).decode()
+    exported += PeMetrics(1).exposition().decode()
     known = set(re.findall(r"^# TYPE (\S+) ", exported, re.MULTILINE))
     for rule in RULES:
         asked = re.findall(r"(?:streamgraft|metrics_apiserver)_\w+", rule["expr"])
