@@ -115,6 +115,24 @@ class PeMetrics:
             registry=registry,
         )
 
+    def held(self, shards: int) -> None:
+        """Note how many shards we hold."""
+        self.shards.set(shards)
+
+    def failed(self, shard: int) -> None:
+        """Note that a shard's query failed, and will be started again."""
+        self.restarts.labels(str(shard)).inc()
+
+    def started(self, seconds: float) -> None:
+        """Note how long a start took, to the end of the first trigger."""
+        self.handover_seconds.labels("start").observe(seconds)
+
+    def stopped(self, seconds: float, *, clean: bool) -> None:
+        """Note how long a stop took, and whether it was at a batch boundary."""
+        self.handover_seconds.labels("stop").observe(seconds)
+        if not clean:
+            self.unclean_stops.inc()
+
     def add_shard(self, shard: int) -> None:
         """Start the counters of a shard at 0, so that a rate over the first rows is right."""
         for counter in (self.input_rows, self.output_rows, self.restarts):

@@ -11,16 +11,15 @@ from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
-from streamgraft_common.kube import KubeClient, Store, load_config
-from streamgraft_common.resources import PROCESSING_ELEMENT
+from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.spark_jvm import DEFAULT_LOG_LEVEL, SparkJvm
 from streamgraft_pe_runtime import losses, server
-from streamgraft_pe_runtime.contents import Contents
-from streamgraft_pe_runtime.control import Control
 from streamgraft_pe_runtime.driver import Driver
 from streamgraft_pe_runtime.metrics import PeMetrics
-from streamgraft_pe_runtime.own_pod import gone, own_pod
+from streamgraft_pe_runtime.protocol import Pod, ProcessingElement
+from streamgraft_pe_runtime.rehearsal import Rehearsal
 from streamgraft_pe_runtime.settings import Settings
+from streamgraft_pe_runtime.spark_work import SparkWork
 from streamgraft_pe_runtime.trace_levels import TraceLevels
 from streamgraft_pe_runtime.transport import ControlTls
 
@@ -49,64 +48,93 @@ async def run(settings: Settings, adl: Adl, jvm: SparkJvm) -> int:
     metrics = PeMetrics(settings.slots)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(KubeClient(load_config()))
-        path = PROCESSING_ELEMENT.path(settings.namespace)
-        store = Store(client, path, fieldSelector=f"status.pod={settings.pod}")
-        control = Control(client, settings, metrics, store)
+        pod = Pod(settings.namespace, settings.pod, settings.pod_uid)
+        element = ProcessingElement(client, pod, metrics)
         levels = TraceLevels(settings.spark_conf.get("spark.log.level", DEFAULT_LOG_LEVEL))
-        store.listen(lambda key, old, new: levels.follow(new))
-        probes = server.Probes(lambda: jvm.alive, lambda: control.ready, control.status)
+        element.store.listen(lambda key, old, new: levels.follow(new))
+        warm = asyncio.Event()
+
+        def ready() -> bool:
+            """Warm: for our PE, or for whichever will name us."""
+            return element.working if element.named else warm.is_set()
+
+        probes = server.Probes(lambda: jvm.alive, ready, element.status)
         port = names.CONTROL_PORT
         tls = ControlTls.from_environment()
         context = tls.context if tls else None
         runner = await server.serve(settings.bind_address, port, probes, metrics, context)
         stack.push_async_callback(runner.cleanup)
-        pods = own_pod(client, settings.namespace, settings.pod)
-        following = _end_with_pod(pods, settings.pod_uid, control, end)
-        works = (store.run(), control.run(), pods.run(), following, *((tls.run(),) if tls else ()))
-        for work in works:
+        listening = _listen(element, end)
+        for work in (listening, *((tls.run(),) if tls else ())):
             stack.push_async_callback(_cancel, asyncio.create_task(_watched(work, end)))
         make = partial(Driver, jvm, adl, settings.restricted_properties)
-        follow = partial(Contents, control, client, settings, metrics)
-        tell = partial(losses.tell, client=client, store=store)
-        driving = asyncio.create_task(_drive(make, follow, control, levels, tell, end))
+        driving = _drive(make, settings, client, metrics, element, levels, warm, end)
+        task = asyncio.create_task(driving)
         code = await ended
-        await _cancel(driving)
+        await _cancel(task)
         if jvm.alive:
-            await control.stop(_STOP_SECONDS)
+            await element.stop(_STOP_SECONDS)
     return code
 
 
 async def _drive(
     make: Callable[[], Driver],
-    follow: Callable[[Driver], Contents],
-    control: Control,
+    settings: Settings,
+    client: KubeClient,
+    metrics: PeMetrics,
+    element: ProcessingElement,
     levels: TraceLevels,
-    tell_losses: Callable[[losses.Losses], Coroutine[Any, Any, None]],
+    warm: asyncio.Event,
     end: Any,
 ) -> None:
-    """Bring the driver up, then have it follow the content of the PE that names our pod."""
+    """Bring the driver up, rehearse, then work for the PE that names our pod."""
     try:
         driver = await asyncio.to_thread(make)
         levels.attach(driver.set_log_level)
-        contents = follow(driver)
-        await contents.rehearse()
-        progress = await contents.first()
+        rehearsal = Rehearsal(driver, client, settings, lambda: element.named)
+        await rehearsal.plans()
+        warm.set()
+        await rehearsal.shards()
     except Exception as error:  # the user's module is imported here: anything may be raised
-        log.exception("the application can't be started")
-        control.report(f"the application can't be started: {type(error).__name__}: {error}")
-        end(1, "the application can't be started")
+        _give_up(element, error, end)
         return
-    works = (
-        *(progress.run(), contents.follow(progress), contents.prepare(), control.tell_loads()),
-        tell_losses(progress.losses),
-    )
-    await asyncio.gather(*(_watched(work, end) for work in works))
+    work = SparkWork(driver, metrics, settings.checkpoint_root)
+    tell = partial(losses.tell, client=client, store=element.store)
+    works = (_work(element, work, end), _follow(element, work, rehearsal, tell))
+    await asyncio.gather(*(_watched(item, end) for item in works))
 
 
-async def _end_with_pod(pods: Store, uid: str, control: Control, end: Any) -> None:
-    """End once our Pod is gone: whoever deleted it by force counts on that."""
-    await gone(pods, uid)
-    control.disown()
+async def _work(element: ProcessingElement, work: SparkWork, end: Any) -> None:
+    try:
+        await element.work(work)
+    except Exception as error:  # the user's functions are called here: anything may be raised
+        if element.working:
+            raise
+        _give_up(element, error, end)
+
+
+async def _follow(
+    element: ProcessingElement,
+    work: SparkWork,
+    rehearsal: Rehearsal,
+    tell_losses: Callable[[losses.Losses], Coroutine[Any, Any, None]],
+) -> None:
+    """Once we work: follow what the queries do, and prepare for shards that may come."""
+    stage = await work.stage()
+    prepare = rehearsal.keep_prepared(stage, lambda: element.shards.keys())
+    tell = tell_losses(stage.progress.losses)
+    await asyncio.gather(stage.progress.run(), prepare, element.tell_loads(), tell)
+
+
+def _give_up(element: ProcessingElement, error: Exception, end: Any) -> None:
+    log.exception("the application can't be started")
+    element.report(f"the application can't be started: {type(error).__name__}: {error}")
+    end(1, "the application can't be started")
+
+
+async def _listen(element: ProcessingElement, end: Any) -> None:
+    """Listen and tell until our Pod is gone; then end."""
+    await element.listen()
     end(1, "the Pod of this process is gone")
 
 

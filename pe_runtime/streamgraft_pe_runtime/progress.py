@@ -16,6 +16,7 @@ from streamgraft_pe_runtime.losses import Losses
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.plan import batch_limit
 from streamgraft_pe_runtime.positions import Positions, merged, read_checkpoint
+from streamgraft_pe_runtime.protocol import Load
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.settings import consumer_group
 
@@ -39,14 +40,6 @@ def owned_partitions(port: InputPort, region: bool, shard: int, known: Iterable[
     if region:
         return [shard]
     return list(range(port.partitions)) if port.partitions is not None else sorted(known)
-
-
-@dataclass(frozen=True)
-class Load:
-    """What a shard takes: the share of the time that its batches run, and the records behind."""
-
-    busy: float
-    lag: int
 
 
 @dataclass

@@ -51,26 +51,26 @@ class Storage:
         """Return where the checkpoint of a shard is."""
         return self._root / self._metadata.checkpoint_path / str(shard)
 
-    def save(self, wish: Saving) -> Saved:
+    def save(self, request: Saving) -> Saved:
         """Copy checkpoints into a savepoint; say what there is of it.
 
         What was copied for this savepoint before is not copied again. Raises OSError.
         """
-        folder = self._root / names.savepoint_path(self._metadata.namespace, wish.savepoint)
+        folder = self._root / names.savepoint_path(self._metadata.namespace, request.savepoint)
         place = folder / self._stage.name
         place.mkdir(parents=True, exist_ok=True)
         write(place / STAGE_FILE, self._stage.model_dump_json(by_alias=True, indent=1))
-        state = self._described([self.checkpoint(shard) for shard in wish.shards])
+        state = self._described([self.checkpoint(shard) for shard in request.shards])
         total, unclean = 0, []
-        for shard in wish.shards:
+        for shard in request.shards:
             target = place / str(shard)
-            if not _is_saved(target, wish.uid):
-                _save_shard(self.checkpoint(shard), target, wish.uid, state)
+            if not _is_saved(target, request.uid):
+                _save_shard(self.checkpoint(shard), target, request.uid, state)
             total += _read(target)["sizeBytes"]
             if not read_checkpoint(target).clean:
                 unclean.append(shard)
         return Saved(
-            uid=wish.uid, shards=wish.shards, size_bytes=total, unclean=unclean, state=state
+            uid=request.uid, shards=request.shards, size_bytes=total, unclean=unclean, state=state
         )
 
     def prepare(self, shard: int) -> None:

@@ -21,8 +21,9 @@ from tests.pe_runtime.one_driver import PARTITIONS, driver, make_topic, write
 
 from streamgraft_common import names
 from streamgraft_local import Cluster
-from streamgraft_pe_runtime import failures, query
+from streamgraft_pe_runtime import query
 from streamgraft_pe_runtime.plan import READ_COMMITTED, Plan
+from streamgraft_pe_runtime.protocol import failures
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.targets import KafkaTarget
 

@@ -1,6 +1,6 @@
 """What a status says of a failed query."""
 
-from streamgraft_pe_runtime.failures import is_fenced, summary
+from streamgraft_pe_runtime.protocol.failures import is_fenced, summary
 
 USER_ERROR = """\
 org.apache.spark.sql.streaming.StreamingQueryException: [STREAM_FAILED] Query terminated

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgraft_common.resources import Release, RuntimeStatus, ShardStatus
-from streamgraft_pe_runtime.runtime_status import applied, merge_patch
+from streamgraft_pe_runtime.protocol.runtime_status import applied, merge_patch
 
 
 def after(target: Any, patch: Any) -> Any:

@@ -103,10 +103,10 @@ def _pe(world: World, wanted: Submission, region: Object, name: str) -> Iterator
     if container is None or not container.process.alive:
         yield f"pod {pods[0]['metadata']['name']} does not run"
         return
-    if container.pe.content is None:
+    if not container.pe.metadata:
         yield f"PE {name} has no content"
         return
-    metadata = json.loads(container.pe.content["data"][names.PE_METADATA_KEY])
+    metadata = json.loads(container.pe.metadata)
     have = metadata["bundleDigest"], metadata["parameters"]["speed"]
     if have != (wanted.digest, str(wanted.speed)):
         yield f"PE {name} runs outdated content"

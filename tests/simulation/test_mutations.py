@@ -1,6 +1,5 @@
 """The simulation can fail: planted bugs, each found within a bounded number of seeds."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import pytest
 from tests.simulation import fake_checkpoints
 from tests.simulation.fake_checkpoints import KEYS, FakeCheckpoints
-from tests.simulation.fake_pe import FakePe
+from tests.simulation.fake_pe import FakeStage
 from tests.simulation.faults import (
     Fault,
     cancel_job,
@@ -35,17 +34,19 @@ from streamgraft_common.kinds import POD
 from streamgraft_common.kube import Gone, Store
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import version_of
+from streamgraft_common.resources import ProcessingElementSpec
 from streamgraft_operator import manifests
 from streamgraft_operator.job.conductor import JobConductor
 from streamgraft_operator.job.deletion import Cleaner
-from streamgraft_operator.pe import pod_conductor
+from streamgraft_operator.pe import commands, launches, pod_conductor
 from streamgraft_operator.pe import step as pod
-from streamgraft_operator.pe.view import PeView
+from streamgraft_operator.pe.view import PeView, ReleaseView
 from streamgraft_operator.region.shards import Shards
 from streamgraft_operator.savepoint import parking
 from streamgraft_operator.savepoint import stages as savepoints
 from streamgraft_operator.savepoint import step as savepoint
 from streamgraft_operator.savepoint.step import StageView
+from streamgraft_pe_runtime.protocol.shards import Shards as HeldShards
 
 LIMIT = 300
 """Seeds in which a bug has to be found; most take a few."""
@@ -71,6 +72,50 @@ def hand_over_early(monkeypatch: pytest.MonkeyPatch) -> None:
         return not any(shard in other.spec_shards for other in self._others(shard, stage))
 
     monkeypatch.setattr(Shards, "_free", free)
+
+
+def ignore_what_pods_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shard counts as free although another pod says that it holds it."""
+    of = PeView.of
+
+    def view(spec: Any, status: Any, pods: frozenset[str], **more: bool) -> PeView:
+        return replace(of(spec, status, pods, **more), held={})
+
+    monkeypatch.setattr(PeView, "of", staticmethod(view))
+
+
+def accept_old_releases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release of the epoch before counts for this one."""
+
+    def release(self: Shards, shard: int, stage: int) -> ReleaseView | None:
+        for pe in self._others(shard, stage):
+            found = pe.releases.get(shard)
+            if found and found.epoch >= self.status.epoch - 1:
+                return found
+        return None
+
+    monkeypatch.setattr(Shards, "_release", release)
+
+
+def take_up_what_was_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A PE that takes up what its spec of an older epoch names, too."""
+    follow = HeldShards.follow
+
+    def of_both(self: HeldShards, spec: ProcessingElementSpec) -> None:
+        shards = sorted({*spec.shards, *self._wanted})
+        follow(self, spec.model_copy(update={"shards": shards}))
+
+    monkeypatch.setattr(HeldShards, "follow", of_both)
+
+
+def raise_launch_counts_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch that is counted twice."""
+
+    def twice(status: Any, *cause: Any) -> Any:
+        once = launches.raised(status, *cause)
+        return once.model_copy(update={"launch_count": once.launch_count + 1})
+
+    monkeypatch.setattr(commands, "raised", twice)
 
 
 def ignore_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,18 +197,18 @@ def give_back_early(monkeypatch: pytest.MonkeyPatch) -> None:
 def restore_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint that is there before all of its state is, and stays so if the pod dies."""
 
-    async def prepare(self: FakePe, shard: int) -> None:
-        assert self.origin is not None
-        if not self._checkpoints.exists(self.stage, shard):
+    async def prepare(self: FakeStage, shard: int) -> None:
+        pe = self.pe
+        if not pe.checkpoints.exists(pe.stage, shard):
             counts = dict.fromkeys(range(KEYS), 0)
-            self._checkpoints.create(self.stage, shard, counts)
-            await asyncio.sleep(self._some(self._tempo.plan))
+            pe.checkpoints.create(pe.stage, shard, counts)
+            await pe.takes(pe.tempo.plan)
             counts.clear()
-            counts.update(self._checkpoints.first_counts(self.origin, shard))
+            counts.update(pe.checkpoints.first_counts(self.origin, shard))
         await real(self, shard)
 
-    real = FakePe._prepare
-    monkeypatch.setattr(FakePe, "_prepare", prepare)
+    real = FakeStage._prepare
+    monkeypatch.setattr(FakeStage, "_prepare", prepare)
 
 
 def read_one_origin(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,6 +231,9 @@ def forget_the_savepoint(monkeypatch: pytest.MonkeyPatch) -> None:
         (create_pods_early, (crash_pod, edit_job)),
         (hand_over_early, (resize,)),
         (ignore_epochs, (resize, cut_pod, freeze_pod)),
+        (ignore_what_pods_say, (resize,)),
+        (take_up_what_was_ours, (resize,)),
+        (raise_launch_counts_twice, (edit_job,)),
         (drop_finalizer_early, (cancel_job,)),
         (ignore_gone, (compact, cancel_job, delete(POD))),
         (take_pods_twice, (delete_by_label,)),

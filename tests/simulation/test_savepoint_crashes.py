@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.simulation.fake_pe import FakePe
+from tests.simulation.fake_pe import FakeStage
 from tests.simulation.faults import any_submission, submit
 from tests.simulation.savepoint_faults import crash_what_stops, is_healthy
 from tests.simulation.world import World
@@ -39,11 +39,11 @@ def test_it_is_complete_and_tells_which_batches_were_cut_off() -> None:
 def test_pods_that_copy_whole_batches_only_would_hold_it_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    copied = FakePe._copied
+    copied = FakeStage._copied
 
-    def refused(self: FakePe, wish: Saving) -> Saved:
-        found = copied(self, wish)
-        return Saved(uid=wish.uid, message="a batch was cut off") if found.unclean else found
+    def refused(self: FakeStage, request: Saving) -> Saved:
+        found = copied(self, request)
+        return Saved(uid=request.uid, message="a batch was cut off") if found.unclean else found
 
-    monkeypatch.setattr(FakePe, "_copied", refused)
+    monkeypatch.setattr(FakeStage, "_copied", refused)
     assert "Saving" in {saved(seed).phase for seed in range(SEEDS)}

@@ -7,39 +7,20 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from streamgraft_common.resources import Release, ShardStatus
-from streamgraft_pe_runtime import failures
-from streamgraft_pe_runtime.positions import read_checkpoint
+from streamgraft_pe_runtime.protocol import failures
+from streamgraft_pe_runtime.protocol.clock import now
+from streamgraft_pe_runtime.protocol.work import Query, Stage, Telemetry
 
 log = logging.getLogger(__name__)
 
-_POLL_SECONDS = 0.2
-_FIRST_TRIGGER_POLL_SECONDS = 0.05
 _FIRST_DELAY_SECONDS = 1.0
 _LAST_DELAY_SECONDS = 30.0
 _HEALED_SECONDS = 60.0
 
-
-class Running(Protocol):
-    """A query that was started. All calls block; they come from worker threads."""
-
-    def first_trigger_done(self) -> bool:
-        """Tell whether the first trigger since the start has completed."""
-
-    def failure(self) -> str | None:
-        """Return why the query ended by itself, None if it runs."""
-
-    def stop(self, deadline_seconds: float) -> bool:
-        """Stop at a batch boundary; False if the deadline passed and a batch was cut off."""
-
-
-def now() -> str:
-    """Return the time as RFC 3339 with milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+State = Literal["Starting", "Running", "Stopping", "Failed"]
 
 
 def next_delay(delay: float, ran_seconds: float) -> float:
@@ -55,19 +36,18 @@ class Shard:
 
     number: int
     epoch: int
-    checkpoint: Path
-    start: Callable[[], Running]
-    """Starts the query; blocks."""
-    changed: Callable[["Shard"], None]
+    """Epoch of the newest spec that names the shard."""
+    stage: Stage
+    changed: Callable[[], None]
+    """Called after each change of the status."""
     is_ours: Callable[[int], Awaitable[bool]]
     """Asks the API server itself whether our PE may run a shard; False if it does not answer."""
-    """Called after each change of the status."""
-    query: Running | None = None
-    restarts: int = 0
-    start_seconds: float | None = None
-    """How long the last start took, to the end of its first trigger."""
-    stop_seconds: float | None = None
+    telemetry: Telemetry
     status: ShardStatus = field(init=False)
+    stop_seconds: float = 0.0
+    """How long the stop took."""
+    _query: Query | None = None
+    _restarts: int = 0
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _deadline_seconds: float | None = None
     _replan_seconds: float | None = None
@@ -76,29 +56,29 @@ class Shard:
     def __post_init__(self) -> None:
         self.status = ShardStatus(state="Starting", epoch=self.epoch)
 
+    @property
+    def releasing(self) -> bool:
+        """True once `release` was called."""
+        return self._deadline_seconds is not None
+
     def release(self, deadline_seconds: float) -> None:
         """Ask for a stop at a batch boundary, within the deadline."""
         self._deadline_seconds = deadline_seconds
         self._asked_at = self._asked_at or now()
         self._wake.set()
 
-    @property
-    def releasing(self) -> bool:
-        """True once `release` was called."""
-        return self._deadline_seconds is not None
-
-    def replan(self, deadline_seconds: float) -> None:
+    def replan(self, stage: Stage, deadline_seconds: float) -> None:
         """Start the query anew at a batch boundary, within the deadline: its plan changed."""
+        self.stage = stage
         self._replan_seconds = deadline_seconds
         self._wake.set()
 
     def renew(self, epoch: int) -> None:
         """Take note that we own the shard in a newer epoch too."""
-        if epoch == self.epoch:
-            return
-        self.epoch = epoch
-        self._set(self.status.state, message=self.status.message)
-        self._wake.set()
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self._set(self.status.state, message=self.status.message)
+            self._wake.set()  # who waits to start again does so at once
 
     async def run(self) -> Release:
         """Run the shard until it is released, and tell how it ended."""
@@ -114,39 +94,46 @@ class Shard:
             log.warning("shard %d failed: %s", self.number, failure)
             await self._stop_query(0)
             self._set("Failed", message=failures.summary(failure))
+            self.telemetry.failed(self.number)
             if failures.is_fenced(failure):
                 await self._confirmed()
             else:
-                delay = next_delay(delay, ran) if self.restarts else _FIRST_DELAY_SECONDS
+                delay = next_delay(delay, ran) if self._restarts else _FIRST_DELAY_SECONDS
                 await self._woken(delay)
-            self.restarts += 1
+            self._restarts += 1
         return await self._released()
 
     async def _run_once(self) -> str | None:
-        """Start the query and watch it; returns its failure, None when asked to stop it."""
+        """Start the query and watch it; return its failure, None when asked to stop it."""
         loop = asyncio.get_running_loop()
         self._replan_seconds = None
         self._set("Starting", message=self.status.message)
         began = loop.time()
         try:
-            self.query = await asyncio.to_thread(self.start)
+            self._query = query = await self.stage.start(self.number, self.epoch)
         except Exception as error:  # whatever user code or Spark raises is a state, not a crash
             return str(error) or repr(error)
-        started_at, waiting = now(), True
         log.info("shard %d started in %.3f s", self.number, loop.time() - began)
-        while not self.releasing and self._replan_seconds is None:
-            if failure := await asyncio.to_thread(self.query.failure):
-                return failure
-            if waiting and await asyncio.to_thread(self.query.first_trigger_done):
-                waiting = False
-                self.start_seconds = loop.time() - began
-                log.info(
-                    "shard %d ran its first batch after %.3f s", self.number, self.start_seconds
-                )
-                self._set("Running", started_at=started_at, first_batch_at=now())
-            elif waiting and self.status.state != "Running":
-                self._set("Running", started_at=started_at, message=self.status.message)
-            await self._woken(_FIRST_TRIGGER_POLL_SECONDS if waiting else _POLL_SECONDS)
+        started_at = now()
+        self._set("Running", started_at=started_at, message=self.status.message)
+        first = asyncio.ensure_future(query.first_batch())
+        failed = asyncio.ensure_future(query.failure())
+        try:
+            while not self.releasing and self._replan_seconds is None:
+                await self._woken_or_done({failed, first} if not first.done() else {failed})
+                if failed.done():
+                    return failed.result()
+                if first.done() and self.status.first_batch_at is None:
+                    first.result()
+                    seconds = loop.time() - began
+                    log.info("shard %d ran its first batch after %.3f s", self.number, seconds)
+                    self.telemetry.started(seconds)
+                    self._set("Running", started_at=started_at, first_batch_at=now())
+        except Exception as error:  # the JVM may be gone
+            return str(error) or repr(error)
+        finally:
+            first.cancel()
+            failed.cancel()
         return None
 
     async def _released(self) -> Release:
@@ -155,20 +142,16 @@ class Shard:
         in_time = await self._stop_query(self._deadline_seconds or 0)
         self.stop_seconds = asyncio.get_running_loop().time() - began
         log.info("shard %d stopped in %.3f s", self.number, self.stop_seconds)
-        checkpoint = await asyncio.to_thread(read_checkpoint, self.checkpoint)
         return Release(
-            epoch=self.epoch,
-            released_at=now(),
-            last_batch_at=self._asked_at,
-            clean=in_time and checkpoint.clean,
+            epoch=self.epoch, released_at=now(), last_batch_at=self._asked_at, clean=in_time
         )
 
     async def _stop_query(self, deadline_seconds: float) -> bool:
-        query, self.query = self.query, None
+        query, self._query = self._query, None
         if query is None:
             return True
         try:
-            return await asyncio.to_thread(query.stop, deadline_seconds)
+            return await query.stop(deadline_seconds)
         except Exception as error:  # the JVM may be gone: then nothing runs any more
             log.warning("shard %d: stop failed: %s", self.number, error)
             return False
@@ -187,12 +170,22 @@ class Shard:
             await asyncio.wait_for(self._wake.wait(), seconds)
         except TimeoutError:
             return
-        if not self.releasing:
-            self._wake.clear()
+        self._wake.clear()
+
+    async def _woken_or_done(
+        self, futures: set[asyncio.Future[None] | asyncio.Future[str]]
+    ) -> None:
+        """Wait until we are asked for something, or one of the futures is done."""
+        woken = asyncio.ensure_future(self._wake.wait())
+        try:
+            await asyncio.wait({*futures, woken}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            woken.cancel()
+        self._wake.clear()
 
     def _set(
         self,
-        state: Literal["Starting", "Running", "Stopping", "Failed"],
+        state: State,
         *,
         started_at: str | None = None,
         first_batch_at: str | None = None,
@@ -213,4 +206,4 @@ class Shard:
         )
         if new != old:
             self.status = new
-            self.changed(self)
+            self.changed()

@@ -1,0 +1,76 @@
+"""`status.runtime` of our PE: written by us, and by nobody else."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from streamgraft_common.kube import ApiError, KubeClient, NotFound, Unreachable
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import PROCESSING_ELEMENT, RuntimeStatus
+from streamgraft_pe_runtime.protocol.element import Element
+from streamgraft_pe_runtime.protocol.runtime_status import applied, merge_patch
+
+log = logging.getLogger(__name__)
+
+_RETRY_SECONDS = (0.2, 5.0)
+
+
+class Reporter:
+    """Writes our status whenever it has changed. With the API server away it tries again."""
+
+    def __init__(
+        self, client: KubeClient, pod_uid: str, status: Callable[[], RuntimeStatus]
+    ) -> None:
+        self._client = client
+        self._pod_uid = pod_uid
+        self._status = status
+        self._element: Element | None = None
+        self._known: Object = {}
+        """What may be in `status.runtime`."""
+        self._disowned = False
+        self._dirty = asyncio.Event()
+
+    def changed(self) -> None:
+        """Write the status soon."""
+        self._dirty.set()
+
+    def disown(self) -> None:
+        """Say nothing more: our pod is gone, and what is said of our PE is another's to say."""
+        self._disowned = True
+
+    def follow(self, element: Element) -> None:
+        """Note what the API server has of us."""
+        if element.runtime.get("podUid") != self._pod_uid:
+            self._dirty.set()  # not written yet, or over it by a pod that is gone but still runs
+        self._known = element.runtime or self._known
+        self._element = element
+
+    async def run(self) -> None:
+        """Write whenever the status has changed, until cancelled."""
+        delay = _RETRY_SECONDS[0]
+        while True:
+            await self._dirty.wait()
+            self._dirty.clear()
+            if await self.write():
+                delay = _RETRY_SECONDS[0]
+            else:
+                self._dirty.set()
+                await asyncio.sleep(delay)
+                delay = min(delay * 2, _RETRY_SECONDS[1])
+
+    async def write(self) -> bool:
+        """Write the status now; False if it may not have arrived."""
+        if self._element is None or self._disowned:
+            return True  # there is nobody to tell
+        patch = merge_patch(self._known, self._status())
+        try:
+            path = PROCESSING_ELEMENT.path(*self._element.key) + "/status"
+            answer = await self._client.patch(path, patch)
+        except NotFound:
+            return True  # deleted: nobody reads it any more
+        except (ApiError, Unreachable) as error:
+            self._known = applied(self._known, patch)
+            log.warning("status not written: %s", error)
+            return False
+        self._known = answer["status"].get("runtime") or {}
+        return True

@@ -1,0 +1,42 @@
+"""Copies of checkpoints, as the spec asks for them."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from streamgraft_common.resources import Saved, Saving
+from streamgraft_pe_runtime.protocol.work import Stage
+
+log = logging.getLogger(__name__)
+
+_AGAIN_SECONDS = 2.0
+
+
+class Saver:
+    """Copies what the newest spec asks for, once for each savepoint; tries again what failed."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self.saved: Saved | None = None
+        """How far the last request was fulfilled."""
+        self._changed = changed
+        self._copying: asyncio.Task[None] | None = None
+
+    def follow(self, request: Saving | None, stage: Stage) -> None:
+        """Begin what is asked for, unless it is done or something is being copied."""
+        if request is None or (self._copying and not self._copying.done()):
+            return
+        if self.saved is None or self.saved.uid != request.uid or self.saved.message:
+            name = f"saving-{request.savepoint}"
+            self._copying = asyncio.create_task(self._copy(request, stage), name=name)
+
+    async def _copy(self, request: Saving, stage: Stage) -> None:
+        """Copy; after a failure wait before the task ends, so that the next one is not at once."""
+        try:
+            self.saved = await stage.save(request)
+        except OSError as error:
+            log.warning("savepoint %s: %s", request.savepoint, error)
+            self.saved = Saved(uid=request.uid, message=str(error))
+            self._changed()
+            await asyncio.sleep(_AGAIN_SECONDS)
+        # Behind the end of this task: whoever hears of it may ask for the next copy.
+        asyncio.get_running_loop().call_soon(self._changed)

@@ -1,0 +1,85 @@
+"""What the protocol needs done: by Spark in a pod, by chance and virtual time in the simulation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from streamgraft_common.resources import Saved, Saving
+
+
+@dataclass(frozen=True)
+class Load:
+    """How busy a shard is."""
+
+    busy: float
+    """Share of the time that its batches took of late, 0 to 1."""
+    lag: int
+    """Records of its inputs that are not committed."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """How a shard was left."""
+
+    clean: bool
+    """Whether no batch is begun and not committed in its checkpoint."""
+    last_batch_at: str | None
+    """End of its last batch, RFC 3339; None if that is not known."""
+
+
+class Query(Protocol):
+    """A query that was started."""
+
+    async def first_batch(self) -> None:
+        """Return once the first trigger since the start has completed."""
+
+    async def failure(self) -> str:
+        """Return once the query has ended by itself: why."""
+
+    async def stop(self, deadline_seconds: float) -> bool:
+        """Stop at a batch boundary; False if the deadline passed and a batch was cut off."""
+
+
+class Stage(Protocol):
+    """The stage that the PE works on, as its newest content describes it."""
+
+    async def start(self, shard: int, epoch: int) -> Query:
+        """Start the query of a shard, on its checkpoint.
+
+        `epoch`: of the spec that gave the shard to us. Whatever it raises is the query's failure.
+        """
+
+    async def leave(self, shard: int, *, publish: bool) -> Left:
+        """Forget a shard whose query is stopped; `publish` where it ended for all to read."""
+
+    async def save(self, request: Saving) -> Saved:
+        """Copy checkpoints into a savepoint. Raises OSError."""
+
+    def loads(self) -> Mapping[int, Load]:
+        """Return the loads of the shards that run."""
+
+
+class Work(Protocol):
+    """A driver that is up."""
+
+    async def apply(self, content: str, metadata: str) -> Stage:
+        """Take up a content of the PE, whose graph metadata is this JSON.
+
+        Raises what the application raises; the stage from before then stays as it is.
+        """
+
+
+class Telemetry(Protocol):
+    """Hears what is worth counting."""
+
+    def held(self, shards: int) -> None:
+        """Note how many shards we hold."""
+
+    def failed(self, shard: int) -> None:
+        """Note that a shard's query failed, and will be started again."""
+
+    def started(self, seconds: float) -> None:
+        """Note how long a start took, to the end of the first trigger."""
+
+    def stopped(self, seconds: float, *, clean: bool) -> None:
+        """Note how long a stop took, and whether it was at a batch boundary."""
