@@ -120,6 +120,8 @@ class Operator(AdlModel):
     """Whether a PE with this operator may be restarted after a failure."""
     real_time: bool = False
     """Whether a PE with this operator runs in Spark's real-time mode."""
+    delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
+    """In real-time mode: whether records wait some milliseconds for a transaction to end."""
     fusion_group: int = 0
     """Operators of different groups never share a PE: Spark could not run them in one plan."""
     placement: Placement = Placement()

@@ -29,7 +29,8 @@ def transactional_id(
 ) -> str | None:
     """Return the id under which a shard writes to a port; None if it does so at least once."""
     endpoint = endpoint_of(port, operators)
-    if endpoint and endpoint.delivery == "at_least_once":
+    loose = [operators[name].delivery for name in metadata.operators if metadata.real_time]
+    if "at_least_once" in (*loose, endpoint.delivery if endpoint else None):
         return None
     sink = sink_of(port, operators)
     return names.transactional_id(
@@ -43,7 +44,7 @@ def transactional_ids(
     """Return all ids of some shards, by the brokers' addresses and whether they speak TLS."""
     named = {operator.name: operator for operator in operators}
     found: dict[tuple[str, bool], set[str]] = {}
-    for port in metadata.outputs if not metadata.real_time else ():
+    for port in metadata.outputs:
         for shard in shards:
             if own := transactional_id(port, named, metadata, shard):
                 found.setdefault((port.bootstrap_servers, port.tls), set()).add(own)

@@ -6,6 +6,7 @@ A copy is made beside its place and renamed when it is whole, so no part of one 
 import os
 import shutil
 import tempfile
+import uuid
 from pathlib import Path
 
 CHECKSUM = ".{}.crc"
@@ -66,6 +67,18 @@ def link(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:  # another file system, or one without links
         shutil.copy2(source, target)
+
+
+def incarnation(checkpoint: Path) -> str:
+    """Return what tells a checkpoint from one that was there before, and from its copies."""
+    file = checkpoint / LEDGERS / "FUNCTION"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with file.open("x") as fresh:
+            fresh.write(str(uuid.uuid4()))
+    except FileExistsError:
+        pass
+    return file.read_text()
 
 
 def write(file: Path, text: str) -> None:

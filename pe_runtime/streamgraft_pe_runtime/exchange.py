@@ -21,6 +21,7 @@ from streamgraft_common.pe_metadata import RehearsalTopic
 from streamgraft_pe_runtime import query
 from streamgraft_pe_runtime.expressions import HEADERS_TYPE
 from streamgraft_pe_runtime.plan import IMPATIENT, READ_COMMITTED, Plan
+from streamgraft_pe_runtime.real_time import noted
 from streamgraft_pe_runtime.targets import KafkaTarget
 from streamgraft_pe_runtime.transport import UNASKED, consumer_options, spark_options
 
@@ -94,6 +95,7 @@ def _plan(session: SparkSession, topic: RehearsalTopic, real_time: bool) -> Plan
         **IMPATIENT,
     }
     frame = session.readStream.format("kafka").options(**options).load()
+    frame = noted(frame) if real_time else frame
     record = frame.select(
         F.lit(0).alias("target"),
         F.lit(topic.topic).alias("topic"),

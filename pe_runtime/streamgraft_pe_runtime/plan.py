@@ -14,10 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from streamgraft_common import names
 from streamgraft_common.adl import Adl, Operator
+from streamgraft_common.batches import Batch
 from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
 from streamgraft_pe_runtime import expressions
 from streamgraft_pe_runtime.application import Application
+from streamgraft_pe_runtime.real_time import noted
 from streamgraft_pe_runtime.targets import KafkaTarget, Targets
 from streamgraft_pe_runtime.transport import UNASKED, spark_options
 
@@ -40,8 +43,14 @@ end, on the connection on which Kafka's client has just asked for more, and the 
 order: each input would wait for its next record, or for half a second."""
 
 
-SinkFunction = Callable[[DataFrame, int], None]
-"""A function of the application that takes each batch's rows and its id (foreachBatch)."""
+@dataclass(frozen=True)
+class SinkCall:
+    """A function of the application that takes each batch's rows and its number (foreachBatch)."""
+
+    function: Callable[[DataFrame, Batch], None]
+    writer: str
+    """Names sink and shard."""
+    shard: int
 
 
 @dataclass(frozen=True)
@@ -49,11 +58,12 @@ class Plan:
     """One streaming frame, where its rows go, and the output mode.
 
     For Kafka the frame has the columns of a record (target, topic, key, value, partition, headers),
-    where `target` indexes the targets; a sink function takes the rows of its stream.
+    where `target` indexes the targets; a sink function takes the rows of its stream. In real-time
+    mode there is one target, and a column `branch` tells apart rows of different scans.
     """
 
     frame: DataFrame
-    output: list[KafkaTarget] | SinkFunction
+    output: list[KafkaTarget] | SinkCall
     output_mode: str
     real_time: bool = False
 
@@ -137,7 +147,7 @@ class RealInputs:
         options = kafka_options(port, self._metadata, self._operators.get(port.operator), shard)
         records = passing(self._session.readStream.format("kafka").options(**options).load())
         if self._metadata.real_time:  # a task waits for its partition's records all the time
-            return records
+            return noted(records)
         return records.coalesce(tasks(port, self._metadata))
 
     def source(self, operator: Operator, function: Callable[..., Any]) -> DataFrame:
@@ -184,7 +194,7 @@ class Compiler:
         for operator in operators:
             if operator.kind == "sink":  # the only output of its PE
                 frame = streams[operator.inputs[0]].frame()
-                return Plan(frame, self._function(operator), mode)
+                return Plan(frame, self._call(operator, shard), mode)
             if not (operator.kind == "kafka-source" and operator.outputs[0] in inputs):
                 streams |= self._applied(operator, streams, rows)
         return self._routed(streams, shard, mode)
@@ -213,6 +223,11 @@ class Compiler:
             return {}
         return {operator.outputs[0]: _Stream(frame)}
 
+    def _call(self, operator: Operator, shard: int) -> SinkCall:
+        pe = self._metadata
+        writer = names.transactional_id(pe.namespace, pe.job, pe.stage_name, shard, operator.name)
+        return SinkCall(self._function(operator), writer, shard)
+
     def _function(self, operator: Operator) -> Callable[..., Any]:
         return self._application.functions[operator.function or operator.name]
 
@@ -226,15 +241,16 @@ class Compiler:
             _, records = routes.setdefault(id(stream.base), (stream.base, []))
             records.append((record, stream.condition))
         frames = [_records(frame, records) for frame, records in routes.values()]
-        if self._metadata.real_time and any(
-            item.sink_options != targets.all[0].sink_options for item in targets.all
-        ):
+        if not self._metadata.real_time:
+            return Plan(reduce(DataFrame.unionAll, frames), targets.all, mode)
+        if not targets.alike:
             raise ValueError(
-                "real-time mode writes with one set of options to one set of brokers:"
-                " give the sinks the same, or leave out real_time"
+                "real-time mode writes with one set of options, one delivery and to one set of"
+                " brokers: give the sinks the same, or leave out real_time"
             )
+        frames = [frame.withColumn("branch", F.lit(branch)) for branch, frame in enumerate(frames)]
         whole = reduce(DataFrame.unionAll, frames)
-        return Plan(whole, targets.all, mode, self._metadata.real_time)
+        return Plan(whole, targets.all[:1], mode, real_time=True)
 
     def _is_raw(self, port: OutputPort) -> bool:
         operator = self._operators[port.operator]

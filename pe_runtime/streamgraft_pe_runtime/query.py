@@ -3,16 +3,19 @@
 import json
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from streamgraft_common.batches import Batch
 from streamgraft_pe_runtime import targets
 from streamgraft_pe_runtime.batch_ends import BatchEnds, in_turn
-from streamgraft_pe_runtime.plan import Plan
+from streamgraft_pe_runtime.checkpoint_files import incarnation
+from streamgraft_pe_runtime.plan import Plan, SinkCall
 from streamgraft_pe_runtime.triggers import Triggers
 from streamgraft_pe_runtime.turns import ALONE, Turn
 
@@ -53,25 +56,39 @@ def start(
         with in_turn(session, seconds, turn, plan.scans) as ends:
             return ShardQuery(session, writer.start(), ends, checkpoint)
     except Exception:
-        _close_sink(session, checkpoint)
+        _close_sink(session, checkpoint, clean=False)
         raise
 
 
-def _close_sink(session: SparkSession, checkpoint: Path) -> None:
-    """End the producers of the query that has, or had, a checkpoint."""
+def _numbered(call: SinkCall, checkpoint: Path) -> Callable[[DataFrame, int], None]:
+    """Return a function of foreachBatch that tells the application whose batch it is."""
+    known = incarnation(checkpoint)
+
+    def write(rows: DataFrame, number: int) -> None:
+        batch = Batch(number, writer=call.writer, shard=call.shard, incarnation=known)
+        call.function(rows, batch)
+
+    return write
+
+
+def _close_sink(session: SparkSession, checkpoint: Path, *, clean: bool) -> None:
+    """End the producers of the query that has, or had, a checkpoint.
+
+    `clean`: it ended between two batches.
+    """
     jvm: Any = session._jvm
-    jvm.org.apache.spark.sql.kafka010.exactlyonce.Owners.close(str(checkpoint))
+    jvm.org.apache.spark.sql.kafka010.exactlyonce.Owners.close(str(checkpoint), clean)
 
 
 def _sink(plan: Plan, checkpoint: Path) -> DataStreamWriter:
     if not isinstance(plan.output, list):
-        return plan.frame.writeStream.foreachBatch(plan.output)
-    if plan.real_time:
-        target = plan.output[0]  # all have the same options
+        return plan.frame.writeStream.foreachBatch(_numbered(plan.output, checkpoint))
+    target = plan.output[0]
+    if plan.real_time and target.transactional_id is None:  # each record is sent at once
         writer = plan.frame.select(*_RECORD).writeStream.format("kafka")
         return writer.options(**target.sink_options)
     return plan.frame.writeStream.format(targets.FORMAT).options(
-        **targets.options(plan.output, checkpoint)
+        **targets.options(plan.output, checkpoint, real_time=plan.real_time)
     )
 
 
@@ -179,7 +196,8 @@ class ShardQuery:
         in_time = marked or not thread.isAlive()
         in_time = in_time and time.monotonic() < deadline
         self._handle.stop()
-        _close_sink(self._session, self._checkpoint)
+        clean = in_time and self._handle.exception().isEmpty()
+        _close_sink(self._session, self._checkpoint, clean=clean)
         if self._ends:
             self._ends.forget(run)
         return in_time

@@ -6,13 +6,32 @@ Spark doesn't check that there are enough: partitions without a slot would starv
 
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType
 
 from streamgraft_common.pe_metadata import PeMetadata
 
 BATCH_SECONDS = 5
 """Length of a batch: how long a planned stop takes at most, and how old committed positions get."""
 _TASK_THREADS = "Executor task"
+_ORIGIN = "streamgraft_origin"
+_NOTE_ORIGIN = "org.apache.spark.sql.kafka010.exactlyonce.NoteOrigin"
+
+
+def noted(records: DataFrame) -> DataFrame:
+    """Return the records of a source; where each is from is noted for the sink, which may be asked
+    to write what comes of it once."""
+    _register(records.sparkSession)
+    return records.where(F.expr(f"{_ORIGIN}(topic, partition, offset)"))
+
+
+@cache
+def _register(session: SparkSession) -> None:
+    session.udf.registerJavaFunction(_ORIGIN, _NOTE_ORIGIN, BooleanType())
 
 
 def starvation(

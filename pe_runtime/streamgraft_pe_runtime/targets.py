@@ -78,6 +78,12 @@ class Targets:
             return len(known)
         return known.index(target.name)
 
+    @property
+    def alike(self) -> bool:
+        """Whether one producer could write to all."""
+        ways = [(item.sink_options, item.transactional_id is None) for item in self.all]
+        return all(way == ways[0] for way in ways)
+
     def _of(self, port: OutputPort) -> KafkaTarget:
         endpoint = endpoint_of(port, self._operators)
         sink = sink_of(port, self._operators)
@@ -92,9 +98,12 @@ class Targets:
         )
 
 
-def options(targets: Sequence[KafkaTarget], checkpoint: Path) -> dict[str, str]:
+def options(
+    targets: Sequence[KafkaTarget], checkpoint: Path, *, real_time: bool = False
+) -> dict[str, str]:
     """Return the options of the sink for a query on a checkpoint."""
     return {
+        "realTime": str(real_time).lower(),
         "checkpointLocation": str(checkpoint),
         "targets": json.dumps([_options(target) for target in targets]),
     }

@@ -36,6 +36,7 @@ from streamgraft_pe_runtime.plan import (
     passing,
     tasks,
 )
+from streamgraft_pe_runtime.real_time import noted
 
 log = logging.getLogger(__name__)
 
@@ -143,7 +144,9 @@ class UnseenInputs:
             options |= {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "1"}
         records = self._session.readStream.format("kafka").options(**options).load()
         unseen = passing(records, refused=port.topic)
-        return unseen if self._metadata.real_time else unseen.coalesce(tasks(port, self._metadata))
+        if self._metadata.real_time:
+            return noted(unseen)
+        return unseen.coalesce(tasks(port, self._metadata))
 
     def source(self, operator: Operator, function: Callable[..., Any]) -> DataFrame:
         """Return the columns of the source's stream; the function is not called."""
@@ -157,11 +160,11 @@ def _harmless(plan: Plan) -> Plan:
     transactional id: the shard's own would fence whoever runs it.
     """
 
-    def drop(batch: DataFrame, batch_id: int) -> None:
+    def drop(batch: DataFrame, number: int) -> None:
         batch.write.format("noop").mode("overwrite").save()
 
     if not isinstance(plan.output, list):
-        return replace(plan, output=drop)
+        return replace(plan, output=replace(plan.output, function=drop))
     return replace(plan, output=[target.at_least_once() for target in plan.output])
 
 

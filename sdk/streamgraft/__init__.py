@@ -26,12 +26,15 @@ from streamgraft._errors import (
 from streamgraft._location import Location
 from streamgraft._streams import Parameter, Stream
 from streamgraft._surroundings import data_path, properties
+from streamgraft._write_once import write_once
 from streamgraft_common.adl import Autoscaling, Placement
+from streamgraft_common.batches import Batch
 
 __all__ = [
     "Application",
     "ApplicationError",
     "Autoscaling",
+    "Batch",
     "BuildError",
     "BundleTooLarge",
     "CyclicGraph",
@@ -57,4 +60,5 @@ __all__ = [
     "build",
     "data_path",
     "properties",
+    "write_once",
 ]

@@ -44,6 +44,7 @@ def _operator(node: OperatorNode, plan: Plan, folder: Path) -> adl.Operator:
         output_mode=node.output_mode,
         placement=node.placement,
         real_time=node.real_time,
+        delivery=node.delivery,
         fusion_group=plan.groups[node.name],
         restartable=node.restartable,
         location=node.location.relative_to(folder),

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic import ValidationError
 
 from streamgraft._errors import InvalidArgument, UnknownParameter
-from streamgraft._graph import Graph, OperatorNode, OutputMode, RegionNode
+from streamgraft._graph import Delivery, Graph, OperatorNode, OutputMode, RegionNode
 from streamgraft._location import Location, caller
 from streamgraft._streams import Parameter, Stream
 from streamgraft._values import refused
 from streamgraft_common.adl import Autoscaling, KafkaEndpoint, Placement, SplitOutput
+from streamgraft_common.batches import Batch
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    SinkFunction = TypeVar("SinkFunction", bound=Callable[[DataFrame, int], None])
+    SinkFunction = TypeVar("SinkFunction", bound=Callable[[DataFrame, Batch], None])
 
 StreamLike = Stream | str
 
@@ -135,17 +136,24 @@ class Application:
         inputs: StreamLike | Sequence[StreamLike],
         output_mode: OutputMode = "append",
         real_time: bool = False,
+        delivery: Delivery = "exactly_once",
         placement: Placement | None = None,
         restartable: bool = True,
     ) -> Callable[[Callable[..., DataFrame]], Stream]:
         """Declare a function from the inputs' DataFrames, in their order, to one DataFrame.
 
         `output_mode` is Spark's: update for aggregates without a watermark. `real_time` asks for
-        Spark's real-time mode, which takes neither state nor Python in the function's plan.
+        Spark's real-time mode, which takes neither state nor Python in the function's plan; there
+        `delivery` at_least_once has each record sent at once, and again after a crash.
         `placement` says on which nodes it runs. A PE with an operator that is not `restartable`
         stays down after a failure, unless its settings say otherwise.
         """
         location, names = caller(), _stream_names(inputs)
+        if delivery != "exactly_once" and not real_time:
+            self._reject(
+                f"an operator has delivery={delivery!r}, and no real_time=True",
+                "leave it out: only Kafka sinks and operators in real time have a delivery",
+            )
 
         def declare(function: Callable[..., DataFrame]) -> Stream:
             name = _operator_name(function)
@@ -160,6 +168,7 @@ class Application:
                 output_mode=output_mode,
                 restartable=restartable,
                 real_time=real_time,
+                delivery=delivery,
             )
 
         return declare
@@ -186,9 +195,10 @@ class Application:
     def sink(
         self, *, inputs: StreamLike, placement: Placement | None = None
     ) -> Callable[[SinkFunction], SinkFunction]:
-        """Declare a function that takes each micro-batch's rows and its id (foreachBatch).
+        """Declare a function that takes each micro-batch's rows and its number (foreachBatch).
 
-        After a failure it may get the last batch again, with the same id.
+        After a failure it may get the last batch again, with the same number; `write_once` has a
+        database leave it out then.
         """
         location, names = caller(), _stream_names(inputs)
 
@@ -208,7 +218,7 @@ class Application:
         key: str | Sequence[str] = (),
         partitions: int = 1,
         format: Literal["json", "raw"] = "json",
-        delivery: Literal["exactly_once", "at_least_once"] = "exactly_once",
+        delivery: Delivery = "exactly_once",
         bootstrap_servers: str | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:

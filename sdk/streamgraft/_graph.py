@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["kafka-source", "source", "function", "split", "sink", "kafka-sink"]
 OutputMode = Literal["append", "update"]
+Delivery = Literal["exactly_once", "at_least_once"]
 
 SOURCES: tuple[Kind, ...] = ("kafka-source", "source")
 SINKS: tuple[Kind, ...] = ("kafka-sink", "sink")
@@ -49,6 +50,7 @@ class OperatorNode:
     schema: "str | StructType | None" = None
     output_mode: OutputMode = "append"
     real_time: bool = False
+    delivery: Delivery = "exactly_once"
     placement: Placement = field(default_factory=Placement)
     restartable: bool = True
 

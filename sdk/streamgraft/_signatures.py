@@ -6,6 +6,7 @@ from typing import Any
 
 from streamgraft._errors import ApplicationError, InvalidSignature
 from streamgraft._graph import OperatorNode
+from streamgraft_common.batches import Batch
 
 _UNANNOTATED = inspect.Parameter.empty
 
@@ -76,9 +77,12 @@ def _type_name(annotation: Any, function: Callable[..., Any]) -> str | None:
         try:
             annotation = eval(annotation, getattr(function, "__globals__", {}))
         except Exception:
-            return str(annotation).rpartition(".")[2]
+            name = str(annotation).rpartition(".")[2]
+            return "int" if name == Batch.__name__ else name
     if annotation is None or annotation is type(None):
         return "None"
+    if annotation is Batch:
+        return "int"
     if not isinstance(annotation, type):
         return str(annotation)
     if annotation.__module__.startswith("pyspark.sql") or annotation.__module__ == "builtins":

@@ -1,6 +1,6 @@
 """A Kafka broker of a test, with a listener that speaks TLS and asks for client certificates."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +21,8 @@ class TlsBroker:
     """A running broker; `secret` has what its clients need, by the keys of a Secret."""
 
     address: str
+    plain: str
+    """Address of a listener without TLS, whose users are nobody to the broker."""
     secret: dict[str, bytes]
     folder: Path
 
@@ -36,8 +38,13 @@ class TlsBroker:
 
 
 @contextmanager
-def tls_broker(cluster: Cluster, root: Path) -> Iterator[TlsBroker]:
-    """Run a broker beside that of the cluster, as one of the cluster's processes."""
+def tls_broker(
+    cluster: Cluster, root: Path, more: Mapping[str, object] | None = None
+) -> Iterator[TlsBroker]:
+    """Run a broker beside that of the cluster, as one of the cluster's processes.
+
+    `more`: further properties of it.
+    """
     home = Home(root / "kafka")
     home.create()
     signer = pki.authority("kafka-ca")
@@ -58,13 +65,14 @@ def tls_broker(cluster: Cluster, root: Path) -> Iterator[TlsBroker]:
             plain.prepare()
         with (home.config / "kafka.properties").open("a") as file:
             file.write(_listener(setting, address, pem, root / "ca.crt"))
+            file.writelines(f"{name}={value}\n" for name, value in (more or {}).items())
 
     runner = Runner(home, state.id)
     runner.start(replace(plain, prepare=prepare))
     try:
         files = {"ca.crt": "ca.crt", "tls.crt": "client.crt", "tls.key": "client.key"}
         secret = {key: (root / name).read_bytes() for key, name in files.items()}
-        yield TlsBroker(address, secret, root)
+        yield TlsBroker(address, kafka.bootstrap_servers(setting), secret, root)
     finally:
         runner.stop({"kafka": plain.grace_seconds})
 

@@ -150,6 +150,7 @@ def test_a_source_and_a_sink_of_the_application(run: Run, topic: str, tmp_path: 
     source = tmp_path / "source"
     source.mkdir()
     taken: list[dict[str, Any]] = []
+    batches: list[sg.Batch] = []
     app = sg.Application("files")
 
     @app.source(schema="key string, n long")
@@ -161,8 +162,9 @@ def test_a_source_and_a_sink_of_the_application(run: Run, topic: str, tmp_path: 
         return lines.withColumn("n", F.col("n") * 2)
 
     @app.sink(inputs=doubled)
-    def take(batch: DataFrame, batch_id: int) -> None:
-        taken.extend(row.asDict() for row in batch.collect())
+    def take(rows: DataFrame, batch: sg.Batch) -> None:
+        taken.extend(row.asDict() for row in rows.collect())
+        batches.append(batch)
 
     app.kafka_sink("copy", input=doubled, topic=f"{topic}-files", key=["key"])
     job = run(app)
@@ -177,6 +179,11 @@ def test_a_source_and_a_sink_of_the_application(run: Run, topic: str, tmp_path: 
         assert time.monotonic() < deadline, taken
         time.sleep(0.05)
     assert taken == [{"key": "a", "n": 0}, {"key": "a", "n": 2}]
+    assert [*batches] == [0, 1]
+    (pe,) = [pe for pe in job.pes if "take" in pe.operators]
+    writer = f"default.{pe.job}.{pe.stage_name}.0.take"
+    assert {(item.writer, item.shard) for item in batches} == {(writer, 0)}
+    assert len({item.incarnation for item in batches}) == 1
 
 
 def test_of_two_owners_one_logs_a_batch(session: SparkSession, tmp_path: Path) -> None:

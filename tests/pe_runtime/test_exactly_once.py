@@ -287,6 +287,24 @@ def test_another_query_under_the_same_id(chain: Chain, tmp_path: Path) -> None:
     other.stop(0)
 
 
+def test_transaction_that_is_open_for_too_long(chain: Chain, session: SparkSession) -> None:
+    """The brokers abort it, as they would each time that the batch comes again."""
+
+    def slow(partition: int) -> bool:
+        time.sleep(0.5 if partition == 1 else 0)
+        return True
+
+    chain.options = {"kafka.transaction.timeout.ms": "1000"}
+    chain.change = lambda frame: frame.where(F.udf(slow, "boolean")("partition"))
+    session.conf.set(BUFFER, 0)
+    try:
+        chain.write(0, PER_BATCH)
+        chain.start()
+    finally:
+        session.conf.unset(BUFFER)
+    assert "raise kafka.transaction.timeout.ms" in failures.summary(chain.failure())
+
+
 def test_batch_without_rows_is_no_transaction(chain: Chain) -> None:
     chain.change = lambda frame: frame.where("cast(value as string) not like '{%'")
     chain.write(0, 50)

@@ -125,9 +125,16 @@ def _delivery(plan: Outlook) -> Iterator[str]:
     """Yield what a crash does to records that were about to be written."""
     yield "Delivery: exactly once between PEs and into Kafka"
     pes = [pe.metadata for pe in plan.pes if pe.change is not Change.REMOVED]
-    if stages := sorted({pe.stage_name for pe in pes if pe.real_time}):
-        yield f"Delivery: at least once from PEs in real-time mode: {', '.join(stages)}"
     operators = plan.submission.bundle.adl.operators
+    quick = {item.name for item in operators if item.delivery == "at_least_once"}
+    real_time = [pe for pe in pes if pe.real_time]
+    if waiting := sorted({pe.stage_name for pe in real_time if not quick & {*pe.operators}}):
+        yield f"Real time, commits every 10 ms: {', '.join(waiting)}"
+    if stages := sorted({pe.stage_name for pe in real_time if quick & {*pe.operators}}):
+        yield (
+            f"Delivery: at least once from PEs in real-time mode: {', '.join(stages)};"
+            " what follows them takes repeats for new"
+        )
     loose = [item for item in operators if item.kafka and item.kafka.delivery == "at_least_once"]
     if loose:
         yield f"Delivery: at least once into sinks: {', '.join(item.name for item in loose)}"

@@ -1,12 +1,18 @@
 """Pods: one per launch, a new one after any end."""
 
+import asyncio
+
 import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle
 
 from streamgraft_common import names
 from streamgraft_common.kinds import POD
+from streamgraft_local import Cluster
 
+ABORT_SECONDS = 20
+"""Less than a transaction may be open."""
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
 
 
@@ -67,3 +73,33 @@ async def test_failing_pod_backs_off(healthy: World) -> None:
     assert pe["status"]["notBefore"]
     await healthy.job_in("Healthy")
     assert "job-0-3" in await healthy.uids()
+
+
+async def test_what_a_dead_pe_had_open_in_kafka_is_aborted(
+    healthy: World, cluster: Cluster
+) -> None:
+    """Readers need not wait for its next owner, nor for the brokers' patience to end."""
+    pe = await healthy.pe("job-0", lambda item: item["status"]["runtime"]["shards"])
+    topic = names.topic(healthy.namespace, "job", "raw", "r")
+    owner = names.transactional_id(healthy.namespace, "job", pe["spec"]["stageName"], 0)
+    servers = {"bootstrap.servers": cluster.bootstrap_servers}
+    producer = Producer({**servers, "transactional.id": owner})
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    producer.produce(topic, "open", partition=0)
+    assert producer.flush(10) == 0
+    reader = Consumer({**servers, "group.id": "test", "isolation.level": "read_committed"})
+
+    async def stable_end() -> int:
+        partition = TopicPartition(topic, 0)
+        return int((await asyncio.to_thread(reader.get_watermark_offsets, partition))[1])
+
+    assert await stable_end() == 0
+    path = POD.path(healthy.namespace, "job-0-1")
+    await healthy.client.request("DELETE", path, body={"gracePeriodSeconds": 0})
+    async with asyncio.timeout(ABORT_SECONDS):
+        while await stable_end() == 0:
+            await asyncio.sleep(0.05)
+    reader.close()
+    with pytest.raises(KafkaException):
+        producer.commit_transaction(10)

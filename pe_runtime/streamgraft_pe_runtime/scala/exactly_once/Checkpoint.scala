@@ -40,6 +40,8 @@ class Checkpoint(root: Path) {
     }
   }
 
+  def forget(target: String): Unit = files.delete(marker(target))
+
   /** Checksum of what a batch reads: the same again only if the batch is the same. */
   def plan(batch: Long): String = {
     val checksum = new CRC32

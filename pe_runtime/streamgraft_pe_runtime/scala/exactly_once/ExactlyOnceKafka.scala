@@ -53,7 +53,8 @@ class ExactlyOnceWrite(owner: Owner, schema: StructType) extends StreamingWrite 
     RecordWriterFactory(owner.key, schema)
   }
   override def commit(batch: Long, messages: Array[WriterCommitMessage]): Unit = owner.commit(batch)
-  override def abort(batch: Long, messages: Array[WriterCommitMessage]): Unit = owner.close()
+  override def abort(batch: Long, messages: Array[WriterCommitMessage]): Unit =
+    owner.close(clean = false)
 }
 
 /** Goes to the tasks, which find the owner by its key. */
@@ -61,6 +62,8 @@ case class RecordWriterFactory(owner: String, schema: StructType) extends Stream
   override def createWriter(partition: Int, task: Long, batch: Long): DataWriter[InternalRow] = {
     if (TaskContext.get().attemptNumber() > 0)
       throw new NotExactlyOnce("a task of the batch ran twice: leave spark.task.maxFailures at 1")
-    new RecordWriter(Owners(owner), schema, batch)
+    val found = Owners(owner)
+    found.realTime.fold[DataWriter[InternalRow]](new RecordWriter(found, schema, batch))(
+      new RealTimeWriter(found, _, schema))
   }
 }

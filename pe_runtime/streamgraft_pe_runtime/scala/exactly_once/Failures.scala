@@ -32,6 +32,10 @@ class Failures(target: Target, identity: Identity) {
     s"$id: the ledger ($ledger) is gone: deleted, or expired. Whether the last batch is written" +
       s" can't be known. To have it written, perhaps again, delete $marker")
 
+  def otherMode = new NotExactlyOnce(
+    s"$id: the last run was cut off within a batch, in another mode than this run's: set real-time" +
+      " mode as it was, let the query run until it can be stopped, and then change it")
+
   private def reason(error: Throwable): Option[String] = Option(error).collect {
     case _: TransactionalIdAuthorizationException =>
       s"not allowed to use transactional id $id: the user needs Write and Describe on it"

@@ -6,12 +6,15 @@ import org.apache.kafka.clients.admin.{Admin, ListConsumerGroupOffsetsOptions}
 import org.apache.kafka.clients.consumer.{ConsumerGroupMetadata, OffsetAndMetadata}
 import org.apache.kafka.clients.producer.KafkaProducer
 
-/** The last batch that is written. `plan`: checksum of what it read. */
+/** The last batch that is written. `plan`: checksum of what it read; in real-time mode, where a
+  * batch is many transactions, the positions in the source.
+  */
 case class Entry(incarnation: String, batch: Long, plan: String)
 
 object Entry {
   val NoBatch: Long = -1
-  def first(incarnation: String): Entry = Entry(incarnation, NoBatch, "-")
+  val NoPlan = "-"
+  def first(incarnation: String): Entry = Entry(incarnation, NoBatch, NoPlan)
 }
 
 /** Where a query's last batch is noted: in the committed offset of a consumer group of its own. */

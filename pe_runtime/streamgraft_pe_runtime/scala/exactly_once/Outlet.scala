@@ -9,7 +9,9 @@ trait Outlet {
   def begin(): Unit
   def send(batch: Long, records: Records): Unit
   def commit(batch: Long): Unit
-  def close(): Unit
+
+  /** @param clean whether the query has ended between two batches */
+  def close(clean: Boolean): Unit
 }
 
 object Outlet {
@@ -39,5 +41,5 @@ class PlainOutlet(target: Target) extends Outlet {
     if (failure != null) throw failure
   }
 
-  override def close(): Unit = if (used) producer.close(Outlet.CloseWithin)
+  override def close(clean: Boolean): Unit = if (used) producer.close(Outlet.CloseWithin)
 }

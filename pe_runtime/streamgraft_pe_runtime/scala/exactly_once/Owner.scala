@@ -21,9 +21,12 @@ object Owners {
   def apply(key: String): Owner = Option(owners.get(key)).getOrElse(
     throw new NotExactlyOnce("the query that this task belongs to has ended, or runs elsewhere"))
 
-  /** To be called when a query with this checkpoint has ended: its producers end, too. */
-  def close(checkpoint: String): Unit =
-    owners.values.asScala.filter(_.checkpoint == checkpoint).foreach(_.close())
+  /** To be called when a query with this checkpoint has ended: its producers end, too.
+    *
+    * @param clean whether it has ended between two batches
+    */
+  def close(checkpoint: String, clean: Boolean): Unit =
+    owners.values.asScala.filter(_.checkpoint == checkpoint).foreach(_.close(clean))
 
   def remove(owner: Owner): Unit = owners.remove(owner.key)
 }
@@ -34,7 +37,13 @@ class Owner(settings: Settings) {
   val checkpoint: String = settings.checkpoint.toString
   val topic: Option[String] = settings.topic
   private val files = new Checkpoint(settings.checkpoint)
-  val outlets: IndexedSeq[Outlet] = settings.targets.map(Outlet(_, files))
+  /** In real-time mode; there are no others then, unless that writes at least once. */
+  val realTime: Option[RealTimeOutlet] = for {
+    millis <- settings.commitMillis
+    identity <- settings.targets.head.identity
+  } yield new RealTimeOutlet(settings.targets.head, identity, files, millis)
+  val outlets: IndexedSeq[Outlet] =
+    if (realTime.isDefined) IndexedSeq.empty else settings.targets.map(Outlet(_, files))
   private val held = outlets.map(_ => new ArrayBuffer[Records])
   private val heldBytes = new AtomicLong
 
@@ -61,10 +70,12 @@ class Owner(settings: Settings) {
       buffers.clear()
       outlet.commit(batch)
     }
+    realTime.foreach(_.commit())
   }
 
-  def close(): Unit = {
+  def close(clean: Boolean): Unit = {
     Owners.remove(this)
-    outlets.foreach(_.close())
+    outlets.foreach(_.close(clean))
+    realTime.foreach(_.close(clean))
   }
 }

@@ -6,7 +6,6 @@ import org.apache.kafka.clients.producer.ProducerRecord
 import org.apache.kafka.common.header.Header
 import org.apache.kafka.common.header.internals.RecordHeader
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes
 import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
 import org.apache.spark.sql.kafka010.{KafkaDataWriterCommitMessage, KafkaRowWriter}
@@ -14,12 +13,12 @@ import org.apache.spark.sql.types.StructType
 
 /** A task's side of a batch: rows become records, which the owner sends. */
 class RecordWriter(owner: Owner, schema: StructType, batch: Long)
-    extends KafkaRowWriter(toAttributes(schema), owner.topic) with DataWriter[InternalRow] {
+    extends RowWriter(owner.topic, schema) {
   private val targetColumn = schema.getFieldIndex("target")
   private val records = owner.outlets.map(_ => new ArrayBuffer[Record])
 
   override def write(row: InternalRow): Unit = {
-    val record = recordOf(projection(row))
+    val record = recordOf(row)
     records(targetColumn.fold(0)(row.getInt)) += record
     if (owner.isFullWith(bytesOf(record))) for ((outlet, some) <- owner.outlets.zip(records)) {
       if (some.nonEmpty) outlet.send(batch, some)
@@ -31,11 +30,22 @@ class RecordWriter(owner: Owner, schema: StructType, batch: Long)
     owner.hold(records)
     KafkaDataWriterCommitMessage
   }
+
+  /** About what a record takes in memory; 200 for the objects that it is made of. */
+  private def bytesOf(record: Record): Long =
+    200L + (if (record.key == null) 0 else record.key.length) +
+      (if (record.value == null) 0 else record.value.length)
+}
+
+/** Makes records of rows. */
+abstract class RowWriter(topic: Option[String], schema: StructType)
+    extends KafkaRowWriter(toAttributes(schema), topic) with DataWriter[InternalRow] {
   override def abort(): Unit = {}
   override def close(): Unit = {}
 
   /** Columns as KafkaRowWriter has them: topic, key, value, headers, partition. */
-  private def recordOf(row: UnsafeRow): Record = {
+  protected def recordOf(columns: InternalRow): Record = {
+    val row = projection(columns)
     if (row.isNullAt(0)) throw new NotExactlyOnce("a row has no topic, and the sink none for all")
     val partition: Integer = if (row.isNullAt(4)) null else row.getInt(4)
     val (key, value) = (row.getBinary(1), row.getBinary(2))
@@ -50,9 +60,4 @@ class RecordWriter(owner: Owner, schema: StructType, batch: Long)
     }
     record
   }
-
-  /** About what a record takes in memory; 200 for the objects that it is made of. */
-  private def bytesOf(record: Record): Long =
-    200L + (if (record.key == null) 0 else record.key.length) +
-      (if (record.value == null) 0 else record.value.length)
 }

@@ -22,12 +22,18 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
   *    (default: `topic`).
   *  - bufferBytes: so much of a batch, about, is kept in memory until all of it is computed;
   *    the rest is sent at once, within the transaction (default: 16 MiB).
+  *  - realTime: true in real-time mode, which has one target. Rows are then told by [[NoteOrigin]].
+  *  - commitMillis: how often a transaction is committed in that mode (default: 10).
   *  - targets: JSON array of objects with options of this list, and a `name` for each. The column
   *    `target` of a row tells which one it goes to, by its place in the array. Each has a producer
   *    and a transaction of its own. Default: one, `main`.
   */
 case class Settings(
-    checkpoint: Path, topic: Option[String], bufferBytes: Long, targets: IndexedSeq[Target])
+    checkpoint: Path,
+    topic: Option[String],
+    bufferBytes: Long,
+    commitMillis: Option[Long],
+    targets: IndexedSeq[Target])
 
 object Settings {
   private val DefaultBufferBytes = 16L << 20
@@ -40,6 +46,7 @@ object Settings {
       new Path(required(common, "checkpointLocation")),
       common.get("topic"),
       common.get("bufferBytes").fold(DefaultBufferBytes)(_.toLong),
+      Option.when(options.getBoolean("realTime", false))(options.getLong("commitMillis", 10)),
       own.toIndexedSeq.map(each => Target(CaseInsensitiveMap(common ++ each.asScala))))
   }
 

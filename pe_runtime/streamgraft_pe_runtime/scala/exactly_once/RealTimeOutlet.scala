@@ -1,0 +1,92 @@
+package org.apache.spark.sql.kafka010.exactlyonce
+
+import java.util.concurrent.{Executors, TimeUnit}
+
+import scala.collection.mutable
+
+import org.apache.spark.internal.Logging
+
+/** How far the records of one source partition are written: those before `offset`, and of that one
+  * so many rows.
+  */
+case class Position(offset: Long, rows: Int)
+
+/** Real-time mode, exactly once: batches last for seconds, so a transaction is committed every few
+  * milliseconds. Its entry in the ledger are the positions in the source.
+  *
+  * A crash makes the whole batch run again. Its rows come in the same order, and those that the
+  * ledger has are dropped.
+  */
+class RealTimeOutlet(target: Target, identity: Identity, checkpoint: Checkpoint, everyMillis: Long)
+    extends Logging {
+  // The log of a batch is written when it has ended: nothing tells that one was cut off.
+  private val transactions = new Transactions(target, identity, checkpoint, mayBeLost = false)
+  private lazy val positions: mutable.Map[String, Position] = {
+    val found = RealTimeOutlet.parsed(transactions.last.plan)
+    // The run before may have been in the other mode.
+    if (found.isEmpty && checkpoint.interrupted) throw transactions.failures.otherMode
+    mutable.Map.from(found.getOrElse(Map.empty[String, Position]))
+  }
+  private var open = false
+  private var skipped = 0
+  private var failure: Throwable = _
+  private val timer = Executors.newSingleThreadScheduledExecutor { (run: Runnable) =>
+    val thread = new Thread(run, s"commits of ${identity.transactionalId}")
+    thread.setDaemon(true)
+    thread
+  }
+  timer.scheduleWithFixedDelay(() => tick(), everyMillis, everyMillis, TimeUnit.MILLISECONDS)
+
+  /** Write a row that comes from a source record, the `rows`-th of that one in its lane. */
+  def write(lane: String, origin: Position, record: Record): Unit = synchronized {
+    if (failure != null) throw failure
+    val done = positions.getOrElse(lane, Position(-1, 0))
+    if (origin.offset < done.offset || (origin.offset == done.offset && origin.rows <= done.rows))
+      skipped += 1
+    else {
+      if (!open) { transactions.begin(); open = true }
+      transactions.failures.explained(transactions.send(record))
+      positions(lane) = origin
+    }
+  }
+
+  def commit(): Unit = synchronized {
+    if (failure != null) throw failure
+    if (open) {
+      val last = transactions.last
+      transactions.commit(last.copy(plan = RealTimeOutlet.text(positions)))
+      open = false
+    }
+    if (skipped > 0) {
+      logWarning(s"${identity.transactionalId}: $skipped rows were written before")
+      skipped = 0
+    }
+  }
+
+  /** @param clean whether all that is written belongs to batches that have ended */
+  def close(clean: Boolean): Unit = {
+    timer.shutdownNow()
+    synchronized {
+      transactions.close()
+      if (clean && !open) checkpoint.forget(target.name)
+    }
+  }
+
+  private def tick(): Unit =
+    try synchronized { if (open) commit() else transactions.renewIfOld() }
+    catch { case error: Throwable => synchronized { failure = error } }
+}
+
+object RealTimeOutlet {
+  /** `lane=offset:rows`, separated by commas. */
+  def text(positions: collection.Map[String, Position]): String =
+    positions.map { case (lane, at) => s"$lane=${at.offset}:${at.rows}" }.mkString(",")
+
+  /** None if the entry is that of a batch. */
+  def parsed(text: String): Option[Map[String, Position]] =
+    if (text == Entry.NoPlan) Some(Map.empty)
+    else Option.when(text.contains('='))(text.split(',').map { part =>
+      val Array(lane, offset, rows) = part.split("[=:]")
+      lane -> Position(offset.toLong, rows.toInt)
+    }.toMap)
+}

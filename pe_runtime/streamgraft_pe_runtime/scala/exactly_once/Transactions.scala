@@ -1,0 +1,101 @@
+package org.apache.spark.sql.kafka010.exactlyonce
+
+import java.util.UUID
+import java.util.concurrent.{ExecutionException, FutureTask}
+
+import org.apache.kafka.clients.producer.KafkaProducer
+import org.apache.kafka.common.errors.TimeoutException
+
+/** The transactions of one run of a query, each with an entry of the ledger.
+  *
+  * To fence the owner before and to read the ledger takes some requests. They go out while Spark
+  * plans and computes the first batch. Methods are for one thread at a time.
+  *
+  * @param mayBeLost whether no batch can have been cut off, so that a ledger that is missing does
+  *                  no harm
+  */
+class Transactions(
+    target: Target, identity: Identity, checkpoint: Checkpoint, mayBeLost: => Boolean) {
+  val failures = new Failures(target, identity)
+  private val ledger = new Ledger(target, identity)
+  private val marker = checkpoint.marker(target.name)
+  private val opening = new FutureTask[Unit](() => failures.explained(open()))
+  @volatile private var producer: KafkaProducer[Array[Byte], Array[Byte]] = _
+  @volatile private var closed = false
+  @volatile private var noted: Entry = _
+  @volatile private var notedAt = 0L
+
+  private val thread = new Thread(opening, s"opening ${identity.transactionalId}")
+  thread.setDaemon(true)
+  thread.start()
+
+  /** The entry of the last transaction. Waits until this run owns the transactional id. */
+  def last: Entry = {
+    try opening.get() catch { case error: ExecutionException => throw error.getCause }
+    noted
+  }
+
+  def begin(): Unit = failures.explained {
+    producer.beginTransaction()
+    failures.transactionBegan()
+  }
+
+  /** Send a record; several threads may. */
+  def send(record: Record): Unit = producer.send(record)
+
+  def commit(entry: Entry): Unit = failures.explained {
+    ledger.note(producer, entry)
+    try producer.commitTransaction()
+    catch { case _: TimeoutException => producer.commitTransaction() } // brokers are away: once more
+    failures.transactionEnded()
+    noted = entry
+    notedAt = System.nanoTime
+  }
+
+  /** Offsets that nobody commits expire, after a week by default. */
+  def renewIfOld(): Unit =
+    if (opening.isDone && System.nanoTime - notedAt > Transactions.RenewNanos) renew(last)
+
+  /** Aborts what is open, if the brokers answer soon; else the next owner does. */
+  def close(): Unit = {
+    closed = true
+    opening.cancel(true)
+    Option(producer).foreach(_.close(Outlet.CloseWithin))
+  }
+
+  private def renew(entry: Entry): Unit = {
+    begin()
+    commit(entry)
+  }
+
+  private def open(): Unit = {
+    producer = new KafkaProducer[Array[Byte], Array[Byte]](target.producer)
+    if (closed) close()
+    producer.initTransactions() // what the owner before had open is complete or aborted from here on
+    checkpoint.incarnation(target.name) match {
+      case Some(incarnation) => renew(found(incarnation))
+      case None => first()
+    }
+  }
+
+  /** The entry of a ledger that was begun. It is noted again, lest it expire. */
+  private def found(incarnation: String): Entry = ledger.read() match {
+    case Some(entry) if entry.incarnation == incarnation => entry
+    case Some(_) => throw failures.otherQuery(marker)
+    case None if mayBeLost => Entry.first(incarnation)
+    case None => throw failures.ledgerLost(ledger, marker)
+  }
+
+  /** Begin the ledger. Only then is it marked as begun, and only then are records written. */
+  private def first(): Unit = {
+    val own = UUID.randomUUID().toString
+    renew(Entry.first(own))
+    val kept = checkpoint.keep(target.name, own)
+    // An owner that we have fenced since was as far as this: it wrote nothing under its mark.
+    if (kept != own) renew(Entry.first(kept))
+  }
+}
+
+object Transactions {
+  private val RenewNanos = 24L * 3600 * 1000000000
+}
