@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
@@ -115,10 +115,7 @@ class Job:
 
     def size(self, topic: str) -> int:
         """Return the number of records in a topic's first partition."""
-        consumer = Consumer({"bootstrap.servers": self._servers, "group.id": "test"})
-        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)
-        consumer.close()
-        return int(end)
+        return size(self._servers, TopicPartition(topic, 0, 0))
 
     def stop(self) -> None:
         """Stop all queries at their batch boundaries."""
@@ -131,6 +128,21 @@ class Job:
         wanted = [NewTopic(topic, topics[topic], 1) for topic in missing]
         for created in admin.create_topics(wanted).values() if wanted else ():
             created.result()
+
+
+def size(servers: str, partition: TopicPartition) -> int:
+    """Return how many records a partition has: ends of transactions have offsets, too."""
+    settings = {"bootstrap.servers": servers, "group.id": "test"}
+    consumer = Consumer({**settings, "enable.partition.eof": True})
+    consumer.assign([partition])
+    count = 0
+    while True:
+        for message in consumer.consume(1000, 0.5):
+            if error := message.error():
+                assert error.code() == KafkaError._PARTITION_EOF
+                consumer.close()
+                return count
+            count += 1
 
 
 def make_topic(cluster: Cluster) -> str:

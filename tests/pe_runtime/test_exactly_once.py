@@ -287,15 +287,17 @@ def test_another_query_under_the_same_id(chain: Chain, tmp_path: Path) -> None:
     other.stop(0)
 
 
+def _slowly(partition):  # type: ignore[no-untyped-def] # PySpark knows few annotations of UDFs
+    time.sleep(0.5 if partition == 1 else 0)
+    return True
+
+
 def test_transaction_that_is_open_for_too_long(chain: Chain, session: SparkSession) -> None:
     """The brokers abort it, as they would each time that the batch comes again."""
 
-    def slow(partition: int) -> bool:
-        time.sleep(0.5 if partition == 1 else 0)
-        return True
-
     chain.options = {"kafka.transaction.timeout.ms": "1000"}
-    chain.change = lambda frame: frame.where(F.udf(slow, "boolean")("partition"))
+    # One of the tasks takes long, the others have begun to write.
+    chain.change = lambda frame: frame.where(F.udf(_slowly, "boolean")("partition"))
     session.conf.set(BUFFER, 0)
     try:
         chain.write(0, PER_BATCH)

@@ -5,10 +5,10 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
-from tests.pe_runtime.one_driver import driver
+from tests.pe_runtime.one_driver import driver, size
 
 from streamgraft_common.pe_metadata import RehearsalTopic
 from streamgraft_local import Cluster
@@ -26,22 +26,7 @@ def session(cluster: Cluster) -> Iterator[SparkSession]:
 
 def sizes(cluster: Cluster, topic: str) -> list[int]:
     """Return how many records each partition of a topic has."""
-    return [size(cluster, TopicPartition(topic, number, 0)) for number in (0, 1)]
-
-
-def size(cluster: Cluster, partition: TopicPartition) -> int:
-    """Return how many records a partition has: ends of transactions have offsets, too."""
-    settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "test"}
-    consumer = Consumer({**settings, "enable.partition.eof": True})
-    consumer.assign([partition])
-    count = 0
-    while True:
-        for message in consumer.consume(1000, 0.5):
-            if error := message.error():
-                assert error.code() == KafkaError._PARTITION_EOF
-                consumer.close()
-                return count
-            count += 1
+    return [size(cluster.bootstrap_servers, TopicPartition(topic, number, 0)) for number in (0, 1)]
 
 
 @pytest.mark.parametrize("real_time", [True, False])

@@ -114,11 +114,11 @@ def test_missing_rights_are_named(
         assert "transactional id n.j.s.0: the user needs Write and Describe" in said
         allow(admin, TRANSACTIONS, AclOperation.WRITE, AclOperation.DESCRIBE)
         said = refused(session, broker, tmp_path / "1")
-        assert "Read on n.j.out" in said
-        allow(admin, TOPICS, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.READ)
-        said = refused(session, broker, tmp_path / "2")
         assert "consumer group n.j.s.0.LEDGER: the user needs Read" in said
         allow(admin, GROUPS, AclOperation.READ)
+        said = refused(session, broker, tmp_path / "2")
+        assert "Read on n.j.out" in said
+        allow(admin, TOPICS, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.READ)
         running = start(session, broker, tmp_path / "3")
         while not running.reports(-1):
             assert running.failure() is None

@@ -38,5 +38,6 @@ async def fence(context: Context, job: Object, item: Object) -> None:
             ).items()
         }
         await asyncio.gather(*(context.kafka.fence(*each) for each in ids.items()))
+        log.info("%s: what shards %s had open in Kafka is aborted", name, shards)
     except (BundleError, GraphError, KafkaUnavailable) as error:
         log.warning("%s: what it had open in Kafka stays so for now: %s", name, error)

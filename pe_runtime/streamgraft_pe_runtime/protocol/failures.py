@@ -5,8 +5,7 @@ import re
 _MAX_LENGTH = 400
 _FENCED = ("CONCURRENT_STREAM_LOG_UPDATE", "another owner writes under this transactional id")
 """By the checkpoint, by Kafka."""
-_SINK = re.compile(r"NotExactlyOnce: (.+)$", re.MULTILINE)
-"""What our own sink says (scala/exactly_once)."""
+_WRAPPED = "org.apache.spark.sql.streaming.StreamingQueryException: "
 _LOST = "data may have been lost because they are not available in Kafka any more"
 _LOST_ADVICE = (
     "Kafka no longer has the records that come next: the topic was deleted, or keeps them for too"
@@ -26,15 +25,12 @@ def summary(text: str) -> str:
     """Return the most telling line of an exception.
 
     The innermost Python error if there is one (user code), else the innermost Java cause, else
-    the first line. If records are gone that were to be read, what to do. What the sink for Kafka
-    says of itself has it all.
+    the first line. If records are gone that were to be read, what to do.
     """
     if _LOST in text:
         return _LOST_ADVICE
-    if found := _SINK.search(text):
-        return found[1][:_MAX_LENGTH]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     ours = [line for line in lines if _PYTHON_ERROR.match(line) and not line.startswith("org.")]
     causes = [match[1] for line in lines if (match := _JAVA_CAUSE.match(line))]
     chosen = (ours or causes or lines[:1] or ["unknown error"])[-1]
-    return chosen[:_MAX_LENGTH]
+    return chosen.removeprefix(_WRAPPED)[:_MAX_LENGTH]

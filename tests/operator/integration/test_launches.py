@@ -88,18 +88,22 @@ async def test_what_a_dead_pe_had_open_in_kafka_is_aborted(
     producer.begin_transaction()
     producer.produce(topic, "open", partition=0)
     assert producer.flush(10) == 0
-    reader = Consumer({**servers, "group.id": "test", "isolation.level": "read_committed"})
+    readers = {
+        level: Consumer({**servers, "group.id": "test", "isolation.level": level})
+        for level in ("read_committed", "read_uncommitted")
+    }
 
-    async def stable_end() -> int:
-        partition = TopicPartition(topic, 0)
+    async def end(level: str) -> int:
+        reader, partition = readers[level], TopicPartition(topic, 0)
         return int((await asyncio.to_thread(reader.get_watermark_offsets, partition))[1])
 
-    assert await stable_end() == 0
+    assert (await end("read_committed"), await end("read_uncommitted")) == (0, 1)
     path = POD.path(healthy.namespace, "job-0-1")
     await healthy.client.request("DELETE", path, body={"gracePeriodSeconds": 0})
     async with asyncio.timeout(ABORT_SECONDS):
-        while await stable_end() == 0:
+        while await end("read_committed") == 0:
             await asyncio.sleep(0.05)
-    reader.close()
+    for reader in readers.values():
+        reader.close()
     with pytest.raises(KafkaException):
         producer.commit_transaction(10)
