@@ -1,11 +1,17 @@
 """Finding the API server and the identity."""
 
 import base64
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from streamgraft_common.kube import KubeClient, Unreachable
 from streamgraft_common.kube.config import ConfigError, load_config
 
 
@@ -68,3 +74,135 @@ def test_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
     with pytest.raises(ConfigError, match="streamgraft up"):
         load_config()
+
+
+def written(folder: Path, user: dict[str, Any], **cluster: str) -> Path:
+    """Write a kubeconfig with one context and return its path."""
+    parts = {"server": "https://127.0.0.1:6443", **cluster}
+    document = {
+        "current-context": "one",
+        "clusters": [{"name": "c", "cluster": parts}],
+        "users": [{"name": "me", "user": user}],
+        "contexts": [{"name": "one", "context": {"cluster": "c", "user": "me"}}],
+    }
+    path = folder / "config"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def plugin(folder: Path, *statuses: dict[str, str]) -> dict[str, Any]:
+    """Return the user of an exec plugin: a program that answers one status after the other."""
+    kind = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
+    for number, status in enumerate(statuses):
+        (folder / f"answer-{number}").write_text(json.dumps({**kind, "status": status}))
+    program = folder / "plugin"
+    program.write_text(
+        "#!/bin/sh\nn=$(cat count 2>/dev/null || echo 0)\necho $((n + 1)) > count\n"
+        'cat "$ANSWERS-$n"\n'
+    )
+    program.chmod(0o755)
+    environment = [{"name": "ANSWERS", "value": "answer"}]
+    return {"exec": {"apiVersion": kind["apiVersion"], "command": "./plugin", "env": environment}}
+
+
+def test_exec_plugin_gives_a_token_and_a_new_one_when_it_expires(tmp_path: Path) -> None:
+    """A plugin runs in the kubeconfig's folder, and again only for a token that has expired."""
+    expired = {"token": "first", "expirationTimestamp": "2020-01-01T00:00:00Z"}
+    lasting = {"token": "second", "expirationTimestamp": "2099-01-01T00:00:00Z"}
+    config = load_config(written(tmp_path, plugin(tmp_path, expired, lasting)))
+    assert [config.bearer_token() for _ in range(3)] == ["second"] * 3
+    assert (tmp_path / "count").read_text().strip() == "2"
+    assert config.of_bearer("theirs").bearer_token() == "theirs"
+
+
+def test_exec_plugin_gives_a_certificate(tmp_path: Path) -> None:
+    """It takes the place of a certificate in the kubeconfig."""
+    user = plugin(tmp_path, {"clientCertificateData": "CERT", "clientKeyData": "KEY"})
+    config = load_config(written(tmp_path, user))
+    assert (config.client_certificate, config.client_key) == (b"CERT", b"KEY")
+    assert config.bearer_token() is None
+
+
+def test_failing_exec_plugin(tmp_path: Path) -> None:
+    """The error has the plugin's own words; nothing goes out without credentials."""
+    user = plugin(tmp_path)
+    with pytest.raises(ConfigError, match=r"user me .* failed: .*answer-0"):
+        load_config(written(tmp_path, user))
+    user["exec"]["command"] = "no-such-plugin"
+    with pytest.raises(ConfigError, match="no-such-plugin"):
+        load_config(written(tmp_path, user))
+    with pytest.raises(ConfigError, match="neither a token nor a certificate"):
+        load_config(written(tmp_path, plugin(tmp_path, *[{"clientKeyData": "KEY"}] * 9)))
+
+
+async def test_a_token_that_cannot_be_renewed_is_no_answer(tmp_path: Path) -> None:
+    """Whoever watches tries again; and no request goes out without the token."""
+    expired = {"token": "first", "expirationTimestamp": "2020-01-01T00:00:00Z"}
+    config = load_config(written(tmp_path, plugin(tmp_path, expired)))
+    async with KubeClient(config) as client:
+        with pytest.raises(Unreachable, match="exec plugin"):
+            await client.get("/api")
+
+
+def token_of_oidc(expires: int) -> str:
+    """Return an unsigned JSON web token; only its expiry is looked at here."""
+    parts: tuple[dict[str, Any], ...] = ({"alg": "none"}, {"exp": expires}, {})
+    return ".".join(
+        base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts
+    )
+
+
+def test_auth_provider(tmp_path: Path) -> None:
+    """The token of an OIDC provider is sent; one that has expired and can't be renewed is not."""
+    settings = {"idp-issuer-url": "https://127.0.0.1:1", "client-id": "me"}
+    token = token_of_oidc(4_000_000_000)
+    user = {"auth-provider": {"name": "oidc", "config": {**settings, "id-token": token}}}
+    assert load_config(written(tmp_path, user)).bearer_token() == token
+    user["auth-provider"]["config"] = {**settings, "id-token": token_of_oidc(1_000_000_000)}
+    with pytest.raises(ConfigError, match="auth provider oidc of user me"):
+        load_config(written(tmp_path, user))
+    user["auth-provider"]["name"] = "azure"
+    with pytest.raises(ConfigError, match=r"azure of user me .* gave no token"):
+        load_config(written(tmp_path, user))
+
+
+def test_never_anonymous_and_never_somebody_else(tmp_path: Path) -> None:
+    """What would be dropped is an error; only plain HTTP (`kubectl proxy`) needs no user."""
+    with pytest.raises(ConfigError, match="anonymously"):
+        load_config(written(tmp_path, {}))
+    with pytest.raises(ConfigError, match="can't follow: as"):
+        load_config(written(tmp_path, {"token": "mine", "as": "root"}))
+    with pytest.raises(ConfigError, match="password, username"):
+        load_config(written(tmp_path, {"username": "me", "password": "secret"}))
+    with pytest.raises(ConfigError, match="only HTTP proxies"):
+        load_config(written(tmp_path, {"token": "mine"}, **{"proxy-url": "socks5://127.0.0.1:1"}))
+    assert load_config(written(tmp_path, {}, server="http://127.0.0.1:8001")).bearer_token() is None
+
+
+def test_server_name_and_proxy(tmp_path: Path) -> None:
+    """Both are as in the kubeconfig."""
+    ways = {"proxy-url": "http://127.0.0.1:3128", "tls-server-name": "api"}
+    config = load_config(written(tmp_path, {"token": "mine"}, **ways))
+    assert (config.proxy, config.tls_server_name) == ("http://127.0.0.1:3128", "api")
+
+
+def test_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for kubectl, the first file with an entry wins, and missing files do not count."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    paths = [tmp_path / "absent", written(first, {"token": "mine"}), kubeconfig(second)]
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, paths)))
+    assert load_config().bearer_token() == "mine"
+    assert load_config(context="two").bearer_token() == "from-file"
+
+
+def test_the_official_client_is_imported_only_when_needed(tmp_path: Path) -> None:
+    """It would cost every process a third of a second."""
+    path = written(tmp_path, {"token": "mine"})
+    code = (
+        "import sys; from streamgraft_common.kube import load_config; "
+        f"load_config({str(path)!r}); print('kubernetes' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "False"

@@ -9,7 +9,7 @@ from typing import Any, Self
 import aiohttp
 
 from streamgraft_common.kube.config import KubeConfig
-from streamgraft_common.kube.errors import NotFound, Unreachable, error_of
+from streamgraft_common.kube.errors import ConfigError, NotFound, Unreachable, error_of
 
 Object = dict[str, Any]
 MergePatch = Mapping[str, Any]
@@ -163,7 +163,7 @@ class KubeClient:
         if self._session is None:
             raise RuntimeError("use the client as an async context manager")
         sent = {"User-Agent": "streamgraft", **headers}
-        if token := self.config.bearer_token():
+        if token := self._token():
             sent["Authorization"] = f"Bearer {token}"
         return _Answer(
             self._session.request(
@@ -173,8 +173,16 @@ class KubeClient:
                 data=json.dumps(body) if body is not None else None,
                 headers=sent,
                 timeout=timeout,
+                server_hostname=self.config.tls_server_name,
+                proxy=self.config.proxy,
             )
         )
+
+    def _token(self) -> str | None:
+        try:
+            return self.config.bearer_token()
+        except ConfigError as error:
+            raise Unreachable(str(error)) from error
 
 
 class _Answer:

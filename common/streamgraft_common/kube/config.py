@@ -1,20 +1,19 @@
 """Where the API server is and how to prove who we are: kubeconfig file or in-cluster account."""
 
-import base64
 import os
 import ssl
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
+from streamgraft_common.kube.errors import ConfigError
+from streamgraft_common.kube.kubeconfig import Chosen, chosen
+
+__all__ = ["ConfigError", "KubeConfig", "load_config"]
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-
-
-class ConfigError(Exception):
-    """No usable configuration; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +31,30 @@ class KubeConfig:
     client_key: bytes | None = None
     token: str | None = None
     token_file: Path | None = None
+    renewed_token: Callable[[], str] | None = None
+    """Of a plugin or provider: returns the token to send, a new one if the last has expired."""
     insecure: bool = False
+    tls_server_name: str | None = None
+    """The name in the server's certificate, if it is not that of the URL."""
+    proxy: str | None = None
+    """URL of an HTTP proxy on the way to the server."""
 
     def bearer_token(self) -> str | None:
-        """Return the token to send, or None."""
+        """Return the token to send, or None. Raises ConfigError if a new one can't be had."""
+        if self.renewed_token:
+            return self.renewed_token()
         return self.token_file.read_text().strip() if self.token_file else self.token
 
     def of_bearer(self, token: str) -> "KubeConfig":
         """Return the same cluster with the identity of a token, and no other."""
-        return replace(self, token=token, token_file=None, client_certificate=None, client_key=None)
+        return replace(
+            self,
+            token=token,
+            token_file=None,
+            renewed_token=None,
+            client_certificate=None,
+            client_key=None,
+        )
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """Return the TLS settings, or None for plain http."""
@@ -62,20 +76,14 @@ class KubeConfig:
 def load_config(path: str | Path | None = None, context: str | None = None) -> KubeConfig:
     """Return the configuration: `path`, else $KUBECONFIG, else in-cluster, else ~/.kube/config.
 
-    Raises ConfigError if there is none or the context is unknown.
+    $KUBECONFIG may name several files, as for kubectl. Raises ConfigError if there is none, if the
+    context is unknown, or if it asks for a way to log in that is not known.
     """
-    chosen = str(path) if path else os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
-    if not chosen and "KUBERNETES_SERVICE_HOST" in os.environ and _ACCOUNT.exists():
+    named = str(path) if path else os.environ.get("KUBECONFIG", "")
+    if not named and "KUBERNETES_SERVICE_HOST" in os.environ and _ACCOUNT.exists():
         return _in_cluster()
-    file = Path(chosen) if chosen else Path.home() / ".kube" / "config"
-    if not file.is_file():
-        raise ConfigError(f"no kubeconfig at {file}: run `streamgraft up`, or set KUBECONFIG")
-    try:
-        return _from_file(yaml.safe_load(file.read_text()), file.parent, context)
-    except (KeyError, TypeError, StopIteration) as error:
-        raise ConfigError(
-            f"kubeconfig {file} has no usable context {context or ''}: {error!r}"
-        ) from error
+    paths = [Path(part) for part in named.split(os.pathsep) if part]
+    return _from_kubeconfig(chosen(paths or [Path.home() / ".kube" / "config"], context))
 
 
 def _in_cluster() -> KubeConfig:
@@ -89,28 +97,28 @@ def _in_cluster() -> KubeConfig:
     )
 
 
-def _from_file(document: dict[str, Any], folder: Path, context_name: str | None) -> KubeConfig:
-    def named(kind: str, name: str) -> dict[str, Any]:
-        entry = next(item for item in document[f"{kind}s"] if item["name"] == name)
-        part: dict[str, Any] = entry[kind]
-        return part
+def _from_kubeconfig(entry: Chosen) -> KubeConfig:
+    cluster, user = entry.cluster, entry.user
+    authority = cluster.content("certificate-authority")
+    certificate, key = user.content("client-certificate"), user.content("client-key")
+    token_file = user.values.get("tokenFile")
+    credentials: dict[str, Any] = {
+        "client_certificate": certificate,
+        "client_key": key,
+        "token": user.values.get("token"),
+        "token_file": user.folder / token_file if token_file else None,
+    }
+    if entry.delegated():
+        # The official client is slow to import, and hardly any process needs it.
+        from streamgraft_common.kube import providers
 
-    def content(part: dict[str, Any], key: str) -> bytes | None:
-        if data := part.get(f"{key}-data"):
-            return base64.b64decode(data)
-        return (folder / part[key]).read_bytes() if key in part else None
-
-    context = named("context", context_name or document["current-context"])
-    cluster, user = named("cluster", context["cluster"]), named("user", context["user"])
-    authority = content(cluster, "certificate-authority")
-    token_file = user.get("tokenFile")
+        credentials |= providers.log_in(entry)
     return KubeConfig(
-        server=cluster["server"].rstrip("/"),
-        namespace=context.get("namespace", "default"),
+        server=cluster.values["server"].rstrip("/"),
+        namespace=entry.namespace,
         ca_data=authority.decode() if authority else None,
-        client_certificate=content(user, "client-certificate"),
-        client_key=content(user, "client-key"),
-        token=user.get("token"),
-        token_file=folder / token_file if token_file else None,
-        insecure=bool(cluster.get("insecure-skip-tls-verify")),
+        insecure=bool(cluster.values.get("insecure-skip-tls-verify")),
+        tls_server_name=cluster.values.get("tls-server-name"),
+        proxy=cluster.values.get("proxy-url"),
+        **credentials,
     )

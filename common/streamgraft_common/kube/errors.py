@@ -11,6 +11,10 @@ Unreachable         no answer: connection refused, reset, or timed out
 from typing import Any
 
 
+class ConfigError(Exception):
+    """No usable configuration; the message says what to do."""
+
+
 class ApiError(Exception):
     """An answer that is not success."""
 
