@@ -33,9 +33,15 @@ class Origin:
 
 
 @cache
+def metadata_of(document: str) -> PeMetadata:
+    """Return the graph metadata of a PE."""
+    return PeMetadata.model_validate_json(document)
+
+
+@cache
 def origin_of(document: str) -> Origin:
     """Return what the graph metadata of a PE says of its stage."""
-    metadata = PeMetadata.model_validate_json(document)
+    metadata = metadata_of(document)
     return Origin(stage_of(metadata, adl_of(metadata.bundle_digest)), metadata.savepoint)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import NewPartitions, NewTopic
+from tests.simulation.fake_records import FakeRecords
 
 import streamgraft_operator.kafka.client
 
@@ -28,6 +29,7 @@ class FakeBrokers:
     topics: dict[str, int] = field(default_factory=dict)
     groups: set[str] = field(default_factory=set)
     unreliable: float = 0.0
+    records: FakeRecords = field(default_factory=FakeRecords)
 
     def end(self) -> int:
         """Return how many records are in a topic that nobody has read yet: none, or one."""
@@ -37,9 +39,9 @@ class FakeBrokers:
         """Return an admin client, whatever its configuration."""
         return FakeAdminClient(self)
 
-    def consumer(self, _: dict[str, Any]) -> "FakeConsumer":
-        """Return a consumer, whatever its configuration."""
-        return FakeConsumer(self)
+    def consumer(self, configuration: dict[str, Any]) -> "FakeConsumer":
+        """Return a consumer that never joins its group."""
+        return FakeConsumer(self, configuration.get("group.id", ""))
 
     def producer(self, _: dict[str, Any]) -> "FakeProducer":
         """Return a producer, whatever its configuration."""
@@ -101,6 +103,7 @@ class FakeAdminClient:
     def _delete(self, name: str) -> Future[Any]:
         if self._brokers.topics.pop(name, None) is None:
             return _failed(KafkaError.UNKNOWN_TOPIC_OR_PART)
+        self._brokers.records.delete(name)
         return self._settled()
 
     def _settled(self, result: Any = None) -> Future[Any]:
@@ -130,18 +133,23 @@ class FakeProducer:
 
 
 class FakeConsumer:
-    """What `streamgraft_operator.kafka.client` uses of a Consumer; logs are empty here."""
+    """What `streamgraft_operator.kafka.client` uses of a Consumer."""
 
-    def __init__(self, brokers: FakeBrokers) -> None:
+    def __init__(self, brokers: FakeBrokers, group: str) -> None:
         self._brokers = brokers
+        self._group = group
 
     def committed(self, partitions: list[TopicPartition], timeout: float) -> list[TopicPartition]:
         self._may_fail()
-        return [TopicPartition(item.topic, item.partition, 0) for item in partitions]
+        at = self._brokers.records.committed
+        return [
+            TopicPartition(item.topic, item.partition, at(self._group, item.topic, item.partition))
+            for item in partitions
+        ]
 
     def get_watermark_offsets(self, partition: TopicPartition, timeout: float) -> tuple[int, int]:
         self._may_fail()
-        return 0, 0
+        return 0, self._brokers.records.end(partition.topic, partition.partition)
 
     def _may_fail(self) -> None:
         if self._brokers.fails():

@@ -13,6 +13,7 @@ from tests.simulation.fake_api_server import FakeApiServer
 from tests.simulation.fake_checkpoints import FakeCheckpoints
 from tests.simulation.fake_kube_client import FakeKubeClient, FakeNetwork
 from tests.simulation.fake_pe import FakePe, Tempo, Truth
+from tests.simulation.fake_records import FakeRecords
 from tests.simulation.fake_resources import FakeResource, place_of
 from tests.simulation.fake_storage import Change
 from tests.simulation.virtual_time import EPOCH, Process, VirtualLoop
@@ -45,12 +46,14 @@ class FakeNodes:
         server: FakeApiServer,
         network: Callable[[], FakeNetwork],
         truth: Truth,
+        records: FakeRecords,
         chance: random.Random,
     ) -> None:
         self._loop = loop
         self._server = server
         self._network = network
         self._truth = truth
+        self._records = records
         self._chance = chance
         self._checkpoints = FakeCheckpoints()
         self._back: dict[str, float] = {}
@@ -127,7 +130,8 @@ class FakeNodes:
         uid = item["metadata"]["uid"]
         network = self._network()
         client = FakeKubeClient(self._server, network)
-        pe = FakePe(client, item, self.tempo, self._truth, self._checkpoints, self._chance)
+        parts = self._truth, self._checkpoints, self._records
+        pe = FakePe(client, item, self.tempo, *parts, self._chance)
         process = Process(item["metadata"]["name"])
         self.containers[uid] = Container(pe, process, network)
         ending = self._loop.start(process, pe.run())

@@ -17,13 +17,16 @@ from tests.simulation.fake_checkpoints import (
     FakeCheckpoints,
     Origin,
     Stage,
+    metadata_of,
     origin_of,
     with_state,
 )
 from tests.simulation.fake_kube_client import FakeKubeClient
+from tests.simulation.fake_records import Batch, FakeRecords
 
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
+from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import ProcessingElementSpec, Saved, Saving
 from streamgraft_common.resources.processing_element import ShardStatus
 from streamgraft_common.savepoints import NotRestorable
@@ -92,6 +95,7 @@ class FakePe:
         tempo: Tempo,
         truth: Truth,
         checkpoints: FakeCheckpoints,
+        records: FakeRecords,
         chance: random.Random,
     ) -> None:
         metadata = pod["metadata"]
@@ -109,6 +113,7 @@ class FakePe:
         self.tempo = tempo
         self.truth = truth
         self.checkpoints = checkpoints
+        self.records = records
         self._chance = chance
 
     @property
@@ -143,7 +148,7 @@ class FakePe:
         self.metadata = metadata
         self.origin = origin_of(metadata)
         self.stage = self.pod["metadata"]["ownerReferences"][0]["uid"], self.origin.stage.name
-        return FakeStage(self, self.origin)
+        return FakeStage(self, self.origin, metadata_of(metadata))
 
     async def takes(self, longest: float) -> None:
         """Let some time pass."""
@@ -165,6 +170,7 @@ class FakeStage:
 
     pe: FakePe
     origin: Origin
+    metadata: PeMetadata
 
     async def start(self, shard: int, epoch: int) -> "FakeQuery":
         """Start on the checkpoint of a shard. Raises NotRestorable."""
@@ -175,7 +181,7 @@ class FakeStage:
             self.pe.truth.rests(self.pe, shard)
             raise
         await self.pe.takes(self.pe.tempo.start)
-        return FakeQuery(self.pe, shard)
+        return FakeQuery(self.pe, shard, self.metadata)
 
     async def leave(self, shard: int, *, publish: bool) -> Left:
         """Tell whether the last batch was cut off, by whomever."""
@@ -223,10 +229,11 @@ class FakeStage:
 class FakeQuery:
     """Runs batch after batch until it is stopped, or fenced off."""
 
-    def __init__(self, pe: FakePe, shard: int) -> None:
+    def __init__(self, pe: FakePe, shard: int, metadata: PeMetadata) -> None:
         self._pe = pe
         self._shard = shard
-        self._batch: asyncio.TimerHandle | None = None
+        self._metadata = metadata
+        self._timer: asyncio.TimerHandle | None = None
         self._failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def first_batch(self) -> None:
@@ -241,8 +248,8 @@ class FakeQuery:
 
     async def stop(self, deadline_seconds: float) -> bool:
         """Stop at a batch boundary, unless it has failed."""
-        if self._batch:
-            self._batch.cancel()
+        if self._timer:
+            self._timer.cancel()
         if not self._failed.done():
             await self._pe.takes(self._pe.tempo.stop)
             self._pe.checkpoints.settle(self._pe.stage, self._shard)
@@ -250,14 +257,21 @@ class FakeQuery:
         return True
 
     def _begin_batch(self) -> None:
-        batch = self._pe.checkpoints.next_batch(self._pe.stage, self._shard)
-        seconds = self._pe.some(self._pe.tempo.batch)
-        self._batch = asyncio.get_running_loop().call_later(seconds, self._end_batch, batch)
-
-    def _end_batch(self, batch: int) -> None:
         pe = self._pe
-        if pe.checkpoints.log(pe.stage, self._shard, batch):
-            pe.truth.logs(pe, self._shard, batch)
+        number = pe.checkpoints.next_batch(pe.stage, self._shard)
+        batch = pe.records.plan(pe.stage, self._shard, number, self._metadata)
+        half = pe.some(pe.tempo.batch) / 2
+        self._timer = asyncio.get_running_loop().call_later(half, self._write, batch, half)
+
+    def _write(self, batch: Batch, half: float) -> None:
+        self._pe.records.write(self._pe.stage, self._shard, batch, self._metadata)
+        self._timer = asyncio.get_running_loop().call_later(half, self._end_batch, batch)
+
+    def _end_batch(self, batch: Batch) -> None:
+        pe = self._pe
+        if pe.checkpoints.log(pe.stage, self._shard, batch.number):
+            pe.truth.logs(pe, self._shard, batch.number)
+            pe.records.log(pe.stage, self._shard, batch, self._metadata)
             pe.checkpoints.settle(pe.stage, self._shard)
             self._begin_batch()
             return

@@ -13,6 +13,7 @@ from tests.simulation.fake_api_server import FakeApiServer
 from tests.simulation.fake_checkpoints import Counts, Stage
 from tests.simulation.fake_nodes import launch_of
 from tests.simulation.fake_pe import FakePe
+from tests.simulation.fake_records import FakeRecords
 from tests.simulation.fake_resources import FakeResource, place_of
 from tests.simulation.fake_storage import Change
 from tests.simulation.savepoint_invariants import SavepointInvariants
@@ -37,10 +38,12 @@ class Invariants:
     `patience`: seconds after which the operator must have heard of what it wrote itself.
     """
 
-    def __init__(self, server: FakeApiServer, now: Callable[[], float]) -> None:
+    def __init__(
+        self, server: FakeApiServer, now: Callable[[], float], records: FakeRecords
+    ) -> None:
         self._server = server
         self._now = now
-        self.broken: list[str] = []
+        self.broken = records.broken
         self.patience = math.inf
         self._named: dict[tuple[str, int], float] = {}
         self._writers: dict[tuple[Stage, int], set[FakePe]] = defaultdict(set)
@@ -52,7 +55,7 @@ class Invariants:
         self._ended: set[tuple[str, int]] = set()
         """Launches of which a pod failed, was deleted, or is being deleted."""
         server.storage.observers.append(self._written)
-        self._savepoints = SavepointInvariants(server, self._writer, self._break)
+        self._savepoints = SavepointInvariants(server, self._writer, self._break, records.unread)
 
     # Truth: what processes do.
 

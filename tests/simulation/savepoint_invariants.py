@@ -6,7 +6,7 @@ shard the counts of its keys, whatever the number of key groups.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from tests.simulation.fake_api_server import FakeApiServer
@@ -31,17 +31,20 @@ class Copy:
 
 
 class SavepointInvariants:
-    """Watches savepoints. `writer` names the pod that runs a shard at the moment, if any."""
+    """Watches savepoints. `writer` names the pod that runs a shard at the moment, if any; `unread`
+    the partitions of topics with records that nobody has read."""
 
     def __init__(
         self,
         server: FakeApiServer,
         writer: Callable[[Stage, int], str | None],
         broken: Callable[[str], None],
+        unread: Callable[[Collection[str]], list[str]],
     ) -> None:
         self._server = server
         self._writer = writer
         self._break = broken
+        self._unread = unread
         self._turns: Counter[Place] = Counter()
         self._jobs: dict[str, str] = {}
         """Savepoint → uid of the job that it is of."""
@@ -125,6 +128,10 @@ class SavepointInvariants:
         for stage, shard in places:
             if pod := self._writer(stage, shard):
                 self._break(f"shard {shard} of {stage[1]} is to be saved while {pod} writes for it")
+        ports = [port for stage in item["status"]["stages"] for port in stage["inputs"]]
+        topics = [port["topic"] for port in ports if not port.get("external")]
+        if not item["spec"].get("region") and (unread := self._unread(topics)):
+            self._break(f"{unread} have records that savepoint {item['metadata']['name']} lacks")
         self._cuts[item["metadata"]["uid"]] = {place: self._turns[place] for place in places}
 
     def _is_complete(self, item: Object) -> None:

@@ -8,6 +8,7 @@ import pytest
 from tests.simulation import fake_checkpoints
 from tests.simulation.fake_checkpoints import KEYS, FakeCheckpoints
 from tests.simulation.fake_pe import FakeStage
+from tests.simulation.fake_records import FakeRecords
 from tests.simulation.faults import (
     Fault,
     cancel_job,
@@ -38,6 +39,7 @@ from streamgraft_common.resources import ProcessingElementSpec
 from streamgraft_operator import manifests
 from streamgraft_operator.job.conductor import JobConductor
 from streamgraft_operator.job.deletion import Cleaner
+from streamgraft_operator.kafka.client import Kafka
 from streamgraft_operator.pe import commands, launches, pod_conductor
 from streamgraft_operator.pe import step as pod
 from streamgraft_operator.pe.view import PeView, ReleaseView
@@ -116,6 +118,20 @@ def raise_launch_counts_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         return once.model_copy(update={"launch_count": once.launch_count + 1})
 
     monkeypatch.setattr(commands, "raised", twice)
+
+
+def never_wait_for_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams always count as read to their ends."""
+
+    async def drained(*_: object) -> bool:
+        return True
+
+    monkeypatch.setattr(Kafka, "drained", drained)
+
+
+def write_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sink without a ledger: at least once."""
+    monkeypatch.setattr(FakeRecords, "is_written", lambda *_: False)
 
 
 def ignore_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,6 +250,8 @@ def forget_the_savepoint(monkeypatch: pytest.MonkeyPatch) -> None:
         (ignore_what_pods_say, (resize,)),
         (take_up_what_was_ours, (resize,)),
         (raise_launch_counts_twice, (edit_job,)),
+        (never_wait_for_records, (take_savepoint,)),
+        (write_again, (crash_pod,)),
         (drop_finalizer_early, (cancel_job,)),
         (ignore_gone, (compact, cancel_job, delete(POD))),
         (take_pods_twice, (delete_by_label,)),

@@ -32,11 +32,18 @@ class World:
         self.loop = VirtualLoop(self.chance)
         self.server = FakeApiServer(lambda: EPOCH + self.loop.time(), self.chance)
         self.brokers = FakeBrokers(self.chance, topics={SOURCE_TOPIC: 2})
-        self.invariants = Invariants(self.server, self.loop.time)
+        self.invariants = Invariants(self.server, self.loop.time, self.brokers.records)
         self.networks: list[FakeNetwork] = []
         self.weather = FakeNetwork(self.chance, latency=0.02, watch_delay=0.1)
         """What new connections are like."""
-        self.nodes = FakeNodes(self.loop, self.server, self._network, self.invariants, self.chance)
+        self.nodes = FakeNodes(
+            self.loop,
+            self.server,
+            self._network,
+            self.invariants,
+            self.brokers.records,
+            self.chance,
+        )
         self.operators = FakeReplicas(
             self.loop, self.server, self._network, self.chance, self.invariants.broken.append
         )
