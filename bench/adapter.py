@@ -63,17 +63,17 @@ async def _run(folder: Path) -> dict[str, float]:
         for name in UNUSED:
             await asyncio.to_thread(cluster.stop, name)
         exporter = cluster.state().ports["kafka"]
-        with _prometheus(cluster, folder, exporter) as prometheus, _adapter(cluster) as adapter:
+        with prometheus(cluster, folder, exporter) as asked, adapter(cluster) as served:
             async with KubeClient(load_config(cluster.kubeconfig)) as client:
                 known = 0
                 for count in SIZES:
-                    with _process(
+                    with process(
                         sys.executable, "-m", "bench.hollow_regions", str(exporter), str(count)
                     ):
-                        await _create(client, range(known, count))
+                        await create(client, range(known, count))
                         known = count
-                        await _until_served(client, count)
-                        bench = _Bench(cluster, prometheus, adapter, count)
+                        await until_served(client, count)
+                        bench = _Bench(cluster, asked, served, count)
                         figures |= await asyncio.to_thread(bench.figures)
     largest = SIZES[-1]
     figures["requests_per_s"] = figures[f"direct_requests_per_s_{largest}"]
@@ -121,7 +121,7 @@ class _Bench:
 
     def _load(self, way: str, url: str) -> dict[str, float]:
         pki = self._cluster.home.pki
-        paths = [_path(number, metric) for number in range(self._count) for metric in METRICS]
+        paths = [path(number, metric) for number in range(self._count) for metric in METRICS]
         load = https_load.run(url, paths, pki / "admin", pki / "ca.crt", CLIENTS, LOAD_SECONDS)
         return {
             f"{way}_p50_ms": report.percentile(load.seconds, 0.5) * 1000,
@@ -156,12 +156,13 @@ class _Bench:
         }
 
 
-def _path(number: int, metric: str) -> str:
+def path(number: int, metric: str) -> str:
+    """Return the path of a region's metric."""
     name = names.region_name(hollow_regions.job(number), "enrich")
     return f"{_BASE}/parallelregions.streamgraft.io/{name}/{metric}"
 
 
-async def _create(client: KubeClient, numbers: range) -> None:
+async def create(client: KubeClient, numbers: range) -> None:
     """Create regions that serve, and an HPA for each."""
     waiting = iter(numbers)
 
@@ -216,13 +217,13 @@ def _autoscaler(name: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": spec}
 
 
-async def _until_served(client: KubeClient, count: int) -> None:
+async def until_served(client: KubeClient, count: int) -> None:
     """Wait until the last region has every metric: rates need a window of samples."""
     async with asyncio.timeout(240):
         for metric in METRICS:
             while True:
                 try:
-                    await client.get(_path(count - 1, metric))
+                    await client.get(path(count - 1, metric))
                     break
                 except ApiError as error:
                     if error.code not in (404, 503):
@@ -231,17 +232,21 @@ async def _until_served(client: KubeClient, count: int) -> None:
 
 
 @contextmanager
-def _process(*command: str) -> Iterator[psutil.Process]:
-    process = psutil.Popen(command, stdout=subprocess.DEVNULL)
+def process(*command: str) -> Iterator[psutil.Process]:
+    """A process, until the end of the context."""
+    started = psutil.Popen(command, stdout=subprocess.DEVNULL)
     try:
-        yield process
+        yield started
     finally:
-        process.terminate()
-        process.wait(30)
+        started.terminate()
+        started.wait(30)
 
 
 @contextmanager
-def _prometheus(cluster: Cluster, folder: Path, exporter: int) -> Iterator[psutil.Process]:
+def prometheus(
+    cluster: Cluster, folder: Path, exporter: int, pod: int | None = None
+) -> Iterator[psutil.Process]:
+    """A Prometheus that scrapes hollow regions, and what is at the port of a pod."""
     file = folder / "prometheus.yml"
     interval = f"{INTERVAL_SECONDS}s"
     scrape = {
@@ -249,7 +254,20 @@ def _prometheus(cluster: Cluster, folder: Path, exporter: int) -> Iterator[psuti
         "honor_labels": True,
         "static_configs": [{"targets": [f"127.0.0.1:{exporter}"]}],
     }
-    document = {"global": {"scrape_interval": interval}, "scrape_configs": [scrape]}
+    others = [
+        {
+            "job_name": "streamgraft-pe",
+            "static_configs": [
+                {
+                    "targets": [f"127.0.0.1:{port}"],
+                    "labels": {"namespace": "noisy", "pod": "p", "pe": "p", "region": "r"},
+                }
+            ],
+        }
+        for port in (pod,)
+        if port is not None
+    ]
+    document = {"global": {"scrape_interval": interval}, "scrape_configs": [scrape, *others]}
     file.write_text(yaml.safe_dump(document))
     state = cluster.state()
     command = (
@@ -259,12 +277,12 @@ def _prometheus(cluster: Cluster, folder: Path, exporter: int) -> Iterator[psuti
         f"--web.listen-address=127.0.0.1:{state.ports['prometheus']}",
         "--log.level=warn",
     )
-    with _process(*command) as process:
-        yield process
+    with process(*command) as running:
+        yield running
 
 
 @contextmanager
-def _adapter(cluster: Cluster) -> Iterator[psutil.Process]:
+def adapter(cluster: Cluster) -> Iterator[psutil.Process]:
     """The adapter in the place of the cluster's own, with Kubernetes' usual intervals."""
     pki, port = cluster.home.pki, cluster.state().ports["adapter"]
     command = (
@@ -276,8 +294,8 @@ def _adapter(cluster: Cluster) -> Iterator[psutil.Process]:
         *("--tls-key", str(pki / "adapter-serving.key")),
         *("--refresh-seconds", str(INTERVAL_SECONDS)),
     )
-    with _process(*command) as process:
-        yield process
+    with process(*command) as running:
+        yield running
 
 
 if __name__ == "__main__":
