@@ -14,6 +14,7 @@ from streamgraft_autoscaler import DemandPolicy
 from streamgraft_autoscaler.hpa import spec_of
 from streamgraft_autoscaler.pause import ExpectedPause
 from streamgraft_autoscaler.plot import Line, Panel, svg_plot
+from streamgraft_autoscaler.pricing import ChangePrice
 from streamgraft_autoscaler.replay import Experiment, RegionModel, Replay, Trace, replay
 from streamgraft_autoscaler.replay.run import STEP_SECONDS
 
@@ -73,7 +74,7 @@ def tried(
         shards=KEY_GROUPS,
         target_utilization=policies.TARGET,
         headroom=policies.DEFAULTS.headroom,
-        change_cost_seconds=policies.DEFAULTS.change_cost_seconds,
+        price=ChangePrice.expected(model.launch_seconds, model.pause_seconds),
         catch_up_seconds=CATCH_UP_SECONDS,
         pause=pause,
     )

@@ -5,6 +5,7 @@ docs/autoscaling.md for what is simulated, and docs/policies/ for the plots it d
 """
 
 import copy
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from streamgraft_autoscaler import DemandPolicy
 from streamgraft_autoscaler.hpa import spec_of
 from streamgraft_autoscaler.pause import ExpectedPause
 from streamgraft_autoscaler.plot import Line, Panel, svg_plot
+from streamgraft_autoscaler.pricing import ChangePrice
 from streamgraft_autoscaler.replay import Experiment, RegionModel, Replay, Trace, replay
 from streamgraft_common.adl import Autoscaling
 
@@ -26,8 +28,6 @@ MANIFESTS = ROOT / "deploy" / "hpa"
 SHARDS = 60
 TARGET = 0.8
 OBJECTIVE_SECONDS = 60.0
-CHANGES_PER_DAY = 5
-"""The aim on a diurnal load."""
 EACH = 20
 """Of so many looks of the HPA one is drawn: every five minutes."""
 LOADS = (traces.flights, traces.bikes, traces.pedestrians)
@@ -49,7 +49,7 @@ DEMAND = DemandPolicy(
     shards=SHARDS,
     target_utilization=TARGET,
     headroom=DEFAULTS.headroom,
-    change_cost_seconds=DEFAULTS.change_cost_seconds,
+    price=ChangePrice.expected(MODEL.launch_seconds, MODEL.pause_seconds),
     catch_up_seconds=OBJECTIVE_SECONDS,
     pause=ExpectedPause(MODEL.pause_seconds, MODEL.pause_seconds, 0.0, 1),
 )
@@ -134,13 +134,13 @@ def figures(trace: str, name: str, found: Replay) -> dict[str, float]:
 
 
 def bounds(trace: Trace, found: Replay, skip_seconds: float) -> dict[str, float]:
-    """Return the least pod-hours of whoever knows the load, with CHANGES_PER_DAY at most.
+    """Return the least pod-hours of whoever knows the load, with as many changes as were made.
 
     Once at the target utilization throughout, once as full as demand lets a channel become.
     """
     static = found.experiment.static_width * found.days * 24
     rates = trace.rates[int(skip_seconds / trace.step_seconds) :]
-    changes = int(CHANGES_PER_DAY * found.days)
+    changes = math.ceil(found.changes_per_day * found.days)
     return {
         f"oracle_{name}.{trace.name}.pod_hours_ratio": round(
             oracle.least_pod_hours(rates, trace.step_seconds, MODEL, share, changes) / static, 3
@@ -174,7 +174,7 @@ def main() -> None:
         found = {name: tried(trace, policy, LEARNING) for name, policy in POLICIES.items()}
         for name, result in found.items():
             measured |= figures(trace.name, name, result)
-        measured |= bounds(trace, next(iter(found.values())), LEARNING)
+        measured |= bounds(trace, found["demand_forecast"], LEARNING)
         (PLOTS / f"{trace.name}.svg").write_text(picture(trace, found))
     trace, hour = traces.steps(), 3600.0 * traces.STEP_HOURS
     found = {name: tried(trace, policy, hour / 2) for name, policy in POLICIES.items()}
@@ -190,7 +190,7 @@ def main() -> None:
         **asdict(MODEL),
         "objective_seconds": OBJECTIVE_SECONDS,
         "headroom": DEMAND.headroom,
-        "change_cost_seconds": DEMAND.change_cost_seconds,
+        "change_cost_channel_seconds": DEMAND.price.channel_seconds,
     }
     report.write("policies", settings, measured)
 

@@ -22,6 +22,7 @@ from examples.flights.settings import BATCH_SECONDS, MAX_WIDTH, Settings
 from streamgraft_autoscaler import DemandPolicy
 from streamgraft_autoscaler.hpa import DEFAULT_SYNC_SECONDS, Spec, spec_of
 from streamgraft_autoscaler.pause import ExpectedPause
+from streamgraft_autoscaler.pricing import ChangePrice
 from streamgraft_autoscaler.replay import Experiment, RegionModel, Trace, replay
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_operator.manifests.autoscaler import autoscaler
@@ -77,7 +78,7 @@ def predicted(document: Document) -> Course:
         shards=MAX_WIDTH,
         target_utilization=quick.target_utilization,
         headroom=quick.headroom,
-        change_cost_seconds=quick.change_cost_seconds,
+        price=ChangePrice.given(quick.change_cost_seconds or 0.0),
         catch_up_seconds=quick.catch_up_seconds * stretch,
         pause=ExpectedPause(pause, pause, 0.0, len(pauses)),
     )

@@ -16,6 +16,7 @@ from streamgraft_autoscaler.economy import UNKNOWN, Choice, Past, Situation, cho
 from streamgraft_autoscaler.fitting import Fit, Shards, Target, fit
 from streamgraft_autoscaler.forecast import BUCKET_SECONDS, Forecast
 from streamgraft_autoscaler.pause import ExpectedPause
+from streamgraft_autoscaler.pricing import ChangePrice
 from streamgraft_autoscaler.propagation import ALONE, Neighbourhood
 from streamgraft_autoscaler.readiness import NotReady, Reason, not_finite
 
@@ -46,8 +47,8 @@ class DemandPolicy:
     """What the region asks for.
 
     `shards`: how many it has; `target_utilization`: wanted busy share, above 0 to 1; `headroom`:
-    share by which the load may grow to that once a width was chosen; `change_cost_seconds`: what a
-    width change must save, as time of all channels at the largest width needed in the last day;
+    share by which the load may grow to that once a width was chosen; `price`: what a width change
+    must save;
     `catch_up_seconds`: the objective, the time in which to work off the lag; `pause`: how long a
     width change is expected to stop a shard.
     """
@@ -57,7 +58,7 @@ class DemandPolicy:
     shards: int
     target_utilization: float
     headroom: float
-    change_cost_seconds: float
+    price: ChangePrice
     catch_up_seconds: float
     pause: ExpectedPause
 
@@ -176,7 +177,7 @@ def _choice(
         least=max([least, *(_least(stage) for stage in demands.values())]),
         needed=needed,
         widths=(least, *(each for each in useful if each > least)),
-        price=policy.change_cost_seconds / 3600 * max(past.peak, needed),
+        price=policy.price.hours(max(past.peak, needed)),
         past=past,
         ahead=tuple(max(least, *widths) for widths in zip(*forecasts, strict=True)),
         step_hours=BUCKET_SECONDS / 3600,

@@ -8,7 +8,15 @@ import re
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 FORMAT = 1
@@ -171,6 +179,12 @@ class Period(AdlModel):
         return name
 
 
+ChangeCost = Annotated[
+    Annotated[float, Field(ge=0, allow_inf_nan=False)] | None,
+    BeforeValidator(lambda value: None if value == "auto" else value),
+]
+
+
 class Autoscaling(AdlModel):
     """What a region asks of the autoscaler. Times are seconds."""
 
@@ -197,8 +211,9 @@ class Autoscaling(AdlModel):
     """What one channel costs in an hour."""
     headroom: float = Field(default=0.25, ge=0, le=10)
     """Share by which the load may grow to the target utilization once a width was chosen."""
-    change_cost_seconds: float = Field(default=2700.0, ge=0)
-    """What a width change must save: time of all channels at the largest width of the last day."""
+    change_cost_seconds: ChangeCost = None
+    """What a width change must save: time of all channels at the largest width of the last day.
+    Default (in applications also "auto"): what the region's own changes have cost."""
     overshoot: float = Field(default=1.0, gt=0)
     """Multiplier of the lag's change in the signal of lag-utilization."""
     forecast: bool = True

@@ -22,6 +22,7 @@ from streamgraft_autoscaler.capacity import loss_per_channel
 from streamgraft_autoscaler.economy import Past
 from streamgraft_autoscaler.forecast import Forecast
 from streamgraft_autoscaler.pause import ExpectedPause
+from streamgraft_autoscaler.pricing import ChangePrice
 from streamgraft_autoscaler.propagation import Neighbourhood
 
 records = st.floats(min_value=0, max_value=1e12)
@@ -33,7 +34,7 @@ POLICY = DemandPolicy(
     shards=16,
     target_utilization=0.8,
     headroom=0.0,
-    change_cost_seconds=0.0,
+    price=ChangePrice.given(0.0),
     catch_up_seconds=60.0,
     pause=ExpectedPause(0.0, 0.0, 0.0, 0),
 )
@@ -154,7 +155,7 @@ def test_headroom_lets_the_load_change_before_the_width_does() -> None:
 
 def test_fewer_channels_are_wanted_once_they_have_paid_for_the_change() -> None:
     """From 4 to 1: a quarter of an hour of 4 channels is an hour of one; 3 save it in 20 min."""
-    policy = dataclasses.replace(POLICY, change_cost_seconds=900.0)
+    policy = dataclasses.replace(POLICY, price=ChangePrice.given(900.0))
     early = demanded(loaded(70.0), 4, policy, past=Past(1140.0, ((1140.0, 4), (1139.0, 1))))
     assert early.value == 4
     assert "1 would do now" in early.held[0]
@@ -164,7 +165,7 @@ def test_fewer_channels_are_wanted_once_they_have_paid_for_the_change() -> None:
 
 
 def test_after_a_restart_nothing_is_known_and_nothing_shrinks() -> None:
-    policy = dataclasses.replace(POLICY, change_cost_seconds=900.0)
+    policy = dataclasses.replace(POLICY, price=ChangePrice.given(900.0))
     assert demanded(loaded(70.0), 4, policy).value == 4
     assert demanded(loaded(390.0), 4, policy).value == 6
 
@@ -194,7 +195,7 @@ def test_growing_that_brought_nothing_is_not_repeated() -> None:
 
 def test_a_forecast_decides_where_the_load_leaves_a_choice() -> None:
     """At 300/s 4 channels are needed; soon it will be 700/s for long, or hardly anything."""
-    policy = dataclasses.replace(POLICY, change_cost_seconds=1800.0)
+    policy = dataclasses.replace(POLICY, price=ChangePrice.given(1800.0))
     rising = Forecast((300.0, *[700.0] * 95), 0.05, trusted=True)
     assert demanded(loaded(300.0), 1, policy, forecast=rising).value == 8
     falling = Forecast((300.0, *[50.0] * 95), 0.05, trusted=True)
@@ -272,7 +273,7 @@ def test_it_wakes_up_to_the_width_that_its_backlog_needs() -> None:
 
 
 def test_sleep_must_be_worth_a_change() -> None:
-    paid = dataclasses.replace(SLEEPY, change_cost_seconds=600.0)
+    paid = dataclasses.replace(SLEEPY, price=ChangePrice.given(600.0))
     load = dataclasses.replace(NOTHING, capacity=capacity())
     just_busy = Past(known_seconds=1e5, peaks=((300.0, 1),))
     held = demanded(load, 1, paid, past=just_busy)
@@ -283,7 +284,7 @@ def test_sleep_must_be_worth_a_change() -> None:
 
 @pytest.mark.parametrize(("rate", "width"), [(0.0, 0), (50.0, 1)])
 def test_a_day_without_records_is_slept_through(rate: float, width: int) -> None:
-    paid = dataclasses.replace(SLEEPY, change_cost_seconds=600.0)
+    paid = dataclasses.replace(SLEEPY, price=ChangePrice.given(600.0))
     load = dataclasses.replace(NOTHING, capacity=capacity())
     day, past = Forecast((rate,) * 96, 0.0, True), Past(1e5, ((700.0, 1),))
     assert demanded(load, 1, paid, past=past, forecast=day).value == width

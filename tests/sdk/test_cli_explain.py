@@ -13,6 +13,7 @@ from streamgraft_autoscaler import (
     demand,
 )
 from streamgraft_autoscaler.pause import expected_pause
+from streamgraft_autoscaler.pricing import MeasuredChange, measured_price
 
 AUTOSCALER = {
     "metadata": {"name": "j-r"},
@@ -47,14 +48,22 @@ def told(signal: dict[str, Any], *autoscalers: dict[str, Any], **more: Any) -> s
     return "\n".join(explanation(region, list(autoscalers)))
 
 
+PRICE = measured_price([MeasuredChange(1, 30.0, 1.0)], 1.0)
+
+
 def signal(input_rate: float) -> dict[str, Any]:
     """Return the demand of a load as REST tells it, at 100 records/s per busy channel."""
     load = StageLoad(input_rate, 0.0, 1.0, 0.125, Capacity(100.0, 2, 0.5, 0.0, {2: 100.0}, 0.0))
-    policy = DemandPolicy(1, 8, 8, 0.8, 0.25, 0.0, 60.0, expected_pause([], 0.0))
+    policy = DemandPolicy(1, 8, 8, 0.8, 0.25, PRICE, 60.0, expected_pause([], 0.0))
     found = demand({"0": load}, policy, Surroundings(2))
     assert isinstance(found, Demand)
     inputs = asdict(found)
     return {"value": inputs.pop("value"), "inputs": inputs}
+
+
+def test_the_price_of_a_change_and_its_reason() -> None:
+    text = told(signal(100.0))
+    assert "A width change has to save 40 s of a channel (measured in 1 changes: channels" in text
 
 
 def test_inputs_decision_and_what_would_change_it() -> None:
@@ -94,7 +103,7 @@ def test_what_wakes_a_region_that_sleeps() -> None:
 def test_a_region_without_channels_is_not_said_to_be_busy() -> None:
     """Its capacity is known from before it fell asleep, and a record waits."""
     load = StageLoad(1.0, 1.0, 1.0, 0.125, Capacity(100.0, 2, 0.5, 0.0, {2: 100.0}, 0.0))
-    policy = DemandPolicy(0, 8, 8, 0.8, 0.25, 0.0, 60.0, expected_pause([], 0.0))
+    policy = DemandPolicy(0, 8, 8, 0.8, 0.25, PRICE, 60.0, expected_pause([], 0.0))
     found = demand({"0": load}, policy, Surroundings(0))
     assert isinstance(found, Demand)
     inputs = asdict(found)

@@ -1,9 +1,13 @@
 """The demand policy of a region: what its resource asks for, and what its width changes cost."""
 
+from datetime import datetime
+
 from streamgraft_autoscaler import DemandPolicy, NotReady, Reason
 from streamgraft_autoscaler.pause import expected_pause
+from streamgraft_autoscaler.pricing import ChangePrice, MeasuredChange, measured_price
 from streamgraft_autoscaler.schedule import Period
 from streamgraft_common.adl import Period as AskedPeriod
+from streamgraft_common.resources import WidthChange
 from streamgraft_metrics_adapter.learning.experience import Known
 from streamgraft_metrics_adapter.regions import Region
 
@@ -14,16 +18,37 @@ def policy_of(region: Region, known: Known, state_bytes: float) -> DemandPolicy:
     largest = settings.largest_width(spec.max_width)
     scheduled = [item.min_width for item in active_periods(region, known.now) if item.min_width]
     catch_up = min(settings.catch_up_seconds, settings.latency_seconds or settings.catch_up_seconds)
+    pause = expected_pause(known.pauses, state_bytes)
     return DemandPolicy(
         min_width=min(max([settings.min_width, *scheduled]), largest),
         max_width=largest,
         shards=spec.max_width,
         target_utilization=settings.target_utilization,
         headroom=settings.headroom,
-        change_cost_seconds=settings.change_cost_seconds,
+        price=_price(region, pause.seconds),
         catch_up_seconds=catch_up,
-        pause=expected_pause(known.pauses, state_bytes),
+        pause=pause,
     )
+
+
+def _price(region: Region, pause_seconds: float) -> ChangePrice:
+    """Return what a width change must save: as asked for, or as the region's own changes cost."""
+    if (asked := region.autoscaling.change_cost_seconds) is not None:
+        return ChangePrice.given(asked)
+    measured = (_measured(change, region.spec.max_width) for change in region.status.changes)
+    return measured_price([change for change in measured if change], pause_seconds)
+
+
+def _measured(change: WidthChange, shards: int) -> MeasuredChange | None:
+    """Return what a change took; None if it is not over, or was given up."""
+    channels = change.to_width - change.from_width
+    ended = change.serving_at if channels > 0 else change.finished_at
+    if change.failure or change.rollback or not channels or not ended:
+        return None
+    idle = datetime.fromisoformat(ended) - datetime.fromisoformat(change.requested_at)
+    moved = len(change.moved_shards) / shards * max(change.from_width, change.to_width)
+    woke = change.from_width == 0
+    return MeasuredChange(abs(channels), max(idle.total_seconds(), 0.0), moved, woke)
 
 
 def blackout(region: Region, now: float) -> NotReady | None:

@@ -103,6 +103,7 @@ def _demand(signal: Facts) -> Iterator[str]:
         f" in {policy['catch_up_seconds']:g} s; a width change pauses a shard for"
         f" {policy['pause']['seconds']:.2g} s ({policy['pause']['changes']} measured)"
     )
+    yield _price(policy["price"])
     if forecast := around["forecast"]:
         yield (
             f"Forecast: up to {max(forecast['rates'][:4]):,.0f} records/s in the next hour and"
@@ -112,6 +113,12 @@ def _demand(signal: Facts) -> Iterator[str]:
     yield f"The load needs {inputs['needed']} channels, headroom included"
     yield f"Decision: width {signal['value']:g}"
     yield from (f"  because {reason}" for reason in inputs["held"])
+
+
+def _price(price: Facts) -> str:
+    seconds = price["per_channel_of_peak"]
+    worth = f"{price['channel_seconds']:.0f} s of a channel" if seconds is None else "what was"
+    return f"A width change has to save {worth} ({price['reason']})"
 
 
 def load_query(namespace: str, job: str, region: str) -> str:

@@ -19,6 +19,7 @@ from streamgraft_autoscaler import DemandPolicy
 from streamgraft_autoscaler.hpa import Spec, SpecError, spec_of
 from streamgraft_autoscaler.pause import ExpectedPause
 from streamgraft_autoscaler.plot import Line, Panel, svg_plot, text_plot
+from streamgraft_autoscaler.pricing import ChangePrice
 from streamgraft_autoscaler.replay import (
     Experiment,
     RegionModel,
@@ -76,7 +77,7 @@ def _experiment(request: Request, asked: Autoscaling) -> Experiment:
             shards=model.shards,
             target_utilization=asked.target_utilization,
             headroom=asked.headroom,
-            change_cost_seconds=asked.change_cost_seconds,
+            price=_price(model, asked.change_cost_seconds),
             catch_up_seconds=min(
                 asked.catch_up_seconds, asked.latency_seconds or asked.catch_up_seconds
             ),
@@ -87,6 +88,12 @@ def _experiment(request: Request, asked: Autoscaling) -> Experiment:
         overshoot=asked.overshoot,
         forecast=asked.forecast,
     )
+
+
+def _price(model: RegionModel, asked: float | None) -> ChangePrice:
+    if asked is not None:
+        return ChangePrice.given(asked)
+    return ChangePrice.expected(model.launch_seconds, model.pause_seconds)
 
 
 def _trace(request: Request) -> Trace:

@@ -1,0 +1,67 @@
+"""What a region's resource makes of its demand policy."""
+
+from typing import Any
+
+import pytest
+
+from streamgraft_autoscaler.pricing import ASSUMED_CHANNEL_SECONDS
+from streamgraft_common.adl import Autoscaling
+from streamgraft_common.resources import PARALLEL_REGION
+from streamgraft_metrics_adapter.learning.experience import Known
+from streamgraft_metrics_adapter.regions import region_of
+from streamgraft_metrics_adapter.signals.policies import policy_of
+
+PAUSE = 2.0
+"""Seconds that a shard is expected to stand still as long as none was measured."""
+
+
+def change(before: int, after: int, **more: Any) -> dict[str, Any]:
+    """Return a change that took 30 s to serve and 40 s in all, and moved two of eight shards."""
+    return {
+        "fromWidth": before,
+        "toWidth": after,
+        "epoch": 1,
+        "requestedAt": "2026-01-01T00:00:00Z",
+        "servingAt": "2026-01-01T00:00:30Z",
+        "finishedAt": "2026-01-01T00:00:40Z",
+        "movedShards": [0, 1],
+        **more,
+    }
+
+
+def price(*changes: dict[str, Any], **autoscaling: Any) -> float:
+    """Return the price of a change in channel-seconds, if four channels were needed lately."""
+    spec = {"job": "j", "region": "r", "width": 1, "maxWidth": 8, "key": ["k"]}
+    spec |= {"autoscaling": autoscaling}
+    body = PARALLEL_REGION.manifest("j-r", "ns", spec)
+    region = region_of({**body, "status": {"width": 1, "changes": list(changes)}})
+    return policy_of(region, Known(0.0), 0.0).price.hours(4) * 3600
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([], ASSUMED_CHANNEL_SECONDS),
+        ([change(1, 2)], 30 + 10 * 2 / 8 * 2 * PAUSE),
+        ([change(4, 2)], 2 * 40 + 10 * 2 / 8 * 4 * PAUSE),
+        ([change(0, 1)], 30 + 10 * 30),
+        ([change(1, 2, servingAt=None)], ASSUMED_CHANNEL_SECONDS),
+        ([change(1, 2, failure="x")], ASSUMED_CHANNEL_SECONDS),
+        ([change(2, 1, rollback=True)], ASSUMED_CHANNEL_SECONDS),
+    ],
+    ids=["none", "wider", "narrower", "woken", "under way", "failed", "rolled back"],
+)
+def test_the_price_is_that_of_the_regions_own_changes(
+    changes: list[dict[str, Any]], expected: float
+) -> None:
+    assert price(*changes) == pytest.approx(expected)
+
+
+def test_a_number_wins() -> None:
+    assert price(change(1, 2), changeCostSeconds=100.0) == pytest.approx(400.0)
+
+
+def test_auto_is_the_default() -> None:
+    settings = Autoscaling.model_validate({"changeCostSeconds": "auto"})
+    assert settings == Autoscaling()
+    assert settings.change_cost_seconds is None
