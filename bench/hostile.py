@@ -36,7 +36,7 @@ CLIENTS = 2
 LOAD_SECONDS = 6.0
 PROBES = 5
 UNUSED = ("node", "kafka", "kube-scheduler", "prometheus", "adapter")
-EXPORTER, HOSTILE = "kafka", "node"
+EXPORTER, HOSTILE = "kafka", "kafka-controller"
 """Whose ports the hollow and the hostile exporter take."""
 ATTEMPTS_PER_SECOND = 50.0
 IDLE_CONNECTIONS = 600
