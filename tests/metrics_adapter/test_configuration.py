@@ -49,6 +49,13 @@ def test_a_rule_is_one_query_for_values_and_their_sample_times(tmp_path: Path) -
     )
 
 
+def test_a_rule_may_say_how_old_its_samples_are(tmp_path: Path) -> None:
+    (rule,) = read(written(tmp_path, {**RULE, "ageSeries": "age_seconds"}))
+    assert "min by (namespace, pod) (timestamp(age_seconds) - age_seconds)" in rule.promql()
+    with pytest.raises(ConfigurationError, match="`ageSeries` is no selector"):
+        read(written(tmp_path, {**RULE, "ageSeries": "1 +"}))
+
+
 def test_what_is_always_served_is_valid() -> None:
     names = {(rule.object.resource if rule.object else "", rule.name) for rule in read(BUILT_IN)}
     assert ("pods", "utilization") in names
