@@ -4,7 +4,7 @@ Numbers in, a result or `NotReady` out. Every result carries its inputs, so that
 explained afterwards.
 """
 
-from streamgraft_autoscaler.capacity import Capacity, CapacityLearner, Lesson, Window
+from streamgraft_autoscaler.capacity import Capacity, CapacityLearner, CapacitySample, Window
 from streamgraft_autoscaler.demand import (
     Demand,
     DemandPolicy,
@@ -27,10 +27,10 @@ from streamgraft_autoscaler.utilization import Utilization, utilization
 __all__ = [
     "Capacity",
     "CapacityLearner",
+    "CapacitySample",
     "Demand",
     "DemandPolicy",
     "GatedLagChange",
-    "Lesson",
     "NotReady",
     "Reason",
     "RelativeLagChange",

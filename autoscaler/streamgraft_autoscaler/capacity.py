@@ -95,7 +95,7 @@ def loss_per_channel(width: int, by_width: Mapping[int, float]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class CapacitySample:
     """What a learner keeps of one load band at one width, so that another one can go on from there.
 
     `band`: one of BANDS; `records` and `busy_seconds`: sums in which older windows count less;
@@ -150,20 +150,20 @@ class CapacityLearner:
         if window.ended_at > seen.seen_at:
             seen.add(window)
 
-    def lessons(self, now: float) -> Iterator[Lesson]:
+    def samples(self, now: float) -> Iterator[CapacitySample]:
         """Yield all that counts at the Unix time `now`."""
         for band, widths in self._bands.items():
             for width, seen in widths.items():
                 if now - seen.seen_at <= EXPIRY_SECONDS:
-                    yield Lesson(band, width, seen.records, seen.busy_seconds, seen.seen_at)
+                    yield CapacitySample(band, width, seen.records, seen.busy_seconds, seen.seen_at)
 
-    def adopt(self, lesson: Lesson) -> None:
+    def adopt(self, sample: CapacitySample) -> None:
         """Take over what another learner knows, unless this one saw the same or more."""
-        widths = self._bands.get(lesson.band, {})
-        known = widths.get(lesson.width, _Seen())
-        offered = _Seen(lesson.records, lesson.busy_seconds, lesson.seen_at)
+        widths = self._bands.get(sample.band, {})
+        known = widths.get(sample.width, _Seen())
+        offered = _Seen(sample.records, sample.busy_seconds, sample.seen_at)
         if (offered.seen_at, offered.busy_seconds) > (known.seen_at, known.busy_seconds):
-            widths[lesson.width] = offered
+            widths[sample.width] = offered
 
     def capacity(self, now: float) -> Capacity | None:
         """Return what is known at the Unix time `now`: the rates at the highest load seen."""

@@ -23,7 +23,7 @@ from streamgraft_metrics_adapter.access.tls import ServerContext, protocol
 from streamgraft_metrics_adapter.api.app import application
 from streamgraft_metrics_adapter.api.catalog import Catalog
 from streamgraft_metrics_adapter.api.object_labels import ObjectLabels
-from streamgraft_metrics_adapter.learning.days import DayReader
+from streamgraft_metrics_adapter.learning.load_history import LoadHistoryReader
 from streamgraft_metrics_adapter.prometheus.refresher import Refresher
 from streamgraft_metrics_adapter.prometheus.source import PrometheusSource
 from streamgraft_metrics_adapter.regions import RegionCache
@@ -81,7 +81,7 @@ async def serve(settings: Settings) -> None:
                     lambda: labels.run(rules.described),
                     Refresher(PrometheusSource(url), provider, settings.refresh_seconds).run,
                     RuleRefresher(asked_by_rules, rules, settings.refresh_seconds).run,
-                    DayReader(asked_for_days, cache, provider.forecasts).run,
+                    LoadHistoryReader(asked_for_days, cache, provider.forecasts).run,
                     lambda: _looking_at_files(tls, configuration, rules),
                 )
             ),

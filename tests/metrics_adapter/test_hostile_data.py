@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import ValidationError
 
-from streamgraft_autoscaler import Lesson
+from streamgraft_autoscaler import CapacitySample
 from streamgraft_autoscaler.pause import MeasuredPause
 from streamgraft_common.adl import Autoscaling
 from streamgraft_common.kube import KubeClient, Store
@@ -160,7 +160,7 @@ async def test_odd_inputs_are_their_regions_error(name: Input, value: float) -> 
         assert abs(signal) < 1e16
 
 
-LESSON = {"stage": "0", "band": "0.5", "width": "1"}
+SAMPLE = {"stage": "0", "band": "0.5", "width": "1"}
 NEVER_LEARNED = {
     "no records": [("records", 0.0), ("busy_seconds", 10.0), ("seen_timestamp_seconds", NOW)],
     "no time": [("records", 10.0), ("busy_seconds", 0.0), ("seen_timestamp_seconds", NOW)],
@@ -172,7 +172,7 @@ NEVER_LEARNED = {
 
 @pytest.mark.parametrize("values", NEVER_LEARNED.values(), ids=NEVER_LEARNED.keys())
 async def test_what_no_window_shows_is_not_learned(values: list[tuple[str, float]]) -> None:
-    rows = [learned(name, value, **LESSON) for name, value in values]
+    rows = [learned(name, value, **SAMPLE) for name, value in values]
     assert not await parse(rows, NOW)
     found = await provider(region("bad"), learned=rows)
     assert served(found, "good").keys() == served(found, "bad").keys() == set(SIGNALS)
@@ -196,7 +196,7 @@ async def test_needs_of_no_region_are_not_learned(row: Row) -> None:
 def test_values_say_what_can_be() -> None:
     for odd in ((0.5, 1, 0.0, 1.0, NOW), (0.4, 1, 1.0, 1.0, NOW), (0.5, 0, 1.0, 1.0, NOW)):
         with pytest.raises(ValueError, match="no window"):
-            Lesson(*odd)
+            CapacitySample(*odd)
     for pause in ((-1.0, 0.0), (1e9, 0.0), (1.0, -1.0), (1.0, float("nan"))):
         with pytest.raises(ValueError, match="no width change"):
             MeasuredPause(*pause)

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from streamgraft_autoscaler import Capacity, Lesson
+from streamgraft_autoscaler import Capacity, CapacitySample
 from streamgraft_autoscaler.economy import Needs
 from streamgraft_autoscaler.pause import MeasuredPause
 from streamgraft_common.resources import PARALLEL_REGION
-from streamgraft_metrics_adapter.learning.experience import PAUSES, Experience
+from streamgraft_metrics_adapter.learning.knowledge import PAUSES, Knowledge
 from streamgraft_metrics_adapter.learning.learned_metrics import lines, parse
 from streamgraft_metrics_adapter.prometheus.observations import RegionObservation
 from streamgraft_metrics_adapter.prometheus.queries import Input
@@ -53,9 +53,9 @@ def seen(processed: float, busy: float, state: float = 1e6) -> RegionObservation
     return observation
 
 
-def scraped(experience: Experience, now: float, instance: str = "a") -> list[Row]:
+def scraped(knowledge: Knowledge, now: float, instance: str = "a") -> list[Row]:
     """Return what Prometheus has of a replica."""
-    learned = lines(experience.lessons(now), experience.pauses(), experience.needs())
+    learned = lines(knowledge.samples(now), knowledge.pauses(), knowledge.needs())
     text = "\n".join([*learned, ""])
     return parsed(text, instance)
 
@@ -69,48 +69,48 @@ def parsed(text: str, instance: str) -> list[Row]:
     ]
 
 
-def capacity(experience: Experience, now: float) -> Capacity:
+def capacity(knowledge: Knowledge, now: float) -> Capacity:
     """Return what is known of the region's only stage."""
-    return experience.of(region(), now).capacities["0"]
+    return knowledge.of(region(), now).capacities["0"]
 
 
 async def test_a_replica_that_starts_knows_what_the_others_know() -> None:
-    first, second = Experience(WINDOW), Experience(WINDOW)
+    first, second = Knowledge(WINDOW), Knowledge(WINDOW)
     for index, (rate, busy) in enumerate([(90.0, 0.9), (80.1, 0.7), (10.0, 0.1)]):
         first.learn(region(change(4)), seen(rate, busy), 1000.0 + 15 * index)
     await second.adopt(await parse(scraped(first, 1030.0), NOW))
     assert second.of(region(), 1030.0) == first.of(region(), 1030.0)
     # A day later the windows count no more, and are not exported.
-    assert (await parse(scraped(first, 1030.0 + 86_401), NOW)).lessons == []
+    assert (await parse(scraped(first, 1030.0 + 86_401), NOW)).samples == []
 
 
 async def test_a_replica_that_missed_a_refresh_catches_up_and_loses_nothing() -> None:
-    ahead, behind = Experience(WINDOW), Experience(WINDOW)
-    for experience, times in ((ahead, (1000.0, 1015.0, 1030.0)), (behind, (1000.0,))):
+    ahead, behind = Knowledge(WINDOW), Knowledge(WINDOW)
+    for knowledge, times in ((ahead, (1000.0, 1015.0, 1030.0)), (behind, (1000.0,))):
         for now in times:
-            experience.learn(region(), seen(now / 10, 0.9), now)
-    for experience in (ahead, behind):
+            knowledge.learn(region(), seen(now / 10, 0.9), now)
+    for knowledge in (ahead, behind):
         rows = [*scraped(ahead, 1030.0, "a"), *scraped(behind, 1030.0, "b")]
-        await experience.adopt(await parse(rows, NOW))
+        await knowledge.adopt(await parse(rows, NOW))
     assert capacity(ahead, 1030.0) == capacity(behind, 1030.0)
     assert capacity(ahead, 1030.0).seen_at == 1030.0
 
 
 async def test_a_scrape_bears_that_a_refresh_goes_on_meanwhile() -> None:
-    first, second = Experience(WINDOW), Experience(WINDOW)
+    first, second = Knowledge(WINDOW), Knowledge(WINDOW)
     second.learn(region(change(4)), seen(90.0, 0.9), 1000.0)
     found = await parse(scraped(second, 1000.0), NOW)
     first.learn(region(change(4)), seen(90.0, 0.9), 1000.0)
     elsewhere = ("ns", "j", "elsewhere")
-    for lesson, pause in zip(first.lessons(1000.0), first.pauses(), strict=True):
-        found.lessons.append((elsewhere, *lesson[1:]))
+    for sample, pause in zip(first.samples(1000.0), first.pauses(), strict=True):
+        found.samples.append((elsewhere, *sample[1:]))
         found.pauses.append((elsewhere, *pause[1:]))
         await first.adopt(found)
     assert {key for key, *_ in first.pauses()} == {KEY, elsewhere}
 
 
 async def test_a_pause_keeps_the_state_that_it_was_measured_with() -> None:
-    first, second = Experience(WINDOW), Experience(WINDOW)
+    first, second = Knowledge(WINDOW), Knowledge(WINDOW)
     first.learn(region(change(4)), seen(90.0, 0.9, state=1e6), 1000.0)
     await second.adopt(await parse(scraped(first, 1000.0), NOW))
     second.learn(region(change(4)), seen(90.0, 0.9, state=9e9), 2000.0)
@@ -142,11 +142,11 @@ def needs_scraped(needs: Needs, instance: str) -> list[Row]:
 
 def test_a_window_that_reaches_into_the_last_change_teaches_no_replica() -> None:
     """Even if it started after the change, and so never saw that it was under way."""
-    experience, ended = Experience(WINDOW), region(change(4, "1970-01-01T00:16:40Z"))
-    experience.learn(ended, seen(90.0, 0.9), 1000.0 + WINDOW)
-    assert experience.of(ended, 1000.0 + WINDOW).capacities == {}
-    experience.learn(ended, seen(90.0, 0.9), 1001.0 + WINDOW)
-    assert experience.of(ended, 1001.0 + WINDOW).capacities["0"].true_rate == pytest.approx(100)
+    knowledge, ended = Knowledge(WINDOW), region(change(4, "1970-01-01T00:16:40Z"))
+    knowledge.learn(ended, seen(90.0, 0.9), 1000.0 + WINDOW)
+    assert knowledge.of(ended, 1000.0 + WINDOW).capacities == {}
+    knowledge.learn(ended, seen(90.0, 0.9), 1001.0 + WINDOW)
+    assert knowledge.of(ended, 1001.0 + WINDOW).capacities["0"].true_rate == pytest.approx(100)
 
 
 async def test_what_is_not_ours_or_incomplete_is_left_out() -> None:
@@ -160,7 +160,7 @@ async def test_what_is_not_ours_or_incomplete_is_left_out() -> None:
         ({**good, **place, "epoch": "1"}, 1.0),
     ]
     assert not await parse(odd, NOW)
-    lesson = Lesson(0.5, 1, 1e-17, 0.1 + 0.2, 1.7e9 + 0.1)
-    text = "\n".join([*lines([(KEY, "0", lesson)], [], []), ""])
+    sample = CapacitySample(0.5, 1, 1e-17, 0.1 + 0.2, 1.7e9 + 0.1)
+    text = "\n".join([*lines([(KEY, "0", sample)], [], []), ""])
     rows = parsed(text, "a")
-    assert (await parse(rows, NOW)).lessons == [(KEY, "0", lesson)]
+    assert (await parse(rows, NOW)).samples == [(KEY, "0", sample)]

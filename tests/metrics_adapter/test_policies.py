@@ -7,7 +7,7 @@ import pytest
 from streamgraft_autoscaler.pricing import ASSUMED_CHANNEL_SECONDS
 from streamgraft_common.adl import Autoscaling
 from streamgraft_common.resources import PARALLEL_REGION
-from streamgraft_metrics_adapter.learning.experience import Known
+from streamgraft_metrics_adapter.learning.knowledge import Known
 from streamgraft_metrics_adapter.regions import region_of
 from streamgraft_metrics_adapter.signals.policies import policy_of
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Iterator
 
-from streamgraft_autoscaler import Capacity, CapacityLearner, Lesson, Window
+from streamgraft_autoscaler import Capacity, CapacityLearner, CapacitySample, Window
 from streamgraft_metrics_adapter.prometheus.observations import RegionObservation, StageObservation
 from streamgraft_metrics_adapter.prometheus.queries import Input
 from streamgraft_metrics_adapter.regions import Region, RegionKey
@@ -33,17 +33,17 @@ class Capacities:
                 known[index] = capacity
         return known
 
-    def lessons(self, now: float) -> Iterator[tuple[RegionKey, str, Lesson]]:
+    def samples(self, now: float) -> Iterator[tuple[RegionKey, str, CapacitySample]]:
         """Yield what counts at the Unix time `now`, with region and stage."""
         for key, learners in list(self._learners.items()):
             for index, learner in list(learners.items()):
-                for lesson in list(learner.lessons(now)):
-                    yield key, index, lesson
+                for sample in list(learner.samples(now)):
+                    yield key, index, sample
 
-    def adopt(self, key: RegionKey, index: str, lesson: Lesson) -> None:
+    def adopt(self, key: RegionKey, index: str, sample: CapacitySample) -> None:
         """Take over what another replica has learned of a stage."""
         learners = self._learners.setdefault(key, {})
-        learners.setdefault(index, CapacityLearner()).adopt(lesson)
+        learners.setdefault(index, CapacityLearner()).adopt(sample)
 
     def keep(self, keys: Collection[RegionKey]) -> None:
         """Forget all regions but these."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from streamgraft_autoscaler import Lesson
+from streamgraft_autoscaler import CapacitySample
 from streamgraft_autoscaler.pause import MeasuredPause
 from streamgraft_metrics_adapter.prometheus import text
 from streamgraft_metrics_adapter.prometheus.source import Row
@@ -17,7 +17,7 @@ from streamgraft_metrics_adapter.regions import RegionKey
 from streamgraft_metrics_adapter.time_slices import in_slices
 
 _PREFIX = "streamgraft_learned"
-_LESSON = {
+_SAMPLE = {
     "records": "Records of the busy seconds of a stage in a load band; older ones count less",
     "busy_seconds": "Busy seconds of all channels of a stage in a load band; older ones count less",
     "seen_timestamp_seconds": "When a stage was last seen in a load band",
@@ -31,7 +31,7 @@ _NEEDS = {
     _NEEDED: "When a width was last needed, of those that counted within a day",
     _SINCE: "Since when it is known which widths were needed",
 }
-_TEXTS = _LESSON | _PAUSE | _NEEDS
+_TEXTS = _SAMPLE | _PAUSE | _NEEDS
 _TIMES = frozenset({"seen_timestamp_seconds", _NEEDED, _SINCE})
 _CLOCKS_SECONDS = 60.0
 """By how much the clocks of two replicas may differ."""
@@ -44,7 +44,7 @@ LOOKS = ("5m", "1d")
 class Learned:
     """What was learned: capacities by region and stage, pauses by region and epoch, and needs."""
 
-    lessons: list[tuple[RegionKey, str, Lesson]] = field(default_factory=list)
+    samples: list[tuple[RegionKey, str, CapacitySample]] = field(default_factory=list)
     pauses: list[tuple[RegionKey, int, MeasuredPause]] = field(default_factory=list)
     needed: dict[RegionKey, dict[int, float]] = field(default_factory=dict)
     """When each width was needed last (Unix time)."""
@@ -53,7 +53,7 @@ class Learned:
 
     def __bool__(self) -> bool:
         """Tell whether there is anything."""
-        return bool(self.lessons or self.pauses or self.since)
+        return bool(self.samples or self.pauses or self.since)
 
 
 def query(look: str, targets: str) -> str:
@@ -64,31 +64,31 @@ def query(look: str, targets: str) -> str:
 
 
 def lines(
-    lessons: Iterable[tuple[RegionKey, str, Lesson]],
+    samples: Iterable[tuple[RegionKey, str, CapacitySample]],
     pauses: Iterable[tuple[RegionKey, int, MeasuredPause]],
     needs: Iterable[tuple[RegionKey, float, Mapping[int, float]]],
 ) -> Iterator[str]:
     """Yield the lines of the exposition."""
-    samples: dict[str, list[str]] = {name: [] for name in _TEXTS}
-    for key, stage, lesson in lessons:
-        band = text.labels(stage=stage, band=f"{lesson.band:g}", width=str(lesson.width))
+    lines: dict[str, list[str]] = {name: [] for name in _TEXTS}
+    for key, stage, sample in samples:
+        band = text.labels(stage=stage, band=f"{sample.band:g}", width=str(sample.width))
         labels = f"{_place(key)},{band}"
-        values = (lesson.records, lesson.busy_seconds, lesson.seen_at)
-        for name, value in zip(_LESSON, values, strict=True):
-            samples[name].append(f"{_PREFIX}_{name}{{{labels}}} {value!r}")
+        values = (sample.records, sample.busy_seconds, sample.seen_at)
+        for name, value in zip(_SAMPLE, values, strict=True):
+            lines[name].append(f"{_PREFIX}_{name}{{{labels}}} {value!r}")
     for key, epoch, pause in pauses:
         labels = f'{_place(key)},epoch="{epoch}"'
         for name, value in zip(_PAUSE, (pause.seconds, pause.state_bytes), strict=True):
-            samples[name].append(f"{_PREFIX}_{name}{{{labels}}} {value!r}")
+            lines[name].append(f"{_PREFIX}_{name}{{{labels}}} {value!r}")
     for key, since, needed in needs:
-        samples[_SINCE].append(f"{_PREFIX}_{_SINCE}{{{_place(key)}}} {since!r}")
+        lines[_SINCE].append(f"{_PREFIX}_{_SINCE}{{{_place(key)}}} {since!r}")
         for width, time in needed.items():
             labels = f'{_place(key)},width="{width}"'
-            samples[_NEEDED].append(f"{_PREFIX}_{_NEEDED}{{{labels}}} {time!r}")
+            lines[_NEEDED].append(f"{_PREFIX}_{_NEEDED}{{{labels}}} {time!r}")
     for name, description in _TEXTS.items():
         yield f"# HELP {_PREFIX}_{name} {description}"
         yield f"# TYPE {_PREFIX}_{name} gauge"
-        yield from samples[name]
+        yield from lines[name]
 
 
 async def parse(rows: Iterable[Row], now: float) -> Learned:
@@ -133,10 +133,10 @@ def _add(
         pause = MeasuredPause(*(values[name] for name in _PAUSE))
         found.pauses.append((key, int(labels["epoch"]), pause))
         return
-    records, busy_seconds, seen_at = (values[name] for name in _LESSON)
+    records, busy_seconds, seen_at = (values[name] for name in _SAMPLE)
     band, width = float(labels["band"]), int(labels["width"])
-    lesson = Lesson(band, width, records, busy_seconds, seen_at)
-    found.lessons.append((key, labels["stage"], lesson))
+    sample = CapacitySample(band, width, records, busy_seconds, seen_at)
+    found.samples.append((key, labels["stage"], sample))
 
 
 def _place(key: RegionKey) -> str:

@@ -55,7 +55,7 @@ _OF_REGION = frozenset(
 )
 
 
-class Gathering:
+class ObservationBuilder:
     """Sorts the rows of one refresh by region and stage."""
 
     def __init__(self) -> None:

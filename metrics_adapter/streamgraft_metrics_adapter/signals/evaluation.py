@@ -17,7 +17,7 @@ from streamgraft_autoscaler import (
     total_lag,
     utilization,
 )
-from streamgraft_metrics_adapter.learning.experience import Known
+from streamgraft_metrics_adapter.learning.knowledge import Known
 from streamgraft_metrics_adapter.prometheus.observations import (
     FIRST_STAGE,
     RegionObservation,

@@ -8,7 +8,7 @@ from streamgraft_autoscaler.pricing import ChangePrice, MeasuredChange, measured
 from streamgraft_autoscaler.schedule import Period
 from streamgraft_common.adl import Period as AskedPeriod
 from streamgraft_common.resources import WidthChange
-from streamgraft_metrics_adapter.learning.experience import Known
+from streamgraft_metrics_adapter.learning.knowledge import Known
 from streamgraft_metrics_adapter.regions import Region
 
 

@@ -13,11 +13,11 @@ from streamgraft_autoscaler import Demand, NotReady, Reason
 from streamgraft_common.kube.store import Key
 from streamgraft_metrics_adapter import telemetry
 from streamgraft_metrics_adapter.learning import learned_metrics
-from streamgraft_metrics_adapter.learning.experience import Experience, Known
+from streamgraft_metrics_adapter.learning.knowledge import Knowledge, Known
 from streamgraft_metrics_adapter.objects import LARGEST_VALUE
 from streamgraft_metrics_adapter.prometheus.observations import (
     FIRST_STAGE,
-    Gathering,
+    ObservationBuilder,
     RegionObservation,
 )
 from streamgraft_metrics_adapter.prometheus.queries import Input, queries
@@ -85,12 +85,12 @@ class Provider:
         self._max_age = max_age_seconds
         self._last: _Refresh | None = None
         self._failure: str | None = None
-        self._experience = Experience(window_seconds)
+        self._knowledge = Knowledge(window_seconds)
         self._learned_from = learned_from
         self._recalled_at = 0.0
         self.window_seconds = window_seconds
         self.history = History(SIGNALS)
-        self.forecasts = self._experience.forecasts
+        self.forecasts = self._knowledge.forecasts
 
     @property
     def ready(self) -> bool:
@@ -108,9 +108,9 @@ class Provider:
 
     def learned(self) -> Iterator[str]:
         """Yield what was learned, as lines of the exposition."""
-        known = self._experience
-        lessons = known.lessons(self.evaluated_at or 0.0)
-        return learned_metrics.lines(lessons, known.pauses(), known.needs())
+        known = self._knowledge
+        samples = known.samples(self.evaluated_at or 0.0)
+        return learned_metrics.lines(samples, known.pauses(), known.needs())
 
     def region(self, namespace: str, name: str) -> Region:
         """Return a region. Raises NotFoundError, or UnavailableError before the first list."""
@@ -158,24 +158,24 @@ class Provider:
 
     async def refresh(self, evaluated_at: float, source: Source) -> None:
         """Compute all signals anew; a refresh that fails leaves the last ones, until too old."""
-        gathering = Gathering()
+        builder = ObservationBuilder()
         try:
             await self._recall(evaluated_at, source)
             async with aclosing(answers(source, self._queries, evaluated_at)) as found:
                 async for rows in found:
                     async for labels, value in in_slices(rows):
-                        gathering.add(labels, value)
+                        builder.add(labels, value)
         except SourceError as error:
             self._fail(str(error))
             return
         if self._failure is not None:
             log.info("Prometheus answers again")
         regions = self._regions.all()
-        self._last = await self._compute(evaluated_at, regions, gathering.regions)
+        self._last = await self._compute(evaluated_at, regions, builder.regions)
         self._failure = None
         telemetry.REFRESH_TIME.set(evaluated_at)
         if self._regions.synced:
-            await self._remember(evaluated_at, regions, gathering.regions)
+            await self._remember(evaluated_at, regions, builder.regions)
 
     async def _recall(self, evaluated_at: float, source: Source) -> None:
         """Learn what other replicas know, or this one knew before it was restarted; if that fails,
@@ -188,7 +188,7 @@ class Provider:
                 query = learned_metrics.query(look, self._learned_from)
                 rows = await source.rows("learned", query, evaluated_at)
                 found = await learned_metrics.parse(rows, evaluated_at)
-                await self._experience.adopt(found)
+                await self._knowledge.adopt(found)
                 if found or not first:
                     break
         except SourceError as error:
@@ -251,7 +251,7 @@ class Provider:
             demand = results[key]["demand"]
             if isinstance(demand, Demand):
                 demands.append((region, seen, demand))
-        await self._experience.conclude(evaluated_at, demands)
+        await self._knowledge.conclude(evaluated_at, demands)
         return _Refresh(evaluated_at, results, sampled_at)
 
     def _signals(
@@ -269,8 +269,8 @@ class Provider:
 
     def _known(self, region: Region, seen: RegionObservation, evaluated_at: float) -> Known:
         if region.resizing or self._doubt(region, seen.values[Input.SAMPLE_TIME]) is None:
-            self._experience.learn(region, seen, evaluated_at)
-        return self._experience.of(region, evaluated_at)
+            self._knowledge.learn(region, seen, evaluated_at)
+        return self._knowledge.of(region, evaluated_at)
 
     async def _remember(
         self,
@@ -284,7 +284,7 @@ class Provider:
             sample = _sample(evaluated_at, region, results, observations.get(region.key))
             self.history.add((region.namespace, region.name), sample)
         self.history.keep({(region.namespace, region.name) for region in regions})
-        self._experience.keep({region.key for region in regions})
+        self._knowledge.keep({region.key for region in regions})
 
 
 def _servable(

@@ -41,7 +41,7 @@ class Unread:
     first: int
 
 
-class DayReader:
+class LoadHistoryReader:
     """Keeps the forecasts of all regions that ask for one."""
 
     def __init__(self, source: RangeSource, regions: RegionCache, forecasts: Forecasts) -> None:

@@ -1,6 +1,6 @@
 """What the adapter learns from the days that Prometheus remembers; a history is played here.
 
-`test_days_of_prometheus` reads them from the real one.
+`test_load_history_of_prometheus` reads them from the real one.
 """
 
 import math
@@ -19,12 +19,12 @@ from streamgraft_autoscaler.forecast import (
 from streamgraft_common.kube import KubeClient, Store
 from streamgraft_common.kube.config import KubeConfig
 from streamgraft_common.resources import PARALLEL_REGION
-from streamgraft_metrics_adapter.learning.days import (
+from streamgraft_metrics_adapter.learning.forecasts import Forecasts
+from streamgraft_metrics_adapter.learning.load_history import (
     FIRST_RETRY_SECONDS,
     SETTLING_SECONDS,
-    DayReader,
+    LoadHistoryReader,
 )
-from streamgraft_metrics_adapter.learning.forecasts import Forecasts
 from streamgraft_metrics_adapter.prometheus.source import RangeSource, Series, SourceError
 from streamgraft_metrics_adapter.regions import RegionCache
 
@@ -79,7 +79,7 @@ class Adapter:
         self.store.synced.set()
         self.forecasts = Forecasts()
         self.cache = RegionCache(self.store)
-        self.reader = DayReader(history, self.cache, self.forecasts)
+        self.reader = LoadHistoryReader(history, self.cache, self.forecasts)
         for job in jobs or ("j",):
             self.add(job)
 

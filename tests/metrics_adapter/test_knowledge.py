@@ -10,7 +10,7 @@ from streamgraft_autoscaler import Capacity, Demand, Reason, StageLoad, Surround
 from streamgraft_autoscaler.propagation import ALONE
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_common.resources.base import Condition
-from streamgraft_metrics_adapter.learning.experience import Experience, Known
+from streamgraft_metrics_adapter.learning.knowledge import Knowledge, Known
 from streamgraft_metrics_adapter.prometheus.observations import RegionObservation
 from streamgraft_metrics_adapter.prometheus.queries import Input
 from streamgraft_metrics_adapter.regions import Region, region_of
@@ -56,28 +56,28 @@ def seen(rate: float, processed: float) -> RegionObservation:
 
 
 def test_capacity_and_pauses_are_learned_and_forgotten() -> None:
-    experience, item = Experience(WINDOW), region()
-    experience.learn(item, seen(90.0, 80.0), 1000.0)
-    known = experience.of(item, 1000.0)
+    knowledge, item = Knowledge(WINDOW), region()
+    knowledge.learn(item, seen(90.0, 80.0), 1000.0)
+    known = knowledge.of(item, 1000.0)
     assert known.capacities["0"].true_rate == pytest.approx(100.0)
     assert policy_of(item, known, 1e6).pause.seconds == 3.0
-    experience.keep(set())
-    assert experience.of(item, 1000.0) == Known(1000.0)
+    knowledge.keep(set())
+    assert knowledge.of(item, 1000.0) == Known(1000.0)
 
 
 def test_a_window_with_a_width_change_in_it_teaches_no_capacity() -> None:
-    experience, item = Experience(WINDOW), region()
+    knowledge, item = Knowledge(WINDOW), region()
     condition = Condition(type="Resizing", status="True", reason="WidthChanged")
     status = item.status.model_copy(update={"conditions": [condition]})
-    experience.learn(replace(item, status=status), seen(90.0, 80.0), 1000.0)
-    experience.learn(item, seen(90.0, 800.0), 1000.0 + WINDOW)
-    assert experience.of(item, 1000.0 + WINDOW).capacities == {}
-    experience.learn(item, seen(90.0, 80.0), 1001.0 + WINDOW)
-    assert experience.of(item, 1001.0 + WINDOW).capacities["0"].true_rate == pytest.approx(100.0)
+    knowledge.learn(replace(item, status=status), seen(90.0, 80.0), 1000.0)
+    knowledge.learn(item, seen(90.0, 800.0), 1000.0 + WINDOW)
+    assert knowledge.of(item, 1000.0 + WINDOW).capacities == {}
+    knowledge.learn(item, seen(90.0, 80.0), 1001.0 + WINDOW)
+    assert knowledge.of(item, 1001.0 + WINDOW).capacities["0"].true_rate == pytest.approx(100.0)
 
 
 async def test_regions_of_a_job_learn_of_each_other() -> None:
-    experience = Experience(WINDOW)
+    knowledge = Knowledge(WINDOW)
     capacity = Capacity(100.0, 1, 0.5, 0.0, {1: 100.0}, 0.0)
     made = []
     for item, rate in ((region("a"), 200.0), (region("b", ("a",)), 50.0)):
@@ -86,10 +86,10 @@ async def test_regions_of_a_job_learn_of_each_other() -> None:
         result = demand({"0": load}, policy, Surroundings(1))
         assert isinstance(result, Demand)
         made.append((item, seen(rate, 50.0), result))
-    await experience.conclude(0.0, made)
-    assert experience.of(made[0][0], MONDAY_NOON).neighbourhood == ALONE
+    await knowledge.conclude(0.0, made)
+    assert knowledge.of(made[0][0], MONDAY_NOON).neighbourhood == ALONE
     # The first region does 50/s now, and 200/s and what its pauses cost once it is wide enough.
-    growth = experience.of(made[1][0], MONDAY_NOON).neighbourhood.growth
+    growth = knowledge.of(made[1][0], MONDAY_NOON).neighbourhood.growth
     assert growth == pytest.approx(200 * (1 + 2 / 60) / 50)
 
 
@@ -120,12 +120,12 @@ def test_an_unknown_time_zone_is_refused() -> None:
 
 
 async def test_how_the_load_grows_is_learned() -> None:
-    experience, item = Experience(WINDOW), region()
+    knowledge, item = Knowledge(WINDOW), region()
     capacity = Capacity(100.0, 1, 0.5, 0.0, {1: 100.0}, 0.0)
     for step in range(8):
         rate = 50.0 + 5.0 * step
         load = StageLoad(rate, 0.0, capacity=capacity)
         found = demand({"0": load}, policy_of(item, Known(MONDAY_NOON), 0.0), Surroundings(1))
         assert isinstance(found, Demand)
-        await experience.conclude(300.0 * step, [(item, seen(rate, rate), found)])
-    assert experience.of(item, 2100.0).past.growth == pytest.approx(60 / 85)
+        await knowledge.conclude(300.0 * step, [(item, seen(rate, rate), found)])
+    assert knowledge.of(item, 2100.0).past.growth == pytest.approx(60 / 85)

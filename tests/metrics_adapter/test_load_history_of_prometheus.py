@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import requests
-from tests.metrics_adapter.test_days import Adapter
+from tests.metrics_adapter.test_load_history import Adapter
 from tests.promtool.backfill import backfill
 
 from streamgraft_autoscaler.forecast import BUCKET_SECONDS, DAY_BUCKETS, bucket_of

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from streamgraft_autoscaler import Capacity, Demand, Lesson
+from streamgraft_autoscaler import Capacity, CapacitySample, Demand
 from streamgraft_autoscaler.economy import UNKNOWN, Needs, Past
 from streamgraft_autoscaler.forecast import Forecast
 from streamgraft_autoscaler.pause import MeasuredPause
@@ -40,7 +40,7 @@ class Known:
         return self.forecast if self.forecast and self.forecast.trusted else None
 
 
-class Experience:
+class Knowledge:
     """All that is learned; `window_seconds`: over which rates are taken.
 
     `forecasts` are learned elsewhere, from the days that Prometheus remembers.
@@ -111,9 +111,9 @@ class Experience:
             for name, around in _around(job, regions).items()
         }
 
-    def lessons(self, now: float) -> Iterator[tuple[RegionKey, str, Lesson]]:
-        """Yield what was learned of capacities, as `Capacities.lessons`."""
-        return self._capacities.lessons(now)
+    def samples(self, now: float) -> Iterator[tuple[RegionKey, str, CapacitySample]]:
+        """Yield what was learned of capacities, as `Capacities.samples`."""
+        return self._capacities.samples(now)
 
     def pauses(self) -> Iterator[tuple[RegionKey, int, MeasuredPause]]:
         """Yield the measured pauses, with region and epoch."""
@@ -129,8 +129,8 @@ class Experience:
 
     async def adopt(self, learned: Learned) -> None:
         """Take over what another replica, or this one before it was restarted, has learned."""
-        async for key, index, lesson in in_slices(learned.lessons):
-            self._capacities.adopt(key, index, lesson)
+        async for key, index, sample in in_slices(learned.samples):
+            self._capacities.adopt(key, index, sample)
         async for key, epoch, pause in in_slices(learned.pauses):
             self._pauses.setdefault(key, {}).setdefault(epoch, pause)
         async for key, since in in_slices(learned.since.items()):
