@@ -73,8 +73,11 @@ fuzz: $(VENV)/.dev ## Hostile data and requests, 10,000 cases and more: CASES=N 
 
 generate: $(VENV)/.run ## Write generated files again (custom resource definitions, roles, dashboards)
 	@$(BIN)/python -m streamgraft_common.resources.crds deploy/crds
-	@$(BIN)/python -m streamgraft_common.access deploy/manifests
+	@$(BIN)/python -m streamgraft_common.access deploy
 	@$(BIN)/python -m dashboards.generate
+
+generate-cluster: $(VENV)/.dev ## Render deploy/cluster from the Helm chart again (builds Helm once)
+	@$(BIN)/python -m tests.chart.helm
 
 bench-%: $(VENV)/.run ## bench-NAME: one benchmark (CASES: some of it); writes bench/results/NAME.json
 	@$(BIN)/python -m bench.$(subst -,_,$*) $(CASES)

@@ -6,6 +6,7 @@ Who a component is (an account, or a user with a certificate) is bound elsewhere
 """
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -127,9 +128,6 @@ def role(kind: str, name: str, rules: tuple[Rule, ...], namespace: str = "") -> 
 
 def cluster_roles() -> list[dict[str, Any]]:
     """Return the roles of an operator for all namespaces, and those that every cluster needs."""
-    prometheus = role("ClusterRole", "streamgraft-prometheus", PROMETHEUS)
-    # The adapter's own metrics.
-    prometheus["rules"].append({"nonResourceURLs": ["/metrics"], "verbs": ["get"]})
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}},
         role("ClusterRole", "streamgraft-operator", OPERATOR),
@@ -137,7 +135,7 @@ def cluster_roles() -> list[dict[str, Any]]:
         role("Role", "streamgraft-operator-own", OWN, SYSTEM_NAMESPACE),
         role("ClusterRole", names.SERVICE_ACCOUNT_PE, PE),
         role("ClusterRole", "streamgraft-metrics-adapter", METRICS_ADAPTER),
-        prometheus,
+        _prometheus(),
         role("ClusterRole", "streamgraft-metrics-reader", METRICS_READER),
         {
             "apiVersion": f"{_RBAC}/v1",
@@ -159,12 +157,38 @@ def cluster_roles() -> list[dict[str, Any]]:
     ]
 
 
+def _prometheus() -> dict[str, Any]:
+    found = role("ClusterRole", "streamgraft-prometheus", PROMETHEUS)
+    # The adapter's own metrics.
+    found["rules"].append({"nonResourceURLs": ["/metrics"], "verbs": ["get"]})
+    return found
+
+
 def namespaced_roles() -> list[dict[str, Any]]:
     """Return the role of an operator for one namespace, in which it also runs."""
     return [role("Role", "streamgraft-operator", (*OPERATOR, *OWN))]
 
 
-MANIFESTS = {"roles.yaml": cluster_roles, "namespaced-role.yaml": namespaced_roles}
+def rules_of_chart() -> dict[str, Any]:
+    """Return the rules of all roles, by the names under which the Helm chart looks for them."""
+    wire = {
+        "operator": OPERATOR,
+        "operatorNodes": NODES,
+        "operatorOwn": OWN,
+        "pe": PE,
+        "metricsAdapter": METRICS_ADAPTER,
+        "metricsReader": METRICS_READER,
+    }
+    rules = {name: [rule.to_wire() for rule in table] for name, table in wire.items()}
+    return rules | {"prometheus": _prometheus()["rules"]}
+
+
+MANIFESTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    "manifests/roles.yaml": cluster_roles,
+    "manifests/namespaced-role.yaml": namespaced_roles,
+    "chart/files/rules.yaml": lambda: [rules_of_chart()],
+}
+"""What is generated, by path below `deploy/`."""
 
 
 def render(file: str) -> str:
@@ -175,7 +199,7 @@ def render(file: str) -> str:
 
 
 def main() -> None:
-    """Write the manifests into the folder named on the command line."""
+    """Write the manifests into the folder named on the command line (`deploy`)."""
     for file in MANIFESTS:
         (Path(sys.argv[1]) / file).write_text(render(file))
 

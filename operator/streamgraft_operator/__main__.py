@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import uuid
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +20,8 @@ from streamgraft_operator.kit.leadership import Elector, FencedClient, Term, rep
 from streamgraft_operator.settings import Settings
 
 
-def _parser() -> argparse.ArgumentParser:
+def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the settings from the command line; exits with a usage message if they are wrong."""
     parser = argparse.ArgumentParser(prog="streamgraft_operator", description=__doc__)
     add = parser.add_argument
     add("--kubeconfig", help="default: $KUBECONFIG, else in-cluster")
@@ -40,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--metrics-port", type=int, required=True)
     add("--metrics-address", default="127.0.0.1")
     add("--log-level", default="INFO")
-    return parser
+    return parser.parse_args(words)
 
 
 async def _run(arguments: argparse.Namespace) -> None:
@@ -74,7 +76,7 @@ def _identity() -> str:
 
 def main() -> None:
     """Operate until SIGTERM or SIGINT."""
-    arguments = _parser().parse_args()
+    arguments = arguments_of()
     logging.basicConfig(
         level=arguments.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )

@@ -1,0 +1,52 @@
+{{- define "streamgraft.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+
+{{- define "streamgraft.labels" -}}
+app.kubernetes.io/name: streamgraft
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end -}}
+
+{{/* What `restricted` of the pod security standards asks of a container, and a root that nobody writes to. */}}
+{{- define "streamgraft.containerSecurity" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+{{- end -}}
+
+{{- define "streamgraft.podSecurity" -}}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 10001
+  seccompProfile:
+    type: RuntimeDefault
+{{- end -}}
+
+{{/* Where the pods of a Deployment go: one replica per node if there are as many. */}}
+{{- define "streamgraft.placement" -}}
+{{- with .settings.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .settings.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .settings.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        app: {{ .app }}
+{{- end -}}
+
+{{- define "streamgraft.rules" -}}
+{{- toYaml (index (.root.Files.Get "files/rules.yaml" | fromYaml) .of) -}}
+{{- end -}}

@@ -1,0 +1,228 @@
+"""The Helm chart: what it refuses, what it renders, and that a real API server takes it."""
+
+import base64
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from tests.chart.helm import CHART, NAMESPACE, NEEDED, helm, plain_manifests, rendered, succeeds
+
+from streamgraft_common.access import rules_of_chart
+from streamgraft_common.kube import KubeClient, load_config
+from streamgraft_local import ClusterSpec, kubeconfig, pki, ports, toolchain
+from streamgraft_local.components import controlplane
+from streamgraft_local.components.all import PORTS
+from streamgraft_local.components.model import Setting
+from streamgraft_local.paths import DEPLOY
+from streamgraft_local.processes import members, stop
+from streamgraft_local.progress import silent
+from streamgraft_local.runner import Runner
+from streamgraft_metrics_adapter import settings as adapter_settings
+from streamgraft_operator.__main__ import arguments_of
+
+pytestmark = pytest.mark.integration
+
+Object = dict[str, Any]
+EVERYTHING = (
+    *("--set", "operator.namespaces={a,b}", "--set", "checkpoints.createClaimsIn={a}"),
+    *(
+        "--set",
+        "checkpoints.operatorClaim=streamgraft-checkpoints",
+        "--set",
+        "monitors.enabled=true",
+    ),
+    *("--set", "monitors.transportSecurity=true", "--set", "adapter.metricsConfig=rules: []"),
+)
+
+
+def named(items: list[Object], kind: str) -> dict[str, Object]:
+    """Return the objects of a kind by name."""
+    return {item["metadata"]["name"]: item for item in items if item["kind"] == kind}
+
+
+def command(items: list[Object], deployment: str) -> list[str]:
+    """Return the arguments of a Deployment's program."""
+    pod = named(items, "Deployment")[deployment]["spec"]["template"]["spec"]
+    program: list[str] = pod["containers"][0]["command"]
+    return program[3:]
+
+
+def test_lint() -> None:
+    succeeds("lint", "--strict", str(CHART), *NEEDED)
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("kafka.bootstrapServers=kafka", "bootstrapServers"),
+        ("adapter.prometheusUrl=prometheus:9090", "prometheusUrl"),
+        ("operator.replica=3", "replica"),
+        ("operator.namespaces={Upper}", "namespaces"),
+        ("adapter.certificate.source=certManager", "which issuer"),
+        ("adapter.certificate.source=secret", "PEM of who signed"),
+    ],
+)
+def test_wrong_values_are_refused(setting: str, words: str) -> None:
+    """With an error that names the value."""
+    done = helm("template", "streamgraft", str(CHART), *NEEDED, "--set", setting)
+    assert done.returncode != 0
+    assert words in done.stderr
+
+
+def test_values_without_defaults_are_asked_for() -> None:
+    done = helm("template", "streamgraft", str(CHART))
+    assert "bootstrapServers" in done.stderr
+    assert "prometheusUrl" in done.stderr
+
+
+@pytest.mark.parametrize("settings", [(), EVERYTHING], ids=["defaults", "everything"])
+def test_programs_understand_their_arguments(settings: tuple[str, ...]) -> None:
+    """The operator's and the adapter's own parsers read what the chart gives them."""
+    items = rendered(*settings)
+    operator = arguments_of(command(items, "streamgraft-operator"))
+    assert operator.bootstrap_servers == "kafka.kafka.svc:9092"
+    assert operator.checkpoint_volume == {
+        "persistentVolumeClaim": {"claimName": "streamgraft-checkpoints"}
+    }
+    assert operator.own_namespace == NAMESPACE
+    assert operator.namespace == (["a", "b"] if settings else [])
+    assert bool(operator.checkpoint_root) == bool(settings)
+    adapter = adapter_settings.parse(command(items, "streamgraft-metrics-adapter"))
+    assert (adapter.port, adapter.refresh_seconds) == (6443, 15)
+    assert bool(adapter.metrics_config) == bool(settings)
+
+
+def test_rights_are_those_of_the_table_and_follow_the_scope() -> None:
+    """Cluster-wide by default; with namespaces the operator is bound in these only."""
+    rules = rules_of_chart()
+    everywhere, scoped = rendered(), rendered(*EVERYTHING)
+    role = named(everywhere, "ClusterRole")["streamgraft-operator"]
+    assert role["rules"] == rules["operator"]
+    assert "streamgraft-operator" in named(everywhere, "ClusterRoleBinding")
+    assert "streamgraft-operator" not in named(scoped, "ClusterRoleBinding")
+    bound = {
+        item["metadata"]["namespace"]
+        for item in scoped
+        if item["kind"] == "RoleBinding" and item["metadata"]["name"] == "streamgraft-operator"
+    }
+    assert bound == {"a", "b"}
+
+
+def test_authority_of_cert_manager() -> None:
+    """It makes the certificate and writes its authority into the API services."""
+    issuer = "adapter.certificate.issuer.name=ours"
+    items = rendered("--set", "adapter.certificate.source=certManager", "--set", issuer)
+    certificate = named(items, "Certificate")["streamgraft-metrics-adapter"]
+    assert certificate["spec"]["issuerRef"]["name"] == "ours"
+    for service in named(items, "APIService").values():
+        source = service["metadata"]["annotations"]["cert-manager.io/inject-ca-from"]
+        assert source == f"{NAMESPACE}/streamgraft-metrics-adapter"
+        assert "caBundle" not in service["spec"]
+
+
+def test_plain_manifests_are_current() -> None:
+    """`make generate-cluster` writes them."""
+    assert (DEPLOY / "cluster" / "streamgraft.yaml").read_text() == plain_manifests()
+
+
+@pytest.fixture
+def api_server(tmp_path: Path) -> Iterator[Setting]:
+    """etcd and an API server in which nothing of ours is installed."""
+    spec = ClusterSpec(name="chart", base=tmp_path)
+    setting = Setting(spec, spec.home, ports.choose(PORTS, {}), toolchain.prepare(silent))
+    spec.home.create()
+    pki.ensure(spec.home.pki)
+    kubeconfig.write_all(spec.home, spec.name, setting.url("apiserver", "https"))
+    cluster_id = uuid.uuid4().hex
+    runner = Runner(spec.home, cluster_id)
+    try:
+        runner.start(controlplane.etcd(setting))
+        runner.start(controlplane.apiserver(setting))
+        yield setting
+    finally:
+        stop(members(cluster_id), grace_seconds=10.0)
+
+
+async def test_installed_upgraded_and_uninstalled(api_server: Setting) -> None:
+    """The authority lasts through an upgrade until it is rotated; the definitions stay."""
+    admin = api_server.home.kubeconfig("admin")
+    where = ("--kubeconfig", str(admin), "--namespace", NAMESPACE)
+    release = ("streamgraft", str(CHART), *where, *NEEDED)
+    async with KubeClient(load_config(admin)) as client:
+        label = {"pod-security.kubernetes.io/enforce": "restricted"}
+        namespace = {"metadata": {"name": NAMESPACE, "labels": label}}
+        await client.create("/api/v1/namespaces", namespace)
+        succeeds("install", *release)
+        first = await authority(client)
+        await pods_are_restricted(client)
+        succeeds("upgrade", *release, "--set", "operator.replicas=3")
+        assert await authority(client) == first
+        succeeds("upgrade", *release, "--set", "adapter.certificate.rotate=true")
+        assert await authority(client) != first
+        succeeds("uninstall", "streamgraft", *where)
+        assert await left_over(client) == []
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        assert len((await client.get(path))["items"]) == len(list((DEPLOY / "crds").iterdir()))
+        # What was kept is taken over by the next release.
+        succeeds("install", *release)
+
+
+async def authority(client: KubeClient) -> str:
+    """Return the authority of the API services, which has signed the adapter's certificate."""
+    path = f"/api/v1/namespaces/{NAMESPACE}/secrets/streamgraft-metrics-adapter-tls"
+    data = (await client.get(path))["data"]
+    held = x509.load_pem_x509_certificate(base64.b64decode(data["tls.crt"]))
+    held.verify_directly_issued_by(x509.load_pem_x509_certificate(base64.b64decode(data["ca.crt"])))
+    hosts = held.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    host = f"streamgraft-metrics-adapter.{NAMESPACE}.svc"
+    assert host in hosts.get_values_for_type(x509.DNSName)
+    bundles = {item["spec"]["caBundle"] for item in await api_services(client)}
+    assert bundles == {data["ca.crt"]}
+    return str(data["ca.crt"])
+
+
+async def api_services(client: KubeClient) -> list[Object]:
+    """Return the API services that our adapter serves."""
+    listing = await client.get("/apis/apiregistration.k8s.io/v1/apiservices")
+    return [
+        item
+        for item in listing["items"]
+        if (item["spec"].get("service") or {}).get("namespace") == NAMESPACE
+    ]
+
+
+async def pods_are_restricted(client: KubeClient) -> None:
+    """Admission takes pods of both Deployments in a namespace of the restricted standard."""
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+    deployments = (await client.get(path))["items"]
+    assert len(deployments) == 2
+    for deployment in deployments:
+        template = json.loads(json.dumps(deployment["spec"]["template"]))
+        template["metadata"]["name"] = "tried"
+        await client.create(f"/api/v1/namespaces/{NAMESPACE}/pods", template, dryRun="All")
+
+
+async def left_over(client: KubeClient) -> list[str]:
+    """Return what has our label, definitions aside."""
+    found = [item["metadata"]["name"] for item in await api_services(client)]
+    inside = f"namespaces/{NAMESPACE}"
+    for path in (
+        f"/apis/apps/v1/{inside}/deployments",
+        f"/api/v1/{inside}/services",
+        f"/api/v1/{inside}/secrets",
+        f"/api/v1/{inside}/serviceaccounts",
+        f"/apis/policy/v1/{inside}/poddisruptionbudgets",
+        f"/apis/networking.k8s.io/v1/{inside}/networkpolicies",
+        f"/apis/rbac.authorization.k8s.io/v1/{inside}/roles",
+        "/apis/rbac.authorization.k8s.io/v1/rolebindings",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    ):
+        items = (await client.get(path))["items"]
+        names = (item["metadata"]["name"] for item in items)
+        found += [f"{path}/{name}" for name in names if name.startswith("streamgraft")]
+    return found
