@@ -35,6 +35,8 @@ REGIONS = 50
 CLIENTS = 2
 LOAD_SECONDS = 6.0
 PROBES = 5
+LONGEST_SECONDS = 30.0
+"""Waited for a Job to be judged; who waits longer counts as that."""
 UNUSED = ("node", "kafka", "kube-scheduler", "prometheus", "adapter")
 EXPORTER, HOSTILE = "kafka", "kafka-controller"
 """Whose ports the hollow and the hostile exporter take."""
@@ -108,6 +110,7 @@ async def _run(folder: Path) -> dict[str, float]:
 
 def _measured(place: Place, served: psutil.Process) -> dict[str, float]:
     quiet = _look(place)
+    print(f"quiet: p99 {quiet[0]:.3f} s, judged in {quiet[1]:.2f} s, {quiet[2]} failed")
     figures: dict[str, float] = {
         "quiet_adapter_p99_ms": quiet[0] * 1000,
         "quiet_reconcile_ms": quiet[1] * 1000,
@@ -118,7 +121,8 @@ def _measured(place: Place, served: psutil.Process) -> dict[str, float]:
             found = _look(place)
         figures[f"{name}_adapter_p99_ratio"] = found[0] / quiet[0]
         figures[f"{name}_reconcile_ratio"] = found[1] / quiet[1]
-        survived += served.is_running() and not found[2]
+        survived += served.is_running() and not found[2] and found[1] < LONGEST_SECONDS
+        print(f"{name}: p99 {found[0]:.3f} s, judged in {found[1]:.2f} s, {found[2]} failed")
     kinds = list(KINDS)
     figures["adapter_p99_ratio"] = max(figures[f"{name}_adapter_p99_ratio"] for name in kinds)
     figures["reconcile_ratio"] = max(figures[f"{name}_reconcile_ratio"] for name in kinds)
@@ -143,12 +147,11 @@ async def _judged(cluster: Cluster) -> float:
     async with KubeClient(load_config(cluster.kubeconfig)) as client:
         began = time.perf_counter()
         await client.create(JOB.path("default"), JOB.manifest(name, "default", spec))
-        async with asyncio.timeout(120):
-            while True:
-                found = await client.get(JOB.path("default", name))
-                if (found.get("status") or {}).get("conditions"):
-                    break
-                await asyncio.sleep(0.01)
+        while time.perf_counter() - began < LONGEST_SECONDS:
+            found = await client.get(JOB.path("default", name))
+            if (found.get("status") or {}).get("conditions"):
+                break
+            await asyncio.sleep(0.01)
         took = time.perf_counter() - began
         await client.delete(JOB.path("default", name))
     return took
