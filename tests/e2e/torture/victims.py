@@ -57,7 +57,7 @@ def of_place(pods: list[Object], victim: Victim) -> list[Object]:
     named = sorted(pods, key=lambda pod: str(pod["metadata"]["name"]))
     labels = {id(pod): pod["metadata"].get("labels", {}) for pod in named}
     outside = {
-        id(pod): int(labels[id(pod)][names.LABEL_PE])
+        id(pod): int(labels[id(pod)][names.LABEL_PE].rpartition("-")[2])
         for pod in named
         if names.LABEL_PE in labels[id(pod)] and names.LABEL_REGION not in labels[id(pod)]
     }

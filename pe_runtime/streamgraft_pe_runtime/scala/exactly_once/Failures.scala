@@ -42,8 +42,11 @@ class Failures(target: Target, identity: Identity) {
     case _: GroupAuthorizationException =>
       s"not allowed to use consumer group ${identity.ledgerGroup}: the user needs Read on it"
     case denied: TopicAuthorizationException =>
-      s"not allowed to use ${denied.unauthorizedTopics}: the user needs Write on topics that are" +
-        s" written, and Read on ${identity.ledger.topic}"
+      s"not allowed to use ${denied.unauthorizedTopics}: the user needs Write and Describe on topics" +
+        s" that are written, and Read on ${identity.ledger.topic}"
+    // The client knows no name for this one.
+    case denied if String.valueOf(denied.getMessage).contains("TxnOffsetCommitResponse: Topic auth") =>
+      s"not allowed to commit the ledger: the user needs Read on ${identity.ledger.topic}"
     case _: UnsupportedVersionException =>
       s"the brokers at ${target.brokers} are too old for exactly once: they need Kafka 2.5 or newer"
     case _: ProducerFencedException | _: InvalidProducerEpochException => fenced
