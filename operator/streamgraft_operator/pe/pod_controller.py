@@ -19,7 +19,7 @@ from streamgraft_operator.manifests.pod_settings import own_settings_id
 from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.fencing import fence
 from streamgraft_operator.pe.launches import Relaunch, RestartPolicy, not_before, relaunch, resumed
-from streamgraft_operator.pe.pods import pod_view, ran_seconds, why_not_running
+from streamgraft_operator.pe.pods import is_deleted_by_force, pod_view, ran_seconds, why_not_running
 
 
 class PodController:
@@ -74,7 +74,7 @@ class PodController:
             and await self._context.write.pods.exists((key[0], status.pod))
         ):
             return None  # the cache was behind; its news leads here again
-        if pod is None or cause.failed:
+        if pod is None or cause.failed or is_deleted_by_force(pod):
             await fence(self._context, job, item)
         if policy.allows(cause):
             await self._launch(item, cause, pod)

@@ -58,6 +58,11 @@ def ended_seconds(pod: Object, now: float) -> float | None:
     return now - max(ends, default=began)
 
 
+def is_deleted_by_force(pod: Object) -> bool:
+    """Return whether nobody waits for a pod's process to end, which may have ended long ago."""
+    return bool(pod["metadata"].get("deletionGracePeriodSeconds") == 0)
+
+
 def is_ready(pod: Object) -> bool:
     """Return whether a pod's condition Ready is True."""
     conditions = pod.get("status", {}).get("conditions", [])
