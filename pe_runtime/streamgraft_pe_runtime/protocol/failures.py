@@ -3,7 +3,7 @@
 import re
 
 _MAX_LENGTH = 400
-_FENCED = ("CONCURRENT_STREAM_LOG_UPDATE", "another owner writes under this transactional id")
+FENCED = ("CONCURRENT_STREAM_LOG_UPDATE", "another owner writes under this transactional id")
 """By the checkpoint, by Kafka."""
 _WRAPPED = "org.apache.spark.sql.streaming.StreamingQueryException: "
 _LOST = "data may have been lost because they are not available in Kafka any more"
@@ -18,7 +18,7 @@ _JAVA_CAUSE = re.compile(r"^(?:Caused by|Cause): (.+)$")
 
 def is_fenced(text: str) -> bool:
     """Tell whether the query ended because the shard has another owner, who writes."""
-    return any(sign in text for sign in _FENCED)
+    return any(sign in text for sign in FENCED)
 
 
 def summary(text: str) -> str:

@@ -1,0 +1,80 @@
+"""The logs of a query's checkpoint on disk: read where it ended, and end it for whoever runs it."""
+
+from pathlib import Path
+
+from streamgraft_pe_runtime import exclusive_files
+from streamgraft_pe_runtime.checkpoint_files import entries
+from streamgraft_pe_runtime.spark_log import Position
+
+_CLOSED = "closed\n"
+"""Text of the entry that a query's owner finds in the place of its next batch."""
+_OFFSETS, _COMMITS, _SOURCES = "offsets", "commits", "sources"
+
+
+def newest(log: Path) -> int:
+    """Return the number of a log's newest entry, -1 without one."""
+    return max(entries(log), default=-1)
+
+
+def read(checkpoint: Path) -> Position | None:
+    """Return where a query's last committed batch ended, or its first would begin; else None."""
+    committed = newest(checkpoint / _COMMITS)
+    if committed >= 0:
+        texts = ((checkpoint / log / str(committed)).read_text() for log in (_OFFSETS, _COMMITS))
+        return Position.parse(*texts)
+    sources = sorted((checkpoint / _SOURCES).glob("*/0"), key=lambda file: int(file.parent.name))
+    return Position.initial([file.read_text() for file in sources]) if sources else None
+
+
+def is_cut_off(checkpoint: Path) -> bool:
+    """Tell whether a query ended, or is, amid a batch."""
+    planned = newest(checkpoint / _OFFSETS)
+    return planned > newest(checkpoint / _COMMITS) and not is_closed(checkpoint)
+
+
+def write(checkpoint: Path, number: int, position: Position) -> None:
+    """Write a position as the newest entries of a checkpoint, unless another one has done it."""
+    if position.batch is None:
+        for source, text in enumerate(position.initial_sources()):
+            exclusive_files.create(checkpoint / _SOURCES / str(source) / "0", text)
+        return
+    for log, text in zip((_OFFSETS, _COMMITS), position.entries(), strict=True):
+        exclusive_files.create(checkpoint / log / str(number), text)
+
+
+def is_closed(checkpoint: Path) -> bool:
+    """Tell whether a query is over, for whoever runs it."""
+    log = checkpoint / _OFFSETS
+    last = newest(log)
+    return last >= 0 and (log / str(last)).read_text() == _CLOSED
+
+
+def close(checkpoint: Path) -> bool:
+    """End a query for whoever runs it: from now on its owner can begin no batch.
+
+    False if a batch is cut off, or runs: it has to end before.
+    """
+    while not is_closed(checkpoint):
+        if is_cut_off(checkpoint):
+            return False
+        number = newest(checkpoint / _COMMITS) + 1
+        exclusive_files.create(checkpoint / _OFFSETS / str(number), _CLOSED)
+    return True
+
+
+def cut(checkpoint: Path) -> bool:
+    """Do the same to a shard's own checkpoint, whose log goes on to be one that Spark reads.
+
+    Its newest entries say the same once more, in the place of the owner's next batch. An owner that
+    has not begun any is not told.
+    """
+    while not is_cut_off(checkpoint):
+        position = read(checkpoint)
+        if position is None or position.batch is None:
+            return True
+        number = newest(checkpoint / _OFFSETS) + 1
+        offsets, commit = position.entries()
+        if exclusive_files.create(checkpoint / _OFFSETS / str(number), offsets):
+            exclusive_files.create(checkpoint / _COMMITS / str(number), commit)
+            return True
+    return False

@@ -1,0 +1,85 @@
+package org.apache.spark.sql.streamgraft
+
+import org.apache.spark.sql.SparkSessionExtensions
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.datasources.v2.{MicroBatchScanExec, V2TableWriteExec}
+import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, Exchange, ShuffleExchangeLike}
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNestedLoopJoinExec}
+import org.apache.spark.sql.kafka010.KafkaShards
+
+/** The way in: spark.sql.extensions names this class. */
+class ShardExtensions extends (SparkSessionExtensions => Unit) {
+  override def apply(extensions: SparkSessionExtensions): Unit =
+    extensions.injectColumnar(_ => new ColumnarRule {
+      // Behind EnsureRequirements, which adds exchanges, and before code is generated.
+      override def postColumnarTransitions: Rule[SparkPlan] = AlignShards
+    })
+}
+
+/** Why the batches of a query can't keep its shards apart; nothing of it has run. */
+class NotAlignedException(reason: String)
+  extends UnsupportedOperationException(s"${AlignShards.Refused}: $reason")
+
+/**
+ * Keeps the shards of a query apart: partition j of a batch, from the source to the sink, is the
+ * j-th of the query's shards, whether it has records or not.
+ *
+ * spark_partition_id() in the plan is j then, and no row is shuffled. A plan of which that can't be
+ * said for sure is refused.
+ */
+object AlignShards extends Rule[SparkPlan] {
+  val Refused = "STREAMGRAFT_NOT_ALIGNED"
+  /** Setting of a query: how many shards it has; absent for all other queries. */
+  val Shards = "spark.streamgraft.shards"
+  /** Setting of a query: in how many tasks they run. */
+  val Slots = "spark.streamgraft.slots"
+
+  override def apply(plan: SparkPlan): SparkPlan = {
+    val shards = conf.getConfString(Shards, "0").toInt
+    if (shards == 0 || !plan.exists(isSource)) return plan
+    val aligned = plan.transformUp {
+      case scan: MicroBatchScanExec if isSource(scan) => ShardAlignExec(scan, shards)
+      // With one partition per shard these only bring rows to where they are.
+      case shuffle: ShuffleExchangeLike if isAligned(shuffle) => shuffle.child
+      case coalesce: CoalesceExec if isAligned(coalesce) => coalesce.child
+      case union: UnionExec if union.children.forall(isAligned) => ShardUnionExec(union.children)
+    }
+    refusal(aligned).foreach(reason => throw new NotAlignedException(reason))
+    val slots = conf.getConfString(Slots, "1").toInt
+    aligned match {
+      case write: V2TableWriteExec =>
+        write.withNewChildren(Seq(ShardTasksExec(slots, write.query)))
+      case other => ShardTasksExec(slots, other)
+    }
+  }
+
+  private def isSource(plan: SparkPlan) = plan match {
+    case scan: MicroBatchScanExec => KafkaShards.isKafka(scan.end)
+    case _ => false
+  }
+
+  private def isAligned(plan: SparkPlan) = plan.exists(_.isInstanceOf[ShardAlignExec])
+
+  /** Why partition j of the result may not be the j-th shard's alone; None if it surely is. */
+  private def refusal(plan: SparkPlan): Option[String] = plan.collectFirst {
+    case exchange: Exchange if isAligned(exchange) => s"it has ${exchange.nodeName}"
+    case scan: MicroBatchScanExec if !isSource(scan) => "it reads a stream that is not in Kafka"
+    case node if isAligned(node) && node.children.size > 1 && !isUnderstood(node) =>
+      s"it has ${node.nodeName}, of which Streamgraft does not know how it joins partitions"
+  }
+
+  private def isUnderstood(node: SparkPlan) = node match {
+    case _: ShardUnionExec => true
+    case join: BroadcastHashJoinExec => isBroadcast(join.left) || isBroadcast(join.right)
+    case join: BroadcastNestedLoopJoinExec => isBroadcast(join.left) || isBroadcast(join.right)
+    case _ => false
+  }
+
+  private def isBroadcast(plan: SparkPlan): Boolean = plan match {
+    case _: BroadcastExchangeLike => true
+    case adapter: InputAdapter => isBroadcast(adapter.child)
+    case reused: org.apache.spark.sql.execution.exchange.ReusedExchangeExec => isBroadcast(reused.child)
+    case _ => false
+  }
+}

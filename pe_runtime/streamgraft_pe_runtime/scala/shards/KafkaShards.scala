@@ -1,0 +1,18 @@
+package org.apache.spark.sql.kafka010
+
+import org.apache.spark.sql.connector.read.InputPartition
+import org.apache.spark.sql.connector.read.streaming.Offset
+
+/** What the connector keeps to its own package. */
+object KafkaShards {
+  /** Whether a source's offset is one of Kafka's. */
+  def isKafka(end: Offset): Boolean = end.isInstanceOf[KafkaSourceOffset]
+
+  /** All partitions that a query reads, in order, also those without new records. */
+  def owned(end: Offset): Seq[Int] =
+    end.asInstanceOf[KafkaSourceOffset].partitionToOffsets.keys.map(_.partition).toSeq.sorted
+
+  /** The partition that a range of records is of. */
+  def of(range: InputPartition): Int =
+    range.asInstanceOf[KafkaBatchInputPartition].offsetRange.topicPartition.partition
+}

@@ -1,0 +1,126 @@
+"""The logs of a streaming query's checkpoint: what its shards have committed. Pure.
+
+Spark writes `offsets/<batch>` before a batch and `commits/<batch>` behind it. The first line is the
+version of the format. In the offset log the batch itself follows (watermark, time, settings), then
+a line per source: a JSON object {topic: {partition: offset}}, or a dash without offsets. Before its
+first batch a query's positions are in `sources/<number>/0`.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+Offsets = Mapping[str, Mapping[str, int]]
+"""Topic → partition → next offset to read, of one source."""
+StartOf = Callable[[str, int], int]
+"""Topic, partition → the offset at which a shard begins that no query has run yet."""
+_NO_OFFSETS = "-"
+_TIME, _WATERMARK, _NEXT_WATERMARK = "batchTimestampMs", "batchWatermarkMs", "nextBatchWatermarkMs"
+
+
+class NotJoinable(Exception):
+    """Shards whose logs don't fit into one; the message says what differs."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far a query, or a shard of it, has come.
+
+    `sources`: where its next batch begins, by source. `batch` and `commit`: what the logs say of
+    the last batch besides, None if there was none. `version`: of the formats of both logs.
+    """
+
+    sources: tuple[Offsets, ...]
+    batch: Mapping[str, Any] | None = None
+    commit: Mapping[str, Any] | None = None
+    version: tuple[str, str] = ("v1", "v1")
+
+    @classmethod
+    def parse(cls, offsets: str, commit: str) -> Self:
+        """Return what the last entries of both logs say. Raises ValueError."""
+        version, batch, *sources = offsets.splitlines()
+        commit_version, committed, *_ = commit.splitlines()
+        return cls(
+            tuple({} if line == _NO_OFFSETS else json.loads(line) for line in sources),
+            json.loads(batch),
+            json.loads(committed),
+            (version, commit_version),
+        )
+
+    @classmethod
+    def initial(cls, sources: Sequence[str]) -> Self:
+        """Return what a query without a batch has written of its sources."""
+        # Spark begins the file with a zero byte and the format's version.
+        return cls(tuple(json.loads(text[text.index("{") :]) for text in sources))
+
+    def entries(self) -> tuple[str, str]:
+        """Return the entries of the offset and the commit log that say the same."""
+        assert self.batch is not None, "a query without a batch has no entries"
+        sources = [json.dumps(source) if source else _NO_OFFSETS for source in self.sources]
+        offsets = "\n".join((self.version[0], json.dumps(self.batch), *sources))
+        return offsets, "\n".join((self.version[1], json.dumps(self.commit)))
+
+    def initial_sources(self) -> list[str]:
+        """Return what a query is to find of its sources, that it begins at these offsets."""
+        return [f"\0v1\n{json.dumps(source)}" for source in self.sources]
+
+    def share(self, shard: int) -> Self:
+        """Return the position of one shard: that of its partition."""
+        mine = tuple(
+            {
+                topic: {str(shard): at[str(shard)]}
+                for topic, at in source.items()
+                if str(shard) in at
+            }
+            for source in self.sources
+        )
+        return replace(self, sources=mine)
+
+    def beginning(self, shard: int, start_of: StartOf) -> Self:
+        """Return the position of another shard of the stage that no query has run yet."""
+        begun = tuple(
+            {topic: {str(shard): start_of(topic, shard)} for topic in source}
+            for source in self.sources
+        )
+        return replace(self, sources=begun)
+
+
+def joined(positions: Mapping[int, Position]) -> Position:
+    """Return the position of a query over shards, from the shards' own. Raises NotJoinable.
+
+    The latest time and the earliest watermark hold; one of 0 is none yet, and has no say.
+    """
+    counts = {len(position.sources) for position in positions.values()}
+    if len(counts) != 1:
+        raise NotJoinable(f"shards {_listed(positions)} read different numbers of streams")
+    ran = [position for _, position in sorted(positions.items()) if position.batch is not None]
+    sources = tuple(
+        _union([position.sources[number] for position in positions.values()])
+        for number in range(counts.pop())
+    )
+    if not ran:
+        return Position(sources)
+    if len({position.version for position in ran}) != 1:
+        raise NotJoinable(f"the checkpoints of shards {_listed(positions)} have different formats")
+    batches, commits = [p.batch or {} for p in ran], [p.commit or {} for p in ran]
+    watermark = _earliest(batches, _WATERMARK)
+    batch = {**batches[0], _WATERMARK: watermark, _TIME: max(b.get(_TIME, 0) for b in batches)}
+    commit = {**commits[0], _NEXT_WATERMARK: _earliest(commits, _NEXT_WATERMARK)}
+    return Position(sources, batch, commit, ran[0].version)
+
+
+def _union(sources: Sequence[Offsets]) -> Offsets:
+    found: dict[str, dict[str, int]] = {}
+    for source in sources:
+        for topic, at in source.items():
+            found.setdefault(topic, {}).update(at)
+    return found
+
+
+def _earliest(entries: Sequence[Mapping[str, Any]], name: str) -> int:
+    return min((entry[name] for entry in entries if entry.get(name)), default=0)
+
+
+def _listed(shards: Mapping[int, Position]) -> str:
+    return ", ".join(map(str, sorted(shards)))

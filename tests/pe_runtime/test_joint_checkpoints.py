@@ -1,0 +1,311 @@
+"""Shards go from query to query, over crashes at each step and owners that come back."""
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgraft_pe_runtime import exclusive_files, query_logs
+from streamgraft_pe_runtime.checkpoint_files import entries
+from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints, TakenByAnother
+from streamgraft_pe_runtime.positions import read_checkpoint
+from streamgraft_pe_runtime.spark_log import Position
+
+TOPIC = "in"
+SHARDS = 4
+
+
+class Crash(Exception):
+    """The owner dies here."""
+
+
+class Fenced(Exception):
+    """As Spark ends a query whose log has an entry that it did not write."""
+
+
+def nowhere(topic: str, shard: int) -> int:
+    """Shards in these tests begin at the start of their partitions."""
+    assert topic == TOPIC
+    return 0
+
+
+Ranges = dict[int, list[tuple[int, int]]]
+"""What was committed of each shard, batch by batch: from which offset to which."""
+
+
+def stage_of(folder: Path, done: Ranges) -> JointCheckpoints:
+    """Return a stage whose new owners end the batches of old ones."""
+
+    def end_batch(checkpoint: Path, shards: Sequence[int]) -> None:
+        owner = Owner(done)
+        owner.open(checkpoint, shards)
+        if owner.cut_off:
+            with suppress(Fenced):  # the old owner has ended it
+                owner.batch(0)
+
+    return JointCheckpoints(folder, end_batch)
+
+
+@dataclass
+class Owner:
+    """Plays a driver with one query, which does to its checkpoint what Spark does."""
+
+    done: Ranges
+    checkpoint: Path | None = None
+    at: dict[int, int] = field(default_factory=dict)
+    """Where its next batch begins; a query reads that when it starts, and then no more."""
+    number: int = 0
+    cut_off: dict[int, int] | None = None
+    """Where the batch ends that the log has and nobody committed."""
+    planned: dict[int, int] | None = None
+    """Where the batch that runs ends."""
+
+    def start(self, stage: JointCheckpoints, shards: Sequence[int]) -> None:
+        """Take shards over and start their query."""
+        self.checkpoint = self.planned = None
+        self.open(stage.take_over(shards, nowhere), shards)
+
+    def open(self, checkpoint: Path, shards: Sequence[int]) -> None:
+        """Start a query on a checkpoint."""
+        self.number = newest(checkpoint / "commits") + 1
+        begin = {shard: nowhere(TOPIC, shard) for shard in shards}
+        self.at = begin | self.offsets(checkpoint, self.number - 1)
+        self.cut_off = self.offsets(checkpoint, self.number) or None
+        self.checkpoint, self.planned = checkpoint, None
+
+    def plan(self, records: int) -> None:
+        """Begin a batch of so many records of each shard, or the one that was cut off."""
+        assert self.checkpoint is not None
+        planned = self.cut_off or {shard: at + records for shard, at in self.at.items()}
+        log = {TOPIC: {str(shard): offset for shard, offset in planned.items()}}
+        text, _ = Position((log,), {"batchTimestampMs": 1}).entries()
+        entry = self.checkpoint / "offsets" / str(self.number)
+        if not self.cut_off and not exclusive_files.create(entry, text):
+            raise Fenced
+        self.planned, self.cut_off = planned, None
+
+    def commit(self) -> None:
+        """End the batch."""
+        assert self.checkpoint is not None
+        assert self.planned is not None
+        entry = self.checkpoint / "commits" / str(self.number)
+        if not exclusive_files.create(entry, 'v1\n{"nextBatchWatermarkMs":0}'):
+            raise Fenced
+        for shard, end in self.planned.items():
+            self.done.setdefault(shard, []).append((self.at[shard], end))
+        self.at, self.planned, self.number = self.planned, None, self.number + 1
+
+    def batch(self, records: int) -> None:
+        """Run a batch."""
+        self.plan(records)
+        self.commit()
+
+    @staticmethod
+    def offsets(checkpoint: Path, number: int) -> dict[int, int]:
+        """Return the offsets of an entry of the log; none if it is not there."""
+        entry = checkpoint / "offsets" / str(number)
+        if not entry.exists():
+            return {}
+        return {int(s): o for s, o in json.loads(entry.read_text().splitlines()[2])[TOPIC].items()}
+
+
+def newest(log: Path) -> int:
+    """Return the number of a log's newest entry."""
+    return max(entries(log), default=-1)
+
+
+def assert_seamless(done: Ranges) -> None:
+    """Each shard's committed batches follow each other: nothing is left out, nothing repeated."""
+    for ranges in done.values():
+        assert ranges[0][0] == 0
+        assert [at for at, _ in ranges[1:]] == [to for _, to in ranges[:-1]]
+
+
+def test_shards_go_on_where_their_last_query_ended(tmp_path: Path) -> None:
+    """All in one query, then dealt to two, then together again."""
+    done: Ranges = {}
+    stage = stage_of(tmp_path, done)
+    one, two = Owner(done), Owner(done)
+    one.start(stage, range(4))
+    one.batch(5)
+    one.start(stage, [0, 1])
+    two.start(stage, [2, 3])
+    for owner, records in ((one, 2), (two, 3), (two, 4)):
+        owner.batch(records)
+    one.start(stage, range(4))
+    assert read_checkpoint(one.checkpoint or tmp_path).positions == {
+        (TOPIC, 0): 7, (TOPIC, 1): 7, (TOPIC, 2): 12, (TOPIC, 3): 12
+    }  # fmt: skip
+    one.batch(1)
+    assert_seamless(done)
+
+
+def test_same_shards_keep_their_query(tmp_path: Path) -> None:
+    """A driver that is started again goes on, and plans its cut off batch the same."""
+    done: Ranges = {}
+    stage = stage_of(tmp_path, done)
+    owner = Owner(done)
+    owner.start(stage, [1, 2])
+    before = owner.checkpoint
+    owner.plan(5)
+    owner.start(stage, [2, 1])
+    assert owner.checkpoint == before
+    owner.batch(9)
+    assert done[1] == [(0, 5)]
+
+
+def test_owner_that_comes_back_is_fenced(tmp_path: Path) -> None:
+    """It can neither commit the batch that it ran nor begin another."""
+    done: Ranges = {}
+    stage = stage_of(tmp_path, done)
+    zombie, idle, heir = Owner(done), Owner(done), Owner(done)
+    zombie.start(stage, [0, 1])
+    zombie.batch(5)
+    zombie.plan(5)
+    idle.start(stage, [2, 3])
+    heir.start(stage, range(4))
+    with pytest.raises(Fenced):
+        zombie.commit()
+    with pytest.raises(Fenced):
+        idle.plan(5)
+    heir.batch(1)
+    # The batch that the zombie ran, and what is new.
+    assert done[0] == [(0, 5), (5, 10), (10, 11)]
+
+
+def test_shard_is_run_alone_and_together_in_turn(tmp_path: Path) -> None:
+    """A query of one shard on the shard's own checkpoint goes on, and is cut off later."""
+    done: Ranges = {}
+    stage = stage_of(tmp_path, done)
+    owner, alone = Owner(done), Owner(done)
+    for records in (3, 4):
+        owner.start(stage, [0, 1])
+        owner.batch(records)
+        alone.open(stage.take_alone(0), [0])
+        alone.batch(1)
+    with pytest.raises(Fenced):
+        owner.plan(1)
+    owner.start(stage, [0, 1])
+    with pytest.raises(Fenced):
+        alone.plan(1)
+    owner.batch(1)
+    assert_seamless(done)
+
+
+def test_shards_that_were_never_run_join(tmp_path: Path) -> None:
+    """They begin where their topic does, or the application said."""
+    done: Ranges = {}
+    stage = stage_of(tmp_path, done)
+    owner = Owner(done)
+    owner.start(stage, [0])
+    owner.batch(5)
+    checkpoint = stage.take_over([0, 3], lambda topic, shard: 100 + shard)
+    assert read_checkpoint(checkpoint).positions == {(TOPIC, 0): 5, (TOPIC, 3): 103}
+
+
+def test_query_without_a_batch_keeps_where_it_began(tmp_path: Path) -> None:
+    """Records that came while the shard moved are not left out, if it began at the latest ones."""
+    stage = stage_of(tmp_path, {})
+    checkpoint = stage.take_over([0, 1], nowhere)
+    begun = Position(({TOPIC: {"0": 7, "1": 8}},))
+    query_logs.write(checkpoint, 0, begun)
+    later = stage.take_over([1], nowhere)
+    assert query_logs.read(later) == begun.share(1)
+    assert (later / "sources" / "0" / "0").read_text() == '\0v1\n{"in": {"1": 8}}'
+
+
+def test_old_queries_are_swept_but_those_that_say_where_a_shard_is(tmp_path: Path) -> None:
+    """After a day nobody comes back who would look there."""
+    done: Ranges = {}
+    stage = stage_of(tmp_path, done)
+    owner = Owner(done)
+    owner.start(stage, [0, 1])
+    first = owner.checkpoint or tmp_path
+    owner.start(stage, [0])
+    made = (first / "shards.json").stat().st_mtime
+    stage.sweep(made + 90_000)
+    assert first.exists()
+    other = Owner(done)
+    other.start(stage, [1])
+    stage.sweep(made + 3600)
+    assert first.exists()
+    stage.sweep(made + 90_000)
+    assert not first.exists()
+    assert (other.checkpoint or tmp_path).exists()
+
+
+Turn = tuple[int, str, int, int]
+"""Owner, what it does, with how many records or how many of its shards, and after how many files
+it crashes or another owner's turn comes."""
+turns = st.lists(
+    st.tuples(
+        st.integers(0, 2),
+        st.sampled_from(["start", "plan", "commit", "batch", "crashed start", "overtaken start"]),
+        st.sampled_from([1, 2, 3, 6, 12, 15]),
+        st.integers(0, 6),
+    ),
+    min_size=10,
+    max_size=30,
+)
+
+
+class Interrupted:
+    """Creates files until so many are there, and then does something else first."""
+
+    def __init__(self, files: int, otherwise: Callable[[], None]) -> None:
+        self.files = files
+        self.otherwise = otherwise
+        self.create = exclusive_files.create
+
+    def __call__(self, file: Path, text: str) -> bool:
+        """Create a file."""
+        self.files -= 1
+        if self.files == -1:
+            self.otherwise()
+        return self.create(file, text)
+
+
+def crash() -> None:
+    """End the owner."""
+    raise Crash
+
+
+@given(turns)
+def test_nothing_is_lost_or_committed_twice(
+    tmp_path_factory: pytest.TempPathFactory, plan: list[Turn]
+) -> None:
+    """Whoever dies or comes back wherever: the committed batches of a shard follow each other."""
+    done: Ranges = {}
+    stage = stage_of(tmp_path_factory.mktemp("stage"), done)
+    owners = [Owner(done) for _ in range(3)]
+
+    def start(owner: Owner, mask: int) -> None:
+        try:
+            owner.start(stage, [shard for shard in range(SHARDS) if mask & 1 << shard])
+        except (TakenByAnother, Crash):
+            owner.checkpoint = None
+
+    for number, action, amount, files in plan:
+        owner, other = owners[number], owners[number - 1]
+        with pytest.MonkeyPatch.context() as patch:
+            if action == "crashed start":
+                patch.setattr(exclusive_files, "create", Interrupted(files, crash))
+            elif action == "overtaken start":
+                overtaken = Interrupted(files, lambda other=other, mask=amount: start(other, mask))
+                patch.setattr(exclusive_files, "create", overtaken)
+            if action.endswith("start"):
+                start(owner, amount)
+            elif owner.checkpoint is not None:
+                try:
+                    if action != "commit" and owner.planned is None:
+                        owner.plan(amount)
+                    if action != "plan" and owner.planned is not None:
+                        owner.commit()
+                except Fenced:
+                    owner.checkpoint = owner.planned = None
+        assert_seamless(done)
