@@ -91,7 +91,9 @@ def start_pe(servers: str) -> Start:
     def start(session: SparkSession, case: Case, topic: str, checkpoint: Path) -> query.ShardQuery:
         local_files.install(session)
         metadata, adl = _metadata(case, topic, servers), _adl()
-        plan = Compiler(Application(), adl, metadata).compile(0, RealInputs(session, metadata, adl))
+        plan = Compiler(Application(), adl, metadata).compile(
+            (0,), RealInputs(session, metadata, adl)
+        )
         return query.start(plan, checkpoint, TRIGGER_SECONDS, case.name)
 
     return start

@@ -16,10 +16,10 @@ _SMALL_AND_CHEAP = {
     "spark.sql.streaming.numRecentProgressUpdates": "30",
     # Half the files and half the renames per batch.
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-    # The default starts `readlink` four times for each file (docs/decisions/0008-cheap-batches.md).
+    # The default starts `readlink` four times for each file (docs/decisions/0008-cheap-batches.md),
+    # and lets two owners write the same entry (docs/decisions/0024-joint-queries.md).
     "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing"
-        ".FileSystemBasedCheckpointFileManager"
+        "org.apache.spark.sql.streamgraft.ExclusiveCheckpointFiles"
     ),
     # The list knows Spark's own sinks only; builds look at the rest of it.
     "spark.sql.streaming.realTimeMode.allowlistCheck": "false",
@@ -29,15 +29,23 @@ _SMALL_AND_CHEAP = {
     "spark.cleaner.periodicGC.interval": "10min",
 }
 _OWN_PREFIX = "spark.streamgraft."
+ALIGN_SHARDS = "spark.streamgraft.alignShards"
+"""Whether the shards of queries that start from now on are kept apart (scala/shards)."""
+_SLOTS = "spark.streamgraft.slots"
+_EXTENSIONS = "spark.sql.extensions"
+_OURS = "org.apache.spark.sql.streamgraft.ShardExtensions"
 
 
 def spark_conf(name: str, slots: int, conf: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a driver; those of application and job (`conf`) win."""
+    """Return the settings of a driver; those of application and job (`conf`) win, beside our own
+    planner rule."""
     return {
         "spark.master": f"local[{slots}]",
         "spark.app.name": name,
         **_SMALL_AND_CHEAP,
         **_without_ours(conf),
+        _SLOTS: str(slots),
+        _EXTENSIONS: ",".join([_OURS, *filter(None, [conf.get(_EXTENSIONS)])]),
     }
 
 

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from streamgraft_common.adl import Adl
-from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.joint import apart
+from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_common.spark_jvm import SparkJvm
 from streamgraft_pe_runtime import (
+    alignment,
     application,
     local_files,
     query,
@@ -73,8 +75,10 @@ class _Planned:
 
     metadata: PeMetadata
     compiler: Compiler
+    joint: bool
+    """Whether one query runs over all shards that the PE holds."""
     prepared: dict[int, Plan] = field(default_factory=dict)
-    """Plans of shards that may come."""
+    """Plans of shards that may come and run alone."""
 
 
 class Driver:
@@ -137,18 +141,30 @@ class Driver:
         """
         with self._compiling:
             planned = self._rehearsed.get(rehearsed) if rehearsed else self._planned
-            if planned is not None and shard not in planned.prepared:
+            if planned is not None and not planned.joint and shard not in planned.prepared:
                 self._bind(planned.metadata)
-                planned.prepared[shard] = self._plan(planned, shard)
+                planned.prepared[shard] = self._plan(planned, (shard,))
 
-    def start(self, shard: int, checkpoint: Path) -> ShardQuery:
-        """Start the query of a shard on its checkpoint."""
+    @property
+    def joint(self) -> bool:
+        """Whether the plan that was applied has one query over all shards that are held."""
+        return self._planned is not None and self._planned.joint
+
+    def starts_at_latest(self, port: InputPort) -> bool:
+        """Return whether a shard that no query has run reads only what comes from now on."""
+        operators = {operator.name: operator for operator in self.adl.operators}
+        endpoint = operators[port.operator].kafka if port.external else None
+        return endpoint is not None and endpoint.starting_offsets == "latest"
+
+    def start(self, shards: Sequence[int], checkpoint: Path) -> ShardQuery:
+        """Start the query of shards on its checkpoint."""
         with self._compiling:
             planned = self._planned
             assert planned is not None
-            plan = planned.prepared.pop(shard, None) or self._plan(planned, shard)
+            plan = planned.prepared.pop(shards[0], None) or self._plan(planned, shards)
         metadata = planned.metadata
-        name, turn = f"{metadata.stage_name}-{shard}", Turn(shard, metadata.shard_count)
+        name = f"{metadata.stage_name}-{'-'.join(map(str, shards))}"
+        turn = Turn(shards[0], metadata.shard_count)
         seconds = real_time.BATCH_SECONDS if plan.real_time else metadata.trigger_seconds
         return query.start(plan, checkpoint, seconds, name, turn)
 
@@ -173,7 +189,8 @@ class Driver:
 
     def _warmed_up(self, metadata: PeMetadata, starts: Sequence[int] = warm_up.STARTS) -> _Planned:
         planned = self._bound(metadata)
-        warm_up.warm_up(self._session, planned.compiler, metadata, self.adl, starts)
+        shards = range(metadata.shard_count) if planned.joint else (0,)
+        warm_up.warm_up(self._session, planned.compiler, metadata, self.adl, starts, shards=shards)
         return planned
 
     def _newly_planned(self, plan: str, metadata: PeMetadata) -> _Planned:
@@ -183,17 +200,25 @@ class Driver:
             planned = replace(rehearsed, metadata=metadata)
         else:
             planned = self._bound(metadata) if self._planned else self._warmed_up(metadata)
-        if not planned.prepared:
-            planned.compiler.compile(0, EmptyInputs(self._session, metadata, self.adl))
+        if not planned.prepared and not planned.joint:  # a joint one was compiled before
+            planned.compiler.compile((0,), EmptyInputs(self._session, metadata, self.adl))
         return planned
 
     def _bound(self, metadata: PeMetadata) -> _Planned:
         self._bind(metadata)
-        return _Planned(metadata, Compiler(self._application, self.adl, metadata))
+        compiler = Compiler(self._application, self.adl, metadata)
+        joint = apart(metadata, self.adl.operators) is None
+        if joint:
+            inputs = RealInputs(self._session, metadata, self.adl)
+            plan = compiler.compile(range(metadata.shard_count), inputs)
+            if obstacle := alignment.obstacle(plan.frame):
+                log.warning("a query per shard: %s", obstacle)
+                joint = False
+        return _Planned(metadata, compiler, joint)
 
-    def _plan(self, planned: _Planned, shard: int) -> Plan:
+    def _plan(self, planned: _Planned, shards: Sequence[int]) -> Plan:
         inputs = RealInputs(self._session, planned.metadata, self.adl)
-        plan = planned.compiler.compile(shard, inputs)
+        plan = planned.compiler.compile(shards, inputs)
         check_slots(plan, planned.metadata)
         return plan
 

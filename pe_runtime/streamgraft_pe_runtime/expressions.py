@@ -42,11 +42,10 @@ def value_expression() -> str:
     return f"cast(to_json(struct(*), {_TIMESTAMP_OPTIONS}) as binary)"
 
 
-def record_expression(
-    port: OutputPort, shard: int, target: int, raw_columns: Sequence[str] | None
-) -> str:
+def record_expression(port: OutputPort, target: int, raw_columns: Sequence[str] | None) -> str:
     """Return the struct of a record that leaves by a port, with the number of its target.
 
+    Its partition is yet to come (partition_expression): 0 stands for the shard's own, null for none.
     `raw_columns`: the columns of a stream that has Kafka's own form, else None.
     """
     if raw_columns is None:
@@ -58,7 +57,7 @@ def record_expression(
         headers = "`headers`" if "headers" in raw_columns else "null"
         if port.key:
             key = key_expression(port.key, external=True)
-    partition = str(shard) if port.keep_partition else "null"
+    partition = "0" if port.keep_partition else "null"
     topic = port.topic.replace("'", "\\'")
     fields = {
         "target": str(target),
@@ -69,6 +68,17 @@ def record_expression(
         "headers": f"cast({headers} as {HEADERS_TYPE})",
     }
     return f"struct({', '.join(f'{text} as {name}' for name, text in fields.items())})"
+
+
+def partition_expression(shards: Sequence[int]) -> str:
+    """Return the partition of a record that keeps its shard's; `shards`: of the query, in order.
+
+    The rows of the j-th of several shards are Spark's partition j (scala/shards).
+    """
+    own = str(shards[0])
+    if len(shards) > 1:
+        own = f"element_at(array({', '.join(map(str, shards))}), spark_partition_id() + 1)"
+    return f"if(partition is null, null, {own})"
 
 
 def exploded(records: Sequence[tuple[str, str | None]]) -> str:

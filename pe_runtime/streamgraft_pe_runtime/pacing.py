@@ -13,16 +13,16 @@ LONGEST = 4.0
 
 
 def interval_seconds(
-    trigger_seconds: float, *, shards: int, slots: int, stateful: bool, behind: bool
+    trigger_seconds: float, *, queries: int, slots: int, stateful: bool, behind: bool
 ) -> float:
-    """Return the interval at which each shard of a PE is to be triggered.
+    """Return the interval at which each query of a PE is to be triggered.
 
     It lies between the user's trigger and four times that. A shard that is `behind`, with more
     waiting records than batches at the longer interval would take, has the user's trigger.
     """
     if behind:
         return trigger_seconds
-    affordable = shards * _BATCH_SECONDS[stateful] / (slots * _FIXED_SHARE)
+    affordable = queries * _BATCH_SECONDS[stateful] / (slots * _FIXED_SHARE)
     return min(max(trigger_seconds, affordable), LONGEST * trigger_seconds)
 
 

@@ -5,7 +5,7 @@ split) share one pass over it: an array of records per row, exploded. So nothing
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, Protocol
@@ -66,6 +66,8 @@ class Plan:
     output: list[KafkaTarget] | SinkCall
     output_mode: str
     real_time: bool = False
+    joint: bool = False
+    """Whether it has several shards, to be kept apart."""
 
     @cached_property
     def scans(self) -> int:
@@ -77,7 +79,7 @@ class Plan:
 class Inputs(Protocol):
     """Where a plan's rows come from: the real streams, or empty ones for the warm-up."""
 
-    def records(self, port: InputPort, shard: int) -> DataFrame:
+    def records(self, port: InputPort, shards: Sequence[int]) -> DataFrame:
         """Return the Kafka columns of an input port as a streaming frame."""
 
     def source(self, operator: Operator, function: Callable[..., Any]) -> DataFrame:
@@ -90,9 +92,9 @@ def batch_limit(metadata: PeMetadata) -> int:
 
 
 def kafka_options(
-    port: InputPort, metadata: PeMetadata, operator: Operator | None, shard: int
+    port: InputPort, metadata: PeMetadata, operator: Operator | None, shards: Sequence[int]
 ) -> dict[str, str]:
-    """Return the options of Spark's Kafka source for an input of a shard. Pure."""
+    """Return the options of Spark's Kafka source for an input of shards. Pure."""
     endpoint = operator.kafka if operator and port.external else None
     options = {
         "kafka.bootstrap.servers": port.bootstrap_servers,
@@ -105,7 +107,7 @@ def kafka_options(
     if not metadata.real_time:  # there a batch is as long as its time, and Spark rejects a limit
         options |= {"maxOffsetsPerTrigger": str(batch_limit(metadata)), **AT_ONCE}
     if metadata.region is not None:
-        options["assign"] = json.dumps({port.topic: [shard]})
+        options["assign"] = json.dumps({port.topic: list(shards)})
     elif port.partitions is None:
         options["subscribe"] = port.topic
     else:
@@ -142,9 +144,9 @@ class RealInputs:
         self._metadata = metadata
         self._operators = {operator.name: operator for operator in adl.operators}
 
-    def records(self, port: InputPort, shard: int) -> DataFrame:
+    def records(self, port: InputPort, shards: Sequence[int]) -> DataFrame:
         """Return the Kafka columns of an input port as a streaming frame."""
-        options = kafka_options(port, self._metadata, self._operators.get(port.operator), shard)
+        options = kafka_options(port, self._metadata, self._operators.get(port.operator), shards)
         records = passing(self._session.readStream.format("kafka").options(**options).load())
         if self._metadata.real_time:  # a task waits for its partition's records all the time
             return noted(records)
@@ -172,7 +174,7 @@ class _Stream:
 
 
 class Compiler:
-    """Compiles the plan of one shard."""
+    """Compiles the plan of a query over shards."""
 
     def __init__(self, application: Application, adl: Adl, metadata: PeMetadata) -> None:
         self._application = application
@@ -182,22 +184,22 @@ class Compiler:
             stream.name: StructType.fromJson(stream.stream_schema) for stream in adl.streams
         }
 
-    def compile(self, shard: int, rows: Inputs) -> Plan:
-        """Return the plan of a shard."""
+    def compile(self, shards: Sequence[int], rows: Inputs) -> Plan:
+        """Return the plan of a query. Over several shards it needs `scala/shards`."""
         streams: dict[str, _Stream] = {}
         inputs = {port.stream: port for port in self._metadata.inputs}
         for port in self._metadata.inputs:
-            streams[port.stream] = _Stream(self._decoded(port, rows.records(port, shard)))
+            streams[port.stream] = _Stream(self._decoded(port, rows.records(port, shards)))
         operators = [self._operators[name] for name in self._metadata.operators]
         updates = any(item.output_mode == "update" for item in operators)
         mode = "update" if updates or self._metadata.real_time else "append"
         for operator in operators:
             if operator.kind == "sink":  # the only output of its PE
                 frame = streams[operator.inputs[0]].frame()
-                return Plan(frame, self._call(operator, shard), mode)
+                return Plan(frame, self._call(operator, shards[0]), mode)
             if not (operator.kind == "kafka-source" and operator.outputs[0] in inputs):
                 streams |= self._applied(operator, streams, rows)
-        return self._routed(streams, shard, mode)
+        return self._routed(streams, shards, mode)
 
     def _decoded(self, port: InputPort, records: DataFrame) -> DataFrame:
         operator = self._operators[port.operator]
@@ -231,18 +233,24 @@ class Compiler:
     def _function(self, operator: Operator) -> Callable[..., Any]:
         return self._application.functions[operator.function or operator.name]
 
-    def _routed(self, streams: Mapping[str, _Stream], shard: int, mode: str) -> Plan:
-        targets = Targets(self._metadata, self._operators, shard)
+    def _routed(self, streams: Mapping[str, _Stream], shards: Sequence[int], mode: str) -> Plan:
+        # Whoever is first among shards lends its name to the transactions of all.
+        targets = Targets(self._metadata, self._operators, min(shards))
         routes: dict[int, tuple[DataFrame, list[tuple[str, str | None]]]] = {}
         for port in self._metadata.outputs:
             stream = streams[port.stream]
             raw = stream.base.columns if self._is_raw(port) else None
-            record = expressions.record_expression(port, shard, targets.index(port), raw)
+            record = expressions.record_expression(port, targets.index(port), raw)
             _, records = routes.setdefault(id(stream.base), (stream.base, []))
             records.append((record, stream.condition))
-        frames = [_records(frame, records) for frame, records in routes.values()]
+        partition = F.expr(expressions.partition_expression(shards))
+        frames = [
+            _records(frame, records).withColumn("partition", partition)
+            for frame, records in routes.values()
+        ]
         if not self._metadata.real_time:
-            return Plan(reduce(DataFrame.unionAll, frames), targets.all, mode)
+            joint = len(shards) > 1
+            return Plan(reduce(DataFrame.unionAll, frames), targets.all, mode, joint=joint)
         if not targets.alike:
             raise ValueError(
                 "real-time mode writes with one set of options, one delivery and to one set of"

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -42,10 +43,27 @@ def owned_partitions(port: InputPort, region: bool, shard: int, known: Iterable[
     return list(range(port.partitions)) if port.partitions is not None else sorted(known)
 
 
+def shares(report: Mapping[str, Any], shards: Sequence[int]) -> dict[int, float]:
+    """Return which share of a batch's records each shard has; only those that have some. Pure.
+
+    Shards of a query with others read one partition of each input, of the shard's number.
+    """
+    if len(shards) == 1:
+        return {shards[0]: 1.0}
+    read: dict[int, int] = {}
+    for source in report["sources"]:
+        begin = merged([source["startOffset"]])
+        for key, end in merged([source["endOffset"]]).items():
+            read[key[1]] = read.get(key[1], 0) + end - begin.get(key, end)
+    total = sum(read.values())
+    return {shard: read[shard] / total for shard in shards if read.get(shard, 0) > 0}
+
+
 @dataclass
 class _Watched:
-    """A shard that this PE holds."""
+    """A query of this PE, and the shards that it runs."""
 
+    shards: Sequence[int]
     query: ShardQuery
     checkpoint: Path
     positions: Positions
@@ -56,9 +74,11 @@ class _Watched:
     stateful: bool = False
     partitions: dict[InputPort, list[tuple[str, int]]] = field(default_factory=dict)
     since: float = field(default_factory=time.monotonic)
-    batch_seconds: float = 0.0
+    batch_seconds: dict[int, float] = field(default_factory=dict)
+    """Time that batches took, by the shards whose records they had."""
     lags: dict[tuple[str, int], int] = field(default_factory=dict)
-    load: Load | None = None
+    loads: dict[int, Load] = field(default_factory=dict)
+    collecting: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def may_have_read(self) -> bool:
@@ -101,21 +121,27 @@ class Progress:
                 for topic, number in watched.partitions.pop(port, ()):
                     self._metrics.drop_partition(topic, number)
 
-    def watch(self, shard: int, query: ShardQuery, checkpoint: Path) -> None:
-        """Follow the query of a shard, in the place of an earlier one. Blocks."""
+    def watch(self, shards: Sequence[int], query: ShardQuery, checkpoint: Path) -> None:
+        """Follow the query of shards, in the place of earlier ones. Blocks."""
         found = read_checkpoint(checkpoint)
-        before = self._shards.get(shard)
-        batch = before.batch if before else -1
-        self._metrics.add_shard(shard)
-        self._shards[shard] = _Watched(
-            query, checkpoint, found.positions, unclean=not found.clean, batch=batch
-        )
+        watched = _Watched(shards, query, checkpoint, found.positions, unclean=not found.clean)
+        for shard in shards:
+            if before := self._shards.get(shard):
+                self._collect(before)
+                if before.checkpoint == checkpoint:  # a restart: batches go on to be counted
+                    watched.batch = before.batch
+            self._metrics.add_shard(shard)
+            self._shards[shard] = watched
 
-    def collect(self, shard: int) -> None:
-        """Read what a shard has done since the last call. Blocks."""
-        watched = self._shards[shard]
-        for report in watched.query.reports(watched.batch):
-            self._take(shard, watched, report)
+    def _collect(self, watched: _Watched) -> None:
+        """Read what a query has done since the last call. Blocks."""
+        with watched.collecting:
+            for report in watched.query.reports(watched.batch):
+                self._take(watched, report)
+
+    @property
+    def _queries(self) -> list[_Watched]:
+        return list({id(watched): watched for watched in list(self._shards.values())}.values())
 
     def release(self, shard: int, checkpoint: Path, *, publish: bool) -> str | None:
         """Take the last reports of a stopped query and forget it. Blocks.
@@ -126,9 +152,9 @@ class Progress:
         watched = self._shards.get(shard)
         if watched is None:
             return None
-        self.collect(shard)
+        self._collect(watched)
         if publish:
-            watched.positions = read_checkpoint(checkpoint).positions or watched.positions
+            watched.positions |= read_checkpoint(checkpoint).positions
             # An earlier owner's last word may have come behind ours. To a region that sleeps it
             # would be lag, and wake it up.
             for key in watched.positions:
@@ -136,15 +162,17 @@ class Progress:
             self._publish()
         del self._shards[shard]
         self._metrics.drop_shard(shard)
-        for partitions in watched.partitions.values():
-            for topic, number in partitions:
-                self._metrics.drop_partition(topic, number)
+        for port in watched.partitions:
+            region = self._metadata.region is not None
+            known = self._known.get(port.topic, ())
+            for number in owned_partitions(port, region, shard, known):
+                self._metrics.drop_partition(port.topic, number)
         return watched.last_batch_at
 
     def loads(self) -> dict[int, Load]:
         """Return the load of each shard over the last period, once there was one."""
         watched = dict(self._shards)
-        return {shard: entry.load for shard, entry in watched.items() if entry.load is not None}
+        return {shard: item.loads[shard] for shard, item in watched.items() if shard in item.loads}
 
     async def run(self) -> None:
         """Follow all shards until cancelled."""
@@ -157,17 +185,17 @@ class Progress:
             await asyncio.sleep(max(_PERIOD_SECONDS - spent, 0.1))
 
     def _turn(self, turn: int) -> None:
-        for shard in list(self._shards):
+        for watched in self._queries:
             try:
-                self.collect(shard)
+                self._collect(watched)
             except Exception as error:  # a query may end, or be released, between two calls
-                log.debug("progress of shard %d: %r", shard, error)
+                log.debug("progress of shards %s: %r", watched.shards, error)
         self._count_busy_seconds()
         self._publish()
         for name in self._brokers:
             self._ask(name, calm=turn % _CALM_PERIODS == 0)
         self._measure_loads()
-        for watched in list(self._shards.values()):
+        for watched in self._queries:
             if self._metadata.real_time:
                 self._check_slots(watched)
             else:
@@ -194,7 +222,7 @@ class Progress:
         lag = sum(watched.lags.values())
         seconds = pacing.interval_seconds(
             self._metadata.trigger_seconds,
-            shards=len(self._shards),
+            queries=len(self._queries),
             slots=self._metadata.slots,
             stateful=watched.stateful,
             behind=pacing.is_behind(lag, batch_limit(self._metadata)),
@@ -208,24 +236,38 @@ class Progress:
 
     def _measure_loads(self) -> None:
         now = time.monotonic()
-        for watched in list(self._shards.values()):
-            if (elapsed := now - watched.since) >= LOAD_SECONDS:
-                busy = round(min(1.0, watched.batch_seconds / elapsed), 2)
-                watched.load = Load(busy, sum(watched.lags.values()))
-                watched.since, watched.batch_seconds = now, 0.0
+        for watched in self._queries:
+            if (elapsed := now - watched.since) < LOAD_SECONDS:
+                continue
+            for shard in watched.shards:
+                busy = round(min(1.0, watched.batch_seconds.get(shard, 0.0) / elapsed), 2)
+                lags = watched.lags.items()
+                alone = len(watched.shards) == 1
+                lag = sum(lag for (_, number), lag in lags if alone or number == shard)
+                watched.loads[shard] = Load(busy, lag)
+            watched.since, watched.batch_seconds = now, {}
 
-    def _take(self, shard: int, watched: _Watched, report: Mapping[str, Any]) -> None:
+    def _take(self, watched: _Watched, report: Mapping[str, Any]) -> None:
         watched.batch = report["batchId"]
         watched.unclean = False
         watched.last_batch_at = ended_at(report)
         watched.positions |= merged(source["endOffset"] for source in report["sources"])
-        metrics, label = self._metrics, str(shard)
-        metrics.input_rows.labels(label).inc(report["numInputRows"])
-        metrics.output_rows.labels(label).inc(max(report["sink"].get("numOutputRows", 0), 0))
-        milliseconds = report["durationMs"].get("triggerExecution", 0)
-        metrics.batch_seconds.labels(label).observe(milliseconds / 1000)
-        watched.batch_seconds += milliseconds / 1000
         watched.stateful = bool(report["stateOperators"])
+        for shard, share in shares(report, watched.shards).items():
+            self._count(watched, shard, report, share)
+
+    def _count(
+        self, watched: _Watched, shard: int, report: Mapping[str, Any], share: float
+    ) -> None:
+        """Count a shard's share of a batch."""
+        metrics, label = self._metrics, str(shard)
+        metrics.input_rows.labels(label).inc(report["numInputRows"] * share)
+        written = max(report["sink"].get("numOutputRows", 0), 0)
+        metrics.output_rows.labels(label).inc(written * share)
+        seconds = report["durationMs"].get("triggerExecution", 0) / 1000
+        metrics.batch_seconds.labels(label).observe(seconds)
+        before = watched.batch_seconds.get(shard, 0.0)
+        watched.batch_seconds[shard] = before + seconds * share
         if operators := report["stateOperators"]:
             rows = sum(operator["numRowsTotal"] for operator in operators)
             metrics.state_rows.labels(label).set(rows)
@@ -235,7 +277,7 @@ class Progress:
     def _publish(self) -> None:
         """Commit new positions to the consumer group; what fails is tried again next time."""
         current: Positions = {}
-        for watched in list(self._shards.values()):
+        for watched in self._queries:
             current |= watched.positions
         for name, brokers in self._brokers.items():
             topics = {
@@ -280,16 +322,21 @@ class Progress:
     def _owned(self, port: InputPort) -> list[tuple[str, int]]:
         region = self._metadata.region is not None
         owned: list[tuple[str, int]] = []
-        for shard, watched in list(self._shards.items()):
-            numbers = owned_partitions(port, region, shard, self._known.get(port.topic, ()))
-            watched.partitions[port] = [(port.topic, number) for number in numbers]
+        known = self._known.get(port.topic, ())
+        for watched in self._queries:
+            watched.partitions[port] = [
+                (port.topic, number)
+                for shard in watched.shards
+                if self._shards.get(shard) is watched
+                for number in owned_partitions(port, region, shard, known)
+            ]
             owned += watched.partitions[port]
         return owned
 
     def _show(self, bounds: Bounds) -> None:
         held: Positions = {}
         owners: dict[tuple[str, int], _Watched] = {}
-        for watched in list(self._shards.values()):
+        for watched in self._queries:
             for partitions in watched.partitions.values():
                 held |= {key: watched.positions.get(key, -1) for key in partitions}
                 owners |= dict.fromkeys(partitions, watched)

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from streamgraft_common.batches import Batch
 from streamgraft_pe_runtime import targets
+from streamgraft_pe_runtime.alignment import alignment
 from streamgraft_pe_runtime.batch_ends import BatchEnds, in_turn
 from streamgraft_pe_runtime.checkpoint_files import incarnation
 from streamgraft_pe_runtime.plan import Plan, SinkCall
@@ -48,12 +49,15 @@ def start(
         if not plan.real_time:
             writer = writer.trigger(processingTime=interval)
             timing = Triggers(session, seconds, turn.share)
-            running = ShardQuery(session, writer.start(), timing, checkpoint)
+            with alignment(session, wanted=plan.joint):
+                started = writer.start()
+            running = ShardQuery(session, started, timing, checkpoint)
             running.set_interval(seconds)
             return running
         # PySpark's annotations leave this trigger out.
         writer = writer.trigger(realTime=interval)  # type: ignore[call-overload]
-        with in_turn(session, seconds, turn, plan.scans) as ends:
+        aligned = alignment(session, wanted=False)
+        with aligned, in_turn(session, seconds, turn, plan.scans) as ends:
             return ShardQuery(session, writer.start(), ends, checkpoint)
     except Exception:
         _close_sink(session, checkpoint, clean=False)

@@ -1,5 +1,7 @@
 """The logs of a query's checkpoint on disk: read where it ended, and end it for whoever runs it."""
 
+import json
+import uuid
 from pathlib import Path
 
 from streamgraft_pe_runtime import exclusive_files
@@ -34,6 +36,8 @@ def is_cut_off(checkpoint: Path) -> bool:
 
 def write(checkpoint: Path, number: int, position: Position) -> None:
     """Write a position as the newest entries of a checkpoint, unless another one has done it."""
+    # Spark takes no log without it.
+    exclusive_files.create(checkpoint / "metadata", json.dumps({"id": str(uuid.uuid4())}))
     if position.batch is None:
         for source, text in enumerate(position.initial_sources()):
             exclusive_files.create(checkpoint / _SOURCES / str(source) / "0", text)

@@ -47,9 +47,14 @@ class Storage:
         self._stage = stage_of(metadata, adl)
         self._stores = stores
 
+    @property
+    def folder(self) -> Path:
+        """The folder with the checkpoints of our stage."""
+        return self._root / self._metadata.checkpoint_path
+
     def checkpoint(self, shard: int) -> Path:
-        """Return where the checkpoint of a shard is."""
-        return self._root / self._metadata.checkpoint_path / str(shard)
+        """Return where the checkpoint of a shard is that has a query of its own."""
+        return self.folder / str(shard)
 
     def save(self, request: Saving) -> Saved:
         """Copy checkpoints into a savepoint; say what there is of it.

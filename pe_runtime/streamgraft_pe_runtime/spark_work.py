@@ -2,25 +2,32 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from streamgraft_common.content import Content
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import Saved, Saving
+from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.driver import Driver
+from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints
+from streamgraft_pe_runtime.joint_query import JointQuery, QueryFailed
 from streamgraft_pe_runtime.metrics import PeMetrics
-from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.progress import Progress
-from streamgraft_pe_runtime.protocol import Left, Load
+from streamgraft_pe_runtime.protocol import Left, Load, Query
 from streamgraft_pe_runtime.query import ShardQuery
+from streamgraft_pe_runtime.query_logs import is_cut_off
 from streamgraft_pe_runtime.savepoints import Storage
+from streamgraft_pe_runtime.settings import consumer_group
 
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.2
 _FIRST_BATCH_POLL_SECONDS = 0.05
+_END_BATCH_POLL_SECONDS = 0.02
+_END_BATCH_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -45,19 +52,28 @@ class SparkQuery:
         return await asyncio.to_thread(self.query.stop, deadline_seconds)
 
 
-@dataclass(frozen=True)
 class SparkStage:
     """The stage that the PE works on."""
 
-    driver: Driver
-    storage: Storage
-    progress: Progress
-    shard_count: int
+    def __init__(
+        self, driver: Driver, storage: Storage, progress: Progress, metadata: PeMetadata
+    ) -> None:
+        self.progress = progress
+        self.shard_count = metadata.shard_count
+        self._driver = driver
+        self._storage = storage
+        self._metadata = metadata
+        self._checkpoints = JointCheckpoints(storage.folder, self._end_batch)
+        self._places: dict[int, Path] = {}
+        """The checkpoint of the query that has, or had, a shard."""
+        self._joint = JointQuery(self._start_joint) if driver.joint else None
 
-    async def start(self, shard: int, epoch: int) -> SparkQuery:
-        """Start the query of a shard, on its checkpoint."""
+    async def start(self, shard: int, epoch: int) -> Query:
+        """Start the query of a shard, or the one of all with it as well."""
         log.info("starting shard %d of epoch %d", shard, epoch)
-        return SparkQuery(await asyncio.to_thread(self._start, shard))
+        if self._joint is not None:
+            return await self._joint.start(shard)
+        return await asyncio.to_thread(self._start_alone, shard)
 
     async def leave(self, shard: int, *, publish: bool) -> Left:
         """Forget a shard whose query is stopped; `publish` where it ended."""
@@ -65,22 +81,64 @@ class SparkStage:
 
     async def save(self, request: Saving) -> Saved:
         """Copy checkpoints into a savepoint. Raises OSError."""
-        return await asyncio.to_thread(self.storage.save, request)
+        return await asyncio.to_thread(self._save, request)
 
     def loads(self) -> Mapping[int, Load]:
         """Return the loads of the shards that run."""
         return self.progress.loads()
 
-    def _start(self, shard: int) -> ShardQuery:
-        checkpoint = self.storage.checkpoint(shard)
-        self.storage.prepare(shard)
-        query = self.driver.start(shard, checkpoint)
-        self.progress.watch(shard, query, checkpoint)
+    async def _start_joint(self, shards: Sequence[int]) -> Query:
+        return await asyncio.to_thread(self._start_over, shards)
+
+    def _start_over(self, shards: Sequence[int]) -> Query:
+        began = time.monotonic()
+        for shard in shards:
+            self._storage.prepare(shard)
+        checkpoint = self._checkpoints.take_over(shards, self._start_of)
+        log.info("shards %s taken over in %.3f s", shards, time.monotonic() - began)
+        query = self._started(shards, checkpoint)
+        self._checkpoints.sweep()
         return query
 
+    def _start_alone(self, shard: int) -> Query:
+        self._storage.prepare(shard)
+        return self._started([shard], self._checkpoints.take_alone(shard))
+
+    def _started(self, shards: Sequence[int], checkpoint: Path) -> Query:
+        query = self._driver.start(shards, checkpoint)
+        self.progress.watch(shards, query, checkpoint)
+        self._places.update(dict.fromkeys(shards, checkpoint))
+        return SparkQuery(query)
+
+    def _end_batch(self, checkpoint: Path, shards: Sequence[int]) -> None:
+        """Run the query of a former owner until the batch that was cut off is committed."""
+        log.info("ending the batch that was cut off in %s", checkpoint)
+        query = self._driver.start(shards, checkpoint)
+        try:
+            while is_cut_off(checkpoint):
+                if failure := query.failure():
+                    raise QueryFailed(failure)
+                time.sleep(_END_BATCH_POLL_SECONDS)
+        finally:
+            query.stop(_END_BATCH_SECONDS)
+
+    def _start_of(self, topic: str, partition: int) -> int:
+        (port,) = (port for port in self._metadata.inputs if port.topic == topic)
+        latest = self._driver.starts_at_latest(port)
+        brokers = Brokers(port.bootstrap_servers, consumer_group(self._metadata), tls=port.tls)
+        try:
+            return brokers.bounds([(topic, partition)]).found[topic, partition][latest]
+        finally:
+            brokers.close()
+
+    def _save(self, request: Saving) -> Saved:
+        for shard in request.shards:  # which nobody runs
+            self._checkpoints.take_alone(shard)
+        return self._storage.save(request)
+
     def _leave(self, shard: int, publish: bool) -> Left:
-        checkpoint = self.storage.checkpoint(shard)
-        clean = read_checkpoint(checkpoint).clean
+        checkpoint = self._places.pop(shard, self._storage.checkpoint(shard))
+        clean = not is_cut_off(checkpoint)
         return Left(clean, self.progress.release(shard, checkpoint, publish=publish))
 
 
@@ -116,4 +174,4 @@ class SparkWork:
         else:
             self._progress.replan(metadata)
         storage = Storage(self._root, metadata, self._driver.adl, self._driver.stores)
-        return SparkStage(self._driver, storage, self._progress, metadata.shard_count)
+        return SparkStage(self._driver, storage, self._progress, metadata)

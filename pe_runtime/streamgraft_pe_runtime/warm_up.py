@@ -62,6 +62,7 @@ def warm_up(
     adl: Adl,
     starts: Sequence[int] = STARTS,
     *,
+    shards: Sequence[int] = (0,),
     kafka: bool = True,
 ) -> None:
     """Run the PE's plan on no rows, from nowhere and from Kafka; start Python workers.
@@ -73,11 +74,11 @@ def warm_up(
     empty = EmptyInputs(session, metadata, adl)
     try:
         # The rows that stand in don't come in real-time mode.
-        nowhere = replace(_harmless(compiler.compile(0, empty)), real_time=False)
+        nowhere = replace(_harmless(compiler.compile(shards, empty)), real_time=False)
         _run(nowhere, folder / "nowhere", _BATCHES)
         if kafka:
             unseen = UnseenInputs(empty, session, metadata, adl)
-            seen = _harmless(compiler.compile(0, unseen))
+            seen = _harmless(compiler.compile(shards, unseen))
             for batches in starts:
                 # A topic may have one record only, but in real-time mode batches end by the clock.
                 _run(seen, folder / "kafka", batches if seen.real_time else 1)
@@ -100,7 +101,7 @@ class EmptyInputs:
         self._metadata = metadata
         self._schemas = {stream.name: stream.stream_schema for stream in adl.streams}
 
-    def records(self, port: InputPort, shard: int) -> DataFrame:
+    def records(self, port: InputPort, shards: Sequence[int]) -> DataFrame:
         """Return Kafka's columns, in as many tasks as the real ones: then the code is the same."""
         records = self._empty(KAFKA_COLUMNS)
         return records.coalesce(tasks(port, self._metadata))
@@ -133,9 +134,9 @@ class UnseenInputs:
         self._metadata = metadata
         self._operators = {operator.name: operator for operator in adl.operators}
 
-    def records(self, port: InputPort, shard: int) -> DataFrame:
+    def records(self, port: InputPort, shards: Sequence[int]) -> DataFrame:
         """Return Kafka's columns."""
-        options = kafka_options(port, self._metadata, self._operators.get(port.operator), shard)
+        options = kafka_options(port, self._metadata, self._operators.get(port.operator), shards)
         options.pop("assign", None)
         options["subscribe"] = port.topic
         if self._metadata.real_time:  # a batch is as long as its time, and knows no limit

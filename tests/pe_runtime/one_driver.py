@@ -82,7 +82,7 @@ class Job:
         """Start the queries of all PEs, as their shards 0, the way a new owner does."""
         for pe in self.pes:
             inputs = RealInputs(self._session, pe, self._adl)
-            plan = Compiler(self._app, self._adl, pe).compile(0, inputs)
+            plan = Compiler(self._app, self._adl, pe).compile((0,), inputs)
             check_slots(plan, pe)
             name = f"{pe.job}-{pe.stage_name}"
             checkpoint = self._folder / pe.stage_name

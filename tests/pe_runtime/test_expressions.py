@@ -35,16 +35,25 @@ def test_names_are_quoted() -> None:
     assert expressions.quoted("a`b c") == "`a``b c`"
 
 
-@pytest.mark.parametrize(("keep", "partition"), [(True, "3"), (False, "null")])
+@pytest.mark.parametrize(("keep", "partition"), [(True, "0"), (False, "null")])
 def test_partition_is_the_shard_or_the_partitioners_choice(keep: bool, partition: str) -> None:
     """Key groups stay together behind a region; elsewhere Kafka's partitioner decides."""
-    record = expressions.record_expression(port(keep_partition=keep), 3, 0, None)
+    record = expressions.record_expression(port(keep_partition=keep), 0, None)
     assert f"cast({partition} as int) as partition" in record
+
+
+@pytest.mark.parametrize(
+    ("shards", "own"),
+    [([3], "3"), ([3, 5], "element_at(array(3, 5), spark_partition_id() + 1)")],
+)
+def test_shard_is_known_by_sparks_partition(shards: list[int], own: str) -> None:
+    """A query over several shards finds it when it runs."""
+    assert expressions.partition_expression(shards) == f"if(partition is null, null, {own})"
 
 
 def test_raw_streams_pass_their_own_columns() -> None:
     """Value as it is; key and headers only if the stream has them."""
-    record = expressions.record_expression(port(external=True), 0, 0, ["value", "headers"])
+    record = expressions.record_expression(port(external=True), 0, ["value", "headers"])
     assert "cast(`value` as binary) as value" in record
     assert "cast(null as binary) as key" in record
     assert "cast(`headers` as" in record

@@ -22,7 +22,7 @@ def test_many_shards_are_triggered_less_often(
     trigger: float, shards: int, slots: int, stateful: bool, expected: float
 ) -> None:
     """Only as far as their fixed costs need it; more slots and less state need less."""
-    found = interval_seconds(trigger, shards=shards, slots=slots, stateful=stateful, behind=False)
+    found = interval_seconds(trigger, queries=shards, slots=slots, stateful=stateful, behind=False)
     assert found == pytest.approx(expected)
 
 
@@ -31,7 +31,7 @@ def test_the_users_trigger_bounds_the_interval(
     trigger: float, shards: int, slots: int, stateful: bool, behind: bool
 ) -> None:
     """Never shorter, at most four times as long, and exactly it behind a backlog."""
-    found = interval_seconds(trigger, shards=shards, slots=slots, stateful=stateful, behind=behind)
+    found = interval_seconds(trigger, queries=shards, slots=slots, stateful=stateful, behind=behind)
     assert trigger <= found <= LONGEST * trigger
     assert not behind or found == trigger
 

@@ -40,7 +40,7 @@ METADATA = PeMetadata(
 def test_partitions(region: str | None, partitions: int | None, option: str, value: object) -> None:
     """Inside a region the shard's own, outside all, of outside topics whatever there is."""
     port = PORT.model_copy(update={"partitions": partitions})
-    options = kafka_options(port, METADATA.model_copy(update={"region": region}), None, 2)
+    options = kafka_options(port, METADATA.model_copy(update={"region": region}), None, (2,))
     found = options[option]
     assert (json.loads(found) if option == "assign" else found) == value
     owned = owned_partitions(port, region is not None, 2, [0, 1])
@@ -64,9 +64,9 @@ def test_endpoint_options_win() -> None:
     )
     operator = Operator(name="o", kind="kafka-source", kafka=endpoint)
     outside = PORT.model_copy(update={"external": True})
-    options = kafka_options(outside, METADATA, operator, 0)
+    options = kafka_options(outside, METADATA, operator, (0,))
     assert (options["startingOffsets"], options["maxOffsetsPerTrigger"]) == ("latest", "5")
-    inside = kafka_options(PORT, METADATA, operator, 0)
+    inside = kafka_options(PORT, METADATA, operator, (0,))
     assert (inside["startingOffsets"], inside["maxOffsetsPerTrigger"]) == ("earliest", "9")
 
 
@@ -74,7 +74,7 @@ def test_endpoint_options_win() -> None:
 def test_batches_do_not_wait_for_further_records(real_time: bool, expected: str | None) -> None:
     """A batch knows what it reads; only in real-time mode is a record awaited."""
     metadata = METADATA.model_copy(update={"real_time": real_time})
-    assert kafka_options(PORT, metadata, None, 0).get("kafka.fetch.max.wait.ms") == expected
+    assert kafka_options(PORT, metadata, None, (0,)).get("kafka.fetch.max.wait.ms") == expected
 
 
 def test_settings_of_the_application_win() -> None:
@@ -82,7 +82,14 @@ def test_settings_of_the_application_win() -> None:
     conf = spark_conf("flights-0-1", METADATA.slots, METADATA.spark_conf)
     assert conf["spark.master"] == "local[2]"
     assert conf["spark.sql.shuffle.partitions"] == "4"
-    assert not [name for name in conf if name.startswith("spark.streamgraft")]
+    assert "spark.streamgraft.maxOffsetsPerTrigger" not in conf
+
+
+def test_extensions_of_the_application_come_beside_our_own() -> None:
+    """Without our rule shards of one query would mix."""
+    conf = spark_conf("flights-0-1", 1, {"spark.sql.extensions": "their.Extensions"})
+    ours = spark_conf("flights-0-1", 1, {})["spark.sql.extensions"]
+    assert conf["spark.sql.extensions"] == f"{ours},their.Extensions"
 
 
 def test_end_of_a_batch() -> None:

@@ -73,6 +73,8 @@ class PlannedRegion:
     """Id of channel 0, stage 0; the PE of (channel, stage) is this + channel x stages + stage."""
     upstream: tuple[str, ...] = ()
     """Regions whose output reaches it, by their own names."""
+    joint: bool = False
+    """Whether each of its PEs runs one query over all of its shards."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
+from streamgraft_common.joint import apart
 from streamgraft_common.port_labels import PortLabel
 from streamgraft_common.resources import ProcessingElementSettings
 from streamgraft_operator.graph.fusion import fuse
@@ -47,6 +48,7 @@ def plan(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Topology:
     labels: dict[str, PortLabel] = {}
     for pe in pes:
         labels |= port_labels(ports, pe)
+    alone = {pe.region for pe in planned if apart(pe.metadata, adl.operators)}
     return Topology(
         pes=pes,
         stages=tuple(pe for pe in planned if not pe.channel),
@@ -58,6 +60,7 @@ def plan(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Topology:
                 width=wide[block.region.name],
                 first_pe_id=block.first_pe_id,
                 upstream=above[block.region.name],
+                joint=block.region.name not in alone,
             )
             for block in numbered
             if block.region

@@ -145,6 +145,7 @@ class RegionController:
             deadline_seconds=float(spec.change_deadline_seconds),
             strategy=spec.strategy,
             may_sleep=spec.may_sleep,
+            joint=planned.joint,
             parked=self._parked(job, planned),
             savepoints={
                 item["metadata"]["name"]: savepoint_status(item)

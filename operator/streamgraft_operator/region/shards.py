@@ -8,7 +8,8 @@ may have owned it has applied its newest spec or has no pod. A PE's spec gets a 
 new shards: PEs that a change does not concern are not written.
 
 Shards move one after another: each of them then has the CPU to itself while it starts, and stands
-still only for that long. The others run where they were until it is their turn.
+still only for that long. The others run where they were until it is their turn. Where a channel has
+one query for all its shards they move at once, and the query stops and starts once.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,11 +17,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from streamgraft_common.resources import ParallelRegionStatus, WidthChange
+from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.pe.view import PeView, ReleaseView, ShardView
 from streamgraft_operator.region.view import RegionView
 
 TURNS = 8
 """A region's shards move in so many turns, at least one in each; its channels go in as many."""
+GATHER_SECONDS = 4.0
+"""How long a PE with one query for all its shards waits for those that are still on their way."""
 SpecUpdate = tuple[frozenset[int], int]
 """New `spec.shards` and `spec.epoch` of a PE."""
 
@@ -187,14 +191,26 @@ class Shards:
             return frozenset()
         kept = (assigned | self._waiting) & pe.spec_shards
         wanted = assigned - pe.spec_shards
-        return kept | {shard for shard in wanted if self._free(shard, pe.stage)}
+        free = {shard for shard in wanted if self._free(shard, pe.stage)}
+        if free != wanted and self._gathers:
+            return kept
+        return kept | free
+
+    @property
+    def _gathers(self) -> bool:
+        """Whether PEs wait for all shards that they are to get, so that their queries start again
+        once. Not for long: a shard whose owner does not let go keeps no others."""
+        change = under_way(self.status)
+        if not self.view.joint or change is None or change.decided_at is None:
+            return False
+        return self.view.now < from_rfc3339(change.decided_at) + GATHER_SECONDS
 
     @cached_property
     def _waiting(self) -> frozenset[int]:
         """Return the moved shards whose turn has not come. What is handed back waits for none, nor
-        does what only stops."""
+        does what only stops, nor what has a query with others, which stops once for all."""
         change = under_way(self.status)
-        if change is None or change.rollback or not self.status.assignment:
+        if change is None or change.rollback or not self.status.assignment or self.view.joint:
             return frozenset()
         still_there = [shard for shard in change.moved_shards if self._is_where_it_was(shard)]
         on_their_way = set(self.not_running(change.moved_shards)).difference(still_there)

@@ -32,5 +32,7 @@ class RegionView:
     """Stages that hold no shards while a savepoint is taken."""
     may_sleep: bool = False
     """Whether width 0 may be wanted."""
+    joint: bool = False
+    """Whether each PE runs one query over all of its shards, which starts again with each move."""
     savepoints: Mapping[str, SavepointStatus] = field(default_factory=dict)
     """Savepoints of width changes of the region, by name."""

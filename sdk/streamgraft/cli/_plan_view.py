@@ -11,6 +11,7 @@ from rich.table import Table
 from streamgraft.cli._plan_compare import Outlook, PePlan
 from streamgraft.cli._tables import table
 from streamgraft_common.content import Change
+from streamgraft_common.joint import apart
 from streamgraft_operator.manifests.pod_settings import DEFAULT_HEAP_MB, DEFAULT_RESOURCES
 
 _MARKS = {
@@ -55,6 +56,7 @@ def notes(plan: Outlook) -> Iterator[str]:
             f"Region {region.region.name}: width {region.width} of {region.region.max_width},"
             f" PEs per channel: {region.stages}"
         )
+    yield from _queries(plan)
     yield from _delivery(plan)
     given = _resources(plan)
     shown = "; ".join(
@@ -119,6 +121,19 @@ def document(plan: Outlook, compared: bool) -> dict[str, Any]:
 def _title(plan: Outlook) -> str:
     what = "a change of it" if plan.exists else "it would be new"
     return f"Job {plan.submission.job} in namespace {plan.submission.namespace}: {what}"
+
+
+def _queries(plan: Outlook) -> Iterator[str]:
+    """Yield whether the shards of a channel share a query, and what follows for its cost."""
+    operators = plan.submission.bundle.adl.operators
+    stages = {pe.metadata.stage_name: pe.metadata for pe in plan.pes if pe.metadata.region}
+    for name, metadata in sorted(stages.items()):
+        if metadata.shard_count == 1:
+            continue
+        if why := apart(metadata, operators):
+            yield f"Stage {name}: a query per shard ({why}); each pays for batches of its own"
+        else:
+            yield f"Stage {name}: one query per channel, whatever the number of its shards"
 
 
 def _delivery(plan: Outlook) -> Iterator[str]:

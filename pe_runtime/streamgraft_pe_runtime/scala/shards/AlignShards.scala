@@ -4,8 +4,10 @@ import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.datasources.v2.{MicroBatchScanExec, V2TableWriteExec}
-import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, Exchange, ShuffleExchangeLike}
+import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, Exchange, ReusedExchangeExec, ShuffleExchangeLike}
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNestedLoopJoinExec}
+import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator
+import org.apache.spark.sql.execution.streaming.runtime.StreamingRelationExec
 import org.apache.spark.sql.kafka010.KafkaShards
 
 /** The way in: spark.sql.extensions names this class. */
@@ -21,25 +23,23 @@ class ShardExtensions extends (SparkSessionExtensions => Unit) {
 class NotAlignedException(reason: String)
   extends UnsupportedOperationException(s"${AlignShards.Refused}: $reason")
 
-/**
- * Keeps the shards of a query apart: partition j of a batch, from the source to the sink, is the
- * j-th of the query's shards, whether it has records or not.
- *
- * spark_partition_id() in the plan is j then, and no row is shuffled. A plan of which that can't be
- * said for sure is refused.
- */
+/** Keeps the shards of a query apart: partition j of a batch, from the source to the sink, is the
+  * j-th of the query's shards, whether it has records or not.
+  *
+  * spark_partition_id() in the plan is j then, and no row is shuffled. A plan of which that can't be
+  * said for sure is refused. So is one with state, whose partitions are numbered by Spark.
+  */
 object AlignShards extends Rule[SparkPlan] {
   val Refused = "STREAMGRAFT_NOT_ALIGNED"
-  /** Setting of a query: how many shards it has; absent for all other queries. */
-  val Shards = "spark.streamgraft.shards"
-  /** Setting of a query: in how many tasks they run. */
+  /** Settings of a query: whether its shards are to be kept apart, and in how many tasks they run. */
+  val Wanted = "spark.streamgraft.alignShards"
   val Slots = "spark.streamgraft.slots"
 
   override def apply(plan: SparkPlan): SparkPlan = {
-    val shards = conf.getConfString(Shards, "0").toInt
-    if (shards == 0 || !plan.exists(isSource)) return plan
+    val wanted = conf.getConfString(Wanted, "false").toBoolean
+    if (!wanted || !plan.exists(isSource)) return plan
     val aligned = plan.transformUp {
-      case scan: MicroBatchScanExec if isSource(scan) => ShardAlignExec(scan, shards)
+      case source if isSource(source) => ShardAlignExec(source)
       // With one partition per shard these only bring rows to where they are.
       case shuffle: ShuffleExchangeLike if isAligned(shuffle) => shuffle.child
       case coalesce: CoalesceExec if isAligned(coalesce) => coalesce.child
@@ -56,6 +56,7 @@ object AlignShards extends Rule[SparkPlan] {
 
   private def isSource(plan: SparkPlan) = plan match {
     case scan: MicroBatchScanExec => KafkaShards.isKafka(scan.end)
+    case planned: StreamingRelationExec => planned.sourceName == "kafka" // in a plan that is explained
     case _ => false
   }
 
@@ -63,10 +64,11 @@ object AlignShards extends Rule[SparkPlan] {
 
   /** Why partition j of the result may not be the j-th shard's alone; None if it surely is. */
   private def refusal(plan: SparkPlan): Option[String] = plan.collectFirst {
+    case state: StatefulOperator => s"it keeps state (${state.nodeName})"
     case exchange: Exchange if isAligned(exchange) => s"it has ${exchange.nodeName}"
     case scan: MicroBatchScanExec if !isSource(scan) => "it reads a stream that is not in Kafka"
     case node if isAligned(node) && node.children.size > 1 && !isUnderstood(node) =>
-      s"it has ${node.nodeName}, of which Streamgraft does not know how it joins partitions"
+      s"it has ${node.nodeName}, which may mix the rows of several partitions"
   }
 
   private def isUnderstood(node: SparkPlan) = node match {
@@ -79,7 +81,7 @@ object AlignShards extends Rule[SparkPlan] {
   private def isBroadcast(plan: SparkPlan): Boolean = plan match {
     case _: BroadcastExchangeLike => true
     case adapter: InputAdapter => isBroadcast(adapter.child)
-    case reused: org.apache.spark.sql.execution.exchange.ReusedExchangeExec => isBroadcast(reused.child)
+    case reused: ReusedExchangeExec => isBroadcast(reused.child)
     case _ => false
   }
 }

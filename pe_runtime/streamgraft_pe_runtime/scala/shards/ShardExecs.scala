@@ -9,26 +9,22 @@ import org.apache.spark.sql.execution.datasources.v2.MicroBatchScanExec
 import org.apache.spark.sql.kafka010.KafkaShards
 
 /** The rows of a source, one partition per shard, also for shards of which a batch has no rows. */
-case class ShardAlignExec(child: SparkPlan, count: Int) extends UnaryExecNode {
+case class ShardAlignExec(child: SparkPlan) extends UnaryExecNode {
   private def scan = child.asInstanceOf[MicroBatchScanExec]
 
   /** Per shard: the indices of its ranges among those of the scan. */
   @transient private lazy val parents: Seq[Seq[Int]] = {
-    val shards = KafkaShards.owned(scan.end)
-    if (shards.size != count) {
-      throw new NotAlignedException(s"it reads ${shards.size} partitions, not $count")
-    }
     val ranges = scan.inputPartitions.map(KafkaShards.of)
-    shards.map(shard => ranges.indices.filter(ranges(_) == shard))
+    KafkaShards.owned(scan.end).map(shard => ranges.indices.filter(ranges(_) == shard))
   }
 
   /** The partitions of shards of which the batch has records. */
   def filled: Seq[Int] = parents.indices.filter(parents(_).nonEmpty)
 
   override def output: Seq[Attribute] = child.output
-  override def outputPartitioning: Partitioning = UnknownPartitioning(count)
+  override def outputPartitioning: Partitioning = UnknownPartitioning(0)
   override protected def doExecute(): RDD[InternalRow] =
-    child.execute().coalesce(count, shuffle = false, Some(new ShardCoalescer(parents)))
+    child.execute().coalesce(parents.size, shuffle = false, Some(new ShardCoalescer(parents)))
   override protected def withNewChildInternal(newChild: SparkPlan): ShardAlignExec =
     copy(child = newChild)
 }

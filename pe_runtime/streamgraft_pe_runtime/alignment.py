@@ -1,0 +1,48 @@
+"""Whether Spark can run a plan over several shards as if each had a query of its own."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from streamgraft_pe_runtime.conf import ALIGN_SHARDS
+
+_REFUSED = "STREAMGRAFT_NOT_ALIGNED: "
+_ALIGNED = "ShardTasks"
+"""Name of the node that our planner rule (scala/shards) puts on top of a plan."""
+
+
+_lock = threading.Lock()
+
+
+@contextmanager
+def alignment(session: SparkSession, *, wanted: bool) -> Iterator[None]:
+    """Have the queries that are started herein keep their shards apart, or not.
+
+    A query takes the session's settings with it when it starts, so one starts after the other.
+    """
+    with _lock:
+        session.conf.set(ALIGN_SHARDS, str(wanted).lower())
+        try:
+            yield
+        finally:
+            session.conf.set(ALIGN_SHARDS, "false")
+
+
+def obstacle(frame: DataFrame) -> str | None:
+    """Return why rows of several shards could mix in a streaming plan; None if they can't.
+
+    Spark plans it as for a batch, which it does not run.
+    """
+    session = frame.sparkSession
+    jvm: Any = session._jvm
+    mode = jvm.org.apache.spark.sql.execution.ExplainMode.fromString("simple")
+    try:
+        with alignment(session, wanted=True):
+            physical = str(frame._jdf.queryExecution().explainString(mode))
+    except Exception as error:  # Py4J's, of whatever the planner raises
+        found = str(error).partition(_REFUSED)[2]
+        return found.partition("\n")[0] or str(error).partition("\n")[0]
+    return None if _ALIGNED in physical else "the planner rule was not asked"
