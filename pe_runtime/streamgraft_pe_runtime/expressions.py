@@ -45,7 +45,7 @@ def value_expression() -> str:
 def record_expression(port: OutputPort, target: int, raw_columns: Sequence[str] | None) -> str:
     """Return the struct of a record that leaves by a port, with the number of its target.
 
-    Its partition is yet to come (partition_expression): 0 stands for the shard's own, null for none.
+    Its partition is yet to come (partition_expression): 0 is the shard's own, null none.
     `raw_columns`: the columns of a stream that has Kafka's own form, else None.
     """
     if raw_columns is None:

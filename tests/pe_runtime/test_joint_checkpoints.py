@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -296,7 +297,7 @@ def test_nothing_is_lost_or_committed_twice(
             if action == "crashed start":
                 patch.setattr(exclusive_files, "create", Interrupted(files, crash))
             elif action == "overtaken start":
-                overtaken = Interrupted(files, lambda other=other, mask=amount: start(other, mask))
+                overtaken = Interrupted(files, partial(start, other, amount))
                 patch.setattr(exclusive_files, "create", overtaken)
             if action.endswith("start"):
                 start(owner, amount)

@@ -72,8 +72,7 @@ async def test_shards_that_come_at_one_time_start_one_query() -> None:
     runs = Runs()
     members = await asyncio.gather(*map(runs.joint.start, range(4)))
     assert runs.shards == [(0, 1, 2, 3)]
-    clean = await asyncio.gather(members[1].stop(5.0), members[2].stop(7.0))
-    assert clean == [True, True]
+    assert all(await asyncio.gather(members[1].stop(5.0), members[2].stop(7.0)))
     assert runs.all[0].stopped == 7.0
     more = await asyncio.gather(runs.joint.start(7), runs.joint.start(8))
     assert runs.shards == [(0, 1, 2, 3), (0, 3), (0, 3, 7, 8)]

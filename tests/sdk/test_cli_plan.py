@@ -111,6 +111,17 @@ def test_the_same_again_changes_nothing_and_keeps_the_width() -> None:
     assert "Nothing that runs would be restarted." in text(plan)
 
 
+def test_it_says_whether_the_shards_of_a_channel_share_a_query() -> None:
+    assert "Stage work: one query per channel" in text(outlook(submission(), None))
+    adl = application()
+    operators = [
+        item.model_copy(update={"stateful": item.name == "work"}) for item in adl.operators
+    ]
+    stateful = adl.model_copy(update={"operators": operators})
+    found = text(outlook(submission(stateful), None))
+    assert "Stage work: a query per shard (state in work)" in found
+
+
 def test_new_code_restarts_all() -> None:
     plan = outlook(submission(digest="b"), running(submission()))
     assert set(changes(plan).values()) == {Change.RESTART}

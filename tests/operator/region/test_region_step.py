@@ -1,5 +1,6 @@
 """The region conductor, step by step."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_operator.kit.conditions import find
 from streamgraft_operator.pe.view import PeView, ReleaseView, ShardView
 from streamgraft_operator.region.rollback import avoid
+from streamgraft_operator.region.shards import SpecUpdate
 from streamgraft_operator.region.step import RegionDecision, step
 from streamgraft_operator.region.view import RegionView
 
@@ -149,6 +151,23 @@ def test_shards_move_one_after_another() -> None:
     assert step(region(2, handing_over(), released, starting)).spec_updates == {}
     arrived = step(region(2, handing_over(), released, running(1, {2}, epoch=2)))
     assert arrived.spec_updates == {0: (frozenset({0, 1}), 2)}
+
+
+def test_shards_of_one_query_move_at_once() -> None:
+    """Both queries stop and start once, and a shard that is stuck keeps the others for seconds."""
+    decided = handing_over()
+    change = decided.changes[0].model_copy(update={"decided_at": to_rfc3339(NOW)})
+    decided = decided.model_copy(update={"changes": [change]})
+
+    def at(seconds: float, *pes: PeView) -> Mapping[int, SpecUpdate]:
+        return step(replace(region(2, decided, *pes, now=NOW + seconds), joint=True)).spec_updates
+
+    assert at(0, running(0, {0, 1, 2, 3}), NEW) == {0: (frozenset({0, 1}), 2)}
+    released = {shard: ReleaseView(2, NOW, NOW, clean=True) for shard in (2, 3)}
+    stuck = replace(OLD, releases={2: released[2]}, held={3: HELD})
+    assert at(1, stuck, NEW) == {}
+    assert at(1, replace(OLD, releases=released), NEW) == {1: (frozenset({2, 3}), 2)}
+    assert at(5, stuck, NEW) == {1: (frozenset({2}), 2)}
 
 
 def test_serving_then_finished_with_the_pause() -> None:
