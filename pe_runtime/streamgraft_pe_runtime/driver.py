@@ -161,7 +161,8 @@ class Driver:
         with self._compiling:
             planned = self._planned
             assert planned is not None
-            plan = planned.prepared.pop(shards[0], None) or self._plan(planned, shards)
+            prepared = planned.prepared.pop(shards[0], None) if len(shards) == 1 else None
+            plan = prepared or self._plan(planned, shards)
         metadata = planned.metadata
         name = f"{metadata.stage_name}-{'-'.join(map(str, shards))}"
         turn = Turn(shards[0], metadata.shard_count)

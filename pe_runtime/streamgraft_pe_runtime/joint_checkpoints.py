@@ -18,7 +18,9 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from streamgraft_pe_runtime import exclusive_files, query_logs
@@ -69,12 +71,12 @@ class JointCheckpoints:
         ends = {shard: self._end(shard, holder) for shard, holder in holders.items()}
         positions = {shard: end for shard, end in ends.items() if end is not None}
         query = self.stage / QUERIES / uuid.uuid4().hex
+        exclusive_files.create(query / _SHARDS_FILE, json.dumps(wanted))
         if positions:
             known = next(iter(positions.values()))
             fresh = (shard for shard in wanted if shard not in positions)
             begun = {shard: known.beginning(shard, start_of) for shard in fresh}
             query_logs.write(query, 0, joined({**positions, **begun}))
-        exclusive_files.create(query / _SHARDS_FILE, json.dumps(wanted))
         for shard, holder in holders.items():
             self._name(shard, holder, query)
         return query
@@ -95,14 +97,18 @@ class JointCheckpoints:
         return self._end(shard, self._holder(shard))
 
     def sweep(self, now: float | None = None) -> None:
-        """Remove the checkpoints of queries that have been over for long."""
-        folders = (item for item in self.stage.glob("[0-9]*") if item.name.isdigit())
-        held = {self._holder(int(folder.name)).query for folder in folders}
+        """Remove the checkpoints of queries that have been over for long, and their names."""
+        before = (now or time.time()) - _KEPT_SECONDS
+        held: set[Path | None] = set()
+        for shard in (int(item.name) for item in self.stage.glob("[0-9]*") if item.name.isdigit()):
+            holder = self._holder(shard)
+            held.add(holder.query)
+            for file in (self._own(shard) / QUERIES).glob("[0-9]*"):
+                if file.name != str(holder.number):
+                    _remove_if_older(file, before, file.unlink)
         for query in (self.stage / QUERIES).glob("*"):
-            made = query / _SHARDS_FILE
-            old = (made if made.exists() else query).stat().st_mtime
-            if query not in held and old + _KEPT_SECONDS < (now or time.time()):
-                shutil.rmtree(query, ignore_errors=True)
+            if query not in held:
+                _remove_if_older(query / _SHARDS_FILE, before, partial(shutil.rmtree, query))
 
     def _same(self, wanted: list[int], holders: Mapping[int, _Holder]) -> Path | None:
         """Return the checkpoint of a query with these shards and no others that is not over."""
@@ -142,3 +148,9 @@ class JointCheckpoints:
 
     def _own(self, shard: int) -> Path:
         return self.stage / str(shard)
+
+
+def _remove_if_older(file: Path, before: float, remove: Callable[[], object]) -> None:
+    with suppress(FileNotFoundError):  # somebody else has swept it
+        if file.stat().st_mtime < before:
+            remove()

@@ -12,7 +12,7 @@ from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import Saved, Saving
 from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.driver import Driver
-from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints
+from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints, TakenByAnother
 from streamgraft_pe_runtime.joint_query import JointQuery, QueryFailed
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.progress import Progress
@@ -132,8 +132,11 @@ class SparkStage:
             brokers.close()
 
     def _save(self, request: Saving) -> Saved:
-        for shard in request.shards:  # which nobody runs
-            self._checkpoints.take_alone(shard)
+        try:
+            for shard in request.shards:  # which nobody runs
+                self._checkpoints.take_alone(shard)
+        except (QueryFailed, TakenByAnother) as error:
+            raise OSError(f"where shards are is not known yet: {error}") from error
         return self._storage.save(request)
 
     def _leave(self, shard: int, publish: bool) -> Left:

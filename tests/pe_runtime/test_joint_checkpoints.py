@@ -238,6 +238,7 @@ def test_old_queries_are_swept_but_those_that_say_where_a_shard_is(tmp_path: Pat
     stage.sweep(made + 90_000)
     assert not first.exists()
     assert (other.checkpoint or tmp_path).exists()
+    assert [len(list((tmp_path / shard / "queries").iterdir())) for shard in "01"] == [1, 1]
 
 
 Turn = tuple[int, str, int, int]

@@ -1,0 +1,43 @@
+"""The shards of an owner that dies amid a batch go to several others."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from streamgraft_pe_runtime.query_logs import is_cut_off
+
+pytestmark = pytest.mark.integration
+
+
+async def test_batch_of_several_shards_is_ended_before_they_part(
+    stage: Any, load: Callable[[int], Any], output: Any
+) -> None:
+    """One of the new owners ends it, as it was planned; each record is written once, in order."""
+    first = await stage.start(0, [0, 1])
+    others = [await stage.start(number, []) for number in (1, 2)]
+    await first.running(0, 1)
+    for other in others:
+        await other.until(lambda status: status.ready, 240)
+    source = load(500)
+    output.until(lambda values: sum(map(len, values.values())) > 500)
+    folder = stage.folder / "checkpoints" / stage.metadata().checkpoint_path
+    (checkpoint,) = folder.glob("queries/*")
+    while True:  # until it is dead amid a batch
+        while not await asyncio.to_thread(is_cut_off, checkpoint):
+            await asyncio.sleep(0)
+        first.signal(signal.SIGSTOP)
+        if is_cut_off(checkpoint):
+            break
+        first.signal(signal.SIGCONT)
+    first.signal(signal.SIGKILL)
+    await asyncio.gather(others[0].assign([0], 2), others[1].assign([1], 2))
+    await asyncio.gather(others[0].running(0), others[1].running(1))
+    sent = source.stop()
+    expected = {key: list(range(count)) for key, count in sent.items()}
+    output.until(lambda values: sum(map(len, values.values())) >= source.sent)
+    output.read(1.0)
+    assert output.values == expected
+    assert any("ending the batch" in other.log.read_text() for other in others)
