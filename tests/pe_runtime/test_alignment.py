@@ -1,0 +1,68 @@
+"""Which plans Spark runs over several shards with their rows apart, asked of Spark itself."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from tests.pe_runtime.one_driver import driver
+
+from streamgraft_local import Cluster
+from streamgraft_pe_runtime.alignment import obstacle
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def session(cluster: Cluster) -> Iterator[SparkSession]:
+    """A driver with the settings of a PE."""
+    with driver(cluster, {}) as found:
+        yield found
+
+
+def rows(session: SparkSession) -> DataFrame:
+    """Return a stream of a topic; nobody asks for the topic."""
+    reader = session.readStream.format("kafka").option("kafka.bootstrap.servers", "localhost:1")
+    records = reader.option("assign", '{"t": [1, 2]}').load().coalesce(1)
+    return records.selectExpr("cast(key as string) as key", "offset as n")
+
+
+def static(session: SparkSession) -> DataFrame:
+    """Return a table."""
+    return session.range(9).selectExpr("cast(id as string) as key", "id as m")
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        lambda rows, table: rows.where("n > 1").select("key", F.explode(F.array("n", "n"))),
+        lambda rows, table: rows.withColumn("m", F.udf(lambda n: n, "long")("n")),
+        lambda rows, table: rows.join(F.broadcast(table), "key"),
+        lambda rows, table: rows.where("n > 1").unionAll(rows.where("n < 1")),
+        lambda rows, table: rows.repartition(4),
+    ],
+    ids=["columns", "Python", "broadcast join", "union", "repartition"],
+)
+def test_rows_stay_apart(
+    session: SparkSession, operator: Callable[[DataFrame, DataFrame], DataFrame]
+) -> None:
+    assert obstacle(operator(rows(session), static(session))) is None
+
+
+@pytest.mark.parametrize(
+    ("operator", "why"),
+    [
+        (
+            lambda rows, table: rows.hint("merge").join(table.hint("merge"), "key"),
+            "it has SortMergeJoin, which may mix the rows of several partitions",
+        ),
+        (lambda rows, table: rows.dropDuplicates(["key"]), "it keeps state (StreamingDeduplicate)"),
+    ],
+    ids=["sorted join", "state"],
+)
+def test_others_are_refused(
+    session: SparkSession, operator: Callable[[DataFrame, DataFrame], DataFrame], why: str
+) -> None:
+    assert obstacle(operator(rows(session), static(session))) == why
+    # What is asked for one plan holds for no other.
+    assert session.conf.get("spark.streamgraft.alignShards") == "false"
