@@ -14,12 +14,14 @@ from typing import Any
 import yaml
 
 from streamgraft_common import names
+from streamgraft_common.resources import SCHEMA_ONLY
 
 SYSTEM_NAMESPACE = "streamgraft-system"
 """Where our own Deployments, accounts and leases are."""
 
 _RBAC = "rbac.authorization.k8s.io"
 _READ = ("get", "list", "watch")
+_SCHEMA_ONLY = tuple(kind.plural for kind in SCHEMA_ONLY)
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Rule:
 OPERATOR = (
     # A warm pod gets the labels of the PE that takes it.
     Rule("", ("pods",), ("patch",)),
-    Rule(names.GROUP, ("hostpools",), _READ),
+    Rule(names.GROUP, ("hostpools", *_SCHEMA_ONLY), _READ),
     # Users create and delete jobs; the operator adds its finalizer.
     Rule(names.GROUP, ("jobs",), (*_READ, "patch")),
     # Those of width changes are its own.
@@ -62,6 +64,7 @@ OPERATOR = (
             "parallelregions/status",
             "hostpools/status",
             "savepoints/status",
+            *(f"{plural}/status" for plural in _SCHEMA_ONLY),
         ),
         ("patch",),
     ),

@@ -4,6 +4,7 @@ import asyncio
 import logging
 
 from streamgraft_common.kube import KubeClient
+from streamgraft_common.resources import SCHEMA_ONLY
 from streamgraft_operator.context import Context
 from streamgraft_operator.host_pool.controller import HostPoolController
 from streamgraft_operator.job.conductor import JobConductor
@@ -20,6 +21,7 @@ from streamgraft_operator.region.lag_metrics import LagCollector
 from streamgraft_operator.region.metrics import RegionCollector
 from streamgraft_operator.savepoint.controller import SavepointController
 from streamgraft_operator.savepoint.parking_controller import ParkingController
+from streamgraft_operator.schema_only.controller import SchemaOnlyController
 from streamgraft_operator.settings import Settings
 from streamgraft_operator.warm_pool.controller import WarmPoolController
 
@@ -47,6 +49,7 @@ async def run(client: KubeClient, settings: Settings, stopping: asyncio.Event) -
     controllers = (
         *(controller(context) for controller in CONTROLLERS),
         LagController(context, lags),
+        *(SchemaOnlyController(context, kind) for kind in SCHEMA_ONLY),
     )
     loops = [ControlLoop(controller) for controller in controllers]
     collectors = (RegionCollector(context.caches.regions), lags)

@@ -64,6 +64,9 @@ KINDS = (
     TEST_SUITE,
 )
 
+SCHEMA_ONLY = (IMPORT, EXPORT, CONSISTENT_REGION, TEST_SUITE)
+"""Kinds that the operator does nothing with but to say so in a condition."""
+
 __all__ = [
     "CONSISTENT_REGION",
     "EXPORT",
@@ -74,6 +77,7 @@ __all__ = [
     "PARALLEL_REGION",
     "PROCESSING_ELEMENT",
     "SAVEPOINT",
+    "SCHEMA_ONLY",
     "TEST_SUITE",
     "AvoidedWidth",
     "BundleSource",

@@ -50,7 +50,7 @@ class ConsistentRegionStatus(Model):
     observed_generation: int = 0
     """metadata.generation of the spec that this status is about."""
     conditions: list[Condition] = []
-    """Ready."""
+    """Ready: False with reason NotSupported, since this version does nothing with it."""
 
 
 CONSISTENT_REGION = CustomKind(

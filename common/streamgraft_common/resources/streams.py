@@ -35,7 +35,7 @@ class ExportStatus(Model):
     observed_generation: int = 0
     """metadata.generation of the spec that this status is about."""
     conditions: list[Condition] = []
-    """Ready."""
+    """Ready: False with reason NotSupported, since this version does nothing with it."""
 
 
 class ImportSpec(Model):
@@ -63,7 +63,7 @@ class ImportStatus(Model):
     observed_generation: int = 0
     """metadata.generation of the spec that this status is about."""
     conditions: list[Condition] = []
-    """Connected: at least one export matches."""
+    """Ready: False with reason NotSupported, since this version does nothing with it."""
 
 
 EXPORT = CustomKind(

@@ -49,7 +49,7 @@ class TestSuiteStatus(Model):
     observed_generation: int = 0
     """metadata.generation of the spec that this status is about."""
     conditions: list[Condition] = []
-    """Complete."""
+    """Ready: False with reason NotSupported, since this version does nothing with it."""
 
 
 TEST_SUITE = CustomKind(

@@ -15,6 +15,7 @@ from streamgraft_common.resources import (
     PARALLEL_REGION,
     PROCESSING_ELEMENT,
     SAVEPOINT,
+    SCHEMA_ONLY,
 )
 from streamgraft_operator.kit.objects import label_key, pool_key, saved_job, scaled_region
 
@@ -126,6 +127,7 @@ class Caches:
         # All ConfigMaps, since a bundle's may be anyone's; of ours the content id says enough.
         self.config_maps = Collection(client, CONFIG_MAP, namespaces, metadata_only=True)
         self.services = Collection(client, SERVICE, namespaces, labelSelector=names.LABEL_JOB)
+        self.schema_only = {kind.kind: Collection(client, kind, namespaces) for kind in SCHEMA_ONLY}
         # All of them, since a user may have one for a region.
         self.autoscalers = Collection(client, AUTOSCALER, namespaces)
         job = label_key(names.LABEL_JOB)
@@ -153,6 +155,7 @@ class Caches:
             self.config_maps,
             self.services,
             self.autoscalers,
+            *self.schema_only.values(),
         )
 
     async def run(self) -> None:

@@ -8,6 +8,7 @@ from streamgraft_common.resources import (
     PARALLEL_REGION,
     PROCESSING_ELEMENT,
     SAVEPOINT,
+    SCHEMA_ONLY,
 )
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.coordinator import Coordinator
@@ -27,4 +28,8 @@ class Coordinators:
         self.pods = Coordinator(client, POD, caches.pods)
         self.config_maps = Coordinator(client, CONFIG_MAP, caches.config_maps)
         self.services = Coordinator(client, SERVICE, caches.services)
+        self.schema_only = {
+            kind.kind: Coordinator(client, kind, caches.schema_only[kind.kind])
+            for kind in SCHEMA_ONLY
+        }
         self.autoscalers = Coordinator(client, AUTOSCALER, caches.autoscalers)

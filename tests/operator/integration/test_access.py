@@ -11,6 +11,7 @@ import pytest
 from tests.operator.integration.accounts import ACCOUNT, Account
 from tests.operator.integration.conftest import running
 from tests.operator.integration.hand_played import HandPlayedPe
+from tests.operator.integration.schema_only import refused_each
 from tests.operator.integration.world import World, application, bundle, condition
 
 from streamgraft_common import names
@@ -103,6 +104,7 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             await first
         async with running(operate(asyncio.Event())):
             await _told_twice(world, "BundleMissing")
+            await refused_each(world)
             await world.create_pool("pool", tags=["none"])
             await world.upload(bundle(_autoscaled(adl)))
             await _certificate_renewed(world)

@@ -1,0 +1,1 @@
+"""Kinds that exist as schema only."""
