@@ -109,7 +109,7 @@ class HollowNode:
 
     async def _work(self) -> None:
         while True:
-            key = await self._queue.take()
+            key = await self._queue.get()
             try:
                 await self._play(key)
             except NotFound:

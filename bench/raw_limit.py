@@ -19,7 +19,7 @@ from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, PARALLEL_REGION, PROCESSING_ELEMENT, JobSpec
 from streamgraft_operator import manifests
-from streamgraft_operator.graph import JobContext, Topology, plan, with_settings
+from streamgraft_operator.graph import JobContext, Topology, topology_of, with_settings
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.settings import Settings
 
@@ -47,7 +47,7 @@ async def measure(client: KubeClient, namespace: str, adl: Adl, spec: JobSpec) -
     body = {"apiVersion": JOB.api_version, "kind": JOB.kind, "metadata": {"name": NAME}}
     job = await client.create(JOB.path(namespace), {**body, "spec": spec.to_wire()})
     owner = Owner(namespace, NAME, job["metadata"]["uid"], 1)
-    topology = plan(adl, _context(owner, spec), {})
+    topology = topology_of(adl, _context(owner, spec), {})
     settings = Settings("127.0.0.1:9092", {"hostPath": {"path": "/none"}}, "none", Path("/none"))
     resources = _resources(owner, topology, spec, settings)
 

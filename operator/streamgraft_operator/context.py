@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
+from streamgraft_operator.application.bundles import Bundles
+from streamgraft_operator.application.expansion import Expander, job_of
+from streamgraft_operator.application.references import References
 from streamgraft_operator.certificates import Issuer
 from streamgraft_operator.kafka.client import Brokers, Kafka
 from streamgraft_operator.kafka.tls import KafkaTls
@@ -13,9 +16,6 @@ from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.kit.parsed import job_spec
 from streamgraft_operator.kit.recorder import Recorder
 from streamgraft_operator.manifests.metadata import Owner
-from streamgraft_operator.plan.bundles import Bundles
-from streamgraft_operator.plan.expansion import Expander, job_of
-from streamgraft_operator.plan.references import References
 from streamgraft_operator.settings import Settings
 
 REST_SECONDS_PER_PE = 0.00025

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from streamgraft_common.key_groups import Split
 from streamgraft_common.resources import SavedState
-from streamgraft_common.savepoints import NotRestorable
+from streamgraft_common.restore import NotRestorable
 from streamgraft_pe_runtime.checkpoint_files import Beside, entries, link
 
 _PARTITIONS = "spark.sql.shuffle.partitions"

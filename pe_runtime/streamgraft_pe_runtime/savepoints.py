@@ -18,7 +18,7 @@ from streamgraft_common.adl import Adl
 from streamgraft_common.key_groups import Split, origins
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import Saved, SavedStage, SavedState, Saving
-from streamgraft_common.savepoints import NotRestorable, match, stage_of, united_state
+from streamgraft_common.restore import NotRestorable, match, stage_of, united_state
 from streamgraft_pe_runtime.checkpoint_files import (
     CHECKSUM,
     LEDGERS,

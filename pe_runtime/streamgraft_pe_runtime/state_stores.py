@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from streamgraft_common.key_groups import Split, key_columns
 from streamgraft_common.resources import SavedState
-from streamgraft_common.savepoints import NotRestorable
+from streamgraft_common.restore import NotRestorable
 from streamgraft_pe_runtime import java_classes
 from streamgraft_pe_runtime.checkpoint_files import entries
 from streamgraft_pe_runtime.expressions import key_expression

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
+from streamgraft._analysis import Analysis
 from streamgraft._application import Application
 from streamgraft._graph import OperatorNode, RegionNode
-from streamgraft._planning import Plan
 from streamgraft_common import VERSION, adl
 
 
-def describe(application: Application, plan: Plan, module: Path, variable: str) -> adl.Adl:
+def describe(application: Application, analysis: Analysis, module: Path, variable: str) -> adl.Adl:
     """Return the description of an application, held in `variable` of the module's file."""
     graph, folder = application.graph, module.parent
     return adl.Adl(
@@ -16,9 +16,11 @@ def describe(application: Application, plan: Plan, module: Path, variable: str) 
         built_by=VERSION,
         module=module.stem,
         application=variable,
-        operators=[_operator(item, plan, folder) for item in graph.upstream_first()],
+        operators=[_operator(item, analysis, folder) for item in graph.upstream_first()],
         streams=[
-            adl.Stream(name=stream, producer=operator.name, schema=plan.schemas[stream].jsonValue())
+            adl.Stream(
+                name=stream, producer=operator.name, schema=analysis.schemas[stream].jsonValue()
+            )
             for operator in graph.upstream_first()
             for stream in operator.outputs
         ],
@@ -30,7 +32,7 @@ def describe(application: Application, plan: Plan, module: Path, variable: str) 
     )
 
 
-def _operator(node: OperatorNode, plan: Plan, folder: Path) -> adl.Operator:
+def _operator(node: OperatorNode, analysis: Analysis, folder: Path) -> adl.Operator:
     return adl.Operator(
         name=node.name,
         kind=node.kind,
@@ -40,12 +42,12 @@ def _operator(node: OperatorNode, plan: Plan, folder: Path) -> adl.Operator:
         kafka=node.kafka,
         split=list(node.split),
         function=node.name if node.function else None,
-        stateful=node.name in plan.stateful,
+        stateful=node.name in analysis.stateful,
         output_mode=node.output_mode,
         placement=node.placement,
         real_time=node.real_time,
         delivery=node.delivery,
-        fusion_group=plan.groups[node.name],
+        fusion_group=analysis.groups[node.name],
         restartable=node.restartable,
         location=node.location.relative_to(folder),
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from streamgraft._compiled import Compiled
+from streamgraft._built import Built
 from streamgraft._errors import BuildError, BundleTooLarge, raise_all
 from streamgraft._sources import collect
 from streamgraft_common.adl import Adl
@@ -49,16 +49,16 @@ def build_bundle(path: Path, include: Sequence[Path] = ()) -> BuiltBundle:
         raise BuildError(f"{path}: name the Python file that holds the application")
     if missing := [str(item) for item in include if not item.exists()]:
         raise BuildError(f"--include {', '.join(missing)}: there is no such file or folder")
-    compiled = _compiled(module)
-    if compiled.failure:
-        raise BuildError(f"{path} can't be planned: {compiled.failure}; it needs Java 17 or newer")
-    raise_all([finding.error() for finding in compiled.errors])
-    assert compiled.adl is not None
-    sources = collect(module, compiled.modules, include)
+    built = _built(module)
+    if built.failure:
+        raise BuildError(f"{path} can't be planned: {built.failure}; it needs Java 17 or newer")
+    raise_all([finding.error() for finding in built.errors])
+    assert built.adl is not None
+    sources = collect(module, built.modules, include)
     members = {name: file.read_bytes() for name, file in sources.items()}
-    description = compiled.adl.model_dump_json(by_alias=True, exclude_none=True, indent=1)
+    description = built.adl.model_dump_json(by_alias=True, exclude_none=True, indent=1)
     data = _zip({ADL_FILE: description.encode(), **members})
-    return BuiltBundle(data, compiled.adl, list(members), compiled.notices)
+    return BuiltBundle(data, built.adl, list(members), built.notices)
 
 
 def check_size(data: bytes) -> None:
@@ -71,10 +71,17 @@ def check_size(data: bytes) -> None:
         )
 
 
-def _compiled(module: Path) -> Compiled:
+def _built(module: Path) -> Built:
     with tempfile.TemporaryDirectory(prefix="streamgraft-build-") as folder:
-        target = Path(folder, "compiled.json")
-        command = [sys.executable, "-P", "-m", "streamgraft._compile", str(module), str(target)]
+        target = Path(folder, "built.json")
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "streamgraft._build_process",
+            str(module),
+            str(target),
+        ]
         process = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
@@ -83,7 +90,7 @@ def _compiled(module: Path) -> Compiled:
                 f"{module.name}: the build ended with exit code {process.returncode}:"
                 f" {process.stderr.strip()[-2000:]}"
             )
-        return Compiled.model_validate_json(target.read_bytes())
+        return Built.model_validate_json(target.read_bytes())
 
 
 def _zip(members: Mapping[str, bytes]) -> bytes:

@@ -9,7 +9,7 @@ from streamgraft_common import names
 from streamgraft_common.bundle import read_bundle
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import Fusion
-from streamgraft_operator.graph import JobContext, plan
+from streamgraft_operator.graph import JobContext, topology_of
 
 POD: Object = {"metadata": {"name": "j-3-1", "uid": "u", "labels": {names.LABEL_LAUNCH: "1"}}}
 AT = "2026-01-01T00:00:00.000Z"
@@ -27,7 +27,7 @@ def test_application_has_the_papers_number_of_pes(size: int, pes: int) -> None:
     """n pipelines of n operators, a source, a split and a sink."""
     adl = read_bundle(bundle(pipelines(size, size, size))).adl
     context = JobContext("n", "j", "u", "0", "kafka:9092", fusion=Fusion(type="legacy"))
-    assert len(plan(adl, context, {}).pes) == pes
+    assert len(topology_of(adl, context, {}).pes) == pes
 
 
 def test_hollow_pe_serves_its_shards_at_once() -> None:

@@ -136,6 +136,6 @@ def test_trouble_of_a_pe_is_its_own_or_that_of_its_first_shard() -> None:
 
     shards = {"10": failed("c"), "2": failed("b"), "1": {"state": "Running", "epoch": 1}}
     said = RuntimeStatus.model_validate({"shards": shards})
-    assert said.trouble == "shard 2 (and 1 more) fails and is tried again: b"
-    assert said.model_copy(update={"message": "a"}).trouble == "a"
-    assert RuntimeStatus().trouble == ""
+    assert said.failure == "shard 2 (and 1 more) fails and is tried again: b"
+    assert said.model_copy(update={"message": "a"}).failure == "a"
+    assert RuntimeStatus().failure == ""

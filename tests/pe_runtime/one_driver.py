@@ -14,12 +14,11 @@ from pyspark.sql import SparkSession
 
 import streamgraft as sg
 from streamgraft._adl import describe
-from streamgraft._planning import plan as planned
+from streamgraft._analysis import analyze as planned
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.spark_jvm import JvmSettings, SparkJvm
 from streamgraft_local import Cluster
-from streamgraft_operator.graph import JobContext
-from streamgraft_operator.graph import plan as topology_of
+from streamgraft_operator.graph import JobContext, topology_of
 from streamgraft_pe_runtime import query
 from streamgraft_pe_runtime.conf import spark_conf
 from streamgraft_pe_runtime.driver import check_slots

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from streamgraft_common.savepoints import NotRestorable
+from streamgraft_common.restore import NotRestorable
 from streamgraft_pe_runtime.redistribution import earliest, first_commit, first_offsets
 
 OFFSETS = [

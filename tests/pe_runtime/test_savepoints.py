@@ -11,7 +11,7 @@ from streamgraft_common.adl import Adl, Operator, Region, Stream
 from streamgraft_common.key_groups import Split
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_common.resources import SavedState, Saving
-from streamgraft_common.savepoints import NotRestorable
+from streamgraft_common.restore import NotRestorable
 from streamgraft_pe_runtime import savepoints
 from streamgraft_pe_runtime.checkpoint_files import link_tree
 from streamgraft_pe_runtime.positions import read_checkpoint

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from tests.pe_runtime.one_driver import driver
 
 from streamgraft_common.key_groups import Split, origins
-from streamgraft_common.savepoints import NotRestorable
+from streamgraft_common.restore import NotRestorable
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime.redistribution import redistribute
 from streamgraft_pe_runtime.state_stores import StateStores

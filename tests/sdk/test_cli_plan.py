@@ -67,7 +67,7 @@ def submission(adl: Adl | None = None, digest: str = "a", **spec: Any) -> Submis
 
 def running(submitted: Submission, width: int = 2) -> RunningJob:
     """Return the job that a submission has led to, its region `width` wide by now."""
-    topology = submitted.plan(submitted.widths({"work": width}))
+    topology = submitted.topology(submitted.widths({"work": width}))
     settings = submitted.resolved(topology).processing_element.for_pods()
     regions = {
         region.region.name: ParallelRegionSpec(

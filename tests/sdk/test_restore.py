@@ -1,7 +1,7 @@
 """What a restore tells before it begins."""
 
 from streamgraft.cli._restore import announced
-from streamgraft_common.savepoints import Redistribution
+from streamgraft_common.restore import Redistribution
 
 
 def test_a_restore_tells_how_much_is_read_and_how_long_that_takes() -> None:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from typer.testing import CliRunner
 
 import streamgraft as sg
-from streamgraft._planning_session import planning_session
+from streamgraft._analysis_session import analysis_session
 from streamgraft.cli._app import app as command_line
 from streamgraft.testing import GraphTest
 from streamgraft.testing.live import LiveJob
@@ -47,7 +47,7 @@ BOB = {"user": "bob", "millis": 5}
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
     """A small driver."""
-    with planning_session({"spark.sql.shuffle.partitions": "1"}) as spark:
+    with analysis_session({"spark.sql.shuffle.partitions": "1"}) as spark:
         yield spark
 
 

@@ -13,7 +13,7 @@ from tests.simulation.applications import adl_of
 from streamgraft_common.key_groups import origins
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import SavedStage, SavedState
-from streamgraft_common.savepoints import NotRestorable, match, stage_of
+from streamgraft_common.restore import NotRestorable, match, stage_of
 
 KEYS = 12
 """Numbers of key groups from 2 to 4 divide them evenly; key i is in group i modulo their number."""

@@ -29,7 +29,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import ProcessingElementSpec, Saved, Saving
 from streamgraft_common.resources.processing_element import ShardStatus
-from streamgraft_common.savepoints import NotRestorable
+from streamgraft_common.restore import NotRestorable
 from streamgraft_pe_runtime.protocol import Left, Load, Pod, ProcessingElement
 
 logging.getLogger("streamgraft_pe_runtime").addHandler(logging.NullHandler())

@@ -46,7 +46,7 @@ class Store:
         self._selectors = selectors
         self._metadata_only = metadata_only
         self._items: dict[Key, Object] = {}
-        self._told = 0
+        self._delivered = 0
         """Resource version up to which list and watch have told of everything."""
         self._listeners: list[Listener] = []
         self.synced = asyncio.Event()
@@ -69,8 +69,8 @@ class Store:
         The watch delivers the same object a little later; whichever is newer stays. An answer that
         comes after that tells nothing new: what it tells of may have been deleted since.
         """
-        if version_of(item) > self._told:
-            self._take(item)
+        if version_of(item) > self._delivered:
+            self._apply(item)
 
     async def run(self) -> None:
         """Keep the cache until cancelled."""
@@ -92,28 +92,28 @@ class Store:
         listing = await self._client.list(
             self._path, self._selectors, metadata_only=self._metadata_only
         )
-        self._told = version_of(listing)
+        self._delivered = version_of(listing)
         fresh = {key_of(item): item for item in listing["items"] or ()}
         for key in [key for key in self._items if key not in fresh]:
             self._remove(key)
         for item in fresh.values():
-            self._take(item)
+            self._apply(item)
         self.synced.set()
 
     async def _watch(self) -> None:
         events = self._client.watch(
-            self._path, str(self._told), self._selectors, metadata_only=self._metadata_only
+            self._path, str(self._delivered), self._selectors, metadata_only=self._metadata_only
         )
         async for kind, item in events:
-            if version_of(item) <= self._told:
+            if version_of(item) <= self._delivered:
                 continue  # told before
-            self._told = version_of(item)
+            self._delivered = version_of(item)
             if kind == "DELETED":
                 self._remove(key_of(item))
             elif kind != "BOOKMARK":
-                self._take(item)
+                self._apply(item)
 
-    def _take(self, item: Object) -> None:
+    def _apply(self, item: Object) -> None:
         key = key_of(item)
         known = self._items.get(key)
         if known is None or version_of(item) > version_of(known):
@@ -122,7 +122,7 @@ class Store:
     def _remove(self, key: Key) -> None:
         """Forget an object that is gone by now, unless an answer told of a newer one."""
         known = self._items.get(key)
-        if known is not None and version_of(known) <= self._told:
+        if known is not None and version_of(known) <= self._delivered:
             self._set(key, None)
 
     def _set(self, key: Key, new: Object | None) -> None:

@@ -162,7 +162,7 @@ class RuntimeStatus(Model):
     """What is wrong with the PE as a whole."""
 
     @property
-    def trouble(self) -> str:
+    def failure(self) -> str:
         """What is wrong with the PE as a whole, or else with the first of its shards."""
         failed = [(int(shard), said.message) for shard, said in self.shards.items() if said.message]
         if self.message or not failed:

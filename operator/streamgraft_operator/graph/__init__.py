@@ -23,7 +23,7 @@ from streamgraft_operator.graph.model import (
     PlannedTopic,
     Topology,
 )
-from streamgraft_operator.graph.pipeline import plan
+from streamgraft_operator.graph.pipeline import topology_of
 from streamgraft_operator.graph.sizing import Sizing
 from streamgraft_operator.graph.submission import Submission, check_region
 
@@ -45,6 +45,6 @@ __all__ = [
     "content_of",
     "diff",
     "graph_content",
-    "plan",
+    "topology_of",
     "with_settings",
 ]

@@ -25,7 +25,7 @@ from streamgraft_operator.graph.transforms import expand, without_dead_operators
 from streamgraft_operator.graph.upstream import upstream_regions
 
 
-def plan(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Topology:
+def topology_of(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Topology:
     """Return the topology of a job, with regions as wide as `widths` says (by region name).
 
     A region that is not in `widths` has its own start width. Raises GraphError.

@@ -2,7 +2,7 @@
 
 from streamgraft_common.adl import Adl
 from streamgraft_common.resources import SavedStage
-from streamgraft_common.savepoints import stage_of
+from streamgraft_common.restore import stage_of
 from streamgraft_operator.graph.model import PlannedPe, Topology
 
 

@@ -12,7 +12,7 @@ from streamgraft_common.bundle import Bundle
 from streamgraft_common.resources import JobSpec, ParallelRegionSpec
 from streamgraft_operator.graph.logical import logical_model
 from streamgraft_operator.graph.model import GraphError, JobContext, PlannedRegion, Topology
-from streamgraft_operator.graph.pipeline import plan
+from streamgraft_operator.graph.pipeline import topology_of
 from streamgraft_operator.graph.sizing import Sizing, size
 from streamgraft_operator.graph.transforms import without_dead_operators
 
@@ -47,7 +47,7 @@ class Submission:
         kept = {name: width for name, width in present.items() if name in known}
         return self.first_widths | kept
 
-    def plan(self, widths: Mapping[str, int]) -> Topology:
+    def topology(self, widths: Mapping[str, int]) -> Topology:
         """Return the topology for such widths. Raises GraphError."""
         _check_name(self.job)
         origin = self.spec.savepoint
@@ -67,7 +67,7 @@ class Submission:
             first_widths=self.first_widths,
             create_topics=self.spec.create_topics,
         )
-        return plan(self.bundle.adl, context, widths)
+        return topology_of(self.bundle.adl, context, widths)
 
     def resolved(self, topology: Topology) -> JobSpec:
         """Return the spec with settings of PEs as they are in the end: the job's image settings

@@ -9,7 +9,7 @@ from streamgraft_common.resources import HostPoolStatus
 from streamgraft_operator.context import Context
 from streamgraft_operator.host_pool.step import members
 from streamgraft_operator.kit.conditions import State, merged
-from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
+from streamgraft_operator.kit.control_loop import Outcome, Watch, desired_changed
 from streamgraft_operator.kit.coordinator import Patch
 from streamgraft_operator.kit.objects import own_key
 from streamgraft_operator.kit.parsed import host_pool_spec, host_pool_status
@@ -29,7 +29,7 @@ class HostPoolController:
     def watches(self) -> Sequence[Watch]:
         """HostPools and nodes."""
         return (
-            Watch(self._pools, own_key, wish_changed),
+            Watch(self._pools, own_key, desired_changed),
             Watch(self._nodes, self._all_pools, _membership_changed),
         )
 

@@ -16,7 +16,7 @@ from streamgraft_operator.graph import GraphError, Topology
 from streamgraft_operator.job.commands import report
 from streamgraft_operator.job.step import JobView, step
 from streamgraft_operator.kit.conditions import ACCEPTED, ROLLING_BACK, SUBMITTED, find
-from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
+from streamgraft_operator.kit.control_loop import Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import content_of, job_key, own_key
 from streamgraft_operator.kit.parsed import job_spec, job_status, pe_status, region_status
 from streamgraft_operator.region.rollback import avoided
@@ -43,8 +43,8 @@ class JobConductor:
             Watch(caches.jobs, own_key),
             Watch(caches.processing_elements, job_key, _health_changed),
             Watch(caches.regions, job_key, _assignment_changed),
-            Watch(caches.services, job_key, wish_changed),
-            Watch(caches.config_maps, job_key, wish_changed),
+            Watch(caches.services, job_key, desired_changed),
+            Watch(caches.config_maps, job_key, desired_changed),
         )
 
     def rest_seconds(self, key: Key) -> float:
@@ -177,7 +177,7 @@ def _width_due(region: Object, now: float) -> int:
 
 def _assignment_changed(old: Object | None, new: Object | None) -> bool:
     """Return whether other channels may be due."""
-    if old is None or new is None or wish_changed(old, new):
+    if old is None or new is None or desired_changed(old, new):
         return True
     before, after = old.get("status") or {}, new.get("status") or {}
     return any(before.get(field) != after.get(field) for field in ("assignment", "avoided"))

@@ -15,8 +15,10 @@ from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import HOST_POOL, JobStatus
-from streamgraft_common.savepoints import NotRestorable, check
+from streamgraft_common.restore import NotRestorable, check
 from streamgraft_operator import events, manifests
+from streamgraft_operator.application.expansion import Expansion
+from streamgraft_operator.application.references import Reference, references
 from streamgraft_operator.certificates import CertificateError
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import Change, GraphError, PlannedPe, Topology, diff
@@ -36,13 +38,11 @@ from streamgraft_operator.kit.conditions import (
     State,
     is_true,
 )
-from streamgraft_operator.kit.control_loop import Again, Outcome, Watch, wish_changed
+from streamgraft_operator.kit.control_loop import Again, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import content_of, job_key, own_key
 from streamgraft_operator.kit.parsed import job_spec, job_status, savepoint_status
 from streamgraft_operator.manifests.metadata import digest
 from streamgraft_operator.pe.grafting import Grafter, Start, contents_of, replace_config_map
-from streamgraft_operator.plan.expansion import Expansion
-from streamgraft_operator.plan.references import Reference, references
 from streamgraft_operator.savepoint.parking import parked_stages
 
 TOPICS_FRESH_SECONDS = 50.0
@@ -75,13 +75,13 @@ class JobController:
         """Jobs, whatever belongs to them, and their bundles."""
         caches = self._caches
         return (
-            Watch(caches.jobs, own_key, wish_changed),
+            Watch(caches.jobs, own_key, desired_changed),
             Watch(caches.jobs, own_key, submission_changed),
-            Watch(caches.processing_elements, job_key, wish_changed),
-            Watch(caches.regions, job_key, wish_changed),
-            Watch(caches.services, job_key, wish_changed),
-            Watch(caches.pods, job_key, wish_changed),
-            Watch(caches.config_maps, job_key, wish_changed),
+            Watch(caches.processing_elements, job_key, desired_changed),
+            Watch(caches.regions, job_key, desired_changed),
+            Watch(caches.services, job_key, desired_changed),
+            Watch(caches.pods, job_key, desired_changed),
+            Watch(caches.config_maps, job_key, desired_changed),
             Watch(caches.config_maps, self._bundle_users),
         )
 

@@ -4,13 +4,13 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_common.resources import ParallelRegionSpec
 from streamgraft_operator import manifests
+from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import Topology, check_region
 from streamgraft_operator.kit.coordinator import Command, Patch, replacing
 from streamgraft_operator.kit.objects import content_of
 from streamgraft_operator.kit.parsed import region_spec
 from streamgraft_operator.manifests.metadata import Owner
-from streamgraft_operator.plan.expansion import Expansion
 
 _FROM_JOB = ("autoscaling", "changeDeadlineSeconds", "strategy", "upstream", "stages")
 """Fields of a region's spec that follow application and job."""

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 RESYNC_SECONDS = 60.0
 WORKERS = 8
-_WISH = ("uid", "generation", "annotations", "deletionTimestamp")
+_DESIRED = ("uid", "generation", "annotations", "deletionTimestamp")
 _TOLD = frozenset(("runtime", "phase", "message", "conditions"))
 
 
@@ -38,16 +38,16 @@ def _any_change(_: Object | None, __: Object | None) -> bool:
     return True
 
 
-def wish_changed(old: Object | None, new: Object | None) -> bool:
+def desired_changed(old: Object | None, new: Object | None) -> bool:
     """Return whether more than the status changed: existence, spec, content id, deletion."""
     if old is None or new is None:
         return True
-    return _differ(old["metadata"], new["metadata"], _WISH)
+    return _differ(old["metadata"], new["metadata"], _DESIRED)
 
 
 def launch_changed(old: Object | None, new: Object | None) -> bool:
-    """Return whether a PE's wish or its wanted launch changed: not how its pod is."""
-    if old is None or new is None or wish_changed(old, new):
+    """Return whether a PE's desired state or its launch changed: not how its pod is."""
+    if old is None or new is None or desired_changed(old, new):
         return True
     before, after = old.get("status") or {}, new.get("status") or {}
     return _differ(before, after, (before.keys() | after.keys()) - _TOLD)
@@ -63,7 +63,7 @@ class Watch:
 
     collection: Collection
     keys: Callable[[Object], Iterable[Key]]
-    matters: Callable[[Object | None, Object | None], bool] = _any_change
+    predicate: Callable[[Object | None, Object | None], bool] = _any_change
 
 
 class Controller(Protocol):
@@ -113,10 +113,10 @@ class ControlLoop:
             self._queue.close()
 
     def _listener(self, watch: Watch) -> Callable[[Key, Object | None, Object | None], None]:
-        matters, keys, add = watch.matters, watch.keys, self._queue.add
+        predicate, keys, add = watch.predicate, watch.keys, self._queue.add
 
         def changed(_: Key, old: Object | None, new: Object | None) -> None:
-            if matters(old, new):
+            if predicate(old, new):
                 for item in (old, new):
                     for key in keys(item) if item else ():
                         add(key)
@@ -134,7 +134,7 @@ class ControlLoop:
     async def _work(self) -> None:
         while True:
             try:
-                key = await self._queue.take()
+                key = await self._queue.get()
             except Closed:
                 return
             try:
@@ -145,7 +145,7 @@ class ControlLoop:
                 log.warning(
                     "%s %s/%s: %r", self._controller.name, *key, error, exc_info=not expected
                 )
-                self._queue.retry(key)
+                self._queue.add_rate_limited(key)
             finally:
                 self._queue.done(key, self._controller.rest_seconds(key))
 
@@ -158,8 +158,8 @@ class ControlLoop:
 
     def _settle(self, key: Key, outcome: Outcome) -> None:
         if outcome is Again.WITH_BACKOFF:
-            self._queue.retry(key)
+            self._queue.add_rate_limited(key)
             return
-        self._queue.succeeded(key)
+        self._queue.forget(key)
         if isinstance(outcome, float):
             self._queue.add_after(key, outcome)

@@ -168,7 +168,7 @@ class Coordinator:
     async def _write(self, path: str, item: Object, patch: Patch, status: bool) -> Object:
         version = {"resourceVersion": item["metadata"]["resourceVersion"]}
         body = {**patch, "metadata": {**patch.get("metadata", {}), **version}}
-        written = await self._client.patch(path + "/status" * status, body)
+        written = await self._client.patch(f"{path}/status" if status else path, body)
         self._count("patch")
         self._cache.observe(written)
         return written

@@ -57,17 +57,17 @@ class WorkQueue:
             timer.cancel()
         self._timers[key] = loop.call_at(due, self._due, key)
 
-    def retry(self, key: Key) -> None:
+    def add_rate_limited(self, key: Key) -> None:
         """Hand `key` out again later: each time in a row twice as late, up to a limit."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         self.add_after(key, retry_delay(failures))
 
-    def succeeded(self, key: Key) -> None:
+    def forget(self, key: Key) -> None:
         """Forget earlier failures of `key`."""
         self._failures.pop(key, None)
 
-    async def take(self) -> Key:
+    async def get(self) -> Key:
         """Wait for a key; the caller owes `done`. Raises Closed."""
         while not self._ready and not self._closed:
             waiter = asyncio.get_running_loop().create_future()

@@ -90,10 +90,10 @@ def _submission_changed(old: Object | None, new: Object | None) -> bool:
 
 def _report_changed(old: Object | None, new: Object | None) -> bool:
     """Return whether a PE's launch changed, or what its pod says beside how its shards are."""
-    return launch_changed(old, new) or _told(old) != _told(new)
+    return launch_changed(old, new) or _report(old) != _report(new)
 
 
-def _told(item: Object | None) -> tuple[object, ...]:
+def _report(item: Object | None) -> tuple[object, ...]:
     runtime = ((item or {}).get("status") or {}).get("runtime") or {}
     shards = runtime.get("shards") or {}
     failures = {shard: said["message"] for shard, said in shards.items() if said.get("message")}
@@ -125,7 +125,7 @@ def _phase(
         case "Succeeded":
             return "Stopped", why_not_running(pod)
         case "Running" if runtime and is_ready(pod) and runtime.content_id in ("", content_id):
-            return "Running", runtime.trouble
+            return "Running", runtime.failure
         case "Running":
             message = runtime.message if runtime else ""
             return "Starting", message or "the pod is not ready for this PE yet"

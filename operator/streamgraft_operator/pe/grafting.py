@@ -10,6 +10,7 @@ from streamgraft_common.content import Content
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator import manifests
+from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.graph import PlannedPe
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.coordinator import replacing
@@ -18,7 +19,6 @@ from streamgraft_operator.kit.objects import content_of
 from streamgraft_operator.kit.together import together
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.pe import commands
-from streamgraft_operator.plan.expansion import Expansion
 
 PARALLEL_WRITES = 16
 

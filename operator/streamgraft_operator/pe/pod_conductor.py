@@ -10,6 +10,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobSpec
 from streamgraft_operator import events, manifests
+from streamgraft_operator.application.references import LOOK_AGAIN_SECONDS, Reference, references
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.control_loop import Outcome, Watch, launch_changed
@@ -20,7 +21,6 @@ from streamgraft_operator.manifests import placement
 from streamgraft_operator.pe.launches import not_before
 from streamgraft_operator.pe.pods import pod_view, warm_pod_view
 from streamgraft_operator.pe.step import PeLaunch, PodDecision, step
-from streamgraft_operator.plan.references import LOOK_AGAIN_SECONDS, Reference, references
 
 AT_ONCE_SECONDS = 0.05
 

@@ -8,7 +8,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
-from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
+from streamgraft_operator.kit.control_loop import Outcome, Watch, desired_changed
 from streamgraft_operator.kit.coordinator import Patch, replacing
 from streamgraft_operator.kit.objects import own_key, scaled_region
 from streamgraft_operator.kit.parsed import region_spec
@@ -32,7 +32,7 @@ class AutoscalerController:
     def watches(self) -> Sequence[Watch]:
         """Regions, and all autoscalers."""
         return (
-            Watch(self._caches.regions, own_key, wish_changed),
+            Watch(self._caches.regions, own_key, desired_changed),
             Watch(self._caches.autoscalers, _region_key),
         )
 
@@ -92,7 +92,7 @@ class AutoscalerController:
     async def _wake(self, key: Key, region: Object) -> None:
         """Give a region that sleeps a channel: only the autoscaler that put it to sleep would.
 
-        To a new one width 0 is the user's wish, which it leaves as it is.
+        To a new one width 0 is the user's version, which it leaves as it is.
         """
 
         def command(item: Object) -> Patch | None:

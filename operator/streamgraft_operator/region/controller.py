@@ -14,7 +14,7 @@ from streamgraft_operator import manifests
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import GraphError, PlannedPe, PlannedRegion
 from streamgraft_operator.kit import metrics
-from streamgraft_operator.kit.control_loop import Again, Outcome, Watch, wish_changed
+from streamgraft_operator.kit.control_loop import Again, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import content_of, own_key, region_key, saved_job
 from streamgraft_operator.kit.parsed import region_spec, region_status, savepoint_status
 from streamgraft_operator.kit.together import together
@@ -52,9 +52,9 @@ class RegionController:
             Watch(caches.regions, own_key),
             Watch(caches.processing_elements, region_key),
             Watch(caches.pods, region_key),
-            Watch(caches.services, region_key, wish_changed),
-            Watch(caches.config_maps, region_key, wish_changed),
-            Watch(caches.jobs, self._of_job, wish_changed),
+            Watch(caches.services, region_key, desired_changed),
+            Watch(caches.config_maps, region_key, desired_changed),
+            Watch(caches.jobs, self._of_job, desired_changed),
             Watch(caches.savepoints, self._of_saved),
         )
 
@@ -83,9 +83,9 @@ class RegionController:
             namespace, name = key_of(job)
             ours = _selector(name, planned.region.name)
             await self._context.write.processing_elements.refresh(namespace, ours)
-        strangers = self._strangers(job, planned)
-        if strangers:
-            await self._grafter.prune(map(key_of, strangers))
+        superseded = self._superseded(job, planned)
+        if superseded:
+            await self._grafter.prune(map(key_of, superseded))
             return LOOK_AGAIN_SECONDS
         view = self._view(job, region, planned)
         decision = step(view)
@@ -113,7 +113,7 @@ class RegionController:
             return None
         return planned if content_of(region) == expansion.region_contents[name] else None
 
-    def _strangers(self, job: Object, planned: PlannedRegion) -> list[Object]:
+    def _superseded(self, job: Object, planned: PlannedRegion) -> list[Object]:
         """Return PEs of this region from an earlier graph, which had other places."""
 
         def is_planned(item: Object) -> bool:

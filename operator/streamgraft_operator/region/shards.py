@@ -8,7 +8,7 @@ may have owned it has applied its newest spec or has no pod. A PE's spec gets a 
 new shards: PEs that a change does not concern are not written.
 
 Shards move one after another: each of them then has the CPU to itself while it starts, and stands
-still only for that long. The others run where they were until it is their turn. Where a channel has
+still only for that long. The others run where they were until their round comes. Where a channel has
 one query for all its shards they move at once, and the query stops and starts once.
 """
 
@@ -21,17 +21,17 @@ from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.pe.view import PeView, ReleaseView, ShardView
 from streamgraft_operator.region.view import RegionView
 
-TURNS = 8
-"""A region's shards move in so many turns, at least one in each; its channels go in as many."""
+ROUNDS = 8
+"""A region's shards move in so many rounds, at least one in each; its channels go in as many."""
 GATHER_SECONDS = 4.0
 """How long a PE with one query for all its shards waits for those that are still on their way."""
 SpecUpdate = tuple[frozenset[int], int]
 """New `spec.shards` and `spec.epoch` of a PE."""
 
 
-def per_turn(view: RegionView) -> int:
+def per_round(view: RegionView) -> int:
     """Return how many shards may be on their way at a time, how many channels go at a time."""
-    return max(1, view.max_width // TURNS)
+    return max(1, view.max_width // ROUNDS)
 
 
 @dataclass(frozen=True)
@@ -207,14 +207,14 @@ class Shards:
 
     @cached_property
     def _waiting(self) -> frozenset[int]:
-        """Return the moved shards whose turn has not come. What is handed back waits for none, nor
+        """Return the moved shards whose round has not come. What is handed back waits for none, nor
         does what only stops, nor what has a query with others, which stops once for all."""
         change = under_way(self.status)
         if change is None or change.rollback or not self.status.assignment or self.view.joint:
             return frozenset()
         still_there = [shard for shard in change.moved_shards if self._is_where_it_was(shard)]
         on_their_way = set(self.not_running(change.moved_shards)).difference(still_there)
-        at_a_time = per_turn(self.view)
+        at_a_time = per_round(self.view)
         return frozenset(still_there[max(0, at_a_time - len(on_their_way)) :])
 
     def _is_where_it_was(self, shard: int) -> bool:

@@ -4,7 +4,7 @@ A change goes through these phases; each is told from the resources alone:
 
 - warming up: the last change has an epoch beyond the status; new channels start, without shards;
 - handing over: its epoch is decided and it does not serve yet; shards move one by one;
-- removing: it serves; channels that own nothing are deleted in turns, then it is finished.
+- removing: it serves; channels that own nothing are deleted in rounds, then it is finished.
 
 At width 0 the region sleeps: no shard is assigned, no channel exists, and records wait in Kafka.
 
@@ -34,7 +34,7 @@ from streamgraft_operator.region.shards import (
     Shards,
     SpecUpdate,
     assigned_width,
-    per_turn,
+    per_round,
     under_way,
 )
 from streamgraft_operator.region.view import RegionView
@@ -54,7 +54,7 @@ KEPT_CHANGES = 20
 LOOK_AGAIN_SECONDS = 2.0
 """While a width changes: deadlines pass without any event."""
 REMOVAL_SECONDS = 1.0
-"""Between turns in which channels are deleted: to end a driver takes CPU that the others need."""
+"""Between rounds in which channels are deleted: to end a driver takes CPU that the others need."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _channels(view: RegionView, status: ParallelRegionStatus, wanted: int) -> in
 
 
 def _going(view: RegionView, change: WidthChange) -> int:
-    """Return how many channels a change still has use for, or whose turn to go has not come.
+    """Return how many channels a change still has use for, or whose round to go has not come.
 
     Channels that failed go at once, as do all when the region is to sleep.
     """
@@ -163,8 +163,8 @@ def _going(view: RegionView, change: WidthChange) -> int:
     if change.rollback or change.to_width == 0:
         return 0
     there = max((pe.channel + 1 for pe in view.pes if pe.exists), default=0)
-    turns = int(_removing_seconds(view, change.serving_at) / REMOVAL_SECONDS)
-    return min(change.from_width - turns * per_turn(view), there)
+    rounds = int(_removing_seconds(view, change.serving_at) / REMOVAL_SECONDS)
+    return min(change.from_width - rounds * per_round(view), there)
 
 
 def _again_in(view: RegionView, status: ParallelRegionStatus, channels: int) -> float | None:
@@ -227,7 +227,7 @@ def _settled(view: RegionView) -> _Progress:
     return _begin_change(view, status, events.width_change_started(width, view.width))
 
 
-def _begin_change(view: RegionView, status: ParallelRegionStatus, told: Event) -> _Progress:
+def _begin_change(view: RegionView, status: ParallelRegionStatus, event: Event) -> _Progress:
     """Note a change to the wanted width; a narrower one needs no warm-up."""
     # Who falls asleep or wakes up has no shards that would go on at another width.
     between = status.assignment and view.width > 0
@@ -240,7 +240,7 @@ def _begin_change(view: RegionView, status: ParallelRegionStatus, told: Event) -
         requested_at=to_rfc3339(view.now),
         savepoint=names.width_savepoint(region, round(view.now)) if saves else None,
     )
-    progress = _Progress(status.model_copy(update={"changes": [*status.changes, change]}), (told,))
+    progress = _Progress(status.model_copy(update={"changes": [*status.changes, change]}), (event,))
     if saves or change.to_width > change.from_width:
         return progress
     return _decide(view, progress)
@@ -255,8 +255,8 @@ def _warm_up(view: RegionView, change: WidthChange) -> _Progress:
         without = status.model_copy(update={"changes": status.changes[:-1]})
         if view.width == change.from_width:
             return _Progress(without, (events.width_change_withdrawn(view.width),))
-        told = events.width_change_retargeted(change.to_width, view.width)
-        return _begin_change(view, without, told)
+        event = events.width_change_retargeted(change.to_width, view.width)
+        return _begin_change(view, without, event)
     cold = Shards(view, status).cold(change)
     if not cold:
         return _decide(view, _Progress(status))
@@ -287,8 +287,8 @@ def _failed(view: RegionView, change: WidthChange, why: str) -> _Progress:
     entry = avoid(status, change.to_width, why, view.now)
     status = status.model_copy(update={"avoided": [*without(status, change.to_width), entry]})
     seconds = from_rfc3339(entry.until) - view.now
-    told = events.width_change_rolled_back(change.from_width, change.to_width, why, seconds)
-    return _Progress(status, (told,))
+    event = events.width_change_rolled_back(change.from_width, change.to_width, why, seconds)
+    return _Progress(status, (event,))
 
 
 def _roll_back(view: RegionView, change: WidthChange, why: str) -> _Progress:

@@ -19,7 +19,7 @@ from streamgraft_operator import events
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError
 from streamgraft_operator.kafka.client import KafkaUnavailable
-from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
+from streamgraft_operator.kit.control_loop import Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import job_key, own_key, saved_job
 from streamgraft_operator.kit.parsed import job_status, savepoint_spec, savepoint_status
 from streamgraft_operator.pe import commands
@@ -28,6 +28,7 @@ from streamgraft_operator.savepoint.stages import JobStages, job_stages
 from streamgraft_operator.savepoint.step import (
     ACTIVE,
     OVER,
+    SavepointDecision,
     SavepointView,
     StageView,
     frontier,
@@ -37,6 +38,10 @@ from streamgraft_operator.savepoint.step import (
 LOOK_AGAIN_SECONDS = 0.3
 """While stages are drained: positions in Kafka announce themselves by nothing."""
 STALE_SECONDS = 0.05
+
+
+class StagesUnknown(Exception):
+    """What a job consists of is not known, or not to be saved yet; the text says why."""
 
 
 class SavepointController:
@@ -56,7 +61,7 @@ class SavepointController:
             Watch(caches.savepoints, own_key),
             Watch(caches.processing_elements, self._of_job),
             Watch(caches.regions, self._of_job),
-            Watch(caches.jobs, self._under_way, wish_changed),
+            Watch(caches.jobs, self._under_way, desired_changed),
         )
 
     def rest_seconds(self, key: Key) -> float:
@@ -80,44 +85,48 @@ class SavepointController:
         return await self._conduct(item)
 
     async def _conduct(self, item: Object) -> Outcome:
-        stages = await self._stages(item)
-        if isinstance(stages, str):
-            view = _view(item, stages)
-        else:
-            view = _view(item, "", stages, await self._drained(item, stages))
-        decision = step(view)
-        if not isinstance(stages, str) and await self._unseen_pods(item, stages, decision.status):
+        try:
+            stages = await self._stages(item)
+        except StagesUnknown as problem:
+            return await self._carry_out(item, step(_view(item, str(problem))), None)
+        decision = step(_view(item, "", stages, await self._drained(item, stages)))
+        if await self._unseen_pods(item, stages, decision.status):
             return STALE_SECONDS
+        return await self._carry_out(item, decision, stages)
+
+    async def _carry_out(
+        self, item: Object, decision: SavepointDecision, stages: JobStages | None
+    ) -> Outcome:
         if decision.status.phase in OVER:  # first, so that nobody copies what runs again
             await self._ask(item, {})
         if not await self._context.write.savepoints.conclude(item, decision.status.to_wire()):
             return STALE_SECONDS
         for event in decision.events:
             self._context.recorder.record(item, event)
-        if decision.status.phase == "Saving" and not isinstance(stages, str):
+        if decision.status.phase == "Saving" and stages:
             await self._ask(item, stages.owners)
         return None if decision.status.phase in OVER else LOOK_AGAIN_SECONDS
 
-    async def _stages(self, item: Object) -> JobStages | str:
-        """Return what the job consists of, or why that is not known."""
+    async def _stages(self, item: Object) -> JobStages:
+        """Return what the job consists of. Raises StagesUnknown."""
         spec = savepoint_spec(item)
         key = saved_job(item)
         job = self._caches.jobs.get(key)
         if job is None or "deletionTimestamp" in job["metadata"]:
-            return f"there is no job {spec.job} in namespace {key[0]}"
+            raise StagesUnknown(f"there is no job {spec.job} in namespace {key[0]}")
         status = job_status(job)
         begun = savepoint_status(item).phase != "Pending"
         if status.phase != "Healthy" and spec.region is None and not begun:
-            return f"job {spec.job} is {status.phase}, not Healthy: {status.message}"
+            raise StagesUnknown(f"job {spec.job} is {status.phase}, not Healthy: {status.message}")
         regions = self._caches.regions_by_job.get(key)
         widths = {region["spec"]["region"]: region["spec"]["width"] for region in regions}
         try:
             expansion = await self._context.expander.expand(job, widths)
         except (BundleError, GraphError) as error:
-            return str(error)
+            raise StagesUnknown(str(error)) from error
         found = job_stages(self._caches, job, expansion, item)
         if spec.region and not found.stages:
-            return f"job {spec.job} has no region {spec.region}"
+            raise StagesUnknown(f"job {spec.job} has no region {spec.region}")
         return found
 
     async def _unseen_pods(self, item: Object, stages: JobStages, new: SavepointStatus) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator.context import Context
-from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
+from streamgraft_operator.kit.control_loop import Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import own_key, saved_job
 from streamgraft_operator.pe import commands
 from streamgraft_operator.savepoint.parking import parked_stages
@@ -27,7 +27,7 @@ class ParkingController:
     def watches(self) -> Sequence[Watch]:
         """PEs, and savepoints of their jobs."""
         return (
-            Watch(self._caches.processing_elements, own_key, wish_changed),
+            Watch(self._caches.processing_elements, own_key, desired_changed),
             Watch(self._caches.savepoints, self._pes_of),
         )
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.savepoints import stage_of, united_state
+from streamgraft_common.restore import stage_of, united_state
 from streamgraft_common.timestamps import from_rfc3339
+from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.graph.stages import first_pes, inner_topics
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.conditions import is_true
@@ -15,7 +16,6 @@ from streamgraft_operator.kit.objects import content_of
 from streamgraft_operator.kit.parsed import pe_status, region_status, savepoint_spec
 from streamgraft_operator.pe.pods import pe_view, pod_view
 from streamgraft_operator.pe.view import PeView
-from streamgraft_operator.plan.expansion import Expansion
 from streamgraft_operator.savepoint.step import OVER, JobFacts, StageView
 
 
@@ -67,14 +67,14 @@ def job_stages(caches: Caches, job: Object, expansion: Expansion, savepoint: Obj
             stopped=there and all(_stopped(item.view) for item in members),
         )
         stages.append(_with_copies(view, members, savepoint["metadata"]["uid"]))
-    if strangers := _strangers(caches, key):
+    if orphans := _orphans(caches, key):
         stages = [replace(view, stopped=False) for view in stages]
     asleep = _asleep(regions, wanted.region)
     waits = (
         f"region {asleep} to be woken (set its width to 1)" if asleep else "",
         _other_savepoint(caches, key, savepoint),
         _resizing(regions, wanted.region),
-        f"pods {', '.join(strangers)} to end" * bool(strangers),
+        f"pods {', '.join(orphans)} to end" if orphans else "",
         *(_not_running(view, pes) for view in stages),
     )
     return JobStages(
@@ -83,7 +83,7 @@ def job_stages(caches: Caches, job: Object, expansion: Expansion, savepoint: Obj
         inner_topics={pe.stage_name: inner_topics(pe) for pe in planned},
         facts=_facts(caches, job, expansion, regions),
         alive=frozenset(pe.item["metadata"]["name"] for pe in pes if pe.view.pod_alive).union(
-            strangers.values()
+            orphans.values()
         ),
         waiting_for=next(filter(None, waits), ""),
         abandoned=_abandoned(stages, pes, asleep),
@@ -138,8 +138,8 @@ def _with_copies(view: StageView, pes: Iterable[_Pe], uid: str) -> StageView:
     )
 
 
-def _strangers(caches: Caches, job: Key) -> dict[str, str]:
-    """Return pods that may run though their PE, which it is told with, is gone."""
+def _orphans(caches: Caches, job: Key) -> dict[str, str]:
+    """Return pods that may run though their PE is gone, each with the name of its PE."""
     known = {key_of(item) for item in caches.processing_elements_by_job.get(job)}
     return {
         pod["metadata"]["name"]: pe

@@ -98,12 +98,12 @@ def step(view: SavepointView) -> SavepointDecision:
     """Return the status that the savepoint comes to now."""
     if view.status.phase in OVER:
         return SavepointDecision(view.status)
-    status, told = _advance(view)
+    status, recorded = _advance(view)
     done = status.phase == "Completed"
     state = State("Complete", "True" if done else "False", status.phase, status.message)
     conditions = merged(view.status.conditions, [state], view.now, view.generation)
     update = {"conditions": conditions, "observed_generation": view.generation}
-    return SavepointDecision(status.model_copy(update=update), told)
+    return SavepointDecision(status.model_copy(update=update), recorded)
 
 
 def _advance(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]:
@@ -118,12 +118,12 @@ def _advance(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]:
         return _failed(view, why)
     if status.phase == "Pending":
         if view.waiting_for or view.facts is None:
-            return _told(status, f"waiting for {waiting}"), ()
+            return _with_message(status, f"waiting for {waiting}"), ()
         return _begun(view, view.facts), ()
     if status.phase == "Draining":
         return _drained(view, waiting), ()
     if waiting:
-        return _told(status, waiting), ()
+        return _with_message(status, waiting), ()
     return _completed(view)
 
 
@@ -185,8 +185,10 @@ def _completed(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]
             "message": "",
         }
     )
-    told = events.savepoint_completed(view.name, done.shards, done.size_bytes, done.unclean_shards)
-    return done, (told,)
+    completed = events.savepoint_completed(
+        view.name, done.shards, done.size_bytes, done.unclean_shards
+    )
+    return done, (completed,)
 
 
 def _failed(view: SavepointView, why: str) -> tuple[SavepointStatus, tuple[Event, ...]]:
@@ -217,8 +219,9 @@ def _waiting_for(view: SavepointView) -> str:
         case _:
             left = [item for item in view.stages if len(item.saved) < item.stage.shards]
             reasons = [f"{item.stage.name} ({item.message})" for item in left if item.message]
-            return f"copying {listed(reasons or [item.stage.name for item in left])}" * bool(left)
+            what = listed(reasons or [item.stage.name for item in left])
+            return f"copying {what}" if left else ""
 
 
-def _told(status: SavepointStatus, message: str) -> SavepointStatus:
+def _with_message(status: SavepointStatus, message: str) -> SavepointStatus:
     return status.model_copy(update={"message": message})

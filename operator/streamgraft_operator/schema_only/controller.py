@@ -8,7 +8,7 @@ from streamgraft_common.kube.store import Key
 from streamgraft_common.resources.base import Condition, CustomKind
 from streamgraft_operator.context import Context
 from streamgraft_operator.kit.conditions import READY, State, merged
-from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
+from streamgraft_operator.kit.control_loop import Outcome, Watch, desired_changed
 from streamgraft_operator.kit.coordinator import Patch
 from streamgraft_operator.kit.objects import own_key
 
@@ -30,7 +30,7 @@ class SchemaOnlyController:
     @property
     def watches(self) -> Sequence[Watch]:
         """The objects of the kind."""
-        return (Watch(self._objects, own_key, wish_changed),)
+        return (Watch(self._objects, own_key, desired_changed),)
 
     def rest_seconds(self, key: Key) -> float:
         """Return 0: it looks at one object."""

@@ -11,14 +11,14 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator import manifests
+from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import GraphError, PlannedPe
 from streamgraft_operator.kit.conditions import is_true
-from streamgraft_operator.kit.control_loop import Outcome, Watch, wish_changed
+from streamgraft_operator.kit.control_loop import Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import job_key, own_key, pool_key
 from streamgraft_operator.kit.parsed import job_spec, pe_status, region_status
 from streamgraft_operator.pe.pods import ended_seconds, warm_pod_view
-from streamgraft_operator.plan.expansion import Expansion
 from streamgraft_operator.warm_pool.step import PoolView, step
 
 
@@ -98,7 +98,7 @@ class WarmPoolController:
 
 def _shards_changed(old: Object | None, new: Object | None) -> bool:
     """Return whether a PE came, went, or may run other shards, or its pod says that it does."""
-    if old is None or new is None or wish_changed(old, new):
+    if old is None or new is None or desired_changed(old, new):
         return True
     before, after = ((item.get("status") or {}).get("runtime") or {} for item in (old, new))
     return before.get("shards") != after.get("shards")

@@ -62,7 +62,7 @@ class Outlook:
 
 def outlook(submission: Submission, job: RunningJob | None) -> Outlook:
     """Return what the operator would do. Raises GraphError if it would refuse the submission."""
-    topology = submission.plan(submission.widths(job.widths if job else {}))
+    topology = submission.topology(submission.widths(job.widths if job else {}))
     for region in topology.regions:
         if job and (existing := job.regions.get(region.region.name)):
             check_region(existing, region)

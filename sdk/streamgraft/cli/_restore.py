@@ -31,7 +31,7 @@ from streamgraft.cli._submit import (
 from streamgraft_common.bundle import Bundle, read_bundle
 from streamgraft_common.kube import NotFound
 from streamgraft_common.resources import JOB, InitialState, JobSpec, SavepointStatus
-from streamgraft_common.savepoints import (
+from streamgraft_common.restore import (
     NotRestorable,
     Redistribution,
     check,
@@ -143,7 +143,7 @@ def _checked(
     """
     submission = Submission(namespace, job, "", JobSpec.model_validate(spec), bundle, "")
     try:
-        stages = saved_stages(submission.plan(submission.widths({})), bundle.adl)
+        stages = saved_stages(submission.topology(submission.widths({})), bundle.adl)
         check(restore.savepoint, status, stages, drop=restore.allow_dropped_state)
         return redistributions(status.stages, stages)
     except (GraphError, NotRestorable) as error:

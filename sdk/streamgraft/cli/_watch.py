@@ -51,7 +51,7 @@ def run(target: Target, job: str | None, once: bool) -> None:
 
 async def _watch(target: Target, job: str | None, once: bool) -> None:
     async with connected(target) as cluster:
-        tables = render(await take(cluster, job))
+        tables = render(await snapshot(cluster, job))
         if once:
             Console().print(tables)
             return
@@ -59,13 +59,13 @@ async def _watch(target: Target, job: str | None, once: bool) -> None:
             while True:
                 await asyncio.sleep(_INTERVAL_SECONDS)
                 try:
-                    tables = render(await take(cluster, job))
+                    tables = render(await snapshot(cluster, job))
                     live.update(tables, refresh=True)
                 except (ApiError, Unreachable) as error:  # it may come back: show what was last
                     live.update(Group(tables, f"\n{error}"), refresh=True)
 
 
-async def take(cluster: Cluster, job: str | None) -> Snapshot:
+async def snapshot(cluster: Cluster, job: str | None) -> Snapshot:
     """Read the present state of all jobs of the namespace, or of one."""
     jobs = await _items(cluster, JOB.path(cluster.namespace), job)
     regions = await _items(cluster, PARALLEL_REGION.path(cluster.namespace), job)

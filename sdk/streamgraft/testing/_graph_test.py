@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from streamgraft._analysis import analyze
 from streamgraft._application import Application
 from streamgraft._checks import check
 from streamgraft._errors import raise_all
 from streamgraft._graph import OperatorNode
-from streamgraft._planning import plan
 from streamgraft.testing._results import Results, Rows, frame_of
 
 
@@ -38,9 +38,9 @@ class GraphTest:
         """The schema of each stream. Raises ApplicationError if the application can't be built."""
         graph = self._application.graph
         raise_all(check(graph))
-        planned = plan(graph, self._spark, Path(graph.location.file).parent)
-        raise_all(planned.errors)
-        return planned.schemas
+        analysis = analyze(graph, self._spark, Path(graph.location.file).parent)
+        raise_all(analysis.errors)
+        return analysis.schemas
 
     def run(self, **streams: Rows) -> Results:
         """Run everything behind the given streams on batch frames; stateful operators see all rows.

@@ -41,11 +41,11 @@ def application(application_file: Path) -> "Application":
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
     """A small local Spark session, one for all tests."""
-    from streamgraft._planning_session import planning_session
+    from streamgraft._analysis_session import analysis_session
     from streamgraft.cli._environment import offer_tools
 
     offer_tools()
-    with planning_session({"spark.sql.shuffle.partitions": "1"}) as session:
+    with analysis_session({"spark.sql.shuffle.partitions": "1"}) as session:
         yield session
 
 

@@ -13,7 +13,7 @@ from streamgraft_operator.graph import (
     JobContext,
     Topology,
     diff,
-    plan,
+    topology_of,
 )
 
 SOURCE = Operator(name="src", kind="kafka-source", outputs=["raw"], kafka=KafkaEndpoint(topic="in"))
@@ -63,7 +63,7 @@ def planned(
     """Return the plan of a job with this fusion type, these widths and further settings."""
     kind = Fusion.model_validate({"type": fusion})
     context = JobContext("ns", "job", "uid", "digest", "b:1", **{"fusion": kind, **job})
-    return plan(adl, context, widths or {})
+    return topology_of(adl, context, widths or {})
 
 
 def fused(topology: Topology) -> list[list[str]]:

@@ -13,7 +13,7 @@ from streamgraft_common.resources import (
     Resources,
     Threading,
 )
-from streamgraft_operator.graph import GraphError, JobContext, Topology, plan
+from streamgraft_operator.graph import GraphError, JobContext, Topology, topology_of
 from streamgraft_operator.graph.quantities import divided, parse
 
 
@@ -53,7 +53,7 @@ def application(restartable: bool = True) -> Adl:
 def planned(widths: dict[str, int] | None = None, restartable: bool = True, **job: Any) -> Topology:
     """Return the plan of the application with these settings of the job."""
     context = JobContext("ns", "job", "uid", "digest", "b:1", **job)
-    return plan(application(restartable), context, widths or {})
+    return topology_of(application(restartable), context, widths or {})
 
 
 def stages(**fusion: Any) -> list[list[str]]:
@@ -140,7 +140,7 @@ def test_dedicated_threading_has_a_slot_for_each_input() -> None:
             threading=Threading.model_validate({"model": model}),
             settings=settings,
         )
-        both = next(pe for pe in plan(adl, context, {}).pes if "e" in pe.metadata.operators)
+        both = next(pe for pe in topology_of(adl, context, {}).pes if "e" in pe.metadata.operators)
         assert both.metadata.slots == expected
 
 

@@ -13,17 +13,17 @@ async def test_key_is_handed_out_once_however_often_added() -> None:
     queue = WorkQueue()
     for key in (A, B, A, A):
         queue.add(key)
-    assert [await queue.take(), await queue.take()] == [A, B]
+    assert [await queue.get(), await queue.get()] == [A, B]
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(queue.take(), 0.01)
+        await asyncio.wait_for(queue.get(), 0.01)
 
 
 async def test_key_added_while_worked_on_comes_again_afterwards() -> None:
     queue = WorkQueue()
     queue.add(A)
-    key = await queue.take()
+    key = await queue.get()
     queue.add(A)
-    other = asyncio.ensure_future(queue.take())
+    other = asyncio.ensure_future(queue.get())
     await asyncio.sleep(0)
     assert not other.done()
     queue.done(key)
@@ -32,7 +32,7 @@ async def test_key_added_while_worked_on_comes_again_afterwards() -> None:
 
 async def test_waiting_worker_is_woken() -> None:
     queue = WorkQueue()
-    workers = [asyncio.ensure_future(queue.take()) for _ in range(2)]
+    workers = [asyncio.ensure_future(queue.get()) for _ in range(2)]
     await asyncio.sleep(0)
     queue.add(A)
     queue.add(B)
@@ -41,7 +41,7 @@ async def test_waiting_worker_is_woken() -> None:
 
 async def test_cancelled_worker_loses_no_key() -> None:
     queue = WorkQueue()
-    first, second = (asyncio.ensure_future(queue.take()) for _ in range(2))
+    first, second = (asyncio.ensure_future(queue.get()) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
     queue.add(A)
@@ -53,14 +53,14 @@ async def test_earliest_timer_wins() -> None:
     queue.add_after(A, 60.0)
     queue.add_after(A, 0.01)
     queue.add_after(A, 30.0)
-    assert await asyncio.wait_for(queue.take(), 5.0) == A
+    assert await asyncio.wait_for(queue.get(), 5.0) == A
     queue.close()
 
 
 async def test_retry_comes_back_by_itself() -> None:
     queue = WorkQueue()
-    queue.retry(A)
-    assert await asyncio.wait_for(queue.take(), 5.0) == A
+    queue.add_rate_limited(A)
+    assert await asyncio.wait_for(queue.get(), 5.0) == A
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_delay_doubles_up_to_a_limit(failures: int, least: float, most: float) -
 async def test_closed_queue_hands_out_nothing_but_takes_back() -> None:
     queue = WorkQueue()
     queue.add(A)
-    key = await queue.take()
-    waiting = asyncio.ensure_future(queue.take())
+    key = await queue.get()
+    waiting = asyncio.ensure_future(queue.get())
     await asyncio.sleep(0)
     queue.close()
     with pytest.raises(Closed):
@@ -82,4 +82,4 @@ async def test_closed_queue_hands_out_nothing_but_takes_back() -> None:
     queue.add(B)
     queue.done(key)
     with pytest.raises(Closed):
-        await queue.take()
+        await queue.get()

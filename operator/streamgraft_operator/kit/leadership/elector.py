@@ -50,7 +50,7 @@ class Elector:
                     seen, since = version, _now()
                 wait = free_in(lease, _now() - since) if lease else 0.0
                 if wait <= 0.0:
-                    if await self._take(lease):
+                    if await self._try_claim(lease):
                         return
                     wait = self._term.renew_every
                 with contextlib.suppress(TimeoutError):
@@ -80,7 +80,7 @@ class Elector:
         except (ApiError, Unreachable) as error:
             log.warning("can't give up the lease, the next leader has to wait: %s", error)
 
-    async def _take(self, known: Object | None) -> bool:
+    async def _try_claim(self, known: Object | None) -> bool:
         try:
             await self._claim(known)
         except (ApiError, Unreachable) as error:

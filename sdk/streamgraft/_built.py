@@ -1,4 +1,4 @@
-"""What the compiling process hands back."""
+"""What the building process hands back."""
 
 from pydantic import BaseModel
 
@@ -35,7 +35,7 @@ class Finding(BaseModel):
         return kind(place, self.problem, self.remedy)
 
 
-class Compiled(BaseModel):
+class Built(BaseModel):
     """The description of the application, or what is wrong with it."""
 
     adl: Adl | None = None

@@ -4,7 +4,7 @@ import pytest
 
 from streamgraft_common.resources import SavedInput, SavedStage, SavedState, SavepointStatus
 from streamgraft_common.resources.savepoint import FORMAT
-from streamgraft_common.savepoints import (
+from streamgraft_common.restore import (
     NotRestorable,
     check,
     dropped,

@@ -16,11 +16,11 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import key_of
 from streamgraft_common.resources import JobSpec
 from streamgraft_operator import manifests
+from streamgraft_operator.application.bundles import Bundles
 from streamgraft_operator.graph import Submission, Topology, with_settings
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.parsed import job_spec, job_status
 from streamgraft_operator.manifests.metadata import digest
-from streamgraft_operator.plan.bundles import Bundles
 from streamgraft_operator.settings import Settings
 
 CACHED = 64
@@ -106,7 +106,7 @@ class Expander:
         wanted = submission.widths(widths)
         planned = *version, *sorted(wanted.items())
         if (expansion := self._expansions.get(planned)) is None:
-            topology = submission.plan(wanted)
+            topology = submission.topology(wanted)
             resolved = submission.resolved(topology)
             expansion = Expansion(bundle, topology, resolved, self._settings)
         self._expansions[planned] = self._expansions[asked] = expansion

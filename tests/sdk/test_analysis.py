@@ -12,10 +12,10 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import streamgraft as sg
+from streamgraft._analysis import Analysis, analyze
+from streamgraft._analysis_session import analysis_session
 from streamgraft._checks import check
 from streamgraft._plan_checks import is_stateful, unsupported
-from streamgraft._planning import Plan, plan
-from streamgraft._planning_session import planning_session
 from streamgraft._schemas import empty_stream, parse
 
 pytestmark = pytest.mark.integration
@@ -37,7 +37,7 @@ class Passing(StatefulProcessor):
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     """Return the session in which the builder plans."""
-    with planning_session({}) as session:
+    with analysis_session({}) as session:
         yield session
 
 
@@ -47,10 +47,10 @@ def application() -> tuple[sg.Application, sg.Stream]:
     return app, app.kafka_source("flights", topic="flights", schema=SCHEMA)
 
 
-def planned(app: sg.Application, spark: SparkSession) -> Plan:
+def planned(app: sg.Application, spark: SparkSession) -> Analysis:
     """Return the plan of an application whose graph is right."""
     assert check(app.graph) == []
-    return plan(app.graph, spark, Path(__file__).parent)
+    return analyze(app.graph, spark, Path(__file__).parent)
 
 
 def only_error(

@@ -9,11 +9,11 @@ from tests.operator.integration.world import application, bundle
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.config import KubeConfig
 from streamgraft_common.resources import Resources
+from streamgraft_operator.application.bundles import BundleMismatch, BundleMissing, Bundles
+from streamgraft_operator.application.expansion import Expander, Expansion
 from streamgraft_operator.graph import GraphError
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.coordinators import Coordinators
-from streamgraft_operator.plan.bundles import BundleMismatch, BundleMissing, Bundles
-from streamgraft_operator.plan.expansion import Expander, Expansion
 from streamgraft_operator.settings import Settings
 
 SETTINGS = Settings(bootstrap_servers="kafka:9092", checkpoint_volume={}, image="default:1")

@@ -19,11 +19,11 @@ from streamgraft_common.kube import KubeClient, NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import BundleSource
+from streamgraft_operator.application.fetching import Credentials, FetchFailed, fetch
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.conditions import BUNDLE_MISSING
 from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.manifests.metadata import Owner, digest, metadata
-from streamgraft_operator.plan.fetching import Credentials, FetchFailed, fetch
 
 CACHED = 64
 
@@ -74,15 +74,15 @@ class Bundles:
         plan with the bundle of before would fix what can't change later, as a region's key groups.
         """
         key = key_of(job)
-        wish = job["metadata"]["uid"], job["metadata"]["generation"]
+        version = job["metadata"]["uid"], job["metadata"]["generation"]
         place = source.mounted(key[1])
-        if place is None or self._caught_up.get(key) == wish:
+        if place is None or self._caught_up.get(key) == version:
             return True
         there = await self._client.find(CONFIG_MAP.path(key[0], place.name))
         known = self._caches.config_maps.get((key[0], place.name))
         if (there and _version(there)) != (known and _version(known)):
             return False
-        self._caught_up[key] = wish
+        self._caught_up[key] = version
         return True
 
     async def read(self, namespace: str, job: str, source: BundleSource) -> Bundle:

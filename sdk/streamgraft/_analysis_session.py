@@ -1,4 +1,4 @@
-"""The Spark session in which applications are planned: small, local, and gone afterwards."""
+"""The Spark session in which applications are analyzed: small, local, and gone afterwards."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from streamgraft_common.spark_jvm import SparkJvm
 
 
 @contextmanager
-def planning_session(conf: Mapping[str, str]) -> Iterator[SparkSession]:
+def analysis_session(conf: Mapping[str, str]) -> Iterator[SparkSession]:
     """Start a driver, hand out its session with the SQL settings of `conf`, and stop it.
 
     Raises JvmFailed if there is no usable Java.

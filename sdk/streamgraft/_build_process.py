@@ -1,7 +1,7 @@
-"""Compile one application in a process of its own: `python -m streamgraft._compile APP.PY OUT`.
+"""Build one application in a process of its own: `python -m streamgraft._build_process APP.PY OUT`.
 
 The user's module is imported here and nowhere else, so that whatever it does to the process (a
-patched library, a stray thread, an exit) ends with it. OUT receives a Compiled as JSON.
+patched library, a stray thread, an exit) ends with it. OUT receives a Built as JSON.
 """
 
 import sys
@@ -9,36 +9,36 @@ from pathlib import Path
 
 from streamgraft import _errors as errors
 from streamgraft._application import Application
+from streamgraft._built import Built, Finding
 from streamgraft._checks import check, notices
-from streamgraft._compiled import Compiled, Finding
 from streamgraft._graph import Notice
 from streamgraft._module import load
 from streamgraft_common.adl import Adl
 from streamgraft_common.spark_jvm import JvmFailed
 
 
-def compile_application(file: Path) -> Compiled:
-    """Import, check and plan the application of a module's file. Raises ApplicationError."""
+def build_application(file: Path) -> Built:
+    """Import, check and analyze the application of a module's file. Raises ApplicationError."""
     variable, application = load(file)
     errors.raise_all(check(application.graph))
-    adl, found = _planned(application, file, variable)
-    return Compiled(
+    adl, found = _described(application, file, variable)
+    return Built(
         adl=adl,
         notices=[str(notice) for notice in [*notices(application.graph), *found]],
         modules=_loaded_files(file.parent),
     )
 
 
-def _planned(application: Application, file: Path, variable: str) -> tuple[Adl, list[Notice]]:
+def _described(application: Application, file: Path, variable: str) -> tuple[Adl, list[Notice]]:
     # Only here does Spark come in: a graph that is wrong is told without waiting for a JVM.
     from streamgraft._adl import describe
-    from streamgraft._planning import plan
-    from streamgraft._planning_session import planning_session
+    from streamgraft._analysis import analyze
+    from streamgraft._analysis_session import analysis_session
 
-    with planning_session(application.spark_conf) as spark:
-        planned = plan(application.graph, spark, file.parent)
-        errors.raise_all(planned.errors)
-        return describe(application, planned, file, variable), planned.notices
+    with analysis_session(application.spark_conf) as spark:
+        analysis = analyze(application.graph, spark, file.parent)
+        errors.raise_all(analysis.errors)
+        return describe(application, analysis, file, variable), analysis.notices
 
 
 def _loaded_files(folder: Path) -> list[str]:
@@ -58,12 +58,12 @@ def main() -> None:
     """Write what came of the application: its description, or what is wrong with it."""
     file, target = Path(sys.argv[1]), Path(sys.argv[2])
     try:
-        compiled = compile_application(file)
+        built = build_application(file)
     except errors.ApplicationError as error:
-        compiled = Compiled(errors=[Finding.of(item) for item in error.errors])
+        built = Built(errors=[Finding.of(item) for item in error.errors])
     except JvmFailed as error:
-        compiled = Compiled(failure=str(error))
-    target.write_text(compiled.model_dump_json(by_alias=True))
+        built = Built(failure=str(error))
+    target.write_text(built.model_dump_json(by_alias=True))
 
 
 if __name__ == "__main__":

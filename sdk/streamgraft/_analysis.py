@@ -1,4 +1,4 @@
-"""Planning: run every operator's function once on empty streaming frames.
+"""Analysis: run every operator's function once on empty streaming frames.
 
 No query is ever started. Spark's analyzer finds the schemas and which operators keep state, and its
 own UnsupportedOperationChecker says what a streaming query could not do.
@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from streamgraft import _plan_checks as plan_checks
 from streamgraft._errors import ApplicationError, PlanningFailed, SchemaMismatch
-from streamgraft._fusion import Fusion
+from streamgraft._fusion_groups import Fusion
 from streamgraft._graph import Graph, Notice, OperatorNode, OutputMode
 from streamgraft._location import innermost
 from streamgraft._real_time import obstacle
@@ -23,8 +23,8 @@ from streamgraft._schemas import KAFKA_COLUMNS, empty_stream, nullable, parse, r
 
 
 @dataclass
-class Plan:
-    """What planning found."""
+class Analysis:
+    """What the analysis found."""
 
     schemas: dict[str, StructType] = field(default_factory=dict)
     """Schema of each stream; a stream whose operator failed is missing, like those behind it."""
@@ -38,44 +38,46 @@ class Plan:
     notices: list[Notice] = field(default_factory=list)
 
 
-def plan(graph: Graph, spark: SparkSession, folder: Path) -> Plan:
-    """Plan a graph that has passed the checks; errors point at lines of files below `folder`."""
-    planner = _Planner(graph, spark, folder)
-    planner.run()
-    return planner.plan
+def analyze(graph: Graph, spark: SparkSession, folder: Path) -> Analysis:
+    """Analyze a graph that has passed the checks; errors point at lines of files below `folder`."""
+    analyzer = _Analyzer(graph, spark, folder)
+    analyzer.run()
+    return analyzer.analysis
 
 
-class _Planner:
+class _Analyzer:
     def __init__(self, graph: Graph, spark: SparkSession, folder: Path) -> None:
-        self.plan = Plan()
+        self.analysis = Analysis()
         self._graph = graph
         self._spark = spark
         self._folder = folder
 
     def run(self) -> None:
         for operator in self._graph.upstream_first():
-            if all(stream in self.plan.schemas for stream in operator.inputs):
+            if all(stream in self.analysis.schemas for stream in operator.inputs):
                 try:
-                    self._plan_operator(operator)
+                    self._analyze_operator(operator)
                 except ApplicationError as error:
-                    self.plan.errors.append(error)
-        self.plan.errors += plan_checks.key_errors(self._graph, self.plan.schemas)
-        if not self.plan.errors:
-            found = self.plan
+                    self.analysis.errors.append(error)
+        self.analysis.errors += plan_checks.key_errors(self._graph, self.analysis.schemas)
+        if not self.analysis.errors:
+            found = self.analysis
             fusion = Fusion(self._spark, self._graph, found.schemas, found.append_only, self._call)
             found.groups = fusion.groups()
             found.notices = list(_update_notices(self._graph, found.stateful))
 
-    def _plan_operator(self, operator: OperatorNode) -> None:
-        frames = [empty_stream(self._spark, self.plan.schemas[name]) for name in operator.inputs]
+    def _analyze_operator(self, operator: OperatorNode) -> None:
+        frames = [
+            empty_stream(self._spark, self.analysis.schemas[name]) for name in operator.inputs
+        ]
         if operator.kind in ("kafka-source", "source"):
             self._set_schema(operator, operator.name, self._source_schema(operator))
         elif operator.kind == "function":
             result = self._call(operator, frames)
             if plan_checks.is_stateful(result):
-                self.plan.stateful.add(operator.name)
+                self.analysis.stateful.add(operator.name)
             if operator.output_mode == "append" and plan_checks.depends_on_mode(result):
-                self.plan.append_only.add(operator.name)
+                self.analysis.append_only.add(operator.name)
             self._check_mode(operator, result, operator.output_mode)
             if operator.real_time:
                 self._check_real_time(operator)
@@ -83,12 +85,12 @@ class _Planner:
         elif operator.kind == "split":
             for output in operator.split:
                 self._filter(operator, frames[0], output.condition)
-                self._set_schema(operator, output.stream, self.plan.schemas[operator.inputs[0]])
+                self._set_schema(operator, output.stream, self.analysis.schemas[operator.inputs[0]])
 
     def _set_schema(self, operator: OperatorNode, stream: str, schema: StructType) -> None:
         for error in plan_checks.column_errors(self._spark, operator, schema):
             raise error
-        self.plan.schemas[stream] = schema
+        self.analysis.schemas[stream] = schema
 
     def _source_schema(self, operator: OperatorNode) -> StructType:
         try:
@@ -137,8 +139,8 @@ class _Planner:
 
     def _check_real_time(self, operator: OperatorNode) -> None:
         assert operator.function is not None
-        schemas = [self.plan.schemas[name] for name in operator.inputs]
-        stateful = operator.name in self.plan.stateful
+        schemas = [self.analysis.schemas[name] for name in operator.inputs]
+        stateful = operator.name in self.analysis.stateful
         if problem := "state" if stateful else obstacle(self._spark, operator.function, schemas):
             raise PlanningFailed(
                 operator.location,

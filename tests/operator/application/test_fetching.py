@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from streamgraft_common.resources import BundleSource
-from streamgraft_operator.plan.fetching import LARGEST_BYTES, Credentials, FetchFailed, fetch
+from streamgraft_operator.application.fetching import LARGEST_BYTES, Credentials, FetchFailed, fetch
 
 CONTENT = b"the bundle"
 
