@@ -13,7 +13,7 @@ from streamgraft_operator.kafka.client import Brokers, Kafka
 from streamgraft_operator.kafka.tls import KafkaTls
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.coordinators import Coordinators
-from streamgraft_operator.kit.parsed import job_spec
+from streamgraft_operator.kit.parsed import job_spec, job_status, region_spec
 from streamgraft_operator.kit.recorder import Recorder
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.settings import Settings
@@ -77,6 +77,11 @@ class Context:
         """Return the addresses of the Kafka of a job."""
         return job_spec(job).bootstrap_servers or self.settings.bootstrap_servers
 
+    def widths_of(self, job: Key) -> dict[str, int]:
+        """Return the wanted widths of a job's regions, by their names in the application."""
+        specs = map(region_spec, self.caches.regions_by_job.get(job))
+        return {spec.region: spec.width for spec in specs}
+
     def rest_seconds(self, job: Key) -> float:
         """Return how long to rest after a look at all PEs of a job."""
         return REST_SECONDS_PER_PE * self.caches.processing_elements_by_job.count(job)
@@ -89,5 +94,5 @@ def owner_of(job: Object) -> Owner:
         namespace=metadata["namespace"],
         name=metadata["name"],
         uid=metadata["uid"],
-        generation_id=(job.get("status") or {}).get("generationId", 0),
+        generation_id=job_status(job).generation_id,
     )

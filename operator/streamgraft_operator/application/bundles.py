@@ -23,6 +23,7 @@ from streamgraft_operator.application.fetching import Credentials, FetchFailed, 
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.conditions import BUNDLE_MISSING
 from streamgraft_operator.kit.coordinators import Coordinators
+from streamgraft_operator.kit.parsed import job_spec
 from streamgraft_operator.manifests.metadata import Owner, digest, metadata
 
 CACHED = 64
@@ -110,7 +111,8 @@ class Bundles:
             key_of(job)
             for job in self._caches.jobs.items()
             if job["metadata"]["namespace"] == namespace
-            and (job["spec"]["bundle"].get("configMap") or {}).get("name") == name
+            and (place := job_spec(job).bundle.config_map)
+            and place.name == name
         ]
 
     async def _credentials(self, namespace: str, secret: str | None) -> Credentials | None:

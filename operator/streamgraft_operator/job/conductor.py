@@ -10,6 +10,7 @@ from streamgraft_common.content import Content
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobStatus
+from streamgraft_common.resources.processing_element import ProcessingElementStatus
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError, Topology
@@ -18,7 +19,14 @@ from streamgraft_operator.job.step import JobView, step
 from streamgraft_operator.kit.conditions import ACCEPTED, ROLLING_BACK, SUBMITTED, find
 from streamgraft_operator.kit.control_loop import Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import content_of, job_key, own_key
-from streamgraft_operator.kit.parsed import job_spec, job_status, pe_status, region_status
+from streamgraft_operator.kit.parsed import (
+    job_spec,
+    job_status,
+    pe_spec,
+    pe_status,
+    region_spec,
+    region_status,
+)
 from streamgraft_operator.region.rollback import avoided
 from streamgraft_operator.region.shards import assigned_width
 
@@ -64,7 +72,7 @@ class JobConductor:
         if submitted and submitted.reason == ROLLING_BACK:
             return None  # the job controller's
         regions = self._caches.regions_by_job.get(key)
-        widths = {item["spec"]["region"]: _width_due(item, time.time()) for item in regions}
+        widths = {region_spec(item).region: _width_due(item, time.time()) for item in regions}
         try:
             expansion = await self._context.expander.expand(job, widths)
         except (BundleError, GraphError):
@@ -121,7 +129,7 @@ class JobConductor:
         wait for PEs, which are launched only once the job is submitted.
         """
         assigned = {
-            item["spec"]["region"]: assigned_width(region_status(item).assignment)
+            region_spec(item).region: assigned_width(region_status(item).assignment)
             for item in self._caches.regions_by_job.get(key)
         }
         return [
@@ -143,17 +151,16 @@ class JobConductor:
             # What a pod says of another place in the graph is not about this stage.
             if runtime and Content.parse(runtime.content_id).place == Content.parse(now).place:
                 running = (n for n, said in runtime.shards.items() if said.state == "Running")
-                left -= {(item["spec"]["stageName"], int(shard)) for shard in running}
+                left -= {(pe_spec(item).stage_name, int(shard)) for shard in running}
         return left
 
     def _not_ready(self, namespace: str, topology: Topology) -> dict[str, str]:
         result = {}
         for pe in topology.pes:
             item = self._caches.processing_elements.get((namespace, pe.name))
-            status = (item or {}).get("status") or {}
-            message = status.get("message", "")
-            if status.get("phase") != "Running" or message:  # of one that runs: what fails in it
-                result[pe.name] = message
+            status = pe_status(item) if item else ProcessingElementStatus()
+            if status.phase != "Running" or status.message:  # of one that runs: what fails in it
+                result[pe.name] = status.message
         return result
 
 
@@ -170,7 +177,7 @@ def _width_due(region: Object, now: float) -> int:
 
     The region says why it has another one than it wants, and when the next attempt is.
     """
-    wanted: int = region["spec"]["width"]
+    wanted = region_spec(region).width
     status = region_status(region)
     return status.width if avoided(status, wanted, now) else wanted
 

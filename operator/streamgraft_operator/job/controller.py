@@ -104,7 +104,7 @@ class JobController:
             await self._context.bundles.refresh(owner_of(job), source, generation)
             if not await self._context.bundles.caught_up(job, source):
                 return BUNDLE_RETRY_SECONDS
-            expansion = await self._context.expander.expand(job, self._widths(key))
+            expansion = await self._context.expander.expand(job, self._context.widths_of(key))
             self._regions.check(key, expansion.topology)
             self._check_savepoint(job, expansion)
             security = expansion.spec.transport_security
@@ -288,10 +288,6 @@ class JobController:
         regions = {region.region.name for region in topology.regions}
         surplus = self._grafter.surplus(key, wanted, lambda name: name not in regions)
         await self._grafter.prune(surplus)
-
-    def _widths(self, key: Key) -> dict[str, int]:
-        regions = self._caches.regions_by_job.get(key)
-        return {item["spec"]["region"]: item["spec"]["width"] for item in regions}
 
     def _bundle_users(self, config_map: Object) -> Iterable[Key]:
         return self._context.bundles.users_of(key_of(config_map))

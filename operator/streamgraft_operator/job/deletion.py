@@ -21,6 +21,7 @@ from streamgraft_operator.kafka.client import KafkaUnavailable
 from streamgraft_operator.kit.caches import Index
 from streamgraft_operator.kit.control_loop import Again, Outcome
 from streamgraft_operator.kit.coordinator import Coordinator
+from streamgraft_operator.kit.parsed import job_status
 from streamgraft_operator.kit.together import together
 
 Kinds = tuple[tuple[Index, Coordinator], ...]
@@ -114,7 +115,7 @@ class Cleaner:
         )
 
     async def _delete_from_kafka(self, job: Object) -> None:
-        if not (job.get("status") or {}).get("generationId"):
+        if not job_status(job).generation_id:
             return  # never accepted, so nothing was made
         prefix = names.topic_prefix(*key_of(job))
         kafka = self._context.kafka

@@ -58,7 +58,7 @@ def _region_command(manifest: Object) -> Command:
         present = {field: item["spec"].get(field) for field in _FROM_JOB}
         if content_of(item) == content_of(manifest) and wanted == present:
             return None
-        wakes = item["spec"]["width"] == 0 and not may_sleep
+        wakes = region_spec(item).width == 0 and not may_sleep
         return {
             "metadata": {"labels": metadata["labels"], "annotations": metadata["annotations"]},
             "spec": {**replacing(present, wanted), **({"width": 1} if wakes else {})},

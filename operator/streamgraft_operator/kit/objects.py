@@ -58,10 +58,8 @@ def label_key(label: str) -> Callable[[Object], Key | None]:
 def scaled_region(autoscaler: Object) -> Key | None:
     """Return the ParallelRegion that a HorizontalPodAutoscaler scales."""
     target = autoscaler["spec"]["scaleTargetRef"]
-    if (
-        target["kind"] != PARALLEL_REGION.kind
-        or target.get("apiVersion") != PARALLEL_REGION.api_version
-    ):
+    scaled = target.get("apiVersion"), target["kind"]
+    if scaled != (PARALLEL_REGION.api_version, PARALLEL_REGION.kind):
         return None
     return autoscaler["metadata"]["namespace"], target["name"]
 

@@ -10,7 +10,7 @@ from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import ProcessingElementStatus, Saving, Stopped
 from streamgraft_operator.kit.conditions import State, merged
 from streamgraft_operator.kit.coordinator import Coordinator, Patch, replacing
-from streamgraft_operator.kit.parsed import pe_status
+from streamgraft_operator.kit.parsed import pe_spec, pe_status
 from streamgraft_operator.pe.launches import Relaunch, raised
 
 _OURS = (
@@ -101,10 +101,10 @@ async def assign(
     wanted = sorted(shards)
 
     def command(item: Object) -> Patch | None:
-        spec = item["spec"]
-        if spec.get("epoch", 0) > epoch or seen != set(spec.get("shards", [])):
+        spec = pe_spec(item)
+        if spec.epoch > epoch or seen != set(spec.shards):
             return None
-        if seen == set(wanted) and spec.get("epoch", 0) == epoch:
+        if seen == set(wanted) and spec.epoch == epoch:
             return None
         return {"spec": {"shards": wanted, "epoch": epoch}}
 
@@ -113,10 +113,11 @@ async def assign(
 
 async def save(write: Coordinator, key: Key, saving: Saving | None) -> None:
     """Ask for copies of checkpoints, or (None) for none any more."""
-    wanted = saving.to_wire() if saving else None
 
     def command(item: Object) -> Patch | None:
-        return None if item["spec"].get("saving") == wanted else {"spec": {"saving": wanted}}
+        if pe_spec(item).saving == saving:
+            return None
+        return {"spec": {"saving": saving.to_wire() if saving else None}}
 
     await write.update(key, command)
 

@@ -16,6 +16,7 @@ from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.coordinator import replacing
 from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.kit.objects import content_of
+from streamgraft_operator.kit.parsed import pe_spec
 from streamgraft_operator.kit.together import together
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.pe import commands
@@ -28,14 +29,18 @@ Start = tuple[Iterable[int], int]
 
 def contents_of(pes: Iterable[Object]) -> dict[int, Content]:
     """Return the contents of existing PEs, by id."""
-    return {item["spec"]["peId"]: Content.parse(content_of(item) or "") for item in pes}
+    return {pe_spec(item).pe_id: Content.parse(content_of(item) or "") for item in pes}
 
 
 def same_place(item: Object, pe: PlannedPe) -> bool:
     """Return whether an existing PE of that name has the place in the graph that is planned."""
-    spec = item["spec"]
-    have = (spec["stageName"], spec.get("region"), spec.get("channel"), spec.get("stage", 0))
-    return have == (pe.stage_name, pe.region, pe.channel, pe.stage)
+    spec = pe_spec(item)
+    return (spec.stage_name, spec.region, spec.channel, spec.stage) == (
+        pe.stage_name,
+        pe.region,
+        pe.channel,
+        pe.stage,
+    )
 
 
 class Grafter:

@@ -16,7 +16,7 @@ from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.control_loop import Outcome, Watch, launch_changed
 from streamgraft_operator.kit.coordinator import Patch
 from streamgraft_operator.kit.objects import content_of, own_key, pe_key
-from streamgraft_operator.kit.parsed import job_spec, pe_spec, pe_status
+from streamgraft_operator.kit.parsed import host_pool_spec, job_spec, pe_spec, pe_status
 from streamgraft_operator.manifests import placement
 from streamgraft_operator.pe.launches import not_before
 from streamgraft_operator.pe.pods import pod_view, warm_pod_view
@@ -142,7 +142,7 @@ class PodConductor:
         name, pool = _pool_name(item), self._pool(item)
         if name and pool is None:
             return f"the HostPool {name}"
-        if pool and "size" in pool["spec"] and not placement.nodes(pool):
+        if pool and host_pool_spec(pool).size is not None and not placement.nodes(pool):
             return f"nodes of the HostPool {name}"
         return ""
 
@@ -163,5 +163,4 @@ class PodConductor:
 
 
 def _pool_name(item: Object) -> str | None:
-    name: str | None = item["spec"].get("placement", {}).get("hostPool")
-    return name
+    return pe_spec(item).placement.host_pool

@@ -96,7 +96,7 @@ class AutoscalerController:
         """
 
         def command(item: Object) -> Patch | None:
-            return {"spec": {"width": 1}} if item["spec"]["width"] == 0 else None
+            return {"spec": {"width": 1}} if region_spec(item).width == 0 else None
 
         await self._write_regions.update(key, command)
         self._recorder.record(region, events.woken_for_autoscaler())

@@ -16,7 +16,13 @@ from streamgraft_operator.graph import GraphError, PlannedPe, PlannedRegion
 from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.control_loop import Again, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import content_of, own_key, region_key, saved_job
-from streamgraft_operator.kit.parsed import region_spec, region_status, savepoint_status
+from streamgraft_operator.kit.parsed import (
+    pe_spec,
+    region_spec,
+    region_status,
+    savepoint_spec,
+    savepoint_status,
+)
 from streamgraft_operator.kit.together import together
 from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.grafting import Grafter, Start
@@ -61,7 +67,7 @@ class RegionController:
     def rest_seconds(self, key: Key) -> float:
         """Return a time in proportion to the job's size."""
         region = self._caches.regions.get(key)
-        return self._context.rest_seconds((key[0], region["spec"]["job"])) if region else 0.0
+        return self._context.rest_seconds((key[0], region_spec(region).job)) if region else 0.0
 
     async def reconcile(self, key: Key) -> Outcome:
         """Take one step of a width change, or put right what is missing."""
@@ -105,8 +111,9 @@ class RegionController:
 
     async def _plan(self, job: Object, region: Object) -> PlannedRegion | None:
         """Return the plan of the region, or None if the job has not come to this graph yet."""
-        name = region["spec"]["region"]
-        expansion = await self._context.expander.expand(job, {name: region["spec"]["width"]})
+        spec = region_spec(region)
+        name = spec.region
+        expansion = await self._context.expander.expand(job, {name: spec.width})
         topology = expansion.topology
         planned = next((item for item in topology.regions if item.region.name == name), None)
         if planned is None:
@@ -117,17 +124,16 @@ class RegionController:
         """Return PEs of this region from an earlier graph, which had other places."""
 
         def is_planned(item: Object) -> bool:
-            spec, stages = item["spec"], planned.stages
-            channel, stage = int(spec.get("channel", 0)), int(spec.get("stage", 0))
-            pe_id = planned.first_pe_id + channel * stages + stage
-            name = names.region_stage(planned.region.name, stage, stages)
-            return (spec["peId"], spec["stageName"]) == (pe_id, name)
+            spec, stages = pe_spec(item), planned.stages
+            pe_id = planned.first_pe_id + (spec.channel or 0) * stages + spec.stage
+            name = names.region_stage(planned.region.name, spec.stage, stages)
+            return (spec.pe_id, spec.stage_name) == (pe_id, name)
 
         return [item for item in self._pes(job, planned) if not is_planned(item)]
 
     def _pes(self, job: Object, planned: PlannedRegion) -> list[Object]:
         pes = self._caches.processing_elements_by_job.get(key_of(job))
-        return [item for item in pes if item["spec"].get("region") == planned.region.name]
+        return [item for item in pes if pe_spec(item).region == planned.region.name]
 
     def _view(self, job: Object, region: Object, planned: PlannedRegion) -> RegionView:
         spec = region_spec(region)
@@ -156,9 +162,9 @@ class RegionController:
     def _parked(self, job: Object, planned: PlannedRegion) -> frozenset[int]:
         parked = parked_stages(self._caches, key_of(job))
         return frozenset(
-            item["spec"].get("stage", 0)
+            pe_spec(item).stage
             for item in self._pes(job, planned)
-            if item["spec"]["stageName"] in parked
+            if pe_spec(item).stage_name in parked
         )
 
     def _savepoints(self, job: Object, planned: PlannedRegion) -> list[Object]:
@@ -166,7 +172,7 @@ class RegionController:
         return [
             item
             for item in self._caches.savepoints_by_job.get(key_of(job))
-            if item["spec"].get("region") == planned.region.name
+            if savepoint_spec(item).region == planned.region.name
             and names.LABEL_REGION in item["metadata"].get("labels", {})
         ]
 
@@ -212,7 +218,7 @@ class RegionController:
 
         If the application is another one by now, the same names may be those of other places.
         """
-        region = item["spec"]["region"]
+        region = region_spec(item).region
         expansion = await self._context.expander.expand(job, {region: decision.channels})
         if expansion.region_contents.get(region) != content_of(item):
             return
@@ -265,4 +271,5 @@ def _selector(job: str, region: str) -> str:
 
 
 def _labels(region: Object) -> tuple[str, str, str]:
-    return region["metadata"]["namespace"], region["spec"]["job"], region["spec"]["region"]
+    spec = region_spec(region)
+    return region["metadata"]["namespace"], spec.job, spec.region

@@ -18,7 +18,7 @@ from streamgraft_operator.graph import GraphError, PlannedPe
 from streamgraft_operator.kafka.client import Brokers, KafkaUnavailable
 from streamgraft_operator.kit.control_loop import Again, Outcome, Watch
 from streamgraft_operator.kit.objects import own_key
-from streamgraft_operator.kit.parsed import region_status
+from streamgraft_operator.kit.parsed import region_spec, region_status
 from streamgraft_operator.region.lag_metrics import LagCollector, StagePosition
 
 log = logging.getLogger(__name__)
@@ -64,8 +64,9 @@ class LagController:
         return LOOK_AGAIN_SECONDS
 
     async def _positions(self, job: Object, region: Object) -> list[StagePosition]:
-        name, width = region["spec"]["region"], region["spec"]["width"]
-        expansion = await self._context.expander.expand(job, {name: width})
+        spec = region_spec(region)
+        name = spec.region
+        expansion = await self._context.expander.expand(job, {name: spec.width})
         stages = [pe for pe in expansion.topology.stages if pe.region == name]
         found = await asyncio.gather(*(self._of_stage(job, pe) for pe in stages))
         return [position for positions in found for position in positions]

@@ -21,7 +21,7 @@ from streamgraft_operator.graph import GraphError
 from streamgraft_operator.kafka.client import KafkaUnavailable
 from streamgraft_operator.kit.control_loop import Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import job_key, own_key, saved_job
-from streamgraft_operator.kit.parsed import job_status, savepoint_spec, savepoint_status
+from streamgraft_operator.kit.parsed import job_status, pe_spec, savepoint_spec, savepoint_status
 from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.unseen import unseen_pods
 from streamgraft_operator.savepoint.stages import JobStages, job_stages
@@ -67,7 +67,7 @@ class SavepointController:
     def rest_seconds(self, key: Key) -> float:
         """Return a time in proportion to the job's size."""
         item = self._caches.savepoints.get(key)
-        return self._context.rest_seconds((key[0], item["spec"]["job"])) if item else 0.0
+        return self._context.rest_seconds(saved_job(item)) if item else 0.0
 
     async def reconcile(self, key: Key) -> Outcome:
         """Take one step of a savepoint, or remove what a deleted one left."""
@@ -79,7 +79,7 @@ class SavepointController:
             return None
         if (item := await self._context.write.savepoints.hold(key)) is None:
             return None
-        if (item.get("status") or {}).get("phase") in OVER:
+        if savepoint_status(item).phase in OVER:
             await self._ask(item, {})
             return None
         return await self._conduct(item)
@@ -118,8 +118,7 @@ class SavepointController:
         begun = savepoint_status(item).phase != "Pending"
         if status.phase != "Healthy" and spec.region is None and not begun:
             raise StagesUnknown(f"job {spec.job} is {status.phase}, not Healthy: {status.message}")
-        regions = self._caches.regions_by_job.get(key)
-        widths = {region["spec"]["region"]: region["spec"]["width"] for region in regions}
+        widths = self._context.widths_of(key)
         try:
             expansion = await self._context.expander.expand(job, widths)
         except (BundleError, GraphError) as error:
@@ -169,7 +168,7 @@ class SavepointController:
             key = key_of(pe)
             if shards := owners.get(key):
                 await commands.save(write, key, Saving(savepoint=name, uid=uid, shards=shards))
-            elif (pe["spec"].get("saving") or {}).get("uid") == uid:
+            elif (saving := pe_spec(pe).saving) and saving.uid == uid:
                 await commands.save(write, key, None)
 
     async def _remove(self, item: Object) -> None:
@@ -200,7 +199,7 @@ class SavepointController:
         return [
             key_of(item)
             for item in self._caches.savepoints_by_job.get(job)
-            if (item.get("status") or {}).get("phase") not in OVER
+            if savepoint_status(item).phase not in OVER
         ]
 
 

@@ -3,6 +3,7 @@
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_operator.kit.caches import Caches
+from streamgraft_operator.kit.parsed import savepoint_status
 from streamgraft_operator.savepoint.step import ACTIVE
 
 
@@ -12,11 +13,11 @@ def parked_stages(caches: Caches, job: Key) -> frozenset[str]:
         name
         for item in caches.savepoints_by_job.get(job)
         if is_active(item)
-        for name in item["status"].get("parked", [])
+        for name in savepoint_status(item).parked
     )
 
 
 def is_active(savepoint: Object) -> bool:
     """Return whether a savepoint keeps stages from running."""
-    phase = (savepoint.get("status") or {}).get("phase")
-    return phase in ACTIVE and "deletionTimestamp" not in savepoint["metadata"]
+    active = savepoint_status(savepoint).phase in ACTIVE
+    return active and "deletionTimestamp" not in savepoint["metadata"]

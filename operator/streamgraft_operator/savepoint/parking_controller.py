@@ -10,6 +10,7 @@ from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator.context import Context
 from streamgraft_operator.kit.control_loop import Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import own_key, saved_job
+from streamgraft_operator.kit.parsed import pe_spec
 from streamgraft_operator.pe import commands
 from streamgraft_operator.savepoint.parking import parked_stages
 
@@ -39,17 +40,19 @@ class ParkingController:
         """Give a PE its shard, or take it away."""
         item = self._caches.processing_elements.get(key)
         job = self._context.living_job_of(item) if item else None
-        if item is None or job is None or item["spec"].get("region"):
+        if item is None or job is None or (spec := pe_spec(item)).region:
             return None
-        parked = item["spec"]["stageName"] in parked_stages(self._caches, key_of(job))
+        parked = spec.stage_name in parked_stages(self._caches, key_of(job))
         wanted = () if parked else (0,)
-        seen, epoch = frozenset(item["spec"].get("shards", [])), item["spec"].get("epoch", 0)
-        await commands.assign(self._context.write.processing_elements, key, seen, wanted, epoch)
+        seen = frozenset(spec.shards)
+        await commands.assign(
+            self._context.write.processing_elements, key, seen, wanted, spec.epoch
+        )
         return None
 
     def _pes_of(self, savepoint: Object) -> Iterable[Key]:
         return [
             key_of(item)
             for item in self._caches.processing_elements_by_job.get(saved_job(savepoint))
-            if not item["spec"].get("region")
+            if not pe_spec(item).region
         ]

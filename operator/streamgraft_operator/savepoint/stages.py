@@ -13,7 +13,15 @@ from streamgraft_operator.graph.stages import first_pes, inner_topics
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.conditions import is_true
 from streamgraft_operator.kit.objects import content_of
-from streamgraft_operator.kit.parsed import pe_status, region_status, savepoint_spec
+from streamgraft_operator.kit.parsed import (
+    job_status,
+    pe_spec,
+    pe_status,
+    region_spec,
+    region_status,
+    savepoint_spec,
+    savepoint_status,
+)
 from streamgraft_operator.pe.pods import pe_view, pod_view
 from streamgraft_operator.pe.view import PeView
 from streamgraft_operator.savepoint.step import OVER, JobFacts, StageView
@@ -46,7 +54,7 @@ def job_stages(caches: Caches, job: Object, expansion: Expansion, savepoint: Obj
     wanted = savepoint_spec(savepoint)
     key = key_of(job)
     pes = [_Pe(item, pe_view(caches, item)) for item in caches.processing_elements_by_job.get(key)]
-    regions = {item["spec"]["region"]: item for item in caches.regions_by_job.get(key)}
+    regions = {region_spec(item).region: item for item in caches.regions_by_job.get(key)}
     planned = [
         pe for pe in first_pes(expansion.topology) if wanted.region in (None, pe.metadata.region)
     ]
@@ -98,7 +106,7 @@ class _Pe:
     view: PeView
 
     def view_of(self, stage: str) -> bool:
-        return bool(self.item["spec"]["stageName"] == stage)
+        return pe_spec(self.item).stage_name == stage
 
 
 def _owners(pes: Iterable[_Pe], region: Object | None) -> dict[Key, list[int]]:
@@ -157,7 +165,7 @@ def _other_savepoint(caches: Caches, job: Key, savepoint: Object) -> str:
     others = [
         item["metadata"]["name"]
         for item in caches.savepoints_by_job.get(job)
-        if age(item) < age(savepoint) and (item.get("status") or {}).get("phase") not in OVER
+        if age(item) < age(savepoint) and savepoint_status(item).phase not in OVER
     ]
     return f"savepoint {others[0]} to end" if others else ""
 
@@ -211,9 +219,9 @@ def _facts(
     config_map = caches.config_maps.get((namespace, names.job_config_map(name)))
     return JobFacts(
         job_spec=job["spec"],
-        generation_id=(job.get("status") or {}).get("generationId", 0),
+        generation_id=job_status(job).generation_id,
         content_id=content_of(config_map) or "",
         bundle_digest=expansion.bundle.digest,
-        widths={region: item["spec"]["width"] for region, item in regions.items()},
+        widths={region: region_spec(item).width for region, item in regions.items()},
         created=from_rfc3339(job["metadata"]["creationTimestamp"]),
     )

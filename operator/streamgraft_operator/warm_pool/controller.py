@@ -17,7 +17,7 @@ from streamgraft_operator.graph import GraphError, PlannedPe
 from streamgraft_operator.kit.conditions import is_true
 from streamgraft_operator.kit.control_loop import Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import job_key, own_key, pool_key
-from streamgraft_operator.kit.parsed import job_spec, pe_status, region_status
+from streamgraft_operator.kit.parsed import job_spec, job_status, pe_spec, pe_status, region_status
 from streamgraft_operator.pe.pods import ended_seconds, warm_pod_view
 from streamgraft_operator.warm_pool.step import PoolView, step
 
@@ -89,7 +89,7 @@ class WarmPoolController:
     def _calm_seconds(self, job: Object, key: Key, now: float) -> float | None:
         regions = map(region_status, self._caches.regions_by_job.get(key))
         resizing = any(is_true(status.conditions, "Resizing") for status in regions)
-        if resizing or (job.get("status") or {}).get("phase") != "Healthy":
+        if resizing or job_status(job).phase != "Healthy":
             return None
         began = map(_running_since, self._caches.processing_elements_by_job.get(key))
         firsts = [first for of_pe in began for first in of_pe]
@@ -112,6 +112,6 @@ def _running_since(pe: Object) -> Iterable[float | None]:
     """Yield the Unix times of the first batches of a PE's shards; None: there was none yet."""
     status = pe_status(pe)
     held = status.runtime.shards if status.runtime else {}
-    for shard in pe["spec"].get("shards", ()):
+    for shard in pe_spec(pe).shards:
         entry = held.get(str(shard))
         yield from_rfc3339(entry.first_batch_at) if entry and entry.first_batch_at else None
