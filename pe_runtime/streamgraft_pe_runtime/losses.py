@@ -6,12 +6,13 @@ The lag forgets them: behind what is gone nothing waits.
 import asyncio
 import logging
 import threading
+import time
 from collections import Counter
-from datetime import UTC, datetime
 
 from streamgraft_common.kube import ApiError, KubeClient, Store, Unreachable
 from streamgraft_common.kube.store import key_of
 from streamgraft_common.resources import PROCESSING_ELEMENT, LostRecords, ProcessingElementStatus
+from streamgraft_common.timestamps import to_rfc3339
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ async def tell(losses: Losses, client: KubeClient, store: Store) -> None:
             known = ProcessingElementStatus.model_validate(item.get("status", {})).runtime
             before = known.lost.topics if known and known.lost else {}
             topics = {topic: before.get(topic, 0) + untold[topic] for topic in {**before, **untold}}
-            now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+            now = to_rfc3339(time.time())
             lost = LostRecords(topics=topics, last_at=now)
             try:
                 path = PROCESSING_ELEMENT.path(*key_of(item))

@@ -6,11 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
+from streamgraft_common.timestamps import from_rfc3339, to_rfc3339
 from streamgraft_pe_runtime import pacing, real_time
 from streamgraft_pe_runtime.brokers import Bounds, Brokers, KafkaException
 from streamgraft_pe_runtime.losses import Losses
@@ -31,9 +31,8 @@ LOAD_SECONDS = 30.0
 
 def ended_at(report: Mapping[str, Any]) -> str:
     """Return when a batch ended (RFC 3339, milliseconds), from Spark's progress."""
-    began = datetime.fromisoformat(report["timestamp"])
-    end = began + timedelta(milliseconds=report["durationMs"].get("triggerExecution", 0))
-    return end.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    took = report["durationMs"].get("triggerExecution", 0) / 1000
+    return to_rfc3339(from_rfc3339(report["timestamp"]) + took)
 
 
 def owned_partitions(port: InputPort, region: bool, shard: int, known: Iterable[int]) -> list[int]:

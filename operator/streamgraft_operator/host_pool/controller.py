@@ -9,13 +9,13 @@ from streamgraft_common.resources import HostPoolStatus
 from streamgraft_operator.context import Context
 from streamgraft_operator.host_pool.step import members
 from streamgraft_operator.kit.conditions import State, merged
-from streamgraft_operator.kit.control_loop import Outcome, Watch, desired_changed
+from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.coordinator import Patch
 from streamgraft_operator.kit.objects import own_key
 from streamgraft_operator.kit.parsed import host_pool_spec, host_pool_status
 
 
-class HostPoolController:
+class HostPoolController(Controller):
     """Nodes come, go, and change their labels; pods that run stay where they are."""
 
     name = "host-pool"
@@ -32,10 +32,6 @@ class HostPoolController:
             Watch(self._pools, own_key, desired_changed),
             Watch(self._nodes, self._all_pools, _membership_changed),
         )
-
-    def rest_seconds(self, key: Key) -> float:
-        """Return 0: it looks at one pool and the nodes."""
-        return 0.0
 
     async def reconcile(self, key: Key) -> Outcome:
         """Report the nodes of a pool."""

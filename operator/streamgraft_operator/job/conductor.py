@@ -17,7 +17,7 @@ from streamgraft_operator.graph import GraphError, Topology
 from streamgraft_operator.job.commands import report
 from streamgraft_operator.job.step import JobView, step
 from streamgraft_operator.kit.conditions import ACCEPTED, ROLLING_BACK, SUBMITTED, find
-from streamgraft_operator.kit.control_loop import Outcome, Watch, desired_changed
+from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import content_of, job_key, own_key
 from streamgraft_operator.kit.parsed import (
     job_spec,
@@ -34,7 +34,7 @@ RESTORING_SECONDS = 2.0
 """While a job's shards begin from a savepoint: each of them is no news of the job's health."""
 
 
-class JobConductor:
+class JobConductor(Controller):
     """Submitting → Submitted → Healthy."""
 
     name = "job-conductor"

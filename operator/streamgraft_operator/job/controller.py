@@ -38,7 +38,7 @@ from streamgraft_operator.kit.conditions import (
     State,
     is_true,
 )
-from streamgraft_operator.kit.control_loop import Again, Outcome, Watch, desired_changed
+from streamgraft_operator.kit.control_loop import Again, Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import content_of, job_key, own_key
 from streamgraft_operator.kit.parsed import job_spec, job_status, savepoint_status
 from streamgraft_operator.manifests.metadata import digest
@@ -55,7 +55,7 @@ TOPICS_RETRY_SECONDS = 3.0
 """Brokers that come back and topics that are created announce themselves by nothing."""
 
 
-class JobController:
+class JobController(Controller):
     """Submits jobs, keeps what they consist of, and cleans up."""
 
     name = "job"

@@ -5,9 +5,9 @@ import asyncio
 import enum
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from streamgraft_common.kube import ApiError, Unreachable
 from streamgraft_common.kube.client import Object
@@ -66,26 +66,28 @@ class Watch:
     predicate: Callable[[Object | None, Object | None], bool] = _any_change
 
 
-class Controller(Protocol):
-    """The one shape of controllers: `name` is the metrics label, reconcile is level-triggered."""
+class Controller(ABC):
+    """The one shape of controllers: reconcile is level-triggered, and safe to repeat."""
+
+    name: str
+    """Name in metrics and logs."""
 
     @property
-    def name(self) -> str:
-        """Name in metrics and logs."""
-
-    @property
+    @abstractmethod
     def watches(self) -> Sequence[Watch]:
         """What leads to a reconcile."""
 
+    @abstractmethod
     async def reconcile(self, key: Key) -> Outcome:
-        """Bring the world closer to what the newest objects say; safe to repeat at any time."""
+        """Bring the world closer to what the newest objects say."""
 
     def rest_seconds(self, key: Key) -> float:
         """Return how long a key rests after a reconcile, whatever changes in the meantime.
 
-        In proportion to what the reconcile looks at: a thousand changes of a large job then cost
-        no thousand looks at all of it.
+        In proportion to what the reconcile looks at, 0 for a few objects: a thousand changes of a
+        large job then cost no thousand looks at all of it.
         """
+        return 0.0
 
 
 class ControlLoop:

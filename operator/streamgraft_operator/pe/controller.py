@@ -8,7 +8,7 @@ from streamgraft_common.resources import ProcessingElementStatus, RuntimeStatus
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
 from streamgraft_operator.kit.conditions import SUBMITTED, State, find, is_true
-from streamgraft_operator.kit.control_loop import Outcome, Watch, launch_changed
+from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, launch_changed
 from streamgraft_operator.kit.objects import content_of, own_key, pe_key
 from streamgraft_operator.kit.parsed import job_status, pe_status
 from streamgraft_operator.pe import commands
@@ -17,7 +17,7 @@ from streamgraft_operator.pe.pods import is_ready, pod_view, why_not_running
 from streamgraft_operator.pe.step import launched
 
 
-class ProcessingElementController:
+class ProcessingElementController(Controller):
     """A new PE gets launch count 1 once its job is submitted; its phase follows the pod.
 
     So no pod starts before all that it may need exists, and the submission does not have to share
@@ -39,10 +39,6 @@ class ProcessingElementController:
             Watch(self._caches.pods, pe_key),
             Watch(self._caches.jobs, self._pes_of, _submission_changed),
         )
-
-    def rest_seconds(self, key: Key) -> float:
-        """Return 0: it looks at one PE only."""
-        return 0.0
 
     async def reconcile(self, key: Key) -> Outcome:
         """Launch a new PE, or report how its pod is."""

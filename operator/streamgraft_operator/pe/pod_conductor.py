@@ -13,7 +13,7 @@ from streamgraft_operator import events, manifests
 from streamgraft_operator.application.references import LOOK_AGAIN_SECONDS, Reference, references
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.kit import metrics
-from streamgraft_operator.kit.control_loop import Outcome, Watch, launch_changed
+from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, launch_changed
 from streamgraft_operator.kit.coordinator import Patch
 from streamgraft_operator.kit.objects import content_of, own_key, pe_key
 from streamgraft_operator.kit.parsed import host_pool_spec, job_spec, pe_spec, pe_status
@@ -25,7 +25,7 @@ from streamgraft_operator.pe.step import PeLaunch, PodDecision, step
 AT_ONCE_SECONDS = 0.05
 
 
-class PodConductor:
+class PodConductor(Controller):
     """A pod exists exactly when launch count, ConfigMap and bundle say so."""
 
     name = "pod-conductor"
@@ -43,10 +43,6 @@ class PodConductor:
             Watch(self._caches.config_maps, self._config_map_keys),
             Watch(self._caches.host_pools, self._users_of_pool),
         )
-
-    def rest_seconds(self, key: Key) -> float:
-        """Return 0: it looks at one PE only."""
-        return 0.0
 
     async def reconcile(self, key: Key) -> Outcome:
         """Delete pods that should not exist, create the one that should."""

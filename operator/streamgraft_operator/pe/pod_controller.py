@@ -12,7 +12,7 @@ from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import Stopped
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
-from streamgraft_operator.kit.control_loop import Outcome, Watch, launch_changed
+from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, launch_changed
 from streamgraft_operator.kit.objects import content_of, own_key, pe_key
 from streamgraft_operator.kit.parsed import pe_spec, pe_status
 from streamgraft_operator.manifests.pod_settings import own_settings_id
@@ -22,7 +22,7 @@ from streamgraft_operator.pe.launches import Relaunch, RestartPolicy, not_before
 from streamgraft_operator.pe.pods import is_deleted_by_force, pod_view, ran_seconds, why_not_running
 
 
-class PodController:
+class PodController(Controller):
     """Keyed by PE, since a pod that is gone has no key any more."""
 
     name = "pod"
@@ -38,10 +38,6 @@ class PodController:
             Watch(self._caches.pods, pe_key),
             Watch(self._caches.processing_elements, own_key, launch_changed),
         )
-
-    def rest_seconds(self, key: Key) -> float:
-        """Return 0: it looks at one PE only."""
-        return 0.0
 
     async def reconcile(self, key: Key) -> Outcome:
         """Raise the launch count if the current launch is over."""

@@ -8,14 +8,14 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
-from streamgraft_operator.kit.control_loop import Outcome, Watch, desired_changed
+from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.coordinator import Patch, replacing
 from streamgraft_operator.kit.objects import own_key, scaled_region
 from streamgraft_operator.kit.parsed import region_spec
 from streamgraft_operator.manifests.autoscaler import autoscaler
 
 
-class AutoscalerController:
+class AutoscalerController(Controller):
     """Keyed by region. A user's own autoscaler of a region has precedence: two would quarrel."""
 
     name = "autoscaler"
@@ -35,10 +35,6 @@ class AutoscalerController:
             Watch(self._caches.regions, own_key, desired_changed),
             Watch(self._caches.autoscalers, _region_key),
         )
-
-    def rest_seconds(self, key: Key) -> float:
-        """Return 0: it looks at one region and its autoscalers."""
-        return 0.0
 
     async def reconcile(self, key: Key) -> Outcome:
         """Make the generated autoscaler what the region asks for."""

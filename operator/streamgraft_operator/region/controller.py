@@ -14,7 +14,7 @@ from streamgraft_operator import manifests
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import GraphError, PlannedPe, PlannedRegion
 from streamgraft_operator.kit import metrics
-from streamgraft_operator.kit.control_loop import Again, Outcome, Watch, desired_changed
+from streamgraft_operator.kit.control_loop import Again, Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import content_of, own_key, region_key, saved_job
 from streamgraft_operator.kit.parsed import (
     pe_spec,
@@ -40,7 +40,7 @@ _COUNTERS = {
 }
 
 
-class RegionController:
+class RegionController(Controller):
     """Carries out width changes."""
 
     name = "region"

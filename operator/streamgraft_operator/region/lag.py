@@ -16,7 +16,7 @@ from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError, PlannedPe
 from streamgraft_operator.kafka.client import Brokers, KafkaUnavailable
-from streamgraft_operator.kit.control_loop import Again, Outcome, Watch
+from streamgraft_operator.kit.control_loop import Again, Controller, Outcome, Watch
 from streamgraft_operator.kit.objects import own_key
 from streamgraft_operator.kit.parsed import region_spec, region_status
 from streamgraft_operator.region.lag_metrics import LagCollector, StagePosition
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 LOOK_AGAIN_SECONDS = 2.0
 
 
-class LagController:
+class LagController(Controller):
     """Keyed by region. What it finds is kept for Prometheus, and written nowhere."""
 
     name = "lag"
@@ -40,10 +40,6 @@ class LagController:
     def watches(self) -> Sequence[Watch]:
         """Regions: they fall asleep and wake up in their status."""
         return (Watch(self._caches.regions, own_key, _slept_or_woke),)
-
-    def rest_seconds(self, key: Key) -> float:
-        """Return 0: it looks at one region."""
-        return 0.0
 
     async def reconcile(self, key: Key) -> Outcome:
         """Look where the logs of a region that sleeps end."""

@@ -19,7 +19,7 @@ from streamgraft_operator import events
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError
 from streamgraft_operator.kafka.client import KafkaUnavailable
-from streamgraft_operator.kit.control_loop import Outcome, Watch, desired_changed
+from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import job_key, own_key, saved_job
 from streamgraft_operator.kit.parsed import job_status, pe_spec, savepoint_spec, savepoint_status
 from streamgraft_operator.pe import commands
@@ -44,7 +44,7 @@ class StagesUnknown(Exception):
     """What a job consists of is not known, or not to be saved yet; the text says why."""
 
 
-class SavepointController:
+class SavepointController(Controller):
     """Takes savepoints, and removes the files of deleted ones."""
 
     name = "savepoint"

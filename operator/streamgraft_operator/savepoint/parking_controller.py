@@ -8,14 +8,14 @@ from collections.abc import Iterable, Sequence
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator.context import Context
-from streamgraft_operator.kit.control_loop import Outcome, Watch, desired_changed
+from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import own_key, saved_job
 from streamgraft_operator.kit.parsed import pe_spec
 from streamgraft_operator.pe import commands
 from streamgraft_operator.savepoint.parking import parked_stages
 
 
-class ParkingController:
+class ParkingController(Controller):
     """Takes the one shard of a PE away while a savepoint has its stage stand still."""
 
     name = "parking"
@@ -31,10 +31,6 @@ class ParkingController:
             Watch(self._caches.processing_elements, own_key, desired_changed),
             Watch(self._caches.savepoints, self._pes_of),
         )
-
-    def rest_seconds(self, key: Key) -> float:
-        """Return 0: it looks at one PE only."""
-        return 0.0
 
     async def reconcile(self, key: Key) -> Outcome:
         """Give a PE its shard, or take it away."""

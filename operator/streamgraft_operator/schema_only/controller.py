@@ -8,12 +8,12 @@ from streamgraft_common.kube.store import Key
 from streamgraft_common.resources.base import Condition, CustomKind
 from streamgraft_operator.context import Context
 from streamgraft_operator.kit.conditions import READY, State, merged
-from streamgraft_operator.kit.control_loop import Outcome, Watch, desired_changed
+from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.coordinator import Patch
 from streamgraft_operator.kit.objects import own_key
 
 
-class SchemaOnlyController:
+class SchemaOnlyController(Controller):
     """Tells users of one kind that nothing will happen."""
 
     def __init__(self, context: Context, kind: CustomKind) -> None:
@@ -31,10 +31,6 @@ class SchemaOnlyController:
     def watches(self) -> Sequence[Watch]:
         """The objects of the kind."""
         return (Watch(self._objects, own_key, desired_changed),)
-
-    def rest_seconds(self, key: Key) -> float:
-        """Return 0: it looks at one object."""
-        return 0.0
 
     async def reconcile(self, key: Key) -> Outcome:
         """Set the condition."""

@@ -15,14 +15,14 @@ from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import GraphError, PlannedPe
 from streamgraft_operator.kit.conditions import is_true
-from streamgraft_operator.kit.control_loop import Outcome, Watch, desired_changed
+from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import job_key, own_key, pool_key
 from streamgraft_operator.kit.parsed import job_spec, job_status, pe_spec, pe_status, region_status
 from streamgraft_operator.pe.pods import ended_seconds, warm_pod_view
 from streamgraft_operator.warm_pool.step import PoolView, step
 
 
-class WarmPoolController:
+class WarmPoolController(Controller):
     """Creates and deletes pods that no PE has; the pod conductor gives them to PEs."""
 
     name = "warm-pool"
