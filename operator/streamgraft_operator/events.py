@@ -198,7 +198,7 @@ def woken_for_autoscaler() -> Event:
     return Event(
         "Normal",
         "WokenForAutoscaler",
-        "the HorizontalPodAutoscaler is new and would take width 0 for your wish: the region gets a"
+        "the HorizontalPodAutoscaler is new and would keep width 0 as set by you: the region gets a"
         " channel, and sleeps again if no records come",
     )
 

@@ -74,7 +74,7 @@ class WidthChange(Model):
     epoch: int
     """Epoch of its assignment."""
     requested_at: str
-    """When the operator saw the wish."""
+    """When the operator saw the wanted width."""
     decided_at: str | None = None
     """When all new channels were ready and shards began to move."""
     serving_at: str | None = None

@@ -22,7 +22,7 @@ from streamgraft_common.resources.settings import PodSettings
 
 
 class Saving(Model):
-    """A wish to copy checkpoints into a savepoint."""
+    """A request to copy checkpoints into a savepoint."""
 
     savepoint: str
     """Its name."""
@@ -155,7 +155,7 @@ class RuntimeStatus(Model):
     releases: dict[str, Release] = {}
     """The last release of every shard that it ever held, by number."""
     saved: Saved | None = None
-    """How far the wish in `spec.saving` is fulfilled."""
+    """How far the request in `spec.saving` is fulfilled."""
     lost: LostRecords | None = None
     """What was lost, whichever pod noticed it."""
     message: str = ""

@@ -8,8 +8,8 @@ may have owned it has applied its newest spec or has no pod. A PE's spec gets a 
 new shards: PEs that a change does not concern are not written.
 
 Shards move one after another: each of them then has the CPU to itself while it starts, and stands
-still only for that long. The others run where they were until their round comes. Where a channel has
-one query for all its shards they move at once, and the query stops and starts once.
+still only for that long. The others run where they were until their round comes. Where a channel
+has one query for all its shards they move at once, and the query stops and starts once.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -247,7 +247,7 @@ def _begin_change(view: RegionView, status: ParallelRegionStatus, event: Event) 
 
 
 def _warm_up(view: RegionView, change: WidthChange) -> _Progress:
-    """Wait for the new channels (or the savepoint), for ever changing wishes, for the deadline."""
+    """Wait for the new channels (or the savepoint), for other wanted widths, for the deadline."""
     status = view.status
     if change.savepoint:
         return _save(view, change, change.savepoint)

@@ -344,7 +344,7 @@ def savepoint_restore(
     """Start a job from a savepoint: in the place of one, or as a fork."""
     from streamgraft.cli import _restore
 
-    wish = _restore.Restore(
+    request = _restore.Restore(
         savepoint=name,
         application=application,
         job=job,
@@ -355,7 +355,7 @@ def savepoint_restore(
         allow_dropped_state=allow_dropped_state,
         yes=yes,
     )
-    _restore.run(options.target(context, namespace), wish, timeout if wait else None)
+    _restore.run(options.target(context, namespace), request, timeout if wait else None)
 
 
 @savepoint.command("delete")

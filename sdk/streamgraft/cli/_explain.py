@@ -75,7 +75,7 @@ def _asleep(demand: Facts, autoscalers: list[Facts]) -> Iterator[str]:
     waking = [item["metadata"]["name"] for item in autoscalers if _wakes(item)]
     if not waking:
         yield "Only a width that somebody sets wakes it (streamgraft scale): an autoscaler takes 0"
-        yield "for the wish of a user, unless it was the one that put the region to sleep"
+        yield "for one that a user set, unless it was the one that put the region to sleep"
     elif demand.get("value") is None:
         yield f"HorizontalPodAutoscaler {waking[0]} can't wake it while the demand has no value"
     else:
@@ -83,7 +83,7 @@ def _asleep(demand: Facts, autoscalers: list[Facts]) -> Iterator[str]:
 
 
 def _wakes(autoscaler: Facts) -> bool:
-    """Return whether it put the region to sleep: otherwise it takes 0 for the wish of a user."""
+    """Return whether it put the region to sleep: otherwise it takes 0 for one that a user set."""
     conditions = (autoscaler.get("status") or {}).get("conditions") or []
     return any(item["type"] == "ScaledToZero" and item["status"] == "True" for item in conditions)
 
