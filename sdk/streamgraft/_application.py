@@ -1,6 +1,6 @@
 """The application language: what an application's module calls to write its graph down.
 
-Nothing is checked here beyond single values; `_checks` and `_planning` look at the whole graph when
+Nothing is checked here beyond single values; `_checks` and `_analysis` look at the whole graph when
 the bundle is built, so that all errors come out together.
 """
 

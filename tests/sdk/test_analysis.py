@@ -352,7 +352,7 @@ def test_key_of_a_region_has_to_be_in_the_stream(spark: SparkSession) -> None:
     assert error.location
     assert error.location.line == line_of("# enters")
     assert "without the key column origin" in error.problem
-    assert f"test_planning.py:{line_of('app.parallel')}" in error.remedy
+    assert f"test_analysis.py:{line_of('app.parallel')}" in error.remedy
 
 
 def test_split_condition_has_to_fit_the_stream(spark: SparkSession) -> None:
