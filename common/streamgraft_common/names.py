@@ -21,6 +21,8 @@ LABEL_CHANNEL = f"{GROUP}/channel"
 LABEL_STAGE = f"{GROUP}/stage"
 """Index of the PE within its channel: 0 for the first. A region's selector asks for stage 0, so
 it matches exactly one pod per channel."""
+LABEL_STAGE_NAME = f"{GROUP}/stage-name"
+"""Name of the stage that a PE and its pod are of: whose checkpoints the pod may write."""
 LABEL_HOST_POOL = f"{GROUP}/host-pool"
 """HostPool that a pod was placed in."""
 LABEL_COLOCATE = f"colocate.{GROUP}"
@@ -53,6 +55,8 @@ PE_METADATA_KEY = "pe.json"
 """Key of a PE's ConfigMap that holds its graph metadata."""
 PORT_LABELS_KEY = "port-labels.json"
 """Key of the job's ConfigMap that maps operator port labels to stream topics and PE ports."""
+STAGES_KEY = "stages.json"
+"""Key of the job's ConfigMap that holds the stages of its graph: what an edit is compared with."""
 BUNDLE_KEY = "bundle.zip"
 """Default key of a ConfigMap that carries a bundle."""
 
@@ -140,21 +144,6 @@ def control_secret(job: str) -> str:
 def control_hosts(namespace: str) -> list[str]:
     """Return the names in that certificate: one for all, and those of the PEs' Services."""
     return [CONTROL_HOST, f"*.{namespace}.svc", f"*.{namespace}.svc.cluster.local"]
-
-
-def pe_stage(pe_id: int) -> str:
-    """Return the stage name of a PE outside of regions."""
-    return f"pe-{pe_id}"
-
-
-def region_stage(region: str, stage: int, stages: int) -> str:
-    """Return the name of one of so many stages of a region."""
-    return region if stages == 1 else f"{region}.{stage}"
-
-
-def is_pe_stage(name: str) -> bool:
-    """Return whether a name is one that `pe_stage` gives: no region may have it."""
-    return re.fullmatch(r"pe-[0-9]+", name) is not None
 
 
 def savepoint_path(namespace: str, savepoint: str) -> str:

@@ -73,8 +73,8 @@ class PeMetadata(AdlModel):
     job: str
     pe_id: int
     stage_name: str
-    """Names the checkpoints and the consumer group: `<region>` or `<region>.<stage>` inside a
-    region, `pe-<id>` outside. The same for all channels of a region."""
+    """Names the checkpoints and the consumer group: that of the stage's first operator with state,
+    or else of its first operator. The same for all channels of a region."""
     region: str | None = None
     channel: int | None = None
     shard_count: int = Field(default=1, ge=1)

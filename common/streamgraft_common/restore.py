@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from streamgraft_common.adl import Adl
+from streamgraft_common.adl import Adl, Operator
 from streamgraft_common.key_groups import key_columns, readings
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources.savepoint import (
@@ -49,6 +49,11 @@ class NotRestorable(Exception):
     """A savepoint doesn't fit what is to start from it; the message says why, and what to do."""
 
 
+def keeps_state(operator: Operator) -> bool:
+    """Return whether an operator keeps something of its own: state, or positions in a source."""
+    return operator.stateful or operator.kind == "source"
+
+
 def stage_of(metadata: PeMetadata, adl: Adl) -> SavedStage:
     """Return what is remembered of a stage; the same for all of its PEs."""
     operators = {operator.name: operator for operator in adl.operators}
@@ -59,11 +64,7 @@ def stage_of(metadata: PeMetadata, adl: Adl) -> SavedStage:
         region=metadata.region,
         key=list(region.key) if region else [],
         operators=metadata.operators,
-        stateful=[
-            name
-            for name in metadata.operators
-            if operators[name].stateful or operators[name].kind == "source"
-        ],
+        stateful=[name for name in metadata.operators if keeps_state(operators[name])],
         inputs=[
             SavedInput(stream=port.stream, topic=port.topic, external=port.external)
             for port in metadata.inputs

@@ -21,7 +21,7 @@ from streamgraft._graph import SINKS, SOURCES, Graph, Notice, OperatorNode, Outp
 from streamgraft._location import Location
 from streamgraft._serializable import serialization_errors
 from streamgraft._signatures import signature_errors
-from streamgraft_common.names import MAX_NAME, MAX_PART_NAME, is_pe_stage
+from streamgraft_common.names import MAX_NAME, MAX_PART_NAME
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 _MAX_KEY_GROUPS = 1024
@@ -76,10 +76,6 @@ def _name_errors(graph: Graph) -> Iterator[ApplicationError]:
         elif len(name) > longest:
             yield InvalidName(
                 location, f"{what} name {name!r} is too long", f"use at most {longest} characters"
-            )
-        elif what == "region" and is_pe_stage(name):
-            yield InvalidName(
-                location, f"region name {name!r} is that of a processing element", "choose another"
             )
 
 

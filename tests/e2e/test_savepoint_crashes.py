@@ -155,7 +155,7 @@ def test_savepoints_outlast_kills_of_pods(world: World) -> None:
     # While state is dealt out to other key groups: it begins again, and is exact.
     world.run("savepoint", "restore", "clean", world.written("wider", 8), "--as", "wider", "--yes")
     until(lambda: _is_dealing_out(world))
-    world.kill(world.pe("wider", "work"))
+    world.kill(world.pe("wider", "counted"))
     assert _is_dealing_out(world)  # for ever: nobody ends what was begun there
     streams.send(80)
     counts = streams.counted(f"{streams.source}-wider")
@@ -163,24 +163,24 @@ def test_savepoints_outlast_kills_of_pods(world: World) -> None:
     world.run("cancel", "wider")
 
     # While the source stops for a savepoint, in the midst of a batch: its next launch copies.
-    log = world.checkpoints("counts", "pe-0") / "0"
+    log = world.checkpoints("counts", "records") / "0"
     streams.counted(f"{streams.source}-counts")
     streams.send(SLOW_RECORDS, PAUSE)
     until(lambda: newest(log / "offsets") > newest(log / "commits"))
     world.save("cut", "counts")
     until(lambda: _is_stopping(world))
-    world.kill(world.pe("counts", "pe-0"))
+    world.kill(world.pe("counts", "records"))
     status = until(lambda: _over(world.saved("cut")))
     assert (status.phase, status.unclean_shards) == ("Completed", 1)
 
 
 def _is_dealing_out(world: World) -> bool:
     """Return whether a checkpoint is being made beside its place."""
-    return any(world.checkpoints("wider", "work").glob(".*-*"))
+    return any(world.checkpoints("wider", "counted").glob(".*-*"))
 
 
 def _is_stopping(world: World) -> bool:
-    runtime = world.pe("counts", "pe-0")["status"]["runtime"]
+    runtime = world.pe("counts", "records")["status"]["runtime"]
     return bool(runtime.get("shards", {}).get("0", {}).get("state") == "Stopping")
 
 

@@ -43,13 +43,16 @@ class Submission:
     """Whether the region may have width 0."""
     strategy: str = "handover"
     """How the region changes its width."""
+    sources: int = 1
+    """A second one comes first, with a sink of its own: all PEs have other ids then."""
     extra: dict[str, Any] = field(default_factory=dict)
     """Further fields of the Job's spec."""
 
     @property
     def content(self) -> bytes:
         """The bundle."""
-        return _bundle(self.stages, self.max_width, self.version, self.pooled, self.sleepy)
+        pooled, sleepy, sources = self.pooled, self.sleepy, self.sources
+        return _bundle(self.stages, self.max_width, self.version, pooled, sleepy, sources)
 
     @property
     def digest(self) -> str:
@@ -70,6 +73,7 @@ class Submission:
         spec: Object = {
             "bundle": {"configMap": {"name": f"{self.job}-bundle"}},
             "parameters": {"speed": str(self.speed)},
+            "dropState": ["second"],
             "regions": {
                 "r": {
                     "width": self.width,
@@ -95,7 +99,7 @@ class Submission:
 
     def pe_ids(self, width: int) -> set[int]:
         """Return the ids of all PEs at a width (docs/contracts.md)."""
-        return set(range(OUTSIDE_PES + width * self.stages))
+        return set(range(OUTSIDE_PES + self.sources - 1 + width * self.stages))
 
 
 def host_pool() -> Object:
@@ -115,7 +119,9 @@ def node(number: int) -> Object:
 
 
 @cache
-def _bundle(stages: int, max_width: int, version: int, pooled: bool, sleepy: bool) -> bytes:
+def _bundle(
+    stages: int, max_width: int, version: int, pooled: bool, sleepy: bool, sources: int
+) -> bytes:
     adl = application(NAMESPACE, module=f"tiny{version}")
     read, work, write = adl["operators"]
     work["stateful"] = True
@@ -123,11 +129,16 @@ def _bundle(stages: int, max_width: int, version: int, pooled: bool, sleepy: boo
         work["placement"] = {"hostPool": POOL}
     adl["operators"] = [read, work, write]
     raw, done = adl["streams"]
-    middle = {**done, "name": "middle", "producer": "first"}
-    first = {**work, "name": "first", "outputs": ["middle"]}
+    middle = {**done, "name": "middle", "producer": "work"}
+    second = {**work, "name": "second", "inputs": ["middle"]}
     if stages > 1:
-        adl["operators"] = [read, first, {**work, "inputs": ["middle"]}, write]
+        adl["operators"] = [read, {**work, "outputs": ["middle"]}, second, write]
+        done = {**done, "producer": "second"}
         adl["streams"] = [raw, middle, done]
+    if sources > 1:
+        other = {**read, "name": "other", "outputs": ["more"]}
+        adl["operators"][:0] = [other, {**write, "name": "copy", "inputs": ["more"]}]
+        adl["streams"].append({**raw, "name": "more", "producer": "other"})
     region = {"name": "r", "key": ["key"], "width": 1, "maxWidth": max_width}
     adl["regions"] = [{**region, "autoscaling": {"minWidth": 0}} if sleepy else region]
     content = bundle(adl)

@@ -118,6 +118,11 @@ class FakeCheckpoints:
         copies.counts[shard] = dict(self._checkpoints[stage, shard].counts)
         return copies.counts[shard]
 
+    def counts(self, stage: str) -> Counts:
+        """Return what is counted in all shards of a stage, by its name in whichever job."""
+        found = (item for (place, _), item in self._checkpoints.items() if place[1] == stage)
+        return {key: count for item in found for key, count in item.counts.items()}
+
     def remove(self, savepoint: str) -> None:
         """Remove the files of a savepoint."""
         self._saved.pop(savepoint, None)

@@ -55,7 +55,7 @@ class FakeNodes:
         self._truth = truth
         self._records = records
         self._chance = chance
-        self._checkpoints = FakeCheckpoints()
+        self.checkpoints = FakeCheckpoints()
         self._back: dict[str, float] = {}
         self.tempo = Tempo(warm_up=5.0, plan=0.5, start=1.0, stop=1.0)
         self.delay = 0.5
@@ -88,7 +88,7 @@ class FakeNodes:
     def _savepoint_gone(self, resource: FakeResource, change: Change) -> None:
         """Remove the files of a savepoint, as the operator does where it sees the volume."""
         if resource.plural == SAVEPOINT.plural and change.new is None:
-            self._checkpoints.remove(names.savepoint_path(*change.key))
+            self.checkpoints.remove(names.savepoint_path(*change.key))
 
     def _when_back(self, callback: Callable[[Object], None], pod: Object) -> None:
         """Call back as soon as the kubelet of the pod has heard of it."""
@@ -130,7 +130,7 @@ class FakeNodes:
         uid = item["metadata"]["uid"]
         network = self._network()
         client = FakeKubeClient(self._server, network)
-        parts = self._truth, self._checkpoints, self._records
+        parts = self._truth, self.checkpoints, self._records
         pe = FakePe(client, item, self.tempo, *parts, self._chance)
         process = Process(item["metadata"]["name"])
         self.containers[uid] = Container(pe, process, network)

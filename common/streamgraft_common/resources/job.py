@@ -122,6 +122,8 @@ class JobSpec(Model):
     driver. Each takes the memory of a PE."""
     savepoint: InitialState | None = None
     """State to start from (`streamgraft savepoint restore` sets it). Default: none."""
+    drop_state: Annotated[list[str], Field(max_length=256)] = []
+    """Operators whose state an edit of the job may drop (`streamgraft submit --drop-state`)."""
 
 
 class JobStatus(Model):

@@ -42,7 +42,7 @@ class SavedStage(Model):
     """What the PEs of one stage had in common: each of its shards is one Spark query."""
 
     name: str
-    """`pe-<id>` outside of regions, else `<region>` or `<region>.<stage>`."""
+    """That of its first operator with state, or else of its first operator."""
     shards: int
     """Key groups of the region; 1 outside of regions."""
     region: RegionName | None = None

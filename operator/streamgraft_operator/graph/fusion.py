@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from streamgraft_common.adl import Operator
 from streamgraft_common.resources import Fusion
+from streamgraft_common.restore import keeps_state
 from streamgraft_operator.graph.logical import LogicalModel
 from streamgraft_operator.graph.model import GraphError
 from streamgraft_operator.graph.placement import combined
@@ -33,6 +34,9 @@ Edge = tuple[Operator, Operator]
 class Stage:
     """Operators that share a PE, in topological order."""
 
+    name: str
+    """That of the operator whose state or positions are its checkpoints: the first with state, or
+    else the first. So it does not depend on what else the application has."""
     operators: tuple[str, ...]
     region: str | None
 
@@ -122,14 +126,12 @@ class _Groups:
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the groups as stages."""
-        order = list(self._model.operators)
-        return tuple(
-            Stage(
-                operators=tuple(name for name in order if name in group),
-                region=self._model.operators[min(group)].region,
-            )
-            for group in self._sorted(self._of)
-        )
+        return tuple(self._stage(group) for group in self._sorted(self._of))
+
+    def _stage(self, group: Group) -> Stage:
+        members = [item for name, item in self._model.operators.items() if name in group]
+        first = next(filter(keeps_state, members), members[0])
+        return Stage(first.name, tuple(item.name for item in members), first.region)
 
     def _sorted(self, groups: dict[str, Group]) -> list[Group]:
         """Sort groups topologically; those on a cycle, and after it, are missing."""

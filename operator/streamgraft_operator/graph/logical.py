@@ -4,7 +4,6 @@ import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from streamgraft_common import names
 from streamgraft_common.adl import Adl, Operator, Region, Stream
 from streamgraft_operator.graph.model import GraphError
 
@@ -61,8 +60,6 @@ def _check_operators(adl: Adl) -> None:
     _reject_repeats("operator", [operator.name for operator in adl.operators])
     _reject_repeats("stream", [stream.name for stream in adl.streams])
     _reject_repeats("region", [region.name for region in adl.regions])
-    if taken := [name for name in sorted(regions) if names.is_pe_stage(name)]:
-        raise GraphError(f"region name {taken[0]} is that of a PE: rename the region")
     for operator in adl.operators:
         where = _place(operator)
         if operator.region is not None and operator.region not in regions:

@@ -29,7 +29,7 @@ def planned_pe(
         namespace=context.namespace,
         job=context.job,
         pe_id=pe_id,
-        stage_name=block.stage_name(stage),
+        stage_name=stage.name,
         region=stage.region,
         channel=channel,
         shard_count=block.region.max_width if block.region else 1,
@@ -37,9 +37,7 @@ def planned_pe(
         inputs=inputs,
         outputs=outputs,
         rehearsal=ports.rehearsal([*inputs, *outputs]),
-        checkpoint_path=(
-            f"{context.namespace}/{context.job}-{context.job_uid}/{block.stage_name(stage)}"
-        ),
+        checkpoint_path=f"{context.namespace}/{context.job}-{context.job_uid}/{stage.name}",
         savepoint=(
             names.savepoint_path(context.namespace, context.savepoint)
             if context.savepoint

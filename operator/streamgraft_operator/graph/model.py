@@ -66,7 +66,8 @@ class PlannedRegion:
     name: str
     """Name of the resource; the region's own is `region.name`."""
     region: Region
-    stages: int
+    stage_names: tuple[str, ...]
+    """Stages of a channel, upstream first."""
     width: int
     """Width for which the topology was planned (initially the region's start width)."""
     first_pe_id: int
@@ -75,6 +76,11 @@ class PlannedRegion:
     """Regions whose output reaches it, by their own names."""
     joint: bool = False
     """Whether each of its PEs runs one query over all of its shards."""
+
+    @property
+    def stages(self) -> int:
+        """Number of stages, so of PEs of a channel."""
+        return len(self.stage_names)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def topology_of(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Top
             PlannedRegion(
                 name=names.region_name(context.job, block.region.name),
                 region=block.region,
-                stages=len(block.stages),
+                stage_names=tuple(stage.name for stage in block.stages),
                 width=wide[block.region.name],
                 first_pe_id=block.first_pe_id,
                 upstream=above[block.region.name],

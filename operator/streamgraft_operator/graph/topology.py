@@ -7,7 +7,6 @@ application, has a block of `max_width x stages` ids. So an id never depends on 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from streamgraft_common import names
 from streamgraft_common.adl import Region
 from streamgraft_operator.graph.fusion import Stage
 
@@ -27,12 +26,6 @@ class Block:
     def index(self, stage: Stage) -> int:
         """Return the label `stage` of its PEs: the place within the channel, 0 outside."""
         return self.stages.index(stage)
-
-    def stage_name(self, stage: Stage) -> str:
-        """Return the name that checkpoints and consumer groups carry."""
-        if self.region is None:
-            return names.pe_stage(self.pe_id(stage, None))
-        return names.region_stage(self.region.name, self.index(stage), len(self.stages))
 
 
 def blocks(stages: Iterable[Stage], regions: Iterable[Region]) -> tuple[Block, ...]:

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Sequence
 
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
-from streamgraft_common.kinds import ROLE_BINDING, SERVICE_ACCOUNT
+from streamgraft_common.edits import EditRefused
+from streamgraft_common.edits import check as check_edit
+from streamgraft_common.kinds import CONFIG_MAP, POD, ROLE_BINDING, SERVICE_ACCOUNT
 from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
@@ -43,6 +45,7 @@ from streamgraft_operator.kit.objects import content_of, job_key, own_key
 from streamgraft_operator.kit.parsed import job_spec, job_status, savepoint_status
 from streamgraft_operator.manifests.metadata import digest
 from streamgraft_operator.pe.grafting import Grafter, Start, contents_of, replace_config_map
+from streamgraft_operator.pe.places import displaced, displaced_pods
 from streamgraft_operator.savepoint.parking import parked_stages
 
 TOPICS_FRESH_SECONDS = 50.0
@@ -107,6 +110,7 @@ class JobController(Controller):
             expansion = await self._context.expander.expand(job, self._context.widths_of(key))
             self._regions.check(key, expansion.topology)
             self._check_savepoint(job, expansion)
+            await self._check_edit(job, expansion)
             security = expansion.spec.transport_security
             if security.encrypted:
                 days = security.certificate_validity_days
@@ -132,6 +136,8 @@ class JobController(Controller):
         await self._grant(owner.namespace)
         await self._regions.plant(owner, expansion)
         outside = [pe for pe in topology.pes if pe.region is None]
+        if await self._displaced(key, outside):
+            return LOOK_AGAIN_SECONDS
         parked = parked_stages(self._caches, key)
 
         def start(pe: PlannedPe) -> Start:
@@ -142,7 +148,8 @@ class JobController(Controller):
         own = self._caches.config_maps.get((key[0], names.job_config_map(key[1])))
         if content_of(own) != expansion.content_id:
             labels, content_id = topology.port_labels, expansion.content_id
-            manifest = manifests.job_config_map(owner, labels, content_id)
+            stages = saved_stages(topology, expansion.bundle.adl)
+            manifest = manifests.job_config_map(owner, labels, stages, content_id)
             await replace_config_map(self._caches, self._context.write, manifest)
         return TOPICS_RETRY_SECONDS if problem or missing else None
 
@@ -188,6 +195,21 @@ class JobController(Controller):
         try:
             check(wanted.name, status, stages, drop=wanted.allow_dropped_state)
         except NotRestorable as error:
+            raise GraphError(str(error)) from error
+
+    async def _check_edit(self, job: Object, expansion: Expansion) -> None:
+        """Raise GraphError if what runs can't become this graph without losing state."""
+        key, owner = key_of(job), owner_of(job)
+        name = names.job_config_map(key[1])
+        if content_of(self._caches.config_maps.get((key[0], name))) == expansion.content_id:
+            return
+        own = await self._context.client.find(CONFIG_MAP.path(key[0], name))
+        if own is None or own["metadata"]["ownerReferences"][0]["uid"] != owner.uid:
+            return
+        stages = saved_stages(expansion.topology, expansion.bundle.adl)
+        try:
+            check_edit(manifests.stages_of(own), stages, expansion.spec.drop_state)
+        except EditRefused as error:
             raise GraphError(str(error)) from error
 
     def _changes(self, key: Key, expansion: Expansion) -> dict[Change, int]:
@@ -282,6 +304,25 @@ class JobController(Controller):
                 if conflict.reason != "AlreadyExists":
                     raise
         self._granted.add(namespace)
+
+    async def _displaced(self, key: Key, outside: Sequence[PlannedPe]) -> bool:
+        """Delete PEs outside of regions whose stage another PE has now; return whether one of
+        them is left, or a pod of such a PE."""
+        stages = {pe.name: pe.stage_name for pe in outside}
+        pes = [
+            item
+            for item in self._caches.processing_elements_by_job.get(key)
+            if displaced(item["metadata"]["labels"], stages)
+        ]
+        await self._grafter.prune(map(key_of, pes))
+        if pes or displaced_pods(self._caches.pods_by_job.get(key), stages):
+            return True
+        if all(self._caches.processing_elements.get((key[0], name)) for name in stages):
+            return False
+        ours = f"{names.LABEL_JOB}={key[1]},!{names.LABEL_REGION}"
+        path = POD.path(key[0])  # of some the watch may not have told yet
+        pods = await self._context.client.list(path, {"labelSelector": ours})
+        return displaced_pods(pods["items"], stages)
 
     async def _prune(self, key: Key, topology: Topology) -> None:
         wanted = {pe.name for pe in topology.pes}

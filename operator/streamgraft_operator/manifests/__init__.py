@@ -1,7 +1,7 @@
 """Every object that the operator creates, as pure functions from the plan to a plain dict."""
 
 from streamgraft_operator.manifests.access import role_binding, service_account
-from streamgraft_operator.manifests.config_map import job_config_map, pe_config_map
+from streamgraft_operator.manifests.config_map import job_config_map, pe_config_map, stages_of
 from streamgraft_operator.manifests.pod import (
     adoption,
     is_generic,
@@ -31,6 +31,7 @@ __all__ = [
     "service",
     "service_account",
     "settings_id",
+    "stages_of",
     "warm_pod",
     "width_savepoint",
 ]

@@ -1,10 +1,12 @@
 """ConfigMaps: graph metadata of a PE, operator port labels of a job."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.port_labels import PortLabel, document
+from streamgraft_common.resources import SavedStage
 from streamgraft_operator.graph import PlannedPe
 from streamgraft_operator.manifests.metadata import Owner, metadata, pe_labels
 
@@ -20,12 +22,21 @@ def pe_config_map(owner: Owner, pe: PlannedPe, content_id: str) -> dict[str, Any
 
 
 def job_config_map(
-    owner: Owner, labels: Mapping[str, PortLabel], content_id: str
+    owner: Owner, labels: Mapping[str, PortLabel], stages: Iterable[SavedStage], content_id: str
 ) -> dict[str, Any]:
     """Return the job's own ConfigMap. `content_id` is that of the whole submission."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": metadata(owner, names.job_config_map(owner.name), {}, content_id),
-        "data": {names.PORT_LABELS_KEY: document(labels)},
+        "data": {
+            names.PORT_LABELS_KEY: document(labels),
+            names.STAGES_KEY: json.dumps([stage.to_wire() for stage in stages]),
+        },
     }
+
+
+def stages_of(config_map: dict[str, Any]) -> list[SavedStage]:
+    """Return the stages that a job's own ConfigMap notes; none if it notes nothing of them."""
+    document = json.loads(config_map.get("data", {}).get(names.STAGES_KEY, "[]"))
+    return [SavedStage.model_validate(item) for item in document]

@@ -36,7 +36,7 @@ class Owner:
 
 def pe_labels(pe: PlannedPe) -> dict[str, str]:
     """Return the labels that say which PE of the job it is."""
-    labels = {names.LABEL_PE: pe.name}
+    labels = {names.LABEL_PE: pe.name, names.LABEL_STAGE_NAME: pe.stage_name}
     if pe.region is not None:
         labels[names.LABEL_REGION] = pe.region
         labels[names.LABEL_CHANNEL] = str(pe.channel)

@@ -26,6 +26,7 @@ from streamgraft_operator.kit.parsed import (
 from streamgraft_operator.kit.together import together
 from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.grafting import Grafter, Start
+from streamgraft_operator.pe.places import displaced_pods
 from streamgraft_operator.pe.pods import pe_view, pod_view
 from streamgraft_operator.pe.unseen import unseen_pods
 from streamgraft_operator.pe.view import PeView
@@ -92,6 +93,8 @@ class RegionController(Controller):
         superseded = self._superseded(job, planned)
         if superseded:
             await self._grafter.prune(map(key_of, superseded))
+        pods = self._caches.pods_by_job.get(key_of(job))
+        if superseded or displaced_pods(pods, _stages(job, planned)):
             return LOOK_AGAIN_SECONDS
         view = self._view(job, region, planned)
         decision = step(view)
@@ -126,8 +129,8 @@ class RegionController(Controller):
         def is_planned(item: Object) -> bool:
             spec, stages = pe_spec(item), planned.stages
             pe_id = planned.first_pe_id + (spec.channel or 0) * stages + spec.stage
-            name = names.region_stage(planned.region.name, spec.stage, stages)
-            return (spec.pe_id, spec.stage_name) == (pe_id, name)
+            named = planned.stage_names[spec.stage : spec.stage + 1]
+            return (spec.pe_id, (spec.stage_name,)) == (pe_id, named)
 
         return [item for item in self._pes(job, planned) if not is_planned(item)]
 
@@ -264,6 +267,14 @@ class RegionController(Controller):
 
     def _of_job(self, job: Object) -> Iterable[Key]:
         return [key_of(region) for region in self._caches.regions_by_job.get(key_of(job))]
+
+
+def _stages(job: Object, planned: PlannedRegion) -> dict[str, str]:
+    """Return the stages of all PEs that the region may have, by their names."""
+    return {
+        names.pe_name(job["metadata"]["name"], planned.first_pe_id + number): stage
+        for number, stage in enumerate(planned.stage_names * planned.region.max_width)
+    }
 
 
 def _selector(job: str, region: str) -> str:

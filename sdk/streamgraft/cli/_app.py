@@ -138,6 +138,7 @@ def submit(
     width: options.Widths = None,
     include: options.Include = None,
     create_topics: options.CreateTopics = False,
+    drop_state: options.DropState = None,
     wait: options.Wait = False,
     timeout: options.Timeout = 300.0,
     namespace: options.Namespace = None,
@@ -155,6 +156,7 @@ def submit(
         tuple(width or ()),
         tuple(include or ()),
         create_topics,
+        tuple(drop_state or ()),
     )
     _submit.run(options.target(context, namespace), request, timeout if wait else None)
 

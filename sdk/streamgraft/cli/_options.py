@@ -29,6 +29,10 @@ Submittable: TypeAlias = Annotated[Path, typer.Argument(metavar="APP.PY|BUNDLE.Z
 CreateTopics: TypeAlias = Annotated[
     bool, typer.Option("--create-topics", help="Create source topics that do not exist.")
 ]
+DropState: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--drop-state", metavar="OPERATOR", help="Operator whose state may be dropped."),
+]
 Include: TypeAlias = Annotated[
     list[Path] | None, typer.Option(metavar="PATH", help="Further file or folder for the bundle.")
 ]

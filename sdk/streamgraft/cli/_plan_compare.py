@@ -7,6 +7,7 @@ from pydantic.alias_generators import to_camel
 
 from streamgraft.cli._plan_state import RunningJob, RunningPe
 from streamgraft_common.content import Change, Content
+from streamgraft_common.edits import Outcome, outcomes
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import JobSpec, PodSettings
 from streamgraft_operator import manifests
@@ -19,6 +20,7 @@ from streamgraft_operator.graph import (
     content_of,
     diff,
 )
+from streamgraft_operator.graph.stages import saved_stages
 from streamgraft_operator.manifests.pod_settings import settings_content
 from streamgraft_operator.settings import Settings
 
@@ -48,6 +50,8 @@ class Outlook:
     settings: PodSettings
     """Of all PEs, with each one's share of the job's resources."""
     sizing: Sizing
+    outcomes: tuple[Outcome, ...] = ()
+    """What becomes of state and positions, if the job exists."""
 
     @property
     def counts(self) -> Counter[Change]:
@@ -66,6 +70,9 @@ def outlook(submission: Submission, job: RunningJob | None) -> Outlook:
     for region in topology.regions:
         if job and (existing := job.regions.get(region.region.name)):
             check_region(existing, region)
+    fates: list[Outcome] = []
+    if job and job.stages:
+        fates = outcomes(job.stages, saved_stages(topology, submission.bundle.adl))
     spec = submission.resolved(topology)
     settings_id = manifests.settings_id(spec, OPERATORS_OWN)
     new = {pe.pe_id: pe.metadata for pe in topology.pes}
@@ -90,6 +97,7 @@ def outlook(submission: Submission, job: RunningJob | None) -> Outlook:
         regions=topology.regions,
         settings=spec.processing_element.for_pods(),
         sizing=submission.sizing(),
+        outcomes=tuple(fates),
     )
 
 

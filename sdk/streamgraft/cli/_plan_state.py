@@ -16,6 +16,7 @@ from streamgraft_common.resources import (
     ParallelRegionSpec,
     PodSettings,
     ProcessingElementSpec,
+    SavedStage,
 )
 
 
@@ -38,6 +39,8 @@ class RunningJob:
     """By id. One whose ConfigMap is missing does not count: its pod never began."""
     regions: dict[str, ParallelRegionSpec]
     """By region name."""
+    stages: tuple[SavedStage, ...] = ()
+    """Those of the graph that was submitted last."""
 
     @property
     def widths(self) -> dict[str, int]:
@@ -76,6 +79,7 @@ async def running(cluster: Cluster, job: str) -> RunningJob | None:
             region["spec"]["region"]: ParallelRegionSpec.model_validate(region["spec"])
             for region in regions
         },
+        stages=_stages(config_maps.get(names.job_config_map(job), {})),
     )
 
 
@@ -88,6 +92,10 @@ async def edited(cluster: Cluster, job: str, spec: dict[str, Any]) -> JobSpec:
     path = JOB.path(cluster.namespace, job)
     answer = await cluster.client.apply(path, body, MANAGER, dryRun="All")
     return JobSpec.model_validate(answer["spec"])
+
+
+def _stages(data: dict[str, str]) -> tuple[SavedStage, ...]:
+    return tuple(map(SavedStage.model_validate, json.loads(data.get(names.STAGES_KEY, "[]"))))
 
 
 def _pe(item: Object, data: dict[str, str]) -> RunningPe:

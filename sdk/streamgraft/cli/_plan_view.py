@@ -56,6 +56,7 @@ def notes(plan: Outlook) -> Iterator[str]:
             f"Region {region.region.name}: width {region.width} of {region.region.max_width},"
             f" PEs per channel: {region.stages}"
         )
+    yield from map(str, plan.outcomes)
     yield from _queries(plan)
     yield from _delivery(plan)
     given = _resources(plan)
@@ -112,6 +113,7 @@ def document(plan: Outlook, compared: bool) -> dict[str, Any]:
             }
             for region in plan.regions
         ],
+        "outcomes": [asdict(item) for item in plan.outcomes],
         "resources": _resources(plan),
         "heapMb": plan.settings.heap_mb or DEFAULT_HEAP_MB,
         "sizing": {to_camel(name): value for name, value in asdict(plan.sizing).items()},

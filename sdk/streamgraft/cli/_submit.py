@@ -39,6 +39,8 @@ class Request:
     widths: tuple[str, ...] = ()
     include: tuple[Path, ...] = ()
     create_topics: bool = False
+    drop_state: tuple[str, ...] = ()
+    """Operators whose state an edit may drop."""
 
 
 def run(target: Target, request: Request, wait_seconds: float | None) -> None:
@@ -51,6 +53,8 @@ def run(target: Target, request: Request, wait_seconds: float | None) -> None:
     spec = job_spec(adl, job, request.parameters, request.widths)
     if request.create_topics:
         spec["createTopics"] = True
+    if request.drop_state:
+        spec["dropState"] = list(request.drop_state)
     asyncio.run(_submit(target, job, data, spec, wait_seconds))
 
 

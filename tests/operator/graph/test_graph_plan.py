@@ -83,10 +83,10 @@ REGION = application(
 def test_a_region_and_its_neighbours() -> None:
     topology = planned(REGION)
     assert [(pe.pe_id, pe.stage_name, pe.channel) for pe in topology.pes] == [
-        (0, "pe-0", None),
-        (1, "pe-1", None),
-        (2, "r", 0),
-        (3, "r", 1),
+        (0, "src", None),
+        (1, "out", None),
+        (2, "count", 0),
+        (3, "count", 1),
     ]
     assert fused(topology) == [["src", "clean"], ["out"], ["work", "count"]]
     first, last, channel = (topology.pes[i].metadata for i in (0, 1, 2))
@@ -95,7 +95,7 @@ def test_a_region_and_its_neighbours() -> None:
     (out,) = channel.outputs
     assert (out.topic, out.partitions, out.keep_partition) == ("ns.job.count-rows", 4, True)
     assert [port.topic for port in last.inputs] == ["ns.job.count-rows"]
-    assert channel.checkpoint_path == "ns/job-uid/r"
+    assert channel.checkpoint_path == "ns/job-uid/count"
     assert channel.shard_count == 4
     assert topology.port_labels["work[1].0"].to_wire() == {
         "pe": 3,
@@ -149,10 +149,10 @@ def test_legacy_fusion_links_the_stages_of_a_channel() -> None:
     topology = planned(REGION, "legacy")
     assert fused(topology) == [["src", "clean"], ["out"], ["work"], ["count"]]
     assert [(pe.pe_id, pe.stage_name) for pe in topology.pes[2:]] == [
-        (2, "r.0"),
-        (3, "r.1"),
-        (4, "r.0"),
-        (5, "r.1"),
+        (2, "work"),
+        (3, "count"),
+        (4, "work"),
+        (5, "count"),
     ]
     (port,) = topology.pes[2].metadata.outputs
     assert (port.topic, port.partitions, port.keep_partition) == ("ns.job.work-rows", 4, True)
@@ -281,10 +281,6 @@ def test_operators_that_lead_to_no_sink_are_dropped() -> None:
             "inside region r: move the source before",
         ),
         (application(SOURCE, sink("s", "raw"), regions=("r",)), "region r has no operator"),
-        (
-            application(SOURCE, function("f", "raw", region="pe-1"), regions=("pe-1",)),
-            "region name pe-1 is that of a PE",
-        ),
         (
             application(
                 SOURCE,

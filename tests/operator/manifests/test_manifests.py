@@ -82,6 +82,7 @@ def test_pod_says_who_it_is() -> None:
         "streamgraft.io/region": "delays",
         "streamgraft.io/channel": "2",
         "streamgraft.io/stage": "0",
+        "streamgraft.io/stage-name": "delays",
         "streamgraft.io/launch": "7",
     }
     assert [owner["uid"] for owner in metadata["ownerReferences"]] == ["u1"]
@@ -248,7 +249,7 @@ def test_config_map_holds_the_metadata() -> None:
 
 def test_job_config_map_holds_port_labels() -> None:
     label = PortLabel(pe=4, port=0, topic="ns.flights.legs.delays")
-    manifest = manifests.job_config_map(OWNER, {"sum[2].0": label}, "content")
+    manifest = manifests.job_config_map(OWNER, {"sum[2].0": label}, [], "content")
     assert json.loads(manifest["data"]["port-labels.json"]) == {
         "sum[2].0": {"pe": 4, "port": 0, "topic": "ns.flights.legs.delays"}
     }
@@ -262,7 +263,9 @@ def test_service_selects_the_pods_of_the_pe() -> None:
 
 @pytest.mark.parametrize(("given", "expected"), [(None, 300), (20, 20)])
 def test_region_has_the_deadline_of_its_job(given: int | None, expected: int) -> None:
-    plan = PlannedRegion("flights-delays", Region(name="delays", key=["k"], max_width=4), 1, 2, 0)
+    plan = PlannedRegion(
+        "flights-delays", Region(name="delays", key=["k"], max_width=4), ("sum",), 2, 0
+    )
     regions = {"delays": {"changeDeadlineSeconds": given} if given else {}}
     job = JobSpec.model_validate({**IN_CONFIG_MAP, "regions": regions})
     topology = Topology((), (planned(),), (plan,), (), {})
@@ -275,7 +278,7 @@ def test_region_content_id_is_that_of_all_widths() -> None:
     region = Region(name="delays", key=["k"], max_width=4)
 
     def content_id(width: int, pe_content: str) -> str:
-        plan = PlannedRegion("flights-delays", region, 1, width, first_pe_id=2)
+        plan = PlannedRegion("flights-delays", region, ("sum",), width, first_pe_id=2)
         pes = tuple(planned(pe_content, channel=channel) for channel in range(width))
         stages = (planned(pe_content, channel=0),)
         topology = Topology(pes, stages, (plan,), (), {})

@@ -1,0 +1,150 @@
+"""What an edit does to state and positions goes by names."""
+
+from itertools import chain
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgraft_common.edits import EditRefused, Fate, check, outcomes
+from streamgraft_common.resources import SavedInput, SavedStage
+
+
+def stage(
+    *operators: str,
+    reads: tuple[str, ...],
+    stateful: tuple[str, ...] = (),
+    region: str | None = None,
+    shards: int = 1,
+) -> SavedStage:
+    return SavedStage(
+        name=next(iter(stateful), operators[0]),
+        shards=shards,
+        region=region,
+        key=["k"] if region else [],
+        operators=list(operators),
+        stateful=list(stateful),
+        inputs=[SavedInput(stream=topic, topic=topic) for topic in reads],
+    )
+
+
+READ = stage("read", "parse", reads=("outside",))
+COUNT = stage("clean", "count", reads=("raw",), stateful=("count",), region="r", shards=4)
+WRITE = stage("format", "write", reads=("counts",))
+JOB = [READ, COUNT, WRITE]
+
+
+def fates(new: list[SavedStage]) -> dict[str, str]:
+    return {f"{item.operator}/{item.stream or ''}": item.fate.value for item in outcomes(JOB, new)}
+
+
+def test_every_state_and_every_position_has_a_fate() -> None:
+    assert fates(JOB) == {
+        "read/outside": "kept",
+        "count/": "kept",
+        "count/raw": "kept",
+        "format/counts": "kept",
+    }
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        [stage("other", "sink", reads=("elsewhere",)), *JOB],
+        [*JOB, stage("branch", reads=("raw",))],
+        [stage("read", "parse", "more", reads=("outside",)), COUNT, WRITE],
+        [READ, stage("count", reads=("raw",), stateful=("count",), region="r", shards=4), WRITE],
+        [READ, COUNT, stage("format", reads=("counts",)), stage("write", reads=("formatted",))],
+        [READ, COUNT, stage("after", reads=("counts",), region="r", shards=4), WRITE],
+        [READ, COUNT],
+        [stage("read", reads=("outside",)), stage("parse", reads=("lines",)), COUNT, WRITE],
+    ],
+    ids=["source", "branch", "operator", "filter gone", "split", "stage", "sink gone", "unfused"],
+)
+def test_edits_of_anything_else_keep_all_state(new: list[SavedStage]) -> None:
+    check(JOB, new, drop=())
+    kept = {name for name, fate in fates(new).items() if fate == "kept"}
+    assert {"read/outside", "count/", "count/raw"} <= kept
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (COUNT.model_copy(update={"shards": 8}), "key groups of 8"),
+        (COUNT.model_copy(update={"key": ["other"]}), "keyed by other"),
+        (COUNT.model_copy(update={"region": None, "key": []}), "keyed by nothing"),
+        (stage("count", reads=("x",), stateful=("count",), region="r", shards=4), "topics x"),
+        (
+            stage("count", "too", reads=("raw",), stateful=("count", "too"), region="r", shards=4),
+            "keeps state of count, too",
+        ),
+    ],
+)
+def test_a_checkpoint_fits_one_query(changed: SavedStage, message: str) -> None:
+    with pytest.raises(EditRefused, match=f"operator count .*{message}.*savepoint.*new names"):
+        check(JOB, [READ, changed, WRITE], drop=["count"])
+
+
+def test_operators_dont_leave_their_checkpoint_and_what_is_on_its_way() -> None:
+    fused = stage("read", "parse", "format", "write", reads=("outside",))
+    with pytest.raises(EditRefused, match="format would move from stage format to stage read"):
+        check([READ, WRITE], [fused], drop=["format"])
+    before = stage("tag", "format", "write", reads=("counts",))
+    with pytest.raises(EditRefused, match="format would move from stage format to stage tag"):
+        check(JOB, [READ, COUNT, before], drop=["format"])
+    other = stage("first", "count", reads=("raw",), stateful=("first", "count"))
+    with pytest.raises(EditRefused, match="operator count would move from stage count"):
+        check(JOB, [READ, other, WRITE], drop=["count"])
+
+
+def test_state_is_dropped_by_name_only() -> None:
+    new = [READ, stage("sum", reads=("raw",), stateful=("sum",), region="r", shards=4), WRITE]
+    assert fates(new)["count/"] == "dropped"
+    with pytest.raises(EditRefused, match=r"drops the state of count: .*--drop-state count"):
+        check(JOB, new, drop=["sum"])
+    check(JOB, new, drop=["count"])
+
+
+def test_lines_of_a_plan() -> None:
+    gone = [str(item) for item in outcomes(JOB, [READ, WRITE]) if item.fate is Fate.DROPPED]
+    assert gone == ["count: state dropped", "count: positions in raw dropped"]
+
+
+NAMES = "abcdef"
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> list[SavedStage]:
+    """Operators, dealt out to stages; a stage reads the topic of its name."""
+    order = draw(st.permutations(NAMES))
+    left = list(order[: draw(st.integers(1, len(NAMES)))])
+    stages = []
+    while left:
+        size = draw(st.integers(1, len(left)))
+        members, left = left[:size], left[size:]
+        states = tuple(name for name in members if name in "ace")
+        stages.append(stage(*members, reads=(members[0],), stateful=states))
+    return stages
+
+
+@given(graphs())
+def test_an_equal_graph_keeps_all(graph: list[SavedStage]) -> None:
+    check(graph, graph[::-1], drop=())
+    assert {item.fate for item in outcomes(graph, graph[::-1])} == {Fate.KEPT}
+
+
+@given(graphs(), graphs())
+def test_no_checkpoint_gets_another_plan(old: list[SavedStage], new: list[SavedStage]) -> None:
+    found = outcomes(old, new)
+    states = [item.operator for item in found if item.stream is None]
+    assert set(chain.from_iterable(item.stateful for item in (*old, *new))) == set(states)
+    if any(item.fate is Fate.IMPOSSIBLE for item in found):
+        return
+    assert len(states) == len(set(states))
+    before = {item.name: item for item in old}
+    for item in new:
+        if former := before.get(item.name):
+            assert (former.stateful, former.inputs) == (item.stateful, item.inputs)
+    lasting = {name for item in new for name in item.operators}
+    gone = [item for item in old if item.name not in {one.name for one in new}]
+    assert not lasting & {name for item in gone for name in item.operators}

@@ -1,0 +1,86 @@
+"""What an edit of a running job does to the state of its operators."""
+
+from dataclasses import replace
+
+import pytest
+from tests.simulation.applications import Submission
+from tests.simulation.fake_pe import Tempo
+from tests.simulation.faults import submit
+from tests.simulation.world import World
+
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
+
+SECONDS = 400.0
+TWO = Submission("job", stages=2, max_width=2, width=2)
+ONE = replace(TWO, stages=1)
+
+
+def edit(world: World, submission: Submission) -> None:
+    """Submit another version, and let it come to rest."""
+    submit(world, submission)
+    world.run(SECONDS)
+
+
+def stages(world: World) -> dict[int, str]:
+    """Return the stages of all PEs, by id."""
+    specs = [item["spec"] for item in world.objects(PROCESSING_ELEMENT)]
+    return {spec["peId"]: spec["stageName"] for spec in specs}
+
+
+def accepted(world: World) -> Object:
+    """Return the Job's condition Accepted."""
+    (job,) = world.objects(JOB)
+    found = [item for item in job["status"]["conditions"] if item["type"] == "Accepted"]
+    condition: Object = found[0]
+    return condition
+
+
+def test_an_edit_that_drops_state_is_refused_unless_it_is_allowed() -> None:
+    world = World(1)
+    with world.surroundings():
+        submit(world, TWO)
+        world.operators.start()
+        world.run(SECONDS)
+        before = stages(world)
+        assert set(before.values()) == {"read", "work", "second", "write"}
+        edit(world, replace(ONE, extra={"dropState": []}))
+        assert accepted(world)["status"] == "False"
+        assert "--drop-state second" in accepted(world)["message"]
+        assert stages(world) == before
+        edit(world, ONE)
+        assert accepted(world)["status"] == "True"
+        assert set(stages(world).values()) == {"read", "work", "write"}
+
+
+def test_a_stage_more_moves_no_state() -> None:
+    """Its PEs take the ids of others, which run their stages on under new ones."""
+    world = World(1)
+    with world.surroundings():
+        submit(world, ONE)
+        world.operators.start()
+        world.run(SECONDS)
+        before = world.nodes.checkpoints.counts("work")
+        assert min(before.values()) > 0
+        edit(world, TWO)
+        assert stages(world)[3] == "second"
+        after = world.nodes.checkpoints.counts("work")
+        assert before.keys() == after.keys()
+        assert all(after[key] > count for key, count in before.items())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_new_first_source_shifts_all_pes_and_no_state(seed: int) -> None:
+    """No stage is run by two PEs at a time meanwhile: an invariant of the simulation."""
+    world = World(seed)
+    with world.surroundings():
+        submit(world, ONE)
+        world.operators.start()
+        world.run(SECONDS)
+        world.nodes.tempo = Tempo(warm_up=0.1, plan=0.1, start=0.1, stop=20.0)
+        before, checkpoint = stages(world), world.nodes.checkpoints.counts("work")
+        assert before == {0: "read", 1: "write", 2: "work", 3: "work"}
+        edit(world, replace(ONE, sources=2))
+        assert stages(world) == {0: "other", 1: "read", 2: "write", 3: "work", 4: "work"}
+        after = world.nodes.checkpoints.counts("work")
+        assert all(after[key] > count for key, count in checkpoint.items())
