@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from streamgraft._builder import build_bundle
 from streamgraft.cli._app import app
+from streamgraft.cli._submit import EXIT_SOURCES_MISSING
 from streamgraft_common import names
 from streamgraft_common.kube import KubeClient, NotFound, load_config
 from streamgraft_common.resources import JOB, PARALLEL_REGION
@@ -41,10 +42,10 @@ class CommandLine:
         assert result.exit_code == 0, result.output
         return result.stdout
 
-    def fail(self, *arguments: str | Path) -> str:
+    def fail(self, *arguments: str | Path, code: int = 1) -> str:
         """Run a command that has to fail as expected, and return what it tells."""
         result = self.run(*arguments)
-        assert result.exit_code == 1, result.output
+        assert result.exit_code == code, result.output
         assert result.stderr.startswith("error: ")
         return result.stderr
 
@@ -141,8 +142,8 @@ def test_submit_takes_back_what_is_no_longer_asked_for(
 
 
 def test_submit_that_does_not_become_healthy_in_time(command: CommandLine, bundle: Path) -> None:
-    """Waiting ends with an error; the job stays submitted."""
-    answer = command.fail("submit", bundle, "--wait", "--timeout", "1")
+    """Waiting ends with an error that says that the source topic is missing; the job stays."""
+    answer = command.fail("submit", bundle, "--wait", "--timeout", "1", code=EXIT_SOURCES_MISSING)
     assert "is not healthy after 1 s" in answer
     assert "wordcount" in command.succeed("watch", "--once")
     command.succeed("cancel", "wordcount")

@@ -71,7 +71,7 @@ class Submission:
     def manifest(self) -> Object:
         """Return the Job."""
         spec: Object = {
-            "bundle": {"configMap": {"name": f"{self.job}-bundle"}},
+            "bundle": {"configMap": {"name": f"{self.job}-bundle"}, "digest": self.digest},
             "parameters": {"speed": str(self.speed)},
             "dropState": ["second"],
             "regions": {

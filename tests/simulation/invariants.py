@@ -47,7 +47,8 @@ class Invariants:
         self.patience = math.inf
         self._named: dict[tuple[str, int], float] = {}
         self._writers: dict[tuple[Stage, int], set[FakePe]] = defaultdict(set)
-        self._owners: dict[tuple[Stage, int, str, int], list[str]] = defaultdict(list)
+        self._owners: dict[tuple[Stage, int, str, int], list[int | None]] = defaultdict(list)
+        """Channels that had a shard, one after the other; an edit may give a channel another PE."""
         self._batches: dict[tuple[Stage, int], int] = {}
         self._launches: dict[str, int] = {}
         self._contents: dict[str, set[str]] = defaultdict(set)
@@ -74,10 +75,12 @@ class Invariants:
             self._savepoints.starts(stage, shard)
         region = self._region_uid(pe)
         owners = self._owners[stage, shard, region, epoch]
-        if not owners or owners[-1] != pe.name:
-            owners.append(pe.name)
+        channel = pe.wanted.channel if pe.wanted else None
+        if not owners or owners[-1] != channel:
+            owners.append(channel)
         if len(owners) > 2:
-            self._break(f"shard {shard} goes from {' to '.join(owners)} in epoch {epoch}")
+            channels = " to ".join(map(str, owners))
+            self._break(f"shard {shard} goes from channel {channels} in epoch {epoch}")
 
     def begins(self, pe: FakePe, shard: int, counts: Counts) -> None:
         """A shard begins where the savepoint of its job ends, or with nothing."""

@@ -33,6 +33,9 @@ class BundleSource(Model):
 
     name: str | None = None
     """Name of the application that the bundle must hold; another one is refused."""
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    """sha256 of the bundle, in hexadecimal digits; with another one at its place the job waits.
+    `streamgraft submit` sets it, so a new bundle is never planned with the spec of before."""
     config_map: ConfigMapBundle | None = None
     """A ConfigMap: what `streamgraft submit` uploads."""
     file: Annotated[str, Field(pattern=r"^/.+")] | None = None

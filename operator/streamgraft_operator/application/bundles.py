@@ -30,7 +30,7 @@ CACHED = 64
 
 
 class BundleMissing(BundleError):
-    """There is no such ConfigMap, key or file (yet)."""
+    """There is no such ConfigMap, key, file or version of the bundle (yet)."""
 
     reason = BUNDLE_MISSING
 
@@ -92,6 +92,12 @@ class Bundles:
             bundle = await self._from_config_map(namespace, place.name, place.key)
         else:
             bundle = await asyncio.to_thread(self._from_file, Path(source.file or ""))
+        if source.digest not in (None, bundle.digest):
+            raise BundleMissing(
+                f"the bundle that is there has the sha256 {bundle.digest}, and not"
+                f" {source.digest}: upload that one (`streamgraft submit` does), the job goes on"
+                " by itself then; or correct bundle.digest"
+            )
         if source.name not in (None, bundle.adl.name):
             raise BundleMismatch(
                 f"the bundle holds the application {bundle.adl.name}, not {source.name}: correct"

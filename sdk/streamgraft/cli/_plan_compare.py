@@ -118,7 +118,9 @@ def _differing(
     old, new = settings_content(pe.settings), settings_content(after.processing_element.for_pods())
     names = {*changed_fields(pe.metadata, metadata)}
     names |= {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
-    if before.bundle != after.bundle:
+    # Which bundle it is shows in bundle_digest: `submit` sets the source's own, `plan` does not.
+    places = [spec.bundle.model_copy(update={"digest": None}) for spec in (before, after)]
+    if places[0] != places[1]:
         names.add("bundle")
     stores = [spec.processing_element.checkpoint_repository for spec in (before, after)]
     if stores[0] != stores[1]:

@@ -157,9 +157,9 @@ async def upload(cluster: Cluster, job: str, data: bytes) -> None:
 async def apply(
     cluster: Cluster, job: str, spec: dict[str, Any], digest: str, manager: str = MANAGER
 ) -> Object:
-    """Apply a Job; `manager` owns the fields of its spec."""
-    annotations = {names.ANNOTATION_BUNDLE: digest}
-    body = JOB.manifest(job, cluster.namespace, spec, annotations=annotations)
+    """Apply a Job that runs the bundle with this sha256; `manager` owns the fields of its spec."""
+    pinned = {**spec, "bundle": {**spec["bundle"], "digest": digest}}
+    body = JOB.manifest(job, cluster.namespace, pinned)
     try:
         return await cluster.client.apply(JOB.path(cluster.namespace, job), body, manager)
     except NotFound as error:

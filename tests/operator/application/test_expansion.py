@@ -69,6 +69,13 @@ async def test_the_bundle_must_hold_the_application_that_is_named(file: Path) ->
         await expanded(file, bundle={"name": "other"})
 
 
+async def test_another_bundle_than_the_digest_says_is_waited_for(file: Path) -> None:
+    digest = (await expanded(file)).bundle.digest
+    assert (await expanded(file, bundle={"digest": digest})).bundle.digest == digest
+    with pytest.raises(BundleMissing, match=f"sha256 {digest}, and not {'0' * 64}: upload"):
+        await expanded(file, bundle={"digest": "0" * 64})
+
+
 async def test_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(BundleMissing, match="shared volume"):
         await expanded(tmp_path / "gone.zip")
