@@ -34,6 +34,7 @@ def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
         help="volume source that all PEs share: '{\"persistentVolumeClaim\": {…}}'",
     )
     add("--checkpoint-root", type=Path, help="where the operator sees that volume")
+    add("--driver-starts", type=int, help="drivers that a region starts at a time; default: all")
     add("--image", required=True, help="image of the PE runtime")
     add("--namespace", nargs="*", action="extend", default=[], help="namespaces; default: all")
     add("--lease", default="streamgraft-operator", help="the lease that replicas compete for")
@@ -52,6 +53,7 @@ async def _run(arguments: argparse.Namespace) -> None:
         checkpoint_volume=arguments.checkpoint_volume,
         image=arguments.image,
         checkpoint_root=arguments.checkpoint_root,
+        driver_starts=arguments.driver_starts,
         own_namespace=arguments.own_namespace or config.namespace,
         namespaces=tuple(arguments.namespace),
     )

@@ -26,6 +26,12 @@ def width_change_retargeted(old: int, new: int) -> Event:
     return Event("Normal", "WidthChangeRetargeted", f"the wanted width is now {new}, not {old}")
 
 
+def width_change_divided(wanted: int, warm: int) -> Event:
+    """Tell that shards move to the channels that are warm, before the others are."""
+    message = f"{warm} of {wanted} channels are warm and get their shards now, the others later"
+    return Event("Normal", "WidthChangeDivided", message)
+
+
 def width_change_withdrawn(width: int) -> Event:
     """Tell that the wanted width went back to the serving one before any shard moved."""
     return Event("Normal", "WidthChangeWithdrawn", f"staying at width {width}; no shard moved")

@@ -18,6 +18,9 @@ class Settings:
     image: str
     checkpoint_root: Path | None = None
     """Where the operator itself sees that volume, to remove checkpoints of deleted jobs."""
+    driver_starts: int | None = None
+    """Drivers that a region may start at a time, those from warm pools not counted, where CPU is
+    short: one takes a core and more for many seconds. None: any number."""
     own_namespace: str = SYSTEM_NAMESPACE
     """Where the operator keeps what is its own: its lease, and its certificate authority."""
     namespaces: tuple[str, ...] = ()

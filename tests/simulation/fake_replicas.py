@@ -55,12 +55,14 @@ class FakeReplicas:
         network: Callable[[], FakeNetwork],
         chance: random.Random,
         ended: Callable[[str], None],
+        settings: Settings = SETTINGS,
     ) -> None:
         self._loop = loop
         self._server = server
         self._network = network
         self._chance = chance
         self._ended = ended
+        self._settings = settings
         self._numbers = itertools.count(1)
         self.replicas: list[Replica] = []
 
@@ -72,7 +74,7 @@ class FakeReplicas:
         elector = Elector(plain, lease, process.name, Term())
         client = FencedFakeClient(self._server, network, elector.leading)
         stopping = asyncio.Event()
-        work = partial(assembly.run, client, SETTINGS)
+        work = partial(assembly.run, client, self._settings)
         main = self._loop.start(process, replica.run(elector, work, stopping))
         one = Replica(process, network, stopping, elector)
         self.replicas.append(one)

@@ -70,7 +70,7 @@ class WidthChange(Model):
     from_width: int
     """Width that served before."""
     to_width: int
-    """Width that was wanted."""
+    """Width that was wanted; of a change that was divided, the width that came first."""
     epoch: int
     """Epoch of its assignment."""
     requested_at: str

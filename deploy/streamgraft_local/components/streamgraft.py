@@ -1,6 +1,7 @@
 """Our own components: process node, operator and metrics adapter."""
 
 import json
+import os
 import sys
 
 from streamgraft_common.access import SYSTEM_NAMESPACE
@@ -46,6 +47,7 @@ def operator(setting: Setting) -> Component:
             *("--bootstrap-servers", bootstrap_servers(setting)),
             *("--checkpoint-volume", json.dumps(volume)),
             *("--checkpoint-root", str(checkpoints)),
+            *("--driver-starts", str(max(1, (os.cpu_count() or 1) // 2))),
             *("--image", setting.spec.image),
             *("--own-namespace", SYSTEM_NAMESPACE),
             *("--metrics-port", str(setting.ports["operator"])),

@@ -27,7 +27,7 @@ from streamgraft_operator.kit.together import together
 from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.grafting import Grafter, Start
 from streamgraft_operator.pe.places import displaced_pods
-from streamgraft_operator.pe.pods import pe_view, pod_view
+from streamgraft_operator.pe.pods import pe_view, pod_view, warm_pod_view
 from streamgraft_operator.pe.unseen import unseen_pods
 from streamgraft_operator.pe.view import PeView
 from streamgraft_operator.region.step import LOOK_AGAIN_SECONDS, RegionDecision, step
@@ -154,6 +154,7 @@ class RegionController(Controller):
             deadline_seconds=float(spec.change_deadline_seconds),
             strategy=spec.strategy,
             may_sleep=spec.may_sleep,
+            starts=self._starts(key_of(job), planned),
             joint=planned.joint,
             parked=self._parked(job, planned),
             savepoints={
@@ -161,6 +162,14 @@ class RegionController(Controller):
                 for item in self._savepoints(job, planned)
             },
         )
+
+    def _starts(self, job: Key, planned: PlannedRegion) -> int | None:
+        """Return how many channels may become warm at a time: drivers that wait cost nothing."""
+        if (drivers := self._context.settings.driver_starts) is None:
+            return None
+        waiting = map(warm_pod_view, self._caches.pods_by_pool.get(job))
+        warm = sum(pod.usable and pod.ready for pod in waiting)
+        return max(1, (drivers + warm) // planned.stages)
 
     def _parked(self, job: Object, planned: PlannedRegion) -> frozenset[int]:
         parked = parked_stages(self._caches, key_of(job))

@@ -147,8 +147,16 @@ class Shards:
     def cold(self, change: WidthChange) -> list[PeView]:
         """Return the PEs of a wider region that can't take shards at once."""
         new = range(change.from_width, change.to_width)
-        pes = (self.pe(channel, stage) for channel in new for stage in range(self.view.stages))
-        return [pe for pe in pes if not (pe.exists and pe.pod_alive and pe.ready)]
+        return [pe for channel in new for pe in self._channel(channel) if not _is_warm(pe)]
+
+    def warm(self, first: int, width: int) -> int:
+        """Return up to which width, at most `width`, all channels from `first` on are warm."""
+        channels = range(first, width)
+        cold = (item for item in channels if not all(map(_is_warm, self._channel(item))))
+        return next(cold, max(first, width))
+
+    def _channel(self, channel: int) -> list[PeView]:
+        return [self.pe(channel, stage) for stage in range(self.view.stages)]
 
     def cost(self, change: WidthChange) -> Cost:
         """Return what a change cost whose shards have all arrived. Who slept paused nothing."""
@@ -259,6 +267,11 @@ class Shards:
 
     def _stage(self, stage: int) -> Iterator[PeView]:
         return (pe for pe in self.view.pes if pe.stage == stage)
+
+
+def _is_warm(pe: PeView) -> bool:
+    """Return whether a PE can take shards at once."""
+    return pe.exists and pe.pod_alive and pe.ready
 
 
 def under_way(status: ParallelRegionStatus) -> WidthChange | None:

@@ -12,7 +12,9 @@ With strategy savepoint the region stops, and a savepoint of it is written, in t
 up; new channels come when shards move. While another savepoint has stages stand still, no change
 begins.
 
-Surge first: shards move only once every new channel is warm, so nobody waits for a pod to start.
+Surge first: shards move only to channels that are warm, so nobody waits for a pod to start. If
+some are warm long before the others, the change is divided: shards go to those at once, and the
+next change brings the others. Where CPU is short, only so many drivers start at a time.
 What takes longer than its deadline is rolled back: a change that hands over is followed by another
 one, to the width before. Then the width is avoided for a while.
 """
@@ -51,6 +53,8 @@ __all__ = [
 
 KEPT_CHANGES = 20
 """Width changes that a region's status remembers."""
+PATIENCE_SECONDS = 4.0
+"""How long channels that are warm wait for those that are not, so that most changes are one."""
 LOOK_AGAIN_SECONDS = 2.0
 """While a width changes: deadlines pass without any event."""
 REMOVAL_SECONDS = 1.0
@@ -150,7 +154,18 @@ def _channels(view: RegionView, status: ParallelRegionStatus, wanted: int) -> in
         return assigned_width(status.assignment)
     busy = (pe.channel + 1 for pe in view.pes if pe.spec_shards or (pe.pod_alive and pe.held))
     old = _going(view, change) if change else 0
-    return max(wanted, assigned_width(status.assignment), old, *busy)
+    return max(_started(view, status, wanted), assigned_width(status.assignment), old, *busy)
+
+
+def _started(view: RegionView, status: ParallelRegionStatus, wanted: int) -> int:
+    """Return how many of the wanted channels may exist, so that not too many drivers start at a
+    time; those that exist stay. Channels with shards count as started, whatever their pods do: one
+    that fails again and again keeps no new one from coming."""
+    if view.starts is None:
+        return wanted
+    there = max((pe.channel + 1 for pe in view.pes if pe.exists), default=0)
+    warm = Shards(view, status).warm(assigned_width(status.assignment), wanted)
+    return min(wanted, max(warm + view.starts, there))
 
 
 def _going(view: RegionView, change: WidthChange) -> int:
@@ -257,13 +272,22 @@ def _warm_up(view: RegionView, change: WidthChange) -> _Progress:
             return _Progress(without, (events.width_change_withdrawn(view.width),))
         event = events.width_change_retargeted(change.to_width, view.width)
         return _begin_change(view, without, event)
-    cold = Shards(view, status).cold(change)
+    shards = Shards(view, status)
+    cold = shards.cold(change)
     if not cold:
         return _decide(view, _Progress(status))
+    warm = shards.warm(change.from_width, change.to_width)
+    if warm > change.from_width and _waited(view, change) >= PATIENCE_SECONDS:
+        event = events.width_change_divided(change.to_width, warm)
+        return _decide(view, _Progress(_changed(status, change, to_width=warm), (event,)))
     if not overdue(change, view.deadline_seconds, view.now):
         return _Progress(status)
     why = "; ".join(_why_cold(view, pe) for pe in cold)
     return _failed(view, change, f"not ready in time: {why}")
+
+
+def _waited(view: RegionView, change: WidthChange) -> float:
+    return view.now - from_rfc3339(change.requested_at)
 
 
 def _save(view: RegionView, change: WidthChange, name: str) -> _Progress:

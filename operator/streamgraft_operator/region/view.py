@@ -32,6 +32,8 @@ class RegionView:
     """Stages that hold no shards while a savepoint is taken."""
     may_sleep: bool = False
     """Whether width 0 may be wanted."""
+    starts: int | None = None
+    """Channels that may become warm at a time; None: any number."""
     joint: bool = False
     """Whether each PE runs one query over all of its shards, which starts again with each move."""
     savepoints: Mapping[str, SavepointStatus] = field(default_factory=dict)

@@ -73,6 +73,59 @@ def test_surge_waits_for_warm_channels() -> None:
     assert decided.status.width == 1
 
 
+def test_channels_that_are_warm_do_not_wait_for_the_last() -> None:
+    """One change to 4 becomes one to 2 and one to 4; nobody is deleted in between."""
+    owner = running(0, {0, 1, 2, 3})
+    begun = step(region(4, STEADY, owner)).status
+    pes = owner, running(1, set()), replace(running(2, set()), ready=False)
+    patient = step(region(4, begun, *pes, now=NOW + 3))
+    assert patient.status.changes[-1].to_width == 4
+    assert patient.events == ()
+    divided = step(region(4, begun, *pes, now=NOW + 4))
+    assert divided.channels == 4
+    assert [event.reason for event in divided.events] == ["WidthChangeDivided", "ShardsMoving"]
+    (change,) = divided.status.changes
+    assert (change.to_width, set(divided.status.assignment.values())) == (2, {0, 1})
+    arrived = running(0, {0, 1}, 2), running(1, {2, 3}, 2), pes[2]
+    status = divided.status
+    reasons = []
+    for _ in range(3):
+        later = step(region(4, status, *arrived, now=NOW + 6))
+        assert later.channels == 4
+        reasons += [event.reason for event in later.events]
+        status = later.status
+    assert reasons == ["WidthServing", "WidthChangeFinished", "WidthChangeStarted"]
+    assert (status.changes[-1].from_width, status.changes[-1].to_width) == (2, 4)
+
+
+def test_channels_behind_a_cold_one_wait() -> None:
+    begun = step(region(3, STEADY, running(0, {0, 1, 2, 3}))).status
+    late = region(3, begun, running(0, {0, 1, 2, 3}), running(2, set()), now=NOW + 9)
+    assert step(late).status.epoch == 1
+
+
+@pytest.mark.parametrize(
+    ("starts", "warm", "channels"), [(1, 0, 2), (2, 0, 3), (1, 1, 3), (1, 2, 4), (9, 0, 4)]
+)
+def test_only_so_many_drivers_start_at_a_time(starts: int, warm: int, channels: int) -> None:
+    owner = running(0, {0, 1, 2, 3})
+    begun = step(region(4, STEADY, owner)).status
+    pes = [owner, *(running(channel, set()) for channel in range(1, 1 + warm))]
+    assert step(replace(region(4, begun, *pes), starts=starts)).channels == channels
+
+
+def test_drivers_that_start_are_not_stopped_when_fewer_may() -> None:
+    begun = step(region(4, STEADY, running(0, {0, 1, 2, 3}))).status
+    pes = [replace(running(channel, set()), ready=False) for channel in (1, 2, 3)]
+    view = region(4, begun, running(0, {0, 1, 2, 3}), *pes)
+    assert step(replace(view, starts=1)).channels == 4
+
+
+def test_a_channel_that_fails_keeps_no_new_one_from_starting() -> None:
+    owner = replace(running(0, {0, 1, 2, 3}), ready=False, pod_alive=False)
+    assert step(replace(region(4, STEADY, owner), starts=1)).channels == 2
+
+
 def handing_over() -> ParallelRegionStatus:
     """Width 1 to 2, epoch 2: shards 2 and 3 move to channel 1."""
     change = WidthChange(
