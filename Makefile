@@ -48,7 +48,7 @@ imports: $(VENV)/.dev ## Who may import whom
 unit: $(VENV)/.dev ## Unit tests
 	@$(BIN)/python -m pytest -q -m 'not integration and not e2e'
 
-simulation: $(VENV)/.dev ## 2,000 seeds of the operator in a simulated cluster (docs/simulation.md)
+simulation: $(VENV)/.dev ## 2,000 seeds of the operator in a simulated cluster (docs/develop/simulation.md)
 	@$(BIN)/python -m tests.simulation
 
 soak: $(VENV)/.dev ## New seeds of the simulation for SECONDS=N or HOURS=N (default: one hour)

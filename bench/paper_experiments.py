@@ -1,8 +1,8 @@
 """The experiments of the autoscaling paper as scenarios: `make bench-paper-experiments`.
 
 Varga, Balassi, Kiss: "Towards autoscaling of Apache Flink jobs". Sections 4.1 and 4.2 describe a
-policy, 5.2 to 5.5 what a scaling operation costs; docs/paper-experiments.md tells what of it is
-theirs and what is assumed here. Simulated, so it takes seconds. Draws docs/policies/paper-*.svg.
+policy, 5.2 to 5.5 what a scaling operation costs; docs/develop/paper-experiments.md tells what of
+it is theirs and what is assumed here. Simulated: it takes seconds. Draws docs/policies/paper-*.svg.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

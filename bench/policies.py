@@ -1,7 +1,7 @@
 """Scaling policies on real loads: `make bench-policies`.
 
 Each policy drives the same simulated region through the HPA's own algorithm; see
-docs/autoscaling.md for what is simulated, and docs/policies/ for the plots it draws.
+docs/use/autoscaling.md for what is simulated, and docs/policies/ for the plots it draws.
 """
 
 import copy

@@ -1,8 +1,8 @@
 """The panels of the Grafana dashboard: titles and queries, no layout.
 
-Every query stands on docs/contracts.md, "Metrics of a PE". A partition's series changes with its
-owner, so what belongs to a partition is taken per partition first (`max by`), then summed. A region
-that sleeps has no PEs: of it there is only what the operator exports, lag and offsets.
+Every query stands on docs/develop/contracts.md, "Metrics of a PE". A partition's series changes
+with its owner, so what belongs to a partition is taken per partition first (`max by`), then summed.
+A region that sleeps has no PEs: of it there is only what the operator exports, lag and offsets.
 """
 
 from dataclasses import dataclass

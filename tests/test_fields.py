@@ -1,4 +1,4 @@
-"""docs/fields.md: complete, and everything it names exists."""
+"""docs/use/fields.md: complete, and everything it names exists."""
 
 import ast
 import re
@@ -12,7 +12,7 @@ from streamgraft_common.resources import KINDS
 from streamgraft_common.resources.crds import structural
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "fields.md").read_text()
+PAGE = (ROOT / "docs" / "use" / "fields.md").read_text()
 
 # The tables of the instance operator's design document.
 DESIGN = {

@@ -1,4 +1,4 @@
-"""docs/guarantees.md: each line of its table names a test that exists."""
+"""docs/use/guarantees.md: each line of its table names a test that exists."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 LINES = [
     line
-    for line in (ROOT / "docs" / "guarantees.md").read_text().splitlines()
+    for line in (ROOT / "docs" / "use" / "guarantees.md").read_text().splitlines()
     if line.startswith("| ") and not line.startswith("| what happens")
 ]
 

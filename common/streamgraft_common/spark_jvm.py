@@ -106,7 +106,7 @@ class JvmSettings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "JvmSettings":
-        """Return the settings of the image and the pod: docs/contracts.md has the variables."""
+        """Return the settings of the image and the pod (variables: docs/develop/contracts.md)."""
         jars = environment.get("STREAMGRAFT_JARS")
         archive = environment.get("STREAMGRAFT_CDS_ARCHIVE")
         return cls(

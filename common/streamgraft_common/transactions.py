@@ -2,7 +2,7 @@
 
 All streams between PEs, and all sinks at the job's own brokers that have no options of their own,
 share an id; each other sink has its own, named after it, so that a change of the one never makes
-it another's (docs/exactly-once.md).
+it another's (docs/use/exactly-once.md).
 """
 
 from collections.abc import Iterable, Mapping

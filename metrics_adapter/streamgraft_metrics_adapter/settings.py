@@ -53,7 +53,9 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     parser.add_argument("--refresh-seconds", type=_positive, default=2.0)
     parser.add_argument("--window-seconds", type=_positive, default=60.0)
     parser.add_argument(
-        "--metrics-config", type=Path, help="further metrics (docs/metrics.md), read on change"
+        "--metrics-config",
+        type=Path,
+        help="further metrics (docs/operate/metrics.md), read on change",
     )
     parser.add_argument(
         "--own-targets",

@@ -13,7 +13,7 @@ CHECKSUM = ".{}.crc"
 """Name of the checksum of a file, if there is one."""
 LEDGERS = "ledgers"
 """Folder with which the sink makes sure that nothing but this very checkpoint goes on with what it
-has noted in Kafka (docs/exactly-once.md). A copy never has it."""
+has noted in Kafka (docs/use/exactly-once.md). A copy never has it."""
 _KEPT_ENTRIES = 2
 """Spark reads the entry before the last one, too, when it goes on."""
 

@@ -1,7 +1,7 @@
 """How rows become Kafka records: SQL expressions, as text. Pure.
 
 Records between PEs: value = JSON object of the row; key = the text of the key column, or a JSON
-array of their texts if there are several (docs/contracts.md, "Kafka").
+array of their texts if there are several (docs/develop/contracts.md, "Kafka").
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The metrics of a PE: docs/contracts.md, "Metrics of a PE"."""
+"""The metrics of a PE: docs/develop/contracts.md, "Metrics of a PE"."""
 
 import time
 from collections.abc import Iterator

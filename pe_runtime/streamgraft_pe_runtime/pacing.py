@@ -1,7 +1,7 @@
 """How often the shards of a PE look for records: the trigger interval by load. Pure.
 
-A micro-batch costs CPU whatever its size (docs/batch-cost.md has the figures). A PE that holds many
-shards runs that many queries, so in a narrow region their fixed costs alone could fill its slots.
+A micro-batch costs CPU whatever its size (docs/use/batch-cost.md has the figures). A PE that holds
+many shards runs that many queries, so in a narrow region their fixed costs could fill its slots.
 """
 
 _BATCH_SECONDS = {False: 0.1, True: 0.2}

@@ -1,4 +1,4 @@
-"""What the pod's environment says: docs/contracts.md, "The pod of a PE"."""
+"""What the pod's environment says: docs/develop/contracts.md, "The pod of a PE"."""
 
 import json
 from collections.abc import Mapping

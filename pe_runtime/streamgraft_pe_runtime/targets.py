@@ -12,7 +12,7 @@ from streamgraft_common.transactions import endpoint_of, sink_of, transactional_
 from streamgraft_pe_runtime.transport import UNASKED, spark_options
 
 FORMAT = "exactly-once-kafka"
-"""The sink: scala/exactly_once, docs/exactly-once.md."""
+"""The sink: scala/exactly_once, docs/use/exactly-once.md."""
 MAIN = "MAIN"
 """Name of the target that is shared. No sink has capital letters."""
 _LINGER = {"kafka.linger.ms": "5"}

@@ -1,7 +1,7 @@
 """Transport security: TLS to Kafka and on the control port, from the files of mounted Secrets.
 
-Where they are is in the pod's environment (docs/contracts.md); a variable that is missing means
-that this part is not encrypted, or for Kafka that brokers are checked against the system's CAs.
+Where they are is in the pod's environment (docs/develop/contracts.md); a variable that is missing
+means that this part is not encrypted, or that Kafka's brokers are checked by the system's CAs.
 """
 
 import asyncio

@@ -61,7 +61,7 @@ HEADER = """\
 # Rendered from deploy/chart by `make generate-cluster`; do not edit. Before: deploy/crds, the
 # namespace streamgraft-system, and the Secret streamgraft-metrics-adapter-tls.
 # Change the image, the brokers, Prometheus' address, the claim of the checkpoints, and each
-# caBundle: the base64 of the PEM of who signed the adapter's certificate. See docs/real-cluster.md.
+# caBundle: the base64 of the PEM of who signed the adapter's certificate. docs/operate/install.md.
 """
 
 

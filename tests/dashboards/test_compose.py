@@ -54,7 +54,7 @@ def test_grafana_is_provisioned() -> None:
 
 
 def test_prometheus_labels_pods_as_promised() -> None:
-    """The labels of docs/contracts.md come from the pods' labels, as in the environment."""
+    """The labels of docs/develop/contracts.md come from the pods' labels, as in the environment."""
     config = yaml.safe_load((ROOT / "deploy/compose/prometheus.yml").read_text())
     pods = config["scrape_configs"][0]
     made = {

@@ -11,7 +11,7 @@ from tests.promtool.check import passes
 from dashboards.generate import FILE, dashboard, queries, render
 from dashboards.panels import REGIONS
 
-CONTRACTS = Path(__file__).parents[2] / "docs" / "contracts.md"
+CONTRACTS = Path(__file__).parents[2] / "docs" / "develop" / "contracts.md"
 VALUES = {"namespace": "default", "job": "flights", "region": ".+", "__rate_interval": "1m"}
 
 

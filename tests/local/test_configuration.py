@@ -49,7 +49,7 @@ def test_every_component_is_stopped_once(setting: Setting) -> None:
 
 
 def test_prometheus_labels_pods_as_the_contract_says(setting: Setting) -> None:
-    """Only running PEs are scraped, on the control port, with the labels of docs/contracts.md."""
+    """Only running PEs are scraped, on the control port, with the labels of the contracts."""
     pods = prometheus.configuration(setting)["scrape_configs"][0]
     kept = {
         rule["source_labels"][0]: rule["regex"]

@@ -22,10 +22,12 @@ its own, StreamgraftPrometheusQueriesFail."""
 
 
 def test_every_alert_has_its_entry_in_the_runbook() -> None:
-    headings = re.findall(r"^## (\S+)$", (ROOT / "docs/runbook.md").read_text(), re.MULTILINE)
+    headings = re.findall(
+        r"^## (\S+)$", (ROOT / "docs/operate/runbook.md").read_text(), re.MULTILINE
+    )
     assert sorted(headings) == sorted(rule["alert"] for rule in RULES)
     for rule in RULES:
-        wanted = f"docs/runbook.md#{rule['alert'].lower()}"
+        wanted = f"docs/operate/runbook.md#{rule['alert'].lower()}"
         assert rule["annotations"]["runbook_url"] == wanted
         assert rule["labels"]["severity"] in ("critical", "warning")
 

@@ -37,7 +37,7 @@ def comparable(operator: OperatorNode) -> OperatorNode:
     return replace(operator, location=sg.Location("", 0), function=None)
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/writing-applications.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/use/applications.md"])
 def test_documented_applications_pass_the_checks(document: str, tmp_path: Path) -> None:
     """What readers copy works."""
     graph = in_document(document, tmp_path).graph
@@ -47,7 +47,7 @@ def test_documented_applications_pass_the_checks(document: str, tmp_path: Path) 
 
 def test_documented_example_is_the_example(tmp_path: Path) -> None:
     """The page shows the graph of examples/wordcount."""
-    shown = in_document("docs/writing-applications.md", tmp_path)
+    shown = in_document("docs/use/applications.md", tmp_path)
     real = application_of(ROOT / "examples" / "wordcount" / "app.py")
     assert list(map(comparable, shown.graph.operators)) == list(
         map(comparable, real.graph.operators)

@@ -1,4 +1,4 @@
-"""Runs seeds on all cores: `python -m tests.simulation --help`. See docs/simulation.md."""
+"""Runs seeds on all cores: `python -m tests.simulation --help`. See docs/develop/simulation.md."""
 
 import argparse
 import gc

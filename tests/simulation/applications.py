@@ -98,7 +98,7 @@ class Submission:
         return int(self.extra.get("warmPool", 0))
 
     def pe_ids(self, width: int) -> set[int]:
-        """Return the ids of all PEs at a width (docs/contracts.md)."""
+        """Return the ids of all PEs at a width (docs/develop/contracts.md)."""
         return set(range(OUTSIDE_PES + self.sources - 1 + width * self.stages))
 
 

@@ -8,8 +8,8 @@
         query: sum by (namespace, pod) (rate(http_requests_total{pod!=""}[2m]))
         window: 2m
 
-`metrics.yaml` beside this module has the metrics that are always served. docs/metrics.md is the
-reference.
+`metrics.yaml` beside this module has the metrics that are always served. docs/operate/metrics.md is
+the reference.
 """
 
 import re

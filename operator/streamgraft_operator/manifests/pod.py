@@ -1,4 +1,4 @@
-"""Pods: of one launch of a PE, or waiting for one, as docs/contracts.md describes them."""
+"""Pods: of one launch of a PE, or waiting for one, as docs/develop/contracts.md describes them."""
 
 import json
 from collections.abc import Mapping

@@ -1,11 +1,11 @@
 """Shards on their way: who may have them now, and what the way cost.
 
-The hand-over rule (docs/contracts.md): a shard enters a PE's spec only when no other PE of its
-stage has it in its spec, and none holds it unless its pod is gone. One addition closes a gap: the
-old owner may have read its old spec and not yet have reported the shard that it is about to start.
-So a moved shard is free only once its release was recorded in this epoch, or once every PE that
-may have owned it has applied its newest spec or has no pod. A PE's spec gets a new epoch only with
-new shards: PEs that a change does not concern are not written.
+The hand-over rule (docs/develop/contracts.md): a shard enters a PE's spec only when no other PE of
+its stage has it in its spec, and none holds it unless its pod is gone. One addition closes a gap:
+the old owner may have read its old spec and not yet have reported the shard that it is about to
+start. So a moved shard is free only once its release was recorded in this epoch, or once every PE
+that may have owned it has applied its newest spec or has no pod. A PE's spec gets a new epoch only
+with new shards: PEs that a change does not concern are not written.
 
 Shards move one after another: each of them then has the CPU to itself while it starts, and stands
 still only for that long. The others run where they were until their round comes. Where a channel

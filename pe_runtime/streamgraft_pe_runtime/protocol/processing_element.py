@@ -1,4 +1,4 @@
-"""The protocol of a PE with the operator, from the first word to SIGTERM (docs/contracts.md).
+"""The protocol of a PE with the operator, first word to SIGTERM (docs/develop/contracts.md).
 
 Level-triggered: what runs is compared with what the newest spec wants. None of it knows of Spark,
 Kafka or threads: what is to be done is done by `Work`, which the simulation plays.

@@ -1,4 +1,4 @@
-"""One operator for some namespaces, under the roles that docs/operations.md asks for."""
+"""One operator for some namespaces, under the roles that docs/operate/operations.md asks for."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Manifests: what docs/contracts.md promises of pods, ConfigMaps, Services and regions."""
+"""Manifests: what docs/develop/contracts.md promises of pods, ConfigMaps, Services and regions."""
 
 import json
 from typing import Any

@@ -1,6 +1,6 @@
 /** A Kafka sink for streaming queries that writes each batch exactly once, whatever dies.
   *
-  * docs/exactly-once.md says how. Driver and tasks share one JVM (`local[…]`), and in it the
+  * docs/use/exactly-once.md says how. Driver and tasks share one JVM (`local[…]`), and in it the
   * producers: how the rows of a batch are spread over tasks and topics does not matter.
   */
 package org.apache.spark.sql.kafka010.exactlyonce

@@ -1,0 +1,65 @@
+"""The documentation: every relative link and anchor leads somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def name_of(page: Path) -> str:
+    """Return the path as the test ids show it."""
+    return str(page.relative_to(ROOT))
+
+
+def prose(page: Path) -> list[str]:
+    """Return a page's lines outside fenced code."""
+    lines, fenced = [], False
+    for line in page.read_text().splitlines():
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            lines.append(line)
+    return lines
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = [line.lstrip("#").strip() for line in prose(page) if re.match(r"#+ ", line)]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_relative_links_and_anchors_resolve(page: Path) -> None:
+    broken = []
+    for link in LINK.findall("\n".join(prose(page))):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+def test_every_page_of_the_documentation_that_code_names_exists() -> None:
+    """Messages, comments and runbook addresses name pages as `docs/…/page.md`."""
+    named = re.compile(r"(?<![\w/-])docs/[\w/-]+\.md")
+    folders = [path for path in ROOT.iterdir() if path.is_dir() and path.name[0] != "."]
+    files = [
+        path
+        for folder in folders
+        for path in folder.rglob("*")
+        if path.suffix in {".py", ".md", ".yaml", ".yml", ".scala"}
+    ]
+    files += [*PAGES, ROOT / "Makefile", ROOT / "pyproject.toml"]
+    missing = {
+        f"{path.relative_to(ROOT)}: {page}"
+        for path in files
+        for page in named.findall(path.read_text())
+        if not (ROOT / page).exists()
+    }
+    assert missing == set()
