@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from streamgraft_common.resources import bundle_source
 from streamgraft_common.resources.base import (
@@ -12,11 +12,27 @@ from streamgraft_common.resources.base import (
     CustomKind,
     Model,
     PrinterColumn,
+    Quantity,
     Resources,
 )
 from streamgraft_common.resources.bundle_source import BundleSource
 from streamgraft_common.resources.parallel_region import Strategy
 from streamgraft_common.resources.settings import ProcessingElementSettings, PullPolicy
+
+WarmPool = Annotated[
+    Annotated[int, Field(ge=0)] | Literal["auto"],
+    WithJsonSchema(
+        {
+            "x-kubernetes-int-or-string": True,
+            "x-kubernetes-validations": [
+                {
+                    "rule": "type(self) == int ? self >= 0 : self == 'auto'",
+                    "message": "must be a number of pods, or auto",
+                }
+            ],
+        }
+    ),
+]
 
 
 class Fusion(Model):
@@ -117,9 +133,13 @@ class JobSpec(Model):
     """Secret with the credentials of the image's registry."""
     submission_timeout_seconds: Annotated[int, Field(ge=1)] = 300
     """Time in which all resources must exist, or a first submission is rolled back and repeated."""
-    warm_pool: Annotated[int, Field(ge=0)] = 0
+    warm_pool: WarmPool | None = None
     """Warm pods, without a PE: a launch takes one of them, if there is one, instead of starting a
-    driver. Each takes the memory of a PE."""
+    driver. Each takes the memory of a PE. `auto`: as many as the largest step of the job's regions
+    within the last day took, at least one channel for each that may grow. Default: auto if a region
+    has autoscaling, else 0."""
+    warm_pool_memory: Quantity = "2Gi"
+    """What the pods of the warm pool may request together where its size is `auto`."""
     savepoint: InitialState | None = None
     """State to start from (`streamgraft savepoint restore` sets it). Default: none."""
     drop_state: Annotated[list[str], Field(max_length=256)] = []

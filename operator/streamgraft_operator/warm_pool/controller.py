@@ -9,16 +9,27 @@ from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
+from streamgraft_common.resources import JobSpec
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator import manifests
 from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import GraphError, PlannedPe
+from streamgraft_operator.graph.quantities import parse
 from streamgraft_operator.kit.conditions import is_true
 from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import job_key, own_key, pool_key
-from streamgraft_operator.kit.parsed import job_spec, job_status, pe_spec, pe_status, region_status
+from streamgraft_operator.kit.parsed import (
+    job_spec,
+    job_status,
+    pe_spec,
+    pe_status,
+    region_spec,
+    region_status,
+)
+from streamgraft_operator.manifests.pod_settings import DEFAULT_RESOURCES
 from streamgraft_operator.pe.pods import ended_seconds, warm_pod_view
+from streamgraft_operator.warm_pool.sizing import Growth, drivers
 from streamgraft_operator.warm_pool.step import PoolView, step
 
 
@@ -51,8 +62,9 @@ class WarmPoolController(Controller):
         job = self._caches.jobs.get(key)
         if job is None or "deletionTimestamp" in job["metadata"]:
             return None
-        waiting, size = self._caches.pods_by_pool.get(key), job_spec(job).warm_pool
-        if not size and not waiting:
+        waiting = self._caches.pods_by_pool.get(key)
+        regions = self._growing(key)
+        if not waiting and not job_spec(job).warm_pool and not regions:
             return None
         pods = {pod["metadata"]["name"]: pod for pod in waiting}
         try:
@@ -64,7 +76,7 @@ class WarmPoolController(Controller):
         ended = ((name, ended_seconds(pod, now)) for name, pod in pods.items())
         decision = step(
             PoolView(
-                size=size,
+                size=_size(expansion.spec, regions, now),
                 driver=driver,
                 calm_seconds=self._calm_seconds(job, key, now),
                 pods=tuple(map(warm_pod_view, pods.values())),
@@ -80,6 +92,19 @@ class WarmPoolController(Controller):
             await self._context.write.pods.create(pod)
         return decision.again_in
 
+    def _growing(self, key: Key) -> list[Growth]:
+        """Return the regions of a job whose width an autoscaler sets."""
+        return [
+            Growth(
+                width=region_spec(item).width,
+                most=autoscaling.max_width or region_spec(item).max_width,
+                stages=len(region_spec(item).stages) or 1,
+                changes=region_status(item).changes,
+            )
+            for item in self._caches.regions_by_job.get(key)
+            if (autoscaling := region_spec(item).autoscaling) and autoscaling.mode == "scale"
+        ]
+
     def _typical(self, expansion: Expansion) -> tuple[str, PlannedPe]:
         """Return the driver that most PEs of the job have, and one of them."""
         pes = [(expansion.contents[pe.pe_id].driver, pe) for pe in expansion.topology.pes]
@@ -94,6 +119,17 @@ class WarmPoolController(Controller):
         began = map(_running_since, self._caches.processing_elements_by_job.get(key))
         firsts = [first for of_pe in began for first in of_pe]
         return None if None in firsts else now - max(filter(None, firsts), default=0.0)
+
+
+def _size(spec: JobSpec, regions: Sequence[Growth], now: float) -> int:
+    """Return how many pods should wait. `spec` is that of an expansion."""
+    if isinstance(spec.warm_pool, int):
+        return spec.warm_pool
+    budget = int(parse(spec.warm_pool_memory))
+    asked = spec.processing_element.resources
+    requests = asked.requests if asked else DEFAULT_RESOURCES["requests"]
+    memory = requests.get("memory") or DEFAULT_RESOURCES["requests"]["memory"]
+    return drivers(regions, now, int(parse(memory)), budget)
 
 
 def _shards_changed(old: Object | None, new: Object | None) -> bool:

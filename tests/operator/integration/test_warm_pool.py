@@ -7,6 +7,7 @@ from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle
 
 from streamgraft_common.kinds import POD
+from streamgraft_common.kube import Invalid
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB
 
@@ -49,6 +50,31 @@ async def test_widening_adopts(world: World, player: HandPlayedPe, source_topic:
     path = JOB.path(world.namespace, "job")
     await world.client.patch(path, {"spec": {"warmPool": 0}})
     assert await pool(world, 0) == set()
+
+
+async def test_it_finds_its_own_size_where_regions_scale_themselves(
+    world: World, player: HandPlayedPe, source_topic: str
+) -> None:
+    """One channel waits; after a step of two, two. A number is asked for and wins."""
+    adl = application(world.namespace)
+    (region,) = adl["regions"]
+    scaled = {**region, "autoscaling": {"minWidth": 1, "maxWidth": region["maxWidth"]}}
+    await world.upload(bundle({**adl, "regions": [scaled]}))
+    await world.submit()
+    await world.job_in("Healthy")
+    await pool(world, 1)
+    await world.scale("job-r", 3)
+    await world.serving("job-r", 3)
+    await world.scale("job-r", 1)
+    await world.serving("job-r", 1)
+    await pool(world, 2)
+    path = JOB.path(world.namespace, "job")
+    with pytest.raises(Invalid, match="must be a number of pods, or auto"):
+        await world.client.patch(path, {"spec": {"warmPool": "many"}})
+    await world.client.patch(path, {"spec": {"warmPool": 0}})
+    await pool(world, 0)
+    await world.client.patch(path, {"spec": {"warmPool": "auto", "warmPoolMemory": "600Mi"}})
+    await pool(world, 1)
 
 
 async def test_pod_that_was_adopted_and_dies_is_replaced_by_the_next(

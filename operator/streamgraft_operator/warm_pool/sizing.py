@@ -1,0 +1,60 @@
+"""How large a warm pool is that has to find its own size. Pure.
+
+It holds the drivers of the largest step that the job's regions have made of late, since what grew
+by three channels this morning is likely to do so again; at least one channel for each region that
+may grow, and no more than fit into the memory that the pool may take.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from streamgraft_common.resources import WidthChange
+from streamgraft_common.timestamps import from_rfc3339
+
+LATELY_SECONDS = 86_400.0
+"""A step is remembered for a day: loads repeat by the day."""
+SAME_STEP_SECONDS = 30.0
+"""Growth that goes on so soon after the last change is one step: changes are divided."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What a region with an autoscaler may need next."""
+
+    width: int
+    """Present width; 0: it sleeps."""
+    most: int
+    """Largest width that its autoscaler may choose."""
+    stages: int
+    """PEs of a channel."""
+    changes: Sequence[WidthChange]
+    """Its last width changes, oldest first."""
+
+
+def drivers(regions: Iterable[Growth], now: float, pod_bytes: int, budget_bytes: int) -> int:
+    """Return the number of drivers that should wait. `now` in Unix seconds.
+
+    A region that sleeps is to cost nothing, so nothing waits for it.
+    """
+    wanted = sum(_wanted(region, now) for region in regions if region.width > 0)
+    return min(wanted, budget_bytes // max(pod_bytes, 1))
+
+
+def _wanted(region: Growth, now: float) -> int:
+    step = max(1, _largest_step(region.changes, now))
+    return region.stages * max(0, min(step, region.most - region.width))
+
+
+def _largest_step(changes: Iterable[WidthChange], now: float) -> int:
+    """Return by how many channels a region has grown at a time, at most."""
+    largest, begun, ended = 0, 0, 0.0
+    for change in changes:
+        if change.rollback or change.failure or change.to_width <= change.from_width:
+            ended = 0.0
+            continue
+        if from_rfc3339(change.requested_at) - ended > SAME_STEP_SECONDS:
+            begun = change.from_width
+        ended = from_rfc3339(change.serving_at) if change.serving_at else now
+        if now - from_rfc3339(change.requested_at) <= LATELY_SECONDS:
+            largest = max(largest, change.to_width - begun)
+    return largest

@@ -1,0 +1,62 @@
+"""How large a warm pool is that finds its own size."""
+
+from streamgraft_common.resources import WidthChange
+from streamgraft_common.timestamps import to_rfc3339
+from streamgraft_operator.warm_pool.sizing import LATELY_SECONDS, Growth, drivers
+
+NOW = 1_700_000_000.0
+GIB = 2**30
+
+
+def change(old: int, new: int, ago: float, *, failure: str | None = None) -> WidthChange:
+    """Return a change that was asked for some seconds ago and served five seconds later."""
+    return WidthChange(
+        from_width=old,
+        to_width=new,
+        epoch=1,
+        requested_at=to_rfc3339(NOW - ago),
+        serving_at=to_rfc3339(NOW - ago + 5),
+        failure=failure,
+    )
+
+
+def size(*changes: WidthChange, width: int = 1, most: int = 8, stages: int = 1) -> int:
+    """Return the size of the pool of a job with one region and a budget for many pods."""
+    return drivers([Growth(width, most, stages, changes)], NOW, GIB // 2, 100 * GIB)
+
+
+def test_one_channel_waits_where_nothing_has_happened() -> None:
+    assert size() == 1
+    assert size(stages=3) == 3
+
+
+def test_the_largest_step_of_the_last_day_counts() -> None:
+    steps = [change(1, 2, 9000), change(2, 5, 6000), change(5, 1, 3000)]
+    assert size(*steps) == 3
+    assert size(change(1, 5, LATELY_SECONDS + 1), *steps) == 3
+    assert size(change(1, 5, LATELY_SECONDS - 1), *steps) == 4
+
+
+def test_a_divided_change_is_one_step() -> None:
+    assert size(change(1, 2, 600), change(2, 4, 590)) == 3
+    assert size(change(1, 2, 600), change(2, 4, 500)) == 2
+
+
+def test_what_was_rolled_back_is_no_step() -> None:
+    assert size(change(1, 6, 600, failure="not ready in time")) == 1
+
+
+def test_no_more_than_the_region_may_still_grow() -> None:
+    assert size(change(1, 4, 600), width=6) == 2
+    assert size(change(1, 4, 600), width=8) == 0
+
+
+def test_nothing_waits_for_a_region_that_sleeps() -> None:
+    assert size(change(1, 4, 600), width=0) == 0
+
+
+def test_the_memory_of_all_is_limited() -> None:
+    regions = [Growth(1, 8, 1, [change(1, 5, 600)]), Growth(2, 8, 1, [])]
+    assert drivers(regions, NOW, GIB // 2, 100 * GIB) == 5
+    assert drivers(regions, NOW, GIB // 2, 2 * GIB) == 4
+    assert drivers(regions, NOW, 3 * GIB, 2 * GIB) == 0
