@@ -177,7 +177,8 @@ async def _drifts(world: World, region: str) -> None:
 
 def _without_region(adl: dict[str, Any]) -> dict[str, Any]:
     read, _, write = adl["operators"]
-    return {**adl, "operators": [read, {**write, "inputs": ["raw"]}], "regions": []}
+    other = {**write, "name": "other", "inputs": ["raw"]}  # `write` has read another stream so far
+    return {**adl, "operators": [read, other], "regions": []}
 
 
 async def _told_twice(world: World, reason: str) -> None:
