@@ -1,4 +1,4 @@
-"""The documentation: every relative link and anchor leads somewhere."""
+"""The documentation: links lead somewhere, and a line holds a sentence."""
 
 import re
 from pathlib import Path
@@ -8,6 +8,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+SENTENCE_ENDS = re.compile(r"[a-z)`][.!?] +(?=[A-Z])")
+ABBREVIATIONS = ("e.g.", "i.e.", "vs.", "al.", "etc.")
 
 
 def name_of(page: Path) -> str:
@@ -43,6 +45,20 @@ def test_relative_links_and_anchors_resolve(page: Path) -> None:
         if not target.exists() or (anchor and anchor not in anchors(target)):
             broken.append(link)
     assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_line_holds_one_sentence(page: Path) -> None:
+    """Then a change of a sentence is a change of a line. Tables and parentheses may hold more."""
+    crowded = []
+    for line in prose(page):
+        text = re.sub(r"`[^`]*`", "`", line)
+        while (bare := re.sub(r"\([^()]*\)", "", text)) != text:
+            text = bare
+        ends = [text[: found.end()].strip() for found in SENTENCE_ENDS.finditer(text)]
+        if not line.startswith("|") and any(not end.endswith(ABBREVIATIONS) for end in ends):
+            crowded.append(line)
+    assert crowded == []
 
 
 def test_every_page_of_the_documentation_that_code_names_exists() -> None:
