@@ -1,4 +1,4 @@
-"""Two regions of width 2 without load, one under each policy: they are narrowed in a minute."""
+"""Two regions of width 2 without load, one under each policy: they are narrowed in two minutes."""
 
 from pyspark.sql import DataFrame
 
@@ -8,7 +8,7 @@ app = sg.Application("outage", trigger_seconds=1.0)
 
 numbers = app.kafka_source("numbers", topic="outage-in", schema="id bigint, key string")
 
-SECONDS = 60
+SECONDS = 120
 BY_DEMAND = sg.Autoscaling(scale_down_seconds=SECONDS, change_cost_seconds=0)
 BY_LAG = sg.Autoscaling(metric="lag-utilization", scale_down_seconds=SECONDS)
 
