@@ -55,7 +55,7 @@ class FakeReplicas:
         network: Callable[[], FakeNetwork],
         chance: random.Random,
         ended: Callable[[str], None],
-        settings: Settings = SETTINGS,
+        settings: Settings,
     ) -> None:
         self._loop = loop
         self._server = server

@@ -55,11 +55,7 @@ class Shards:
 
         Only where the shards differ.
         """
-        pes = (
-            self.pe(channel, stage)
-            for channel in range(channels)
-            for stage in range(self.view.stages)
-        )
+        pes = (pe for channel in range(channels) for pe in self._channel(channel))
         return {
             pe.pe_id: (allowed, self.status.epoch)
             for pe in pes
@@ -93,8 +89,7 @@ class Shards:
 
     def missing(self, width: int) -> bool:
         """Return whether some PE of so many channels does not exist."""
-        places = [(channel, stage) for channel in range(width) for stage in range(self.view.stages)]
-        return not all(self.pe(*place).exists for place in places)
+        return not all(pe.exists for channel in range(width) for pe in self._channel(channel))
 
     def owner(self, shard: int, stage: int) -> PeView | None:
         """Return the PE to which a shard is assigned; None if the region is to sleep."""

@@ -163,9 +163,13 @@ def _started(view: RegionView, status: ParallelRegionStatus, wanted: int) -> int
     that fails again and again keeps no new one from coming."""
     if view.starts is None:
         return wanted
-    there = max((pe.channel + 1 for pe in view.pes if pe.exists), default=0)
     warm = Shards(view, status).warm(assigned_width(status.assignment), wanted)
-    return min(wanted, max(warm + view.starts, there))
+    return min(wanted, max(warm + view.starts, _existing(view)))
+
+
+def _existing(view: RegionView) -> int:
+    """Return up to which channel there are PEs."""
+    return max((pe.channel + 1 for pe in view.pes if pe.exists), default=0)
 
 
 def _going(view: RegionView, change: WidthChange) -> int:
@@ -177,9 +181,8 @@ def _going(view: RegionView, change: WidthChange) -> int:
         return change.from_width
     if change.rollback or change.to_width == 0:
         return 0
-    there = max((pe.channel + 1 for pe in view.pes if pe.exists), default=0)
     rounds = int(_removing_seconds(view, change.serving_at) / REMOVAL_SECONDS)
-    return min(change.from_width - rounds * per_round(view), there)
+    return min(change.from_width - rounds * per_round(view), _existing(view))
 
 
 def _again_in(view: RegionView, status: ParallelRegionStatus, channels: int) -> float | None:
@@ -277,17 +280,13 @@ def _warm_up(view: RegionView, change: WidthChange) -> _Progress:
     if not cold:
         return _decide(view, _Progress(status))
     warm = shards.warm(change.from_width, change.to_width)
-    if warm > change.from_width and _waited(view, change) >= PATIENCE_SECONDS:
+    if warm > change.from_width and overdue(change, PATIENCE_SECONDS, view.now):
         event = events.width_change_divided(change.to_width, warm)
         return _decide(view, _Progress(_changed(status, change, to_width=warm), (event,)))
     if not overdue(change, view.deadline_seconds, view.now):
         return _Progress(status)
     why = "; ".join(_why_cold(view, pe) for pe in cold)
     return _failed(view, change, f"not ready in time: {why}")
-
-
-def _waited(view: RegionView, change: WidthChange) -> float:
-    return view.now - from_rfc3339(change.requested_at)
 
 
 def _save(view: RegionView, change: WidthChange, name: str) -> _Progress:

@@ -94,15 +94,19 @@ class WarmPoolController(Controller):
 
     def _growing(self, key: Key) -> list[Growth]:
         """Return the regions of a job whose width an autoscaler sets."""
+        regions = [
+            (region_spec(item), region_status(item).changes)
+            for item in self._caches.regions_by_job.get(key)
+        ]
         return [
             Growth(
-                width=region_spec(item).width,
-                most=autoscaling.max_width or region_spec(item).max_width,
-                stages=len(region_spec(item).stages) or 1,
-                changes=region_status(item).changes,
+                width=spec.width,
+                most=spec.autoscaling.largest_width(spec.max_width),
+                stages=len(spec.stages) or 1,
+                changes=changes,
             )
-            for item in self._caches.regions_by_job.get(key)
-            if (autoscaling := region_spec(item).autoscaling) and autoscaling.mode == "scale"
+            for spec, changes in regions
+            if spec.autoscaling and spec.autoscaling.mode == "scale"
         ]
 
     def _typical(self, expansion: Expansion) -> tuple[str, PlannedPe]:
@@ -127,9 +131,8 @@ def _size(spec: JobSpec, regions: Sequence[Growth], now: float) -> int:
         return spec.warm_pool
     budget = int(parse(spec.warm_pool_memory))
     asked = spec.processing_element.resources
-    requests = asked.requests if asked else DEFAULT_RESOURCES["requests"]
-    memory = requests.get("memory") or DEFAULT_RESOURCES["requests"]["memory"]
-    return drivers(regions, now, int(parse(memory)), budget)
+    requests = {**DEFAULT_RESOURCES["requests"], **(asked.requests if asked else {})}
+    return drivers(regions, now, int(parse(requests["memory"])), budget)
 
 
 def _shards_changed(old: Object | None, new: Object | None) -> bool:
