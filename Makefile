@@ -45,8 +45,8 @@ types: $(VENV)/.dev ## mypy, strict
 imports: $(VENV)/.dev ## Who may import whom
 	@$(BIN)/lint-imports
 
-unit: $(VENV)/.dev ## Unit tests
-	@$(BIN)/python -m pytest -q -m 'not integration and not e2e'
+unit: $(VENV)/.dev ## Unit tests, on all cores
+	@$(BIN)/python -m pytest -q -n auto --dist worksteal -m 'not integration and not e2e'
 
 simulation: $(VENV)/.dev ## 2,000 seeds of the operator in a simulated cluster (docs/develop/simulation.md)
 	@$(BIN)/python -m tests.simulation
