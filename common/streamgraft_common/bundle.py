@@ -6,7 +6,9 @@ Reading one never runs user code.
 import hashlib
 import io
 import json
+import lzma
 import zipfile
+import zlib
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -14,6 +16,22 @@ from pydantic import ValidationError
 from streamgraft_common.adl import FORMAT, Adl
 
 ADL_FILE = "adl.json"
+LARGEST_CONTENT_BYTES = 256 << 20
+"""Of all that a bundle unpacks to: some hundred bytes of zip can hold gigabytes."""
+LARGEST_ADL_BYTES = 4 << 20
+
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    KeyError,
+    ValueError,
+    EOFError,
+    OSError,
+    RecursionError,  # JSON that is nested too deep
+    RuntimeError,  # encrypted
+    NotImplementedError,  # a compression that Python does not know
+)
 
 
 class BundleError(Exception):
@@ -42,14 +60,27 @@ class Bundle:
     digest: str
 
 
+def _check_size(archive: zipfile.ZipFile) -> None:
+    sizes = {item.filename: item.file_size for item in archive.infolist()}
+    if sum(sizes.values()) > LARGEST_CONTENT_BYTES:
+        raise BundleCorrupt(
+            f"the bundle unpacks to {sum(sizes.values()) >> 20} MiB, more than the"
+            f" {LARGEST_CONTENT_BYTES >> 20} that are allowed: put large files on a volume or into"
+            " an image"
+        )
+    if sizes.get(ADL_FILE, 0) > LARGEST_ADL_BYTES:
+        raise BundleCorrupt(f"{ADL_FILE} has more than {LARGEST_ADL_BYTES >> 20} MiB")
+
+
 def read_bundle(data: bytes) -> Bundle:
     """Return the description in a bundle. Raises BundleCorrupt or BundleTooNew."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            _check_size(archive)
             if damaged := archive.testzip():
                 raise BundleCorrupt(f"{damaged} in the bundle is damaged: build it again")
             document = json.loads(archive.read(ADL_FILE))
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
+    except _DAMAGED as error:
         raise BundleCorrupt(
             f"this is no bundle ({error}): make one with `streamgraft build`"
         ) from error

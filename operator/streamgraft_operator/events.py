@@ -1,6 +1,6 @@
 """All texts that users see as Kubernetes Events: one function each, so that they stay alike."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -191,6 +191,16 @@ def topics_left_over(servers: str, what: str, message: str) -> Event:
         "Warning",
         "TopicsLeftOver",
         f"the job is deleted without its topics on {servers}; delete {what} yourself ({message})",
+    )
+
+
+def topics_in_former_kafka(cluster_id: str, topics: Sequence[str]) -> Event:
+    """Tell what a job leaves behind in the Kafka that it no longer uses."""
+    return Event(
+        "Warning",
+        "TopicsLeftOver",
+        f"the job uses another Kafka now; its topics in the cluster {cluster_id} stay:"
+        f" delete {', '.join(topics) or 'nothing'} yourself when nobody needs them",
     )
 
 

@@ -17,6 +17,8 @@ from streamgraft_common.resources import HOST_POOL, JOB
 NAMESPACE = "test"
 SOURCE_TOPIC = f"{NAMESPACE}-in"
 SINK_TOPIC = f"{NAMESPACE}-out"
+FOREIGN_TOPIC = f"{NAMESPACE}.job.theirs"
+"""Named as if it were of the job `job`, but a user made it."""
 OUTSIDE_PES = 2
 POOL = "pool"
 TAG = "fast"

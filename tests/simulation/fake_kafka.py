@@ -64,7 +64,7 @@ class FakeAdminClient:
             name: SimpleNamespace(partitions=range(count))
             for name, count in self._brokers.topics.items()
         }
-        return SimpleNamespace(topics=topics)
+        return SimpleNamespace(topics=topics, cluster_id="fake")
 
     def list_consumer_groups(self, request_timeout: float) -> Future[Any]:
         valid = [SimpleNamespace(group_id=name) for name in sorted(self._brokers.groups)]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.simulation.applications import (
+    FOREIGN_TOPIC,
     NAMESPACE,
     POOL,
     SINK_TOPIC,
@@ -167,8 +168,10 @@ def _leftovers(world: World) -> Iterator[str]:
                 yield f"{kind.kind} {metadata['name']} of a deleted job is left"
     kept = tuple(names.topic_prefix(NAMESPACE, job) for job in world.jobs)
     for topic in world.brokers.topics:
-        if topic not in (SOURCE_TOPIC, SINK_TOPIC) and not topic.startswith(kept):
+        if topic not in (SOURCE_TOPIC, SINK_TOPIC, FOREIGN_TOPIC) and not topic.startswith(kept):
             yield f"topic {topic} of a deleted job is left"
+    if FOREIGN_TOPIC not in world.brokers.topics:
+        yield f"topic {FOREIGN_TOPIC}, which no job made, is gone"
 
 
 def _named(world: World, kind: Any, job: str) -> set[str]:

@@ -6,7 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from tests.simulation.applications import NAMESPACE, SOURCE_TOPIC, Submission, node
+from tests.simulation.applications import (
+    FOREIGN_TOPIC,
+    NAMESPACE,
+    SOURCE_TOPIC,
+    Submission,
+    node,
+)
 from tests.simulation.fake_api_server import FOREGROUND, FakeApiServer
 from tests.simulation.fake_garbage_collector import FakeGarbageCollector
 from tests.simulation.fake_kafka import FakeBrokers, fake_kafka
@@ -32,7 +38,7 @@ class World:
         self.chance = random.Random(seed)
         self.loop = VirtualLoop(self.chance)
         self.server = FakeApiServer(lambda: EPOCH + self.loop.time(), self.chance)
-        self.brokers = FakeBrokers(self.chance, topics={SOURCE_TOPIC: 2})
+        self.brokers = FakeBrokers(self.chance, topics={SOURCE_TOPIC: 2, FOREIGN_TOPIC: 1})
         self.invariants = Invariants(self.server, self.loop.time, self.brokers.records)
         self.networks: list[FakeNetwork] = []
         self.weather = FakeNetwork(self.chance, latency=0.02, watch_delay=0.1)

@@ -146,6 +146,17 @@ class JobSpec(Model):
     """Operators whose state an edit of the job may drop (`streamgraft submit --drop-state`)."""
 
 
+class MadeInKafka(Model):
+    """What the operator has made for a job in Kafka: this, and nothing else, is deleted with it."""
+
+    cluster_id: str
+    """Of the Kafka cluster, as its brokers give it."""
+    topics: list[str] = []
+    """Names of topics, noted before they are made."""
+    stages: list[str] = []
+    """Stages whose consumer groups are the job's."""
+
+
 class JobStatus(Model):
     """What became of it."""
 
@@ -162,6 +173,8 @@ class JobStatus(Model):
     any more, neither shards that come later, and it may be deleted."""
     bundle_digest: str | None = None
     """sha256 of the bundle that runs."""
+    made_in_kafka: MadeInKafka | None = None
+    """What goes from Kafka with the job; none before the first topics are made."""
     pe_count: int = 0
     """PEs of the job at the present widths."""
     ready_pe_count: int = 0

@@ -8,6 +8,7 @@ again while the source is away.
 import asyncio
 import base64
 import binascii
+import stat
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from streamgraft_operator.kit.parsed import job_spec
 from streamgraft_operator.manifests.metadata import Owner, digest, metadata
 
 CACHED = 64
+LARGEST_FILE_BYTES = 256 << 20
 
 
 class BundleMissing(BundleError):
@@ -148,6 +150,11 @@ class Bundles:
     def _from_file(self, path: Path) -> Bundle:
         try:
             state = path.stat()
+            if not stat.S_ISREG(state.st_mode) or state.st_size > LARGEST_FILE_BYTES:
+                raise BundleCorrupt(
+                    f"{path} is no regular file of at most {LARGEST_FILE_BYTES >> 20} MiB: name the"
+                    " bundle that `streamgraft build` made"
+                )
             version = (str(path), str(state.st_mtime_ns), str(state.st_size))
             return self._read.get(version) or self._keep(version, read_bundle(path.read_bytes()))
         except OSError as error:

@@ -4,7 +4,6 @@ Bundle → topology → topics → regions and PEs. The same path serves submiss
 width changes and repair: whatever exists as planned is left alone.
 """
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -29,13 +28,11 @@ from streamgraft_operator.job.commands import report
 from streamgraft_operator.job.deletion import Cleaner
 from streamgraft_operator.job.planting import RegionPlanter
 from streamgraft_operator.job.rollback import LOOK_AGAIN_SECONDS, Rollback
-from streamgraft_operator.kafka.client import KafkaUnavailable, TopicUnusable
+from streamgraft_operator.job.topics import TopicKeeper
 from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.conditions import (
     ACCEPTED,
-    KAFKA_AVAILABLE,
     REFERENCES_FOUND,
-    SOURCES_AVAILABLE,
     SUBMITTED,
     State,
     is_true,
@@ -43,13 +40,9 @@ from streamgraft_operator.kit.conditions import (
 from streamgraft_operator.kit.control_loop import Again, Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import content_of, job_key, own_key
 from streamgraft_operator.kit.parsed import job_spec, job_status, savepoint_status
-from streamgraft_operator.manifests.metadata import digest
 from streamgraft_operator.pe.grafting import Grafter, Start, contents_of, replace_config_map
 from streamgraft_operator.pe.places import displaced, displaced_pods
 from streamgraft_operator.savepoint.parking import parked_stages
-
-TOPICS_FRESH_SECONDS = 50.0
-"""Topics that were there are looked up again after this time: with every resync."""
 
 BUNDLE_RETRY_SECONDS = 1.0
 """The watch of ConfigMaps is usually sooner."""
@@ -70,7 +63,7 @@ class JobController(Controller):
         self._cleaner = Cleaner(context)
         self._rollback = Rollback(context)
         self._regions = RegionPlanter(context)
-        self._topics_seen: dict[str, tuple[str, float]] = {}
+        self._topics = TopicKeeper(context)
         self._granted: set[str] = set()
 
     @property
@@ -128,7 +121,7 @@ class JobController(Controller):
         job = await self._begin(job, expansion)
         # Both are told before either is awaited.
         missing = await self._references(job, expansion)
-        problem = await self._topics(job, topology)
+        problem = await self._topics.ensure(job, topology)
         status = job_status(job)
         if problem and not is_true(status.conditions, SUBMITTED):
             return TOPICS_RETRY_SECONDS
@@ -248,41 +241,6 @@ class JobController(Controller):
         generation = job["metadata"]["generation"]
         await report(self._context.write.jobs, key_of(job), [state], generation)
         return bool(missing)
-
-    async def _topics(self, job: Object, topology: Topology) -> bool:
-        """Create and check topics; return whether something is wrong (the status says what)."""
-        uid, generation = job["metadata"]["uid"], job["metadata"]["generation"]
-        wanted = digest([generation, *(repr(topic) for topic in topology.topics)])
-        seen, at = self._topics_seen.get(uid, ("", 0.0))
-        if seen == wanted and time.monotonic() < at + TOPICS_FRESH_SECONDS:
-            return False
-        self._topics_seen.pop(uid, None)
-        states, event = await self._ensure_topics(job, topology)
-        if event is not None:
-            self._context.recorder.record(job, event)
-        await report(self._context.write.jobs, key_of(job), states, generation)
-        if event is None:
-            self._topics_seen[uid] = (wanted, time.monotonic())
-        return event is not None
-
-    async def _ensure_topics(
-        self, job: Object, topology: Topology
-    ) -> tuple[list[State], events.Event | None]:
-        try:
-            tls = await self._context.kafka_tls.of(job)
-            missing = await self._context.kafka.ensure(topology.topics, tls)
-        except (KafkaUnavailable, TopicUnusable) as error:
-            text = str(error)
-            unavailable = isinstance(error, KafkaUnavailable)
-            event = events.kafka_unavailable(text) if unavailable else events.topic_unusable(text)
-            return [State(KAFKA_AVAILABLE, "False", event.reason, text)], event
-        states = [State(KAFKA_AVAILABLE, "True", "TopicsExist", "all topics of the job exist")]
-        if missing:
-            event = events.sources_missing(missing)
-            states.append(State(SOURCES_AVAILABLE, "False", event.reason, event.message))
-            return states, event
-        states.append(State(SOURCES_AVAILABLE, "True", "TopicsExist", "all source topics exist"))
-        return states, None
 
     async def _reject(self, job: Object, reason: str, message: str) -> Outcome:
         self._context.recorder.record(job, events.job_rejected(reason, message))

@@ -10,15 +10,17 @@ import time
 from collections.abc import Sequence
 
 from streamgraft_common import names
-from streamgraft_common.bundle import BundleError
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.resources import MadeInKafka
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
-from streamgraft_operator.graph import GraphError
+from streamgraft_operator.job.commands import report
 from streamgraft_operator.kafka.client import KafkaUnavailable
+from streamgraft_operator.kafka.topics import left_over
 from streamgraft_operator.kit.caches import Index
+from streamgraft_operator.kit.conditions import KAFKA_AVAILABLE, State
 from streamgraft_operator.kit.control_loop import Again, Outcome
 from streamgraft_operator.kit.coordinator import Coordinator
 from streamgraft_operator.kit.parsed import job_status
@@ -77,6 +79,7 @@ class Cleaner:
             await self._delete_from_kafka(job)
         except KafkaUnavailable as error:
             if since < KAFKA_PATIENCE_SECONDS:
+                await self._tell(job, str(error), since)
                 return Again.WITH_BACKOFF
             self._leave_topics(job, str(error))
         await self._remove_checkpoints(job)
@@ -115,23 +118,32 @@ class Cleaner:
         )
 
     async def _delete_from_kafka(self, job: Object) -> None:
-        if not job_status(job).generation_id:
-            return  # never accepted, so nothing was made
-        prefix = names.topic_prefix(*key_of(job))
+        """Delete what the Job's status says that it made, and nothing else."""
+        if (made := job_status(job).made_in_kafka) is None:
+            return
         kafka = self._context.kafka
         brokers = await self._context.brokers_of(job)
-        leftovers = await kafka.leftovers(brokers, prefix, await self._outside_topics(job))
-        await kafka.delete(brokers, leftovers)
+        there = await kafka.look(brokers)
+        if there.id != made.cluster_id:
+            self._leave_topics(job, f"they are in the Kafka cluster {made.cluster_id}")
+            return
+        groups = await kafka.groups(brokers)
+        await kafka.delete(brokers, left_over(key_of(job), made, there, groups))
 
-    async def _outside_topics(self, job: Object) -> frozenset[str]:
-        try:
-            expansion = await self._context.expander.expand(job, {})
-        except (BundleError, GraphError):
-            return frozenset()  # then the prefix alone decides
-        return frozenset(topic.name for topic in expansion.topology.topics if topic.external)
+    async def _tell(self, job: Object, message: str, since: float) -> None:
+        """Say in the Job's status why it is not gone yet."""
+        rest = KAFKA_PATIENCE_SECONDS - since
+        state = State(
+            KAFKA_AVAILABLE,
+            "False",
+            "DeletionWaits",
+            f"{message}; in {rest:.0f} s the job goes without its topics",
+        )
+        await report(self._context.write.jobs, key_of(job), [state], job["metadata"]["generation"])
 
     def _leave_topics(self, job: Object, message: str) -> None:
-        what = f"the topics and consumer groups named {names.topic_prefix(*key_of(job))}*"
+        made = job_status(job).made_in_kafka or MadeInKafka(cluster_id="")
+        what = ", ".join(made.topics) or "nothing"
         event = events.topics_left_over(self._context.servers_of(job), what, message)
         self._context.recorder.record(job, event)
 

@@ -5,7 +5,7 @@ confluent-kafka blocks, so every call runs in a thread, each with a timeout of i
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from streamgraft_operator.graph import PlannedTopic
+from streamgraft_operator.kafka.topics import SETTINGS, KafkaCluster, Leftovers, TopicChanges
 
 log = logging.getLogger(__name__)
 
@@ -27,10 +27,6 @@ _Answer = TypeVar("_Answer")
 
 class KafkaUnavailable(Exception):
     """The brokers don't answer or refuse; the message has their address."""
-
-
-class TopicUnusable(Exception):
-    """An existing topic doesn't fit; the message says what to do."""
 
 
 Options = tuple[tuple[str, str], ...]
@@ -66,14 +62,6 @@ class Position:
         return max(self.end - self.committed, 0)
 
 
-@dataclass(frozen=True)
-class Leftovers:
-    """What a job has in Kafka."""
-
-    topics: tuple[str, ...]
-    groups: tuple[str, ...]
-
-
 class Kafka:
     """Administers any number of Kafka clusters."""
 
@@ -82,19 +70,14 @@ class Kafka:
         self._client = lru_cache(maxsize=CLIENTS)(_connect)
         self._consumer = lru_cache(maxsize=CLIENTS)(_follow)
 
-    async def ensure(self, topics: Iterable[PlannedTopic], tls: Options) -> list[str]:
-        """Create the topics that are missing; return the missing sources, which are the users'.
+    async def look(self, brokers: Brokers) -> KafkaCluster:
+        """Return the cluster's id and topics. Raises KafkaUnavailable."""
+        return await asyncio.to_thread(self._look, brokers)
 
-        `tls`: options for those brokers that speak TLS. Raises KafkaUnavailable or TopicUnusable.
-        """
-        by_servers: dict[Brokers, list[PlannedTopic]] = {}
-        for topic in topics:
-            brokers = Brokers(topic.bootstrap_servers, tls if topic.tls else ())
-            by_servers.setdefault(brokers, []).append(topic)
-        missing: list[str] = []
-        for brokers, group in by_servers.items():
-            missing += await asyncio.to_thread(self._ensure, brokers, group)
-        return missing
+    async def change(self, brokers: Brokers, changes: TopicChanges) -> None:
+        """Create and widen topics. Raises KafkaUnavailable."""
+        if changes.create or changes.widen:
+            await asyncio.to_thread(self._change, brokers, changes)
 
     async def drained(self, brokers: Brokers, group: str, topics: Mapping[str, int]) -> bool:
         """Return whether a consumer group has read topics (name → partitions) to their ends.
@@ -114,12 +97,9 @@ class Kafka:
         """
         return await asyncio.to_thread(self._positions, brokers, group, topics) if topics else []
 
-    async def leftovers(self, brokers: Brokers, prefix: str, keep: frozenset[str]) -> Leftovers:
-        """Return topics (without `keep`) and consumer groups whose names begin with `prefix`.
-
-        Raises KafkaUnavailable.
-        """
-        return await asyncio.to_thread(self._leftovers, brokers, prefix, keep)
+    async def groups(self, brokers: Brokers) -> list[str]:
+        """Return the names of all consumer groups. Raises KafkaUnavailable."""
+        return await asyncio.to_thread(self._groups, brokers)
 
     async def delete(self, brokers: Brokers, leftovers: Leftovers) -> None:
         """Delete topics and groups; what is gone already is fine. Raises KafkaUnavailable."""
@@ -134,36 +114,29 @@ class Kafka:
             *(asyncio.to_thread(_take_over, brokers, item) for item in transactional_ids)
         )
 
-    def _ensure(self, brokers: Brokers, topics: list[PlannedTopic]) -> list[str]:
-        existing = self._partitions(brokers)
-        missing = [topic for topic in topics if topic.name not in existing]
-        new = [topic for topic in missing if not topic.awaited]
-        create = [
-            NewTopic(topic.name, num_partitions=topic.partitions, replication_factor=-1)
-            for topic in new
-        ]
-        if create:
-            client = self._client(brokers)
-            done = client.create_topics(create, request_timeout=TIMEOUT_SECONDS)
-            _settle(brokers, done, KafkaError.TOPIC_ALREADY_EXISTS)
-        self._widen(brokers, existing, topics)
-        return [topic.name for topic in missing if topic.awaited]
+    def _look(self, brokers: Brokers) -> KafkaCluster:
+        client = self._client(brokers)
+        listing = _guarded(brokers, lambda: client.list_topics(timeout=TIMEOUT_SECONDS))
+        partitions = {name: len(topic.partitions) for name, topic in listing.topics.items()}
+        return KafkaCluster(listing.cluster_id or "", partitions)
 
-    def _widen(
-        self, brokers: Brokers, existing: Mapping[str, int], topics: list[PlannedTopic]
-    ) -> None:
-        ours = [topic for topic in topics if not topic.external and topic.name in existing]
-        for topic in ours:
-            if existing[topic.name] > topic.partitions:
-                raise TopicUnusable(
-                    f"topic {topic.name} has {existing[topic.name]} partitions, not"
-                    f" {topic.partitions}: it is left over from another job; delete it"
-                )
-        narrow = [topic for topic in ours if existing[topic.name] < topic.partitions]
-        parts = [NewPartitions(topic.name, topic.partitions) for topic in narrow]
+    def _change(self, brokers: Brokers, changes: TopicChanges) -> None:
+        client = self._client(brokers)
+        new = [
+            NewTopic(
+                topic.name,
+                num_partitions=topic.partitions,
+                replication_factor=-1,
+                config={} if topic.external else SETTINGS,
+            )
+            for topic in changes.create
+        ]
+        if new:
+            done = client.create_topics(new, request_timeout=TIMEOUT_SECONDS)
+            _settle(brokers, done, KafkaError.TOPIC_ALREADY_EXISTS)
+        parts = [NewPartitions(topic.name, topic.partitions) for topic in changes.widen]
         if parts:
-            done = self._client(brokers).create_partitions(parts, request_timeout=TIMEOUT_SECONDS)
-            _settle(brokers, done)
+            _settle(brokers, client.create_partitions(parts, request_timeout=TIMEOUT_SECONDS))
 
     def _positions(self, brokers: Brokers, group: str, topics: Mapping[str, int]) -> list[Position]:
         consumer = self._consumer(brokers, group)
@@ -183,18 +156,15 @@ class Kafka:
 
         return _guarded(brokers, read)
 
-    def _leftovers(self, brokers: Brokers, prefix: str, keep: frozenset[str]) -> Leftovers:
-        topics = [name for name in self._partitions(brokers) if name.startswith(prefix)]
+    def _groups(self, brokers: Brokers) -> list[str]:
+        client = self._client(brokers)
         listing = _guarded(
             brokers,
-            lambda: (
-                self._client(brokers)
-                .list_consumer_groups(request_timeout=TIMEOUT_SECONDS)
-                .result(TIMEOUT_SECONDS * 2)
+            lambda: client.list_consumer_groups(request_timeout=TIMEOUT_SECONDS).result(
+                TIMEOUT_SECONDS * 2
             ),
         )
-        groups = [group.group_id for group in listing.valid if group.group_id.startswith(prefix)]
-        return Leftovers(tuple(sorted(set(topics) - keep)), tuple(sorted(groups)))
+        return [group.group_id for group in listing.valid]
 
     def _delete(self, brokers: Brokers, leftovers: Leftovers) -> None:
         client = self._client(brokers)
@@ -211,23 +181,20 @@ class Kafka:
             )
             _settle(brokers, done, KafkaError.GROUP_ID_NOT_FOUND)
 
-    def _partitions(self, brokers: Brokers) -> dict[str, int]:
-        client = self._client(brokers)
-        listing = _guarded(brokers, lambda: client.list_topics(timeout=TIMEOUT_SECONDS))
-        return {name: len(topic.partitions) for name, topic in listing.topics.items()}
-
 
 def _connect(brokers: Brokers) -> AdminClient:
-    return AdminClient(_options(brokers))
+    return _configured(brokers, lambda: AdminClient(_options(brokers)))
 
 
 def _follow(brokers: Brokers, group: str) -> Consumer:
-    settings = {"group.id": group, "enable.auto.commit": False}
-    return Consumer({**_options(brokers), **settings, "isolation.level": "read_committed"})
+    settings: dict[str, Any] = {"group.id": group, "enable.auto.commit": False}
+    settings |= {**_options(brokers), "isolation.level": "read_committed"}
+    return _configured(brokers, lambda: Consumer(settings))
 
 
 def _take_over(brokers: Brokers, transactional_id: str) -> None:
-    producer = Producer({**_options(brokers), "transactional.id": transactional_id})
+    settings = {**_options(brokers), "transactional.id": transactional_id}
+    producer = _configured(brokers, lambda: Producer(settings))
     _guarded(brokers, lambda: producer.init_transactions(TIMEOUT_SECONDS))
 
 
@@ -254,6 +221,16 @@ def _bounds(consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
 def _position(partition: TopicPartition, committed: int, bounds: tuple[int, int]) -> Position:
     start, end = bounds
     return Position(partition.topic, partition.partition, max(committed, start), end)
+
+
+def _configured(brokers: Brokers, make: Callable[[], _Answer]) -> _Answer:
+    try:
+        return make()
+    except KafkaException as error:
+        raise KafkaUnavailable(
+            f"Kafka at {brokers} can't be asked, its settings are wrong: {_text(error)};"
+            " look at the Secret that transportSecurity.kafkaSecret names"
+        ) from error
 
 
 def _guarded(brokers: Brokers, call: Callable[[], _Answer]) -> _Answer:

@@ -49,6 +49,8 @@ async def new_world(kube: KubeClient) -> AsyncIterator[World]:
     await kube.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     world = World(kube, namespace)
     yield world
+    if await kube.find(f"/api/v1/namespaces/{namespace}") is None:
+        return  # the test has deleted it
     for name in await world.names(JOB, ""):
         path = JOB.path(namespace, name)
         await kube.patch(path, {"metadata": {"finalizers": None}})

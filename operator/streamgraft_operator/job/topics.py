@@ -1,0 +1,107 @@
+"""The topics of a job: what is missing is made, and on record in the Job's status before."""
+
+import time
+
+from streamgraft_common.kube import Conflict
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import key_of
+from streamgraft_common.resources import MadeInKafka
+from streamgraft_operator import events
+from streamgraft_operator.context import Context
+from streamgraft_operator.graph import PlannedTopic, Topology
+from streamgraft_operator.job.commands import report
+from streamgraft_operator.kafka.client import Brokers, KafkaUnavailable
+from streamgraft_operator.kafka.topics import KafkaCluster, TopicUnusable, changes, noted
+from streamgraft_operator.kit.conditions import KAFKA_AVAILABLE, SOURCES_AVAILABLE, State
+from streamgraft_operator.kit.parsed import job_status
+from streamgraft_operator.manifests.metadata import digest
+
+FRESH_SECONDS = 50.0
+"""Topics that were there are looked up again after this time: with every resync."""
+
+
+class TopicKeeper:
+    """Sees to it that the topics of jobs exist."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._seen: dict[str, tuple[str, float]] = {}
+
+    async def ensure(self, job: Object, topology: Topology) -> bool:
+        """Create and check topics; return whether something is wrong (the status says what)."""
+        uid, generation = job["metadata"]["uid"], job["metadata"]["generation"]
+        wanted = digest([generation, *(repr(topic) for topic in topology.topics)])
+        seen, at = self._seen.get(uid, ("", 0.0))
+        if seen == wanted and time.monotonic() < at + FRESH_SECONDS:
+            return False
+        self._seen.pop(uid, None)
+        states, event = await self._states(job, topology)
+        if event is not None:
+            self._context.recorder.record(job, event)
+        await report(self._context.write.jobs, key_of(job), states, generation)
+        if event is None:
+            self._seen[uid] = (wanted, time.monotonic())
+        return event is not None
+
+    async def _states(
+        self, job: Object, topology: Topology
+    ) -> tuple[list[State], events.Event | None]:
+        try:
+            missing = await self._create(job, topology)
+        except (KafkaUnavailable, TopicUnusable) as error:
+            text = str(error)
+            unavailable = isinstance(error, KafkaUnavailable)
+            event = events.kafka_unavailable(text) if unavailable else events.topic_unusable(text)
+            return [State(KAFKA_AVAILABLE, "False", event.reason, text)], event
+        states = [State(KAFKA_AVAILABLE, "True", "TopicsExist", "all topics of the job exist")]
+        if missing:
+            event = events.sources_missing(missing)
+            states.append(State(SOURCES_AVAILABLE, "False", event.reason, event.message))
+            return states, event
+        states.append(State(SOURCES_AVAILABLE, "True", "TopicsExist", "all source topics exist"))
+        return states, None
+
+    async def _create(self, job: Object, topology: Topology) -> list[str]:
+        """Create what is missing; return the missing sources, which are the users'."""
+        tls = await self._context.kafka_tls.of(job)
+        groups: dict[Brokers, list[PlannedTopic]] = {}
+        for topic in topology.topics:
+            brokers = Brokers(topic.bootstrap_servers, tls if topic.tls else ())
+            groups.setdefault(brokers, []).append(topic)
+        awaited: list[str] = []
+        for brokers, topics in groups.items():
+            there = await self._context.kafka.look(brokers)
+            made = None
+            if brokers.servers == self._context.servers_of(job):
+                made = _present(job, there, topics)
+            found = changes(topics, there, made.topics if made else ())
+            if made is not None:
+                new = [topic.name for topic in found.create if not topic.external]
+                stages = [pe.stage_name for pe in topology.stages]
+                await self._note(job, noted(made, there, new, stages))
+            await self._context.kafka.change(brokers, found)
+            awaited += found.awaited
+        return awaited
+
+    async def _note(self, job: Object, made: MadeInKafka) -> None:
+        old = job_status(job).made_in_kafka
+        if old and old.cluster_id != made.cluster_id:
+            event = events.topics_in_former_kafka(old.cluster_id, old.topics)
+            self._context.recorder.record(job, event)
+        generation = job["metadata"]["generation"]
+        write = self._context.write.jobs
+        if await report(write, key_of(job), [], generation, made_in_kafka=made) is None:
+            raise Conflict(409, "Conflict", f"job {job['metadata']['name']} is gone")
+
+
+def _present(job: Object, there: KafkaCluster, topics: list[PlannedTopic]) -> MadeInKafka:
+    """Return what the job has made in the Kafka that is there.
+
+    A job that an operator without such records submitted has made all of its topics that exist.
+    """
+    status = job_status(job)
+    adopted: list[str] = []
+    if status.made_in_kafka is None and status.submitted_generation:
+        ours = [topic.name for topic in topics if not topic.external]
+        adopted = [name for name in ours if name in there.partitions]
+    return noted(status.made_in_kafka, there, adopted, ())

@@ -1,0 +1,121 @@
+"""Which topics a job makes, which are in its way, and what goes with it: decided without a broker.
+
+What is deleted with a Job is what its status says that it made. Names alone prove nothing: a user
+may have a topic `prod.orders.raw` and a Job `orders` in the namespace `prod`, and two Kubernetes
+clusters may share one Kafka.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from streamgraft_common import names
+from streamgraft_common.kube.store import Key
+from streamgraft_common.resources import MadeInKafka
+from streamgraft_operator.graph import PlannedTopic
+
+SETTINGS = {
+    "cleanup.policy": "delete",
+    "retention.ms": str(7 * 24 * 3600 * 1000),
+    "retention.bytes": "-1",
+}
+"""Of streams between PEs, whatever the broker's defaults are: a broker that compacts or keeps an
+hour would drop records that a PE has yet to read."""
+
+
+class TopicUnusable(Exception):
+    """An existing topic doesn't fit; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class KafkaCluster:
+    """A Kafka cluster as it is: the id that its brokers give, and its topics' partitions."""
+
+    id: str
+    partitions: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class TopicChanges:
+    """What makes a job's topics exist in one Kafka cluster."""
+
+    create: tuple[PlannedTopic, ...]
+    widen: tuple[PlannedTopic, ...]
+    """Those with too few partitions."""
+    awaited: tuple[str, ...]
+    """Missing sources, which are the users'."""
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """What a job has in Kafka."""
+
+    topics: tuple[str, ...]
+    groups: tuple[str, ...]
+
+
+def changes(
+    topics: Iterable[PlannedTopic], there: KafkaCluster, made: Collection[str]
+) -> TopicChanges:
+    """Return what is to be done; `made`: names of the topics that the job has made so far.
+
+    Raises TopicUnusable.
+    """
+    wanted = list(topics)
+    missing = [topic for topic in wanted if topic.name not in there.partitions]
+    ours = [topic for topic in wanted if not topic.external and topic.name in there.partitions]
+    for topic in ours:
+        _check(topic, there.partitions[topic.name], made)
+    return TopicChanges(
+        create=tuple(topic for topic in missing if not topic.awaited),
+        widen=tuple(topic for topic in ours if there.partitions[topic.name] < topic.partitions),
+        awaited=tuple(topic.name for topic in missing if topic.awaited),
+    )
+
+
+def _check(topic: PlannedTopic, partitions: int, made: Collection[str]) -> None:
+    if topic.name not in made:
+        raise TopicUnusable(
+            f"topic {topic.name} exists, and this job did not make it: delete it if a former job of"
+            " this name left it, or give the job or its stream another name"
+        )
+    if partitions > topic.partitions:
+        raise TopicUnusable(
+            f"topic {topic.name} has {partitions} partitions, not {topic.partitions}:"
+            " somebody changed it; delete it"
+        )
+
+
+def noted(
+    old: MadeInKafka | None,
+    there: KafkaCluster,
+    topics: Iterable[str],
+    stages: Iterable[str],
+) -> MadeInKafka:
+    """Return the record with these topics and stages in it; another Kafka begins a new one."""
+    kept = old if old and old.cluster_id == there.id else MadeInKafka(cluster_id=there.id)
+    return MadeInKafka(
+        cluster_id=there.id,
+        topics=sorted({*kept.topics, *topics}),
+        stages=sorted({*kept.stages, *stages}),
+    )
+
+
+def left_over(job: Key, made: MadeInKafka, there: KafkaCluster, groups: Iterable[str]) -> Leftovers:
+    """Return the topics and consumer groups of a job that are still there."""
+    own = [names.consumer_group(*job, stage) for stage in made.stages]
+    return Leftovers(
+        topics=tuple(name for name in made.topics if name in there.partitions),
+        groups=tuple(
+            sorted(
+                group
+                for group in groups
+                if any(group == name or _is_ledger(group, name) for name in own)
+            )
+        ),
+    )
+
+
+def _is_ledger(group: str, stage_group: str) -> bool:
+    return group.startswith(f"{stage_group}.") and group == names.ledger_group(
+        group.rpartition(".")[0]
+    )
