@@ -10,6 +10,7 @@ import sys
 import uuid
 from collections.abc import Sequence
 from functools import partial
+from ipaddress import ip_network
 from pathlib import Path
 
 from streamgraft_common.kube import KubeClient, load_config
@@ -37,6 +38,15 @@ def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     add("--driver-starts", type=int, help="drivers that a region starts at a time; default: all")
     add("--image", required=True, help="image of the PE runtime")
     add("--namespace", nargs="*", action="extend", default=[], help="namespaces; default: all")
+    add(
+        "--bundle-network",
+        nargs="*",
+        action="extend",
+        default=[],
+        type=_network,
+        metavar="CIDR",
+        help="private networks that bundles may be fetched from",
+    )
     add("--lease", default="streamgraft-operator", help="the lease that replicas compete for")
     add("--own-namespace", help="of its lease and its authority; default: where it runs")
     add("--lease-seconds", type=int, default=15, help="how long a dead leader is waited for")
@@ -44,6 +54,10 @@ def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     add("--metrics-address", default="127.0.0.1")
     add("--log-level", default="INFO")
     return parser.parse_args(words)
+
+
+def _network(text: str) -> str:
+    return str(ip_network(text))
 
 
 async def _run(arguments: argparse.Namespace) -> None:
@@ -55,6 +69,7 @@ async def _run(arguments: argparse.Namespace) -> None:
         checkpoint_root=arguments.checkpoint_root,
         driver_starts=arguments.driver_starts,
         own_namespace=arguments.own_namespace or config.namespace,
+        bundle_networks=tuple(arguments.bundle_network),
         namespaces=tuple(arguments.namespace),
     )
     lease = settings.own_namespace, arguments.lease

@@ -68,5 +68,6 @@ async def run(client: KubeClient, settings: Settings, stopping: asyncio.Event) -
             recorder.cancel()
             caches.cancel()
     finally:
+        context.strangers.close()
         for collector in collectors:
             metrics.REGISTRY.unregister(collector)

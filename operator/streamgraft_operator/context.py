@@ -8,6 +8,7 @@ from streamgraft_common.kube.store import Key
 from streamgraft_operator.application.bundles import Bundles
 from streamgraft_operator.application.expansion import Expander, job_of
 from streamgraft_operator.application.references import References
+from streamgraft_operator.application.sources import Networks
 from streamgraft_operator.certificates import Issuer
 from streamgraft_operator.kafka.client import Brokers, Kafka
 from streamgraft_operator.kafka.tls import KafkaTls
@@ -15,6 +16,7 @@ from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.kit.parsed import job_spec, job_status, region_spec
 from streamgraft_operator.kit.recorder import Recorder
+from streamgraft_operator.kit.strangers import Strangers
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.settings import Settings
 
@@ -31,6 +33,7 @@ class Context:
     settings: Settings
     caches: Caches
     write: Coordinators
+    strangers: Strangers
     bundles: Bundles
     expander: Expander
     references: References
@@ -44,12 +47,14 @@ class Context:
         """Return the parts for a cluster."""
         caches = Caches(client, settings.namespaces)
         write = Coordinators(client, caches)
-        bundles = Bundles(client, caches, write)
+        strangers = Strangers()
+        bundles = Bundles(client, caches, write, strangers, Networks(settings.bundle_networks))
         return cls(
             client=client,
             settings=settings,
             caches=caches,
             write=write,
+            strangers=strangers,
             bundles=bundles,
             expander=Expander(bundles, settings),
             references=References(client),

@@ -23,5 +23,7 @@ class Settings:
     short: one takes a core and more for many seconds. None: any number."""
     own_namespace: str = SYSTEM_NAMESPACE
     """Where the operator keeps what is its own: its lease, and its certificate authority."""
+    bundle_networks: tuple[str, ...] = ()
+    """Private networks, as 10.1.0.0/16, from which bundles may be fetched; others are refused."""
     namespaces: tuple[str, ...] = ()
     """Namespaces to watch; none: all."""

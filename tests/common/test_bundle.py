@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from streamgraft_common.adl import FORMAT
-from streamgraft_common.bundle import BundleCorrupt, BundleTooNew, read_bundle
+from streamgraft_common.bundle import ADL_FILE, BundleCorrupt, BundleTooNew, read_bundle
 
 ADL = {
     "format": FORMAT,
@@ -47,6 +47,36 @@ def test_damaged_zip() -> None:
     data[45] ^= 0xFF
     with pytest.raises(BundleCorrupt):
         read_bundle(bytes(data))
+
+
+def _bomb(name: str, size: int) -> bytes:
+    buffer = io.BytesIO()
+    deflated = zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED)
+    with deflated as archive, archive.open(name, "w") as file:
+        for _ in range(size >> 20):
+            file.write(bytes(1 << 20))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "mebibytes", "words"),
+    [("data.bin", 257, "unpacks to 257 MiB"), (ADL_FILE, 5, "has more than 4 MiB")],
+)
+def test_small_files_that_become_large(name: str, mebibytes: int, words: str) -> None:
+    """What a bundle unpacks to is known before it is unpacked."""
+    bomb = _bomb(name, mebibytes << 20)
+    assert len(bomb) < 300_000
+    with pytest.raises(BundleCorrupt, match=words):
+        read_bundle(bomb)
+
+
+def test_deep_nesting() -> None:
+    """JSON that no parser can follow is refused like any other nonsense."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(ADL_FILE, "[" * 1_000_000)
+    with pytest.raises(BundleCorrupt, match="streamgraft build"):
+        read_bundle(buffer.getvalue())
 
 
 @pytest.mark.parametrize("document", [[], {}, {**ADL, "format": "1"}, {**ADL, "operators": 3}])

@@ -49,7 +49,7 @@ class BundleSource(Model):
     source was edited."""
     secret: str | None = None
     """For url and git: Secret with the key `token` (sent as a bearer token, to git as a password),
-    or with `username` and `password`."""
+    or with `username` and `password`; its key `hosts` lists the hosts that it may be sent to."""
 
     @property
     def fetched(self) -> bool:

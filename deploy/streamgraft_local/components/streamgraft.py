@@ -48,6 +48,7 @@ def operator(setting: Setting) -> Component:
             *("--checkpoint-volume", json.dumps(volume)),
             *("--checkpoint-root", str(checkpoints)),
             *("--driver-starts", str(max(1, (os.cpu_count() or 1) // 2))),
+            *("--bundle-network", "127.0.0.0/8"),
             *("--image", setting.spec.image),
             *("--own-namespace", SYSTEM_NAMESPACE),
             *("--metrics-port", str(setting.ports["operator"])),

@@ -20,14 +20,18 @@ from streamgraft_common.kube import KubeClient, NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import BundleSource
-from streamgraft_operator.application.fetching import Credentials, FetchFailed, fetch
+from streamgraft_operator.application.fetching import fetch
+from streamgraft_operator.application.sources import Credentials, FetchFailed, Networks
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.conditions import BUNDLE_MISSING
 from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.kit.parsed import job_spec
+from streamgraft_operator.kit.strangers import Strangers
 from streamgraft_operator.manifests.metadata import Owner, digest, metadata
 
 CACHED = 64
+LONGEST_PAUSE_SECONDS = 300.0
+"""Between two attempts to fetch a bundle."""
 LARGEST_FILE_BYTES = 256 << 20
 
 
@@ -46,17 +50,26 @@ class BundleMismatch(BundleError):
 class Bundles:
     """Fetches and reads bundles."""
 
-    def __init__(self, client: KubeClient, caches: Caches, write: Coordinators) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        caches: Caches,
+        write: Coordinators,
+        strangers: Strangers,
+        networks: Networks,
+    ) -> None:
         self._client = client
         self._caches = caches
         self._write = write
+        self._strangers = strangers
+        self._networks = networks
         self._read: OrderedDict[tuple[str, ...], Bundle] = OrderedDict()
         self._caught_up: dict[Key, tuple[str, int]] = {}
 
     async def refresh(self, owner: Owner, source: BundleSource, generation: int) -> None:
         """Fetch the bundle into the job's ConfigMap if the pull policy says so.
 
-        `generation` is that of the Job. Raises BundleError.
+        `generation` is that of the Job. Raises BundleError, or UnderWay.
         """
         if not source.fetched:
             return
@@ -67,7 +80,14 @@ class Bundles:
         have = self._caches.config_maps.get(key)
         if have and have["metadata"].get("annotations", {}).get(names.ANNOTATION_SOURCE) == wanted:
             return
-        data = await fetch(source, await self._credentials(owner.namespace, source.secret))
+        credentials = await self._credentials(owner.namespace, source.secret)
+        data = await self._strangers.ask(
+            (owner.namespace, owner.name),
+            "bundle",
+            digest([wanted, repr(credentials)]),
+            lambda: fetch(source, credentials, self._networks),
+            longest_pause_seconds=LONGEST_PAUSE_SECONDS,
+        )
         await self._store(_fetched(owner, data, wanted))
 
     async def caught_up(self, job: Object, source: BundleSource) -> bool:
@@ -79,6 +99,8 @@ class Bundles:
         key = key_of(job)
         version = job["metadata"]["uid"], job["metadata"]["generation"]
         place = source.mounted(key[1])
+        if source.digest is not None:
+            return True  # with another bundle the job waits anyway
         if place is None or self._caught_up.get(key) == version:
             return True
         there = await self._client.find(CONFIG_MAP.path(key[0], place.name))

@@ -40,6 +40,7 @@ from streamgraft_operator.kit.conditions import (
 from streamgraft_operator.kit.control_loop import Again, Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import content_of, job_key, own_key
 from streamgraft_operator.kit.parsed import job_spec, job_status, savepoint_status
+from streamgraft_operator.kit.strangers import UnderWay
 from streamgraft_operator.pe.grafting import Grafter, Start, contents_of, replace_config_map
 from streamgraft_operator.pe.places import displaced, displaced_pods
 from streamgraft_operator.savepoint.parking import parked_stages
@@ -89,6 +90,7 @@ class JobController(Controller):
         """Take a job from what exists to what it wants."""
         job = self._caches.jobs.get(key)
         if job is None:
+            self._context.strangers.forget(key)
             return None
         if "deletionTimestamp" in job["metadata"]:
             return await self._cleaner.clean(job)
@@ -108,6 +110,8 @@ class JobController(Controller):
             if security.encrypted:
                 days = security.certificate_validity_days
                 await self._context.issuer.ensure(owner_of(job), days)
+        except UnderWay:
+            return BUNDLE_RETRY_SECONDS
         except (BundleError, CertificateError) as error:
             return await self._reject(job, error.reason, str(error))
         except GraphError as error:

@@ -17,6 +17,7 @@ from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
 from streamgraft_operator.job.commands import report
+from streamgraft_operator.job.topics import look
 from streamgraft_operator.kafka.client import KafkaUnavailable
 from streamgraft_operator.kafka.topics import left_over
 from streamgraft_operator.kit.caches import Index
@@ -24,6 +25,7 @@ from streamgraft_operator.kit.conditions import KAFKA_AVAILABLE, State
 from streamgraft_operator.kit.control_loop import Again, Outcome
 from streamgraft_operator.kit.coordinator import Coordinator
 from streamgraft_operator.kit.parsed import job_status
+from streamgraft_operator.kit.strangers import UnderWay
 from streamgraft_operator.kit.together import together
 
 Kinds = tuple[tuple[Index, Coordinator], ...]
@@ -77,6 +79,8 @@ class Cleaner:
         await self._delete(key, self._furniture())
         try:
             await self._delete_from_kafka(job)
+        except UnderWay:
+            return LOOK_AGAIN_SECONDS
         except KafkaUnavailable as error:
             if since < KAFKA_PATIENCE_SECONDS:
                 await self._tell(job, str(error), since)
@@ -123,7 +127,7 @@ class Cleaner:
             return
         kafka = self._context.kafka
         brokers = await self._context.brokers_of(job)
-        there = await kafka.look(brokers)
+        there = await look(self._context, job, brokers)
         if there.id != made.cluster_id:
             self._leave_topics(job, f"they are in the Kafka cluster {made.cluster_id}")
             return
@@ -148,10 +152,14 @@ class Cleaner:
         self._context.recorder.record(job, event)
 
     async def _remove_checkpoints(self, job: Object) -> None:
-        if (root := self._context.settings.checkpoint_root) is None:
-            return
         namespace, name = key_of(job)
-        path = root / namespace / f"{name}-{job['metadata']['uid']}"
+        folder = f"{namespace}/{name}-{job['metadata']['uid']}"
+        if (root := self._context.settings.checkpoint_root) is None:
+            if job_status(job).generation_id:
+                event = events.checkpoints_left_over(folder, "the operator does not see the volume")
+                self._context.recorder.record(job, event)
+            return
+        path = root / folder
         try:
             await asyncio.to_thread(shutil.rmtree, path)
         except FileNotFoundError:

@@ -14,10 +14,15 @@ from streamgraft_operator.kafka.client import Brokers, KafkaUnavailable
 from streamgraft_operator.kafka.topics import KafkaCluster, TopicUnusable, changes, noted
 from streamgraft_operator.kit.conditions import KAFKA_AVAILABLE, SOURCES_AVAILABLE, State
 from streamgraft_operator.kit.parsed import job_status
+from streamgraft_operator.kit.strangers import UnderWay
 from streamgraft_operator.manifests.metadata import digest
 
 FRESH_SECONDS = 50.0
 """Topics that were there are looked up again after this time: with every resync."""
+
+
+LONGEST_PAUSE_SECONDS = 10.0
+"""Between two attempts to reach Kafka."""
 
 
 class TopicKeeper:
@@ -35,7 +40,10 @@ class TopicKeeper:
         if seen == wanted and time.monotonic() < at + FRESH_SECONDS:
             return False
         self._seen.pop(uid, None)
-        states, event = await self._states(job, topology)
+        try:
+            states, event = await self._states(job, topology)
+        except UnderWay:
+            return True
         if event is not None:
             self._context.recorder.record(job, event)
         await report(self._context.write.jobs, key_of(job), states, generation)
@@ -70,7 +78,7 @@ class TopicKeeper:
             groups.setdefault(brokers, []).append(topic)
         awaited: list[str] = []
         for brokers, topics in groups.items():
-            there = await self._context.kafka.look(brokers)
+            there = await look(self._context, job, brokers)
             made = None
             if brokers.servers == self._context.servers_of(job):
                 made = _present(job, there, topics)
@@ -92,6 +100,18 @@ class TopicKeeper:
         write = self._context.write.jobs
         if await report(write, key_of(job), [], generation, made_in_kafka=made) is None:
             raise Conflict(409, "Conflict", f"job {job['metadata']['name']} is gone")
+
+
+async def look(context: Context, job: Object, brokers: Brokers) -> KafkaCluster:
+    """Return the cluster at a job's brokers. Raises KafkaUnavailable, or UnderWay."""
+    return await context.strangers.ask(
+        key_of(job),
+        "kafka",
+        digest([brokers.servers, *map(str, brokers.tls)]),
+        lambda: context.kafka.look(brokers),
+        server=brokers.servers,
+        longest_pause_seconds=LONGEST_PAUSE_SECONDS,
+    )
 
 
 def _present(job: Object, there: KafkaCluster, topics: list[PlannedTopic]) -> MadeInKafka:

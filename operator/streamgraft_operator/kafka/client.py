@@ -6,7 +6,7 @@ confluent-kafka blocks, so every call runs in a thread, each with a timeout of i
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from streamgraft_operator.kafka.topics import SETTINGS, KafkaCluster, Leftovers,
 log = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS = 5.0
+THREADS = 32
 CLIENTS = 32
 """Clients that are kept open, each with its threads and connections."""
 
@@ -69,15 +70,17 @@ class Kafka:
         # A rotated certificate makes another client: what is not used any more must go.
         self._client = lru_cache(maxsize=CLIENTS)(_connect)
         self._consumer = lru_cache(maxsize=CLIENTS)(_follow)
+        # Brokers that never answer must not take the threads that everything else needs.
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="kafka")
 
     async def look(self, brokers: Brokers) -> KafkaCluster:
         """Return the cluster's id and topics. Raises KafkaUnavailable."""
-        return await asyncio.to_thread(self._look, brokers)
+        return await self._run(self._look, brokers)
 
     async def change(self, brokers: Brokers, changes: TopicChanges) -> None:
         """Create and widen topics. Raises KafkaUnavailable."""
         if changes.create or changes.widen:
-            await asyncio.to_thread(self._change, brokers, changes)
+            await self._run(self._change, brokers, changes)
 
     async def drained(self, brokers: Brokers, group: str, topics: Mapping[str, int]) -> bool:
         """Return whether a consumer group has read topics (name → partitions) to their ends.
@@ -95,24 +98,26 @@ class Kafka:
         By a consumer that never joins the group. Not by librdkafka's admin client: its list_offsets
         ends the whole process (a failed assertion) when brokers go away during a call.
         """
-        return await asyncio.to_thread(self._positions, brokers, group, topics) if topics else []
+        return await self._run(self._positions, brokers, group, topics) if topics else []
 
     async def groups(self, brokers: Brokers) -> list[str]:
         """Return the names of all consumer groups. Raises KafkaUnavailable."""
-        return await asyncio.to_thread(self._groups, brokers)
+        return await self._run(self._groups, brokers)
 
     async def delete(self, brokers: Brokers, leftovers: Leftovers) -> None:
         """Delete topics and groups; what is gone already is fine. Raises KafkaUnavailable."""
-        await asyncio.to_thread(self._delete, brokers, leftovers)
+        await self._run(self._delete, brokers, leftovers)
 
     async def fence(self, brokers: Brokers, transactional_ids: Collection[str]) -> None:
         """Abort what is open under transactional ids, and let their owners write no more.
 
         Raises KafkaUnavailable.
         """
-        await asyncio.gather(
-            *(asyncio.to_thread(_take_over, brokers, item) for item in transactional_ids)
-        )
+        await asyncio.gather(*(self._run(_take_over, brokers, item) for item in transactional_ids))
+
+    async def _run(self, call: Callable[..., _Answer], *given: object) -> _Answer:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, call, *given)
 
     def _look(self, brokers: Brokers) -> KafkaCluster:
         client = self._client(brokers)

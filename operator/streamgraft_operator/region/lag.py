@@ -19,6 +19,7 @@ from streamgraft_operator.kafka.client import Brokers, KafkaUnavailable
 from streamgraft_operator.kit.control_loop import Again, Controller, Outcome, Watch
 from streamgraft_operator.kit.objects import own_key
 from streamgraft_operator.kit.parsed import region_spec, region_status
+from streamgraft_operator.kit.strangers import UnderWay
 from streamgraft_operator.region.lag_metrics import LagCollector, StagePosition
 
 log = logging.getLogger(__name__)
@@ -46,11 +47,20 @@ class LagController(Controller):
         region = self._caches.regions.get(key)
         job = self._context.living_job_of(region) if region else None
         if region is None or job is None or not region_status(region).asleep:
+            self._context.strangers.forget(key)
             self._lags.forget(key)
             return None
         try:
-            read_at = time.monotonic()
-            self._lags.remember(key, await self._positions(job, region), read_at)
+            found, read_at = await self._context.strangers.ask(
+                key,
+                "lag",
+                "",
+                lambda: self._positions(job, region),
+                longest_pause_seconds=LOOK_AGAIN_SECONDS,
+            )
+            self._lags.remember(key, found, read_at)
+        except UnderWay:
+            return LOOK_AGAIN_SECONDS
         except (BundleError, GraphError):
             self._lags.forget(key)
             return Again.WITH_BACKOFF  # the job says what is wrong
@@ -59,13 +69,15 @@ class LagController(Controller):
             self._lags.forget(key)  # no value is an error, and the width is held
         return LOOK_AGAIN_SECONDS
 
-    async def _positions(self, job: Object, region: Object) -> list[StagePosition]:
+    async def _positions(self, job: Object, region: Object) -> tuple[list[StagePosition], float]:
+        """Return the positions, and since when they are true (time.monotonic())."""
+        read_at = time.monotonic()
         spec = region_spec(region)
         name = spec.region
         expansion = await self._context.expander.expand(job, {name: spec.width})
         stages = [pe for pe in expansion.topology.stages if pe.region == name]
         found = await asyncio.gather(*(self._of_stage(job, pe) for pe in stages))
-        return [position for positions in found for position in positions]
+        return [position for positions in found for position in positions], read_at
 
     async def _of_stage(self, job: Object, pe: PlannedPe) -> list[StagePosition]:
         tls = await self._context.kafka_tls.of(job)

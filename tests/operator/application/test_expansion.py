@@ -1,19 +1,23 @@
 """From a Job to a plan: settings of the whole job, and the bundle that it names."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.operator.integration.world import application, bundle
 
+from streamgraft_common.bundle import BundleCorrupt
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.config import KubeConfig
 from streamgraft_common.resources import Resources
 from streamgraft_operator.application.bundles import BundleMismatch, BundleMissing, Bundles
 from streamgraft_operator.application.expansion import Expander, Expansion
+from streamgraft_operator.application.sources import Networks
 from streamgraft_operator.graph import GraphError
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.coordinators import Coordinators
+from streamgraft_operator.kit.strangers import Strangers
 from streamgraft_operator.settings import Settings
 
 SETTINGS = Settings(bootstrap_servers="kafka:9092", checkpoint_volume={}, image="default:1")
@@ -23,7 +27,9 @@ async def expanded(file: Path, **spec: Any) -> Expansion:
     """Return the expansion of a job with this bundle; needs no API server for that."""
     client = KubeClient(KubeConfig(server="http://127.0.0.1:1"))
     caches = Caches(client, ())
-    expander = Expander(Bundles(client, caches, Coordinators(client, caches)), SETTINGS)
+    write = Coordinators(client, caches)
+    bundles = Bundles(client, caches, write, Strangers(), Networks([]))
+    expander = Expander(bundles, SETTINGS)
     metadata = {"namespace": "ns", "name": "job", "uid": "u", "generation": 1}
     source = {"file": str(file), **spec.pop("bundle", {})}
     status = spec.pop("status", {})
@@ -79,6 +85,15 @@ async def test_another_bundle_than_the_digest_says_is_waited_for(file: Path) -> 
 async def test_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(BundleMissing, match="shared volume"):
         await expanded(tmp_path / "gone.zip")
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/stdin", "/proc", "fifo", "huge"])
+async def test_what_is_no_regular_file_is_not_read(tmp_path: Path, path: str) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with (tmp_path / "huge").open("wb") as huge:
+        huge.truncate(1 << 40)
+    with pytest.raises(BundleCorrupt, match="no regular file of at most 256 MiB"):
+        await expanded(tmp_path / path)
 
 
 async def test_submission_time_values_override_defaults(file: Path) -> None:

@@ -96,6 +96,7 @@ def settings(cluster: Cluster, world: World, tmp_path: Path) -> Settings:
         checkpoint_volume={"hostPath": {"path": str(tmp_path)}},
         image="streamgraft",
         checkpoint_root=tmp_path,
+        bundle_networks=("127.0.0.0/8",),
         namespaces=(world.namespace,),
     )
 

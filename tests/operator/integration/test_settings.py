@@ -144,7 +144,7 @@ async def test_bundle_by_url_with_a_secret_that_comes_late(world: World, shelf: 
     job = await world.job(lambda status: "no Secret token" in status.get("message", ""))
     assert condition(job, "Accepted")["reason"] == "BundleFetchFailed"
 
-    await secret(world, "token", token="sesame")
+    await secret(world, "token", token="sesame", hosts="127.0.0.1")
     job = await world.job_in("Healthy")
     pod = await world.get(POD, "job-0-1")
     assert pod

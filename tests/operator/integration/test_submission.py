@@ -1,5 +1,9 @@
 """Submission: from a Job to pods, what goes wrong, and how it heals."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.operator.integration.hand_played import HandPlayedPe
@@ -7,6 +11,7 @@ from tests.operator.integration.world import World, application, bundle, conditi
 
 from streamgraft_common.kinds import CONFIG_MAP, POD
 from streamgraft_common.resources import JOB
+from streamgraft_operator.application import fetching
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
 
@@ -116,3 +121,34 @@ async def test_equal_bundle_restarts_nothing_and_a_changed_one_all(
     await world.job_in("Healthy")
     assert before.keys().isdisjoint(await world.uids())
     assert job["status"]["generationId"] == 1
+
+
+async def test_jobs_that_wait_for_strangers_hold_up_no_other(
+    world: World, player: HandPlayedPe, source_topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "TIMEOUT_SECONDS", 600.0)
+    await world.upload(bundle(application(world.namespace)))
+    async with silent_server() as port:
+        for number in range(10):
+            await world.submit(f"url-{number}", bundle={"url": f"http://127.0.0.1:{port}/b.zip"})
+            await world.submit(f"kafka-{number}", bootstrapServers=f"127.0.0.1:{port}")
+        await asyncio.sleep(2)  # all workers have met one by now
+        await world.submit("quick")
+        await world.job(lambda status: status.get("submittedGeneration"), "quick")
+
+
+@asynccontextmanager
+async def silent_server() -> AsyncIterator[int]:
+    """Serve a port that takes connections and never answers."""
+    over = asyncio.Event()
+
+    async def silent(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await over.wait()
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+        over.set()

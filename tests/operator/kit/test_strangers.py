@@ -1,0 +1,110 @@
+"""Workers don't wait for strangers, and one namespace's strangers hold up no other."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from streamgraft_operator.kit import strangers as module
+from streamgraft_operator.kit.strangers import PARALLEL_IN_NAMESPACE, Strangers, UnderWay
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers and pauses of the test don't take seconds."""
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(module, "FIRST_PAUSE_SECONDS", 0.01)
+
+
+async def _never() -> str:
+    await asyncio.Event().wait()
+    return ""
+
+
+async def _at_once() -> str:
+    return "there"
+
+
+async def _ask(
+    strangers: Strangers,
+    call: Callable[[], Awaitable[str]],
+    key: tuple[str, str] = ("ns", "job"),
+    wanted: str = "a",
+    longest: float = 0.01,
+) -> str:
+    return await strangers.ask(key, "bundle", wanted, call, longest_pause_seconds=longest)
+
+
+async def test_an_answer_that_comes_at_once() -> None:
+    assert await _ask(Strangers(), _at_once) == "there"
+
+
+async def test_an_answer_that_comes_later() -> None:
+    strangers, open_ = Strangers(), asyncio.Event()
+
+    async def later() -> str:
+        await open_.wait()
+        return "late"
+
+    for _ in range(3):
+        with pytest.raises(UnderWay):
+            await _ask(strangers, later)
+    open_.set()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert await _ask(strangers, later) == "late"
+
+
+async def test_others_are_answered_while_a_namespace_waits() -> None:
+    strangers = Strangers()
+    for number in range(PARALLEL_IN_NAMESPACE * 5):
+        with pytest.raises(UnderWay):
+            await _ask(strangers, _never, ("noisy", f"job-{number}"))
+    assert await _ask(strangers, _at_once, ("quiet", "job")) == "there"
+    strangers.close()
+
+
+async def test_what_is_wanted_now_counts() -> None:
+    strangers = Strangers()
+    with pytest.raises(UnderWay):
+        await _ask(strangers, _never)
+    assert await _ask(strangers, _at_once, wanted="b") == "there"
+
+
+async def test_a_failure_is_said_until_the_next_attempt_succeeds() -> None:
+    strangers, answers = Strangers(), ["", "", "there"]
+
+    async def fails_twice() -> str:
+        if answer := answers.pop(0):
+            return answer
+        raise ValueError("not yet")
+
+    failed = 0
+    async with asyncio.timeout(5):
+        while True:
+            try:
+                assert await _ask(strangers, fails_twice) == "there"
+                break
+            except ValueError:
+                failed += 1
+            except UnderWay:
+                pass
+            await asyncio.sleep(0.001)
+    assert failed >= 2
+
+
+async def test_who_is_forgotten_is_asked_no_more() -> None:
+    strangers = Strangers()
+    asked = asyncio.Event()
+
+    async def ask() -> str:
+        try:
+            return await _never()
+        finally:
+            asked.set()
+
+    with pytest.raises(UnderWay):
+        await _ask(strangers, ask)
+    strangers.forget(("ns", "job"))
+    await asyncio.wait_for(asked.wait(), 5)
