@@ -50,7 +50,7 @@ from streamgraft_operator.savepoint import step as savepoint
 from streamgraft_operator.savepoint.step import StageView
 from streamgraft_pe_runtime.protocol.shards import Shards as HeldShards
 
-LIMIT = 300
+LIMIT = 600
 """Seeds in which a bug has to be found; most take a few."""
 
 Plant = Callable[[pytest.MonkeyPatch], None]
