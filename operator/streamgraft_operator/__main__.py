@@ -39,6 +39,12 @@ def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     add("--image", required=True, help="image of the PE runtime")
     add("--namespace", nargs="*", action="extend", default=[], help="namespaces; default: all")
     add(
+        "--pod-security",
+        choices=("restricted", "privileged"),
+        default="restricted",
+        help="pod security standard that users' pod templates must keep to",
+    )
+    add(
         "--bundle-network",
         nargs="*",
         action="extend",
@@ -69,6 +75,7 @@ async def _run(arguments: argparse.Namespace) -> None:
         checkpoint_root=arguments.checkpoint_root,
         driver_starts=arguments.driver_starts,
         own_namespace=arguments.own_namespace or config.namespace,
+        pod_security=arguments.pod_security,
         bundle_networks=tuple(arguments.bundle_network),
         namespaces=tuple(arguments.namespace),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from streamgraft_common.access import SYSTEM_NAMESPACE
 
@@ -18,6 +18,8 @@ class Settings:
     image: str
     checkpoint_root: Path | None = None
     """Where the operator itself sees that volume, to remove checkpoints of deleted jobs."""
+    pod_security: Literal["restricted", "privileged"] = "restricted"
+    """Pod security standard that users' pod templates must keep to."""
     driver_starts: int | None = None
     """Drivers that a region may start at a time, those from warm pools not counted, where CPU is
     short: one takes a core and more for many seconds. None: any number."""

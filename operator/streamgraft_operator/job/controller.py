@@ -103,6 +103,7 @@ class JobController(Controller):
             if not await self._context.bundles.caught_up(job, source):
                 return BUNDLE_RETRY_SECONDS
             expansion = await self._context.expander.expand(job, self._context.widths_of(key))
+            manifests.check_pods(expansion.spec, self._context.settings)
             self._regions.check(key, expansion.topology)
             self._check_savepoint(job, expansion)
             await self._check_edit(job, expansion)
@@ -116,6 +117,8 @@ class JobController(Controller):
             return await self._reject(job, error.reason, str(error))
         except GraphError as error:
             return await self._reject(job, "GraphInvalid", str(error))
+        except manifests.PodForbidden as error:
+            return await self._reject(job, "PodForbidden", str(error))
         if await self._rollback.carry_on(job):
             return LOOK_AGAIN_SECONDS
         return await self._submit(job, expansion)

@@ -8,11 +8,14 @@ import asyncio
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from streamgraft_common import names
+from streamgraft_common.kinds import POD
+from streamgraft_common.kube import NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import MadeInKafka
+from streamgraft_common.resources import PARALLEL_REGION, PROCESSING_ELEMENT, MadeInKafka
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
@@ -76,6 +79,8 @@ class Cleaner:
         await self._delete(key, self._actors())
         if any(kind.get(key) for kind, _ in self._actors()) and since < POD_PATIENCE_SECONDS:
             return LOOK_AGAIN_SECONDS
+        if since < POD_PATIENCE_SECONDS and await self._unseen(key):
+            return LOOK_AGAIN_SECONDS
         await self._delete(key, self._furniture())
         try:
             await self._delete_from_kafka(job)
@@ -89,6 +94,26 @@ class Cleaner:
         await self._remove_checkpoints(job)
         await self._context.write.jobs.release(key)
         return None
+
+    async def _unseen(self, key: Key) -> bool:
+        """Delete actors of which no watch has told yet; return whether there were any.
+
+        The caches may be behind, and a pod that is left would meet those of the next job of this
+        name.
+        """
+        selector = {"labelSelector": f"{names.LABEL_JOB}={key[1]}"}
+        found = False
+        for kind in (PARALLEL_REGION, PROCESSING_ELEMENT, POD):
+            listing = await self._context.client.list(
+                kind.path(key[0]), selector, metadata_only=True
+            )
+            for item in listing["items"]:
+                found = True
+                if "deletionTimestamp" not in item["metadata"]:
+                    with suppress(NotFound):
+                        path = kind.path(key[0], item["metadata"]["name"])
+                        await self._context.client.delete(path)
+        return found
 
     def _actors(self) -> Kinds:
         """Return what runs, or makes something run."""

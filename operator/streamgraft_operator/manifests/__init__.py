@@ -4,11 +4,13 @@ from streamgraft_operator.manifests.access import role_binding, service_account
 from streamgraft_operator.manifests.config_map import job_config_map, pe_config_map, stages_of
 from streamgraft_operator.manifests.pod import (
     adoption,
+    check_pods,
     is_generic,
     pod,
     settings_id,
     warm_pod,
 )
+from streamgraft_operator.manifests.pod_security import PodForbidden
 from streamgraft_operator.manifests.processing_element import from_job, processing_element
 from streamgraft_operator.manifests.region import (
     parallel_region,
@@ -18,7 +20,9 @@ from streamgraft_operator.manifests.region import (
 from streamgraft_operator.manifests.service import service
 
 __all__ = [
+    "PodForbidden",
     "adoption",
+    "check_pods",
     "from_job",
     "is_generic",
     "job_config_map",

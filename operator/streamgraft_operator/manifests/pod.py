@@ -10,7 +10,7 @@ from streamgraft_common.adl import Placement
 from streamgraft_common.resources import JobSpec, PodSettings
 from streamgraft_operator.graph import PlannedPe, with_settings
 from streamgraft_operator.kit.parsed import pe_spec
-from streamgraft_operator.manifests import placement, pod_settings, transport
+from streamgraft_operator.manifests import placement, pod_security, pod_settings, transport
 from streamgraft_operator.manifests.metadata import Owner, digest
 from streamgraft_operator.manifests.pod_settings import DEFAULT_RESOURCES, Mount
 from streamgraft_operator.manifests.template import merged
@@ -42,6 +42,11 @@ def settings_id(spec: JobSpec, settings: Settings) -> str:
     )
 
 
+def check_pods(spec: JobSpec, settings: Settings) -> None:
+    """Raise PodForbidden if the pods of a job would be more than the installation allows."""
+    pod_security.check(spec.processing_element.for_pods(), settings.pod_security)
+
+
 def pod(
     item: dict[str, Any],
     owner: Owner,
@@ -51,7 +56,7 @@ def pod(
 ) -> dict[str, Any]:
     """Return the pod of the current launch of the ProcessingElement `item`.
 
-    `pool` is the HostPool that the PE is placed in.
+    `pool` is the HostPool that the PE is placed in. Raises PodForbidden.
     """
     pe = pe_spec(item)
     name = names.pod_name(owner.name, pe.pe_id, item["status"]["launchCount"])
@@ -65,7 +70,7 @@ def pod(
 def warm_pod(
     name: str, pe: PlannedPe, owner: Owner, spec: JobSpec, settings: Settings
 ) -> dict[str, Any]:
-    """Return a pod that waits for a PE with the same driver as `pe`."""
+    """Return a pod that waits for a PE with the same driver as `pe`. Raises PodForbidden."""
     content = with_settings(pe.content, settings_id(spec, settings))
     metadata = {
         "labels": {**owner.labels(), names.LABEL_POOL: names.POOL_WARM},
@@ -128,6 +133,7 @@ def _pod(
     }
     if driver.affinity:
         ours["spec"]["affinity"] = driver.affinity
+    pod_security.check(driver.settings, settings.pod_security)
     template = merged(driver.settings.pod_template or {}, ours)
     identity = {
         "name": name,
@@ -138,7 +144,7 @@ def _pod(
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {**template["metadata"], **identity},
-        "spec": template["spec"],
+        "spec": pod_security.with_defaults(template["spec"]),
     }
 
 

@@ -127,7 +127,7 @@ def java_options(settings: PodSettings, pod_name: str) -> str:
 
 def security_context(settings: PodSettings) -> dict[str, Any]:
     """Return the container's fields about privileges."""
-    if not (settings.allow_ptrace or settings.run_with_profilers):
+    if not settings.allow_ptrace:
         return {}
     return {"securityContext": {"capabilities": {"add": ["SYS_PTRACE"]}}}
 

@@ -88,7 +88,11 @@ class PodConductor(Controller):
                 self._context.recorder.record(item, events.pe_waiting(waiting_for))
                 return LOOK_AGAIN_SECONDS
             pool = self._pool(item)
-            pod = manifests.pod(item, owner_of(job), spec, self._context.settings, pool)
+            try:
+                pod = manifests.pod(item, owner_of(job), spec, self._context.settings, pool)
+            except manifests.PodForbidden as error:
+                self._context.recorder.record(item, events.pod_refused(str(error)))
+                return LOOK_AGAIN_SECONDS
             try:
                 await self._context.write.pods.create(pod)
             except ApiError as error:

@@ -88,7 +88,10 @@ class WarmPoolController(Controller):
         for _ in range(decision.create):
             name = names.warm_pod_name(key[1], f"{random.getrandbits(32):08x}")
             spec, settings = expansion.spec, self._context.settings
-            pod = manifests.warm_pod(name, pe, owner_of(job), spec, settings)
+            try:
+                pod = manifests.warm_pod(name, pe, owner_of(job), spec, settings)
+            except manifests.PodForbidden:
+                return None  # the Job says why
             await self._context.write.pods.create(pod)
         return decision.again_in
 

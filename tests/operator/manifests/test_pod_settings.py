@@ -94,25 +94,19 @@ def test_debug_build() -> None:
     assert variables["STREAMGRAFT_JAVA_OPTIONS"] == (
         "-ea -XX:+HeapDumpOnOutOfMemoryError -XX:HeapDumpPath=/var/lib/streamgraft/data -Xint"
     )
-    assert "securityContext" not in container({"buildType": "debug"})
+    assert container({"buildType": "debug"})["securityContext"] == SECURED
     assert "PYTHONFAULTHANDLER" not in environment(pod(IN_CONFIG_MAP, {"buildType": "release"}))
 
 
-PTRACE = {"capabilities": {"add": ["SYS_PTRACE"]}}
+SECURED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
-def test_ptrace_is_a_capability() -> None:
-    assert container({"allowPtrace": True})["securityContext"] == PTRACE
-    assert "securityContext" not in container({"allowPtrace": False})
-
-
-def test_profilers_imply_debug_and_ptrace() -> None:
+def test_profilers_imply_debug() -> None:
     manifest = pod(IN_CONFIG_MAP, {"runWithProfilers": True, "dataPath": "/d"})
     variables = environment(manifest)
     assert variables["STREAMGRAFT_PROFILES"] == "/d/profiles"
     assert "filename=/d/profiles/flights-4-7.jfr" in variables["STREAMGRAFT_JAVA_OPTIONS"]
     assert "-ea" in variables["STREAMGRAFT_JAVA_OPTIONS"]
-    assert manifest["spec"]["containers"][0]["securityContext"] == PTRACE
 
 
 def test_own_settings_mark_the_pod_unless_they_are_live() -> None:
