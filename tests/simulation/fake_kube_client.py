@@ -93,7 +93,8 @@ class FakeKubeClient(KubeClient):
         if lost or late or network.cut:
             raise Unreachable(f"the answer to {method} {path} got lost")
         if "PartialObjectMetadataList" in accept:
-            return {**answer, "items": [_metadata(item) for item in answer["items"]]}
+            # The real one says null where there is nothing.
+            return {**answer, "items": [_metadata(item) for item in answer["items"]] or None}
         return answer
 
     async def watch(

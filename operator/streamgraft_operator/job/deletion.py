@@ -107,7 +107,7 @@ class Cleaner:
             listing = await self._context.client.list(
                 kind.path(key[0]), selector, metadata_only=True
             )
-            for item in listing["items"]:
+            for item in listing["items"] or ():
                 found = True
                 if "deletionTimestamp" not in item["metadata"]:
                     with suppress(NotFound):
