@@ -90,7 +90,7 @@ class JobController(Controller):
         """Take a job from what exists to what it wants."""
         job = self._caches.jobs.get(key)
         if job is None:
-            self._context.strangers.forget(key)
+            self._context.strangers.forget(key, "bundle", "kafka")
             return None
         if "deletionTimestamp" in job["metadata"]:
             return await self._cleaner.clean(job)

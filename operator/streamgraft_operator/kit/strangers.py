@@ -32,7 +32,7 @@ class _Call:
     wanted: str
     task: asyncio.Task[Any]
     failures: int
-    ended: float | None = None
+    ended: float = 0.0
 
 
 class Strangers:
@@ -77,19 +77,21 @@ class Strangers:
             answer: _Answer = known.task.result()
             return answer
         pause = min(FIRST_PAUSE_SECONDS * 2**known.failures, longest_pause_seconds)
-        if known.ended is not None and time.monotonic() >= known.ended + pause:
+        if time.monotonic() >= known.ended + pause:
             self._start(place, wanted, call, known.failures + 1)
-        raise type(error)(*error.args) from None
+        raise error.with_traceback(None)
 
-    def forget(self, key: Key) -> None:
-        """Give up the calls of an object that is gone."""
-        for place in [place for place in self._calls if place[0] == key]:
-            self._calls.pop(place).task.cancel()
+    def forget(self, key: Key, *purposes: str) -> None:
+        """Give up the calls of these purposes for an object that is gone."""
+        self._give_up(lambda place: place[0] == key and place[1] in purposes)
 
     def close(self) -> None:
         """Give up all calls."""
-        for key in {key for key, *_ in self._calls}:
-            self.forget(key)
+        self._give_up(lambda _: True)
+
+    def _give_up(self, which: Callable[[_Place], bool]) -> None:
+        for place in list(filter(which, self._calls)):
+            self._calls.pop(place).task.cancel()
 
     def _start(
         self,

@@ -47,7 +47,7 @@ class LagController(Controller):
         region = self._caches.regions.get(key)
         job = self._context.living_job_of(region) if region else None
         if region is None or job is None or not region_status(region).asleep:
-            self._context.strangers.forget(key)
+            self._context.strangers.forget(key, "lag")
             self._lags.forget(key)
             return None
         try:

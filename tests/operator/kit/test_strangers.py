@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from streamgraft_common.kube import ApiError
 from streamgraft_operator.kit import strangers as module
 from streamgraft_operator.kit.strangers import PARALLEL_IN_NAMESPACE, Strangers, UnderWay
 
@@ -94,6 +95,17 @@ async def test_a_failure_is_said_until_the_next_attempt_succeeds() -> None:
     assert failed >= 2
 
 
+async def test_errors_come_as_they_were_raised() -> None:
+    error = ApiError(403, "Forbidden", "no")
+
+    async def refused() -> str:
+        raise error
+
+    with pytest.raises(ApiError) as raised:
+        await _ask(Strangers(), refused)
+    assert raised.value is error
+
+
 async def test_who_is_forgotten_is_asked_no_more() -> None:
     strangers = Strangers()
     asked = asyncio.Event()
@@ -106,5 +118,8 @@ async def test_who_is_forgotten_is_asked_no_more() -> None:
 
     with pytest.raises(UnderWay):
         await _ask(strangers, ask)
-    strangers.forget(("ns", "job"))
+    strangers.forget(("ns", "job"), "lag")
+    with pytest.raises(UnderWay):
+        await _ask(strangers, ask)
+    strangers.forget(("ns", "job"), "bundle")
     await asyncio.wait_for(asked.wait(), 5)
