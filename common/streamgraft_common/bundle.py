@@ -28,9 +28,7 @@ _DAMAGED = (
     ValueError,
     EOFError,
     OSError,
-    RecursionError,  # JSON that is nested too deep
-    RuntimeError,  # encrypted
-    NotImplementedError,  # a compression that Python does not know
+    RuntimeError,  # encrypted, in a compression that Python does not know, or nested too deep
 )
 
 

@@ -177,11 +177,6 @@ def rehearsal_topic(namespace: str, job: str) -> str:
     return f"{namespace}.{job}.REHEARSAL"
 
 
-def topic_prefix(namespace: str, job: str) -> str:
-    """Return what the names of all topics of a job begin with."""
-    return f"{namespace}.{job}."
-
-
 def consumer_group(namespace: str, job: str, consumer: str) -> str:
     """Return the consumer group under which progress is published; `consumer` is a stage name."""
     return f"{namespace}.{job}.{consumer}"

@@ -166,7 +166,7 @@ def _leftovers(world: World) -> Iterator[str]:
             job = metadata["name"] if kind is JOB else label
             if job is not None and job not in world.jobs:
                 yield f"{kind.kind} {metadata['name']} of a deleted job is left"
-    kept = tuple(names.topic_prefix(NAMESPACE, job) for job in world.jobs)
+    kept = tuple(f"{NAMESPACE}.{job}." for job in world.jobs)
     for topic in world.brokers.topics:
         if topic not in (SOURCE_TOPIC, SINK_TOPIC, FOREIGN_TOPIC) and not topic.startswith(kept):
             yield f"topic {topic} of a deleted job is left"

@@ -55,7 +55,7 @@ class PodSettings(Model):
     """Adds the capability SYS_PTRACE, so that a debugger can attach. Default: false."""
     run_with_profilers: bool | None = None
     """Records all of the PE's life with py-spy and Java Flight Recorder, into the data path's
-    folder `profiles`. Implies buildType debug and allowPtrace. Default: false."""
+    folder `profiles`. Implies buildType debug. Default: false."""
     app_trace_level: TraceLevel | None = None
     """Level of the application's own loggers; takes effect while it runs. Default: INFO."""
     runtime_trace_level: TraceLevel | None = None

@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from streamgraft_common import names
-from streamgraft_common.bundle import Bundle, BundleCorrupt, BundleError, read_bundle
+from streamgraft_common.bundle import (
+    LARGEST_CONTENT_BYTES,
+    Bundle,
+    BundleCorrupt,
+    BundleError,
+    read_bundle,
+)
 from streamgraft_common.kinds import CONFIG_MAP, SECRET
 from streamgraft_common.kube import KubeClient, NotFound
 from streamgraft_common.kube.client import Object
@@ -32,7 +38,6 @@ from streamgraft_operator.manifests.metadata import Owner, digest, metadata
 CACHED = 64
 LONGEST_PAUSE_SECONDS = 300.0
 """Between two attempts to fetch a bundle."""
-LARGEST_FILE_BYTES = 256 << 20
 
 
 class BundleMissing(BundleError):
@@ -172,10 +177,10 @@ class Bundles:
     def _from_file(self, path: Path) -> Bundle:
         try:
             state = path.stat()
-            if not stat.S_ISREG(state.st_mode) or state.st_size > LARGEST_FILE_BYTES:
+            if not stat.S_ISREG(state.st_mode) or state.st_size > LARGEST_CONTENT_BYTES:
                 raise BundleCorrupt(
-                    f"{path} is no regular file of at most {LARGEST_FILE_BYTES >> 20} MiB: name the"
-                    " bundle that `streamgraft build` made"
+                    f"{path} is no regular file of at most {LARGEST_CONTENT_BYTES >> 20} MiB: name"
+                    " the bundle that `streamgraft build` made"
                 )
             version = (str(path), str(state.st_mtime_ns), str(state.st_size))
             return self._read.get(version) or self._keep(version, read_bundle(path.read_bytes()))

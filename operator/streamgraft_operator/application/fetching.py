@@ -10,7 +10,13 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from streamgraft_common.bundle import read_bundle
 from streamgraft_common.resources import BundleSource
 from streamgraft_operator.application import git
-from streamgraft_operator.application.sources import Address, Credentials, FetchFailed, Networks
+from streamgraft_operator.application.sources import (
+    Address,
+    Credentials,
+    FetchFailed,
+    Networks,
+    too_large,
+)
 
 LARGEST_BYTES = 900_000
 """A ConfigMap holds 1 MiB, as base64 takes a third more and metadata needs room."""
@@ -36,10 +42,7 @@ async def fetch(source: BundleSource, credentials: Credentials | None, networks:
     except TimeoutError as error:
         raise FetchFailed(f"{where} did not answer within {TIMEOUT_SECONDS:g} s") from error
     if len(data) > LARGEST_BYTES:
-        raise FetchFailed(
-            f"{where} has more than {LARGEST_BYTES // 1000} kB: put the bundle on a volume that"
-            " operator and PEs share, and name it in bundle.file"
-        )
+        raise too_large(where, LARGEST_BYTES)
     await asyncio.to_thread(read_bundle, data)
     return data
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from streamgraft_common.resources import GitBundle
-from streamgraft_operator.application.sources import Address, Credentials, FetchFailed
+from streamgraft_operator.application.sources import Address, Credentials, FetchFailed, too_large
 
 LARGEST_FILE_MIB = 256
 """Of what git writes: packs of larger repositories are refused."""
@@ -20,7 +20,8 @@ async def read(
 ) -> bytes:
     """Return the file, if it has at most `largest` bytes. Raises FetchFailed."""
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="streamgraft-git-"))
-    git = _Git(folder, f"{source.path} of {source.url} at {source.ref}", address, credentials)
+    where = f"{source.path} of {source.url} at {source.ref}"
+    git = _Git(folder, where, address, credentials)
     try:
         await git.run("init", "--quiet", "--bare", str(folder / "repository"))
         fetched = ("fetch", "--quiet", "--depth=1", "--no-tags", source.url, source.ref)
@@ -28,7 +29,7 @@ async def read(
         blob = f"FETCH_HEAD:{source.path}"
         size = await git.run("-C", str(folder / "repository"), "cat-file", "-s", blob)
         if int(size) > largest:
-            return bytes(largest + 1)
+            raise too_large(where, largest)
         return await git.run("-C", str(folder / "repository"), "cat-file", "blob", blob)
     finally:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)

@@ -26,6 +26,14 @@ class FetchFailed(BundleError):
     reason = "BundleFetchFailed"
 
 
+def too_large(where: str, largest: int) -> FetchFailed:
+    """Return the error about a bundle of more than `largest` bytes."""
+    return FetchFailed(
+        f"{where} has more than {largest // 1000} kB: put the bundle on a volume that operator and"
+        " PEs share, and name it in bundle.file"
+    )
+
+
 @dataclass(frozen=True)
 class Credentials:
     """What a Secret says to which hosts: a token, or a user name and a password."""

@@ -8,14 +8,11 @@ import asyncio
 import shutil
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 
 from streamgraft_common import names
-from streamgraft_common.kinds import POD
-from streamgraft_common.kube import NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import PARALLEL_REGION, PROCESSING_ELEMENT, MadeInKafka
+from streamgraft_common.resources import MadeInKafka
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
@@ -77,9 +74,7 @@ class Cleaner:
             return None
         since = time.time() - from_rfc3339(job["metadata"]["deletionTimestamp"])
         await self._delete(key, self._actors())
-        if any(kind.get(key) for kind, _ in self._actors()) and since < POD_PATIENCE_SECONDS:
-            return LOOK_AGAIN_SECONDS
-        if since < POD_PATIENCE_SECONDS and await self._unseen(key):
+        if since < POD_PATIENCE_SECONDS and await self._left(key):
             return LOOK_AGAIN_SECONDS
         await self._delete(key, self._furniture())
         try:
@@ -95,25 +90,17 @@ class Cleaner:
         await self._context.write.jobs.release(key)
         return None
 
-    async def _unseen(self, key: Key) -> bool:
-        """Delete actors of which no watch has told yet; return whether there were any.
+    async def _left(self, key: Key) -> bool:
+        """Return whether something of the job still runs, or makes something run.
 
-        The caches may be behind, and a pod that is left would meet those of the next job of this
-        name.
+        Where the caches know of nothing, the API server is asked: they may be behind, and a pod
+        that is left would meet those of the next job of this name.
         """
-        selector = {"labelSelector": f"{names.LABEL_JOB}={key[1]}"}
-        found = False
-        for kind in (PARALLEL_REGION, PROCESSING_ELEMENT, POD):
-            listing = await self._context.client.list(
-                kind.path(key[0]), selector, metadata_only=True
-            )
-            for item in listing["items"] or ():
-                found = True
-                if "deletionTimestamp" not in item["metadata"]:
-                    with suppress(NotFound):
-                        path = kind.path(key[0], item["metadata"]["name"])
-                        await self._context.client.delete(path)
-        return found
+        actors = self._actors()
+        if not any(kind.get(key) for kind, _ in actors):
+            ours = f"{names.LABEL_JOB}={key[1]}"
+            await together(write.refresh(key[0], ours) for _, write in actors)
+        return any(kind.get(key) for kind, _ in actors)
 
     def _actors(self) -> Kinds:
         """Return what runs, or makes something run."""
