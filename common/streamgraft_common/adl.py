@@ -65,6 +65,9 @@ class KafkaEndpoint(AdlModel):
     """None: the job's own brokers."""
     options: dict[str, str] = {}
     """Further options of Spark's Kafka source or sink."""
+    malformed: Literal["dead_letter", "skip", "fail"] = "dead_letter"
+    """Sources of format json: what becomes of a record that is no JSON object of the schema. It is
+    written to the job's topic for dead letters, left out, or its query fails."""
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
     """Sinks: whether a batch that runs again after a crash writes its records again."""
 

@@ -177,6 +177,11 @@ def rehearsal_topic(namespace: str, job: str) -> str:
     return f"{namespace}.{job}.REHEARSAL"
 
 
+def dead_letter_topic(namespace: str, job: str) -> str:
+    """Return the Kafka topic for records that a source of the job can't read."""
+    return f"{namespace}.{job}.DEAD-LETTERS"
+
+
 def consumer_group(namespace: str, job: str, consumer: str) -> str:
     """Return the consumer group under which progress is published; `consumer` is a stage name."""
     return f"{namespace}.{job}.{consumer}"

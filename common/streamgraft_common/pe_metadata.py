@@ -14,6 +14,14 @@ STATE_STORE_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
+class OwnTopic(AdlModel):
+    """A topic of the job's own that is no stream's."""
+
+    topic: str
+    bootstrap_servers: str
+    tls: bool = False
+
+
 class InputPort(AdlModel):
     """A stream that enters the PE from a Kafka topic.
 
@@ -31,6 +39,9 @@ class InputPort(AdlModel):
     """True: read as the application's KafkaEndpoint says, by operator `operator`."""
     operator: str
     """The kafka-source operator (external) or the first consumer of the stream in the PE."""
+    dead_letters: OwnTopic | None = None
+    """Where malformed records of an outside topic go, at the same brokers; None if its source does
+    else with them."""
 
 
 class OutputPort(AdlModel):
@@ -55,17 +66,6 @@ class OutputPort(AdlModel):
     """The kafka-sink operator (external) or the operator that makes the stream."""
 
 
-class RehearsalTopic(AdlModel):
-    """A topic of the job's own, with two partitions, for records of no meaning.
-
-    Drivers that wait in a pool send them from one to the other: code that has run is quick.
-    """
-
-    topic: str
-    bootstrap_servers: str
-    tls: bool = False
-
-
 class PeMetadata(AdlModel):
     """Everything a PE needs to know about its place in the graph."""
 
@@ -84,8 +84,9 @@ class PeMetadata(AdlModel):
     """Operators fused into this PE, upstream first."""
     inputs: list[InputPort]
     outputs: list[OutputPort]
-    rehearsal: RehearsalTopic | None = None
-    """None if no port is at the job's own brokers."""
+    rehearsal: OwnTopic | None = None
+    """Has two partitions; drivers that wait in a pool send records of no meaning from one to the
+    other: code that has run is quick. None if no port is at the job's own brokers."""
     checkpoint_path: str
     """Below the checkpoint root: `<namespace>/<job>-<job uid>/<stage name>`.
 

@@ -18,6 +18,7 @@ from streamgraft_pe_runtime import (
     alignment,
     application,
     local_files,
+    malformed,
     query,
     real_time,
     restricted,
@@ -182,6 +183,10 @@ class Driver:
             return real_time.task_cpu_seconds(self._jvm.pid)
         context: Any = self._session.sparkContext._jsc
         return float(context.sc().statusStore().executorSummary("driver").totalDuration()) / 1000
+
+    def malformed(self) -> dict[tuple[str, str], int]:
+        """Return how many malformed records were met, by source operator and topic."""
+        return malformed.counts(self._session)
 
     def _collect_garbage(self) -> None:
         """Take the JVM's next collection out of the first batch of a shard."""

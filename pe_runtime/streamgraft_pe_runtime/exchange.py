@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from streamgraft_common.pe_metadata import RehearsalTopic
+from streamgraft_common.pe_metadata import OwnTopic
 from streamgraft_pe_runtime import query
 from streamgraft_pe_runtime.expressions import HEADERS_TYPE
 from streamgraft_pe_runtime.plan import IMPATIENT, READ_COMMITTED, Plan
@@ -41,7 +41,7 @@ _SOURCE, _TARGET = 0, 1
 """Partitions: of the one that is read, and of the other that is only written to."""
 
 
-def exchange(session: SparkSession, topic: RehearsalTopic, *, real_time: bool) -> None:
+def exchange(session: SparkSession, topic: OwnTopic, *, real_time: bool) -> None:
     """Send records through a query from one partition of a topic to the other, in several starts.
 
     A failure is only logged: the shards will meet it again, and report it where users look.
@@ -77,7 +77,7 @@ def _run(plan: Plan, checkpoint: Path, producer: Producer, topic: str) -> None:
         running.stop(_LONGEST_SECONDS)
 
 
-def _plan(session: SparkSession, topic: RehearsalTopic, real_time: bool) -> Plan:
+def _plan(session: SparkSession, topic: OwnTopic, real_time: bool) -> Plan:
     # An id that no shard has: it would fence the shard's owner.
     target = KafkaTarget.at(
         topic.bootstrap_servers,

@@ -67,12 +67,7 @@ class PeMetrics:
         self.committed_offset = Gauge(
             "streamgraft_pe_committed_offset", "Committed position.", _PARTITION, registry=registry
         )
-        self.lost_records = Counter(
-            "streamgraft_pe_lost_records_total",
-            "Records that retention deleted before they were read.",
-            _PARTITION,
-            registry=registry,
-        )
+        self._add_unread(registry)
         self.position_ages = PositionAges()
         registry.register(self.position_ages)
         self.busy_seconds = Counter(
@@ -112,6 +107,20 @@ class PeMetrics:
         self.unclean_stops = Counter(
             "streamgraft_pe_unclean_stops_total",
             "Shards not stopped at a batch boundary.",
+            registry=registry,
+        )
+
+    def _add_unread(self, registry: CollectorRegistry) -> None:
+        self.lost_records = Counter(
+            "streamgraft_pe_lost_records_total",
+            "Records that retention deleted before they were read.",
+            _PARTITION,
+            registry=registry,
+        )
+        self.malformed_records = Counter(
+            "streamgraft_pe_malformed_records_total",
+            "Records that a source could not read.",
+            ("operator", "topic"),
             registry=registry,
         )
 

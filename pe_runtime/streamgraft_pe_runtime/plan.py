@@ -18,7 +18,7 @@ from streamgraft_common import names
 from streamgraft_common.adl import Adl, Operator
 from streamgraft_common.batches import Batch
 from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
-from streamgraft_pe_runtime import expressions
+from streamgraft_pe_runtime import expressions, malformed
 from streamgraft_pe_runtime.application import Application
 from streamgraft_pe_runtime.real_time import noted
 from streamgraft_pe_runtime.targets import KafkaTarget, Targets
@@ -202,10 +202,10 @@ class Compiler:
         return self._routed(streams, shards, mode)
 
     def _decoded(self, port: InputPort, records: DataFrame) -> DataFrame:
-        operator = self._operators[port.operator]
-        if port.external and operator.kafka and operator.kafka.format == "raw":
-            return records
-        schema = self._schemas[port.stream]
+        schema, endpoint = self._schemas[port.stream], self._operators[port.operator].kafka
+        if port.external and endpoint:
+            raw = endpoint.format == "raw"
+            return records if raw else malformed.decoded(records, port, endpoint, schema)
         rows = records.where("value is not null").select(
             F.from_json(F.col("value").cast("string"), schema).alias("row")
         )

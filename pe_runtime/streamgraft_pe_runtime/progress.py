@@ -4,10 +4,10 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_common.timestamps import from_rfc3339, to_rfc3339
@@ -58,6 +58,16 @@ def shares(report: Mapping[str, Any], shards: Sequence[int]) -> dict[int, float]
     return {shard: read[shard] / total for shard in shards if read.get(shard, 0) > 0}
 
 
+class Counts(Protocol):
+    """What a driver counts by itself, since its start."""
+
+    def busy_seconds(self) -> float:
+        """Return the time of all tasks, summed over slots."""
+
+    def malformed(self) -> dict[tuple[str, str], int]:
+        """Return how many malformed records were met, by source operator and topic."""
+
+
 @dataclass
 class _Watched:
     """A query of this PE, and the shards that it runs."""
@@ -88,13 +98,12 @@ class _Watched:
 class Progress:
     """Follows the shards' queries. Calls to Spark and Kafka run in worker threads."""
 
-    def __init__(
-        self, metadata: PeMetadata, metrics: PeMetrics, busy_seconds: Callable[[], float]
-    ) -> None:
+    def __init__(self, metadata: PeMetadata, metrics: PeMetrics, driver: Counts) -> None:
         self._metadata = metadata
         self._metrics = metrics
-        self._busy_seconds = busy_seconds
-        self._busy_before = busy_seconds()
+        self._driver = driver
+        self._busy_before = driver.busy_seconds()
+        self._malformed_before: dict[tuple[str, str], int] = {}
         self._shards: dict[int, _Watched] = {}
         self._published: Positions = {}
         self._known: dict[str, list[int]] = {}
@@ -190,6 +199,7 @@ class Progress:
             except Exception as error:  # a query may end, or be released, between two calls
                 log.debug("progress of shards %s: %r", watched.shards, error)
         self._count_busy_seconds()
+        self._count_malformed()
         self._publish()
         for name in self._brokers:
             self._ask(name, calm=turn % _CALM_PERIODS == 0)
@@ -202,12 +212,23 @@ class Progress:
 
     def _count_busy_seconds(self) -> None:
         try:
-            busy = self._busy_seconds()
+            busy = self._driver.busy_seconds()
         except Exception as error:  # the session may have ended
             log.debug("busy time: %r", error)
             return
         self._metrics.busy_seconds.inc(max(busy - self._busy_before, 0))
         self._busy_before = busy
+
+    def _count_malformed(self) -> None:
+        try:
+            counts = self._driver.malformed()
+        except Exception as error:  # the session may have ended
+            log.debug("malformed records: %r", error)
+            return
+        for labels, count in counts.items():
+            counter = self._metrics.malformed_records.labels(*labels)
+            counter.inc(count - self._malformed_before.get(labels, 0))
+        self._malformed_before = counts
 
     def _check_slots(self, watched: _Watched) -> None:
         """Let a real-time query start again, and say so, if topics have outgrown its slots."""

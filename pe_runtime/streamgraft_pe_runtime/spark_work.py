@@ -173,7 +173,7 @@ class SparkWork:
     def _apply(self, plan: str, metadata: PeMetadata) -> SparkStage:
         self._driver.apply(plan, metadata)
         if self._progress is None:
-            self._progress = Progress(metadata, self._metrics, self._driver.busy_seconds)
+            self._progress = Progress(metadata, self._metrics, self._driver)
         else:
             self._progress.replan(metadata)
         storage = Storage(self._root, metadata, self._driver.adl, self._driver.stores)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic import ValidationError
 
 from streamgraft._errors import InvalidArgument, UnknownParameter
-from streamgraft._graph import Delivery, Graph, OperatorNode, OutputMode, RegionNode
+from streamgraft._graph import Delivery, Graph, Malformed, OperatorNode, OutputMode, RegionNode
 from streamgraft._location import Location, caller
 from streamgraft._streams import Parameter, Stream
 from streamgraft._values import refused
@@ -92,14 +92,20 @@ class Application:
         schema: str | StructType | None = None,
         format: Literal["json", "raw"] = "json",
         starting_offsets: Literal["earliest", "latest"] = "earliest",
+        malformed: Malformed = "dead_letter",
         bootstrap_servers: str | None = None,
         options: Mapping[str, str] | None = None,
     ) -> Stream:
-        """Read a topic. json: values are objects of `schema` (DDL); raw: the Kafka columns."""
+        """Read a topic. json: values are objects of `schema` (DDL); raw: the Kafka columns.
+
+        A value that is no JSON object of the schema is `malformed`. dead_letter: the record goes to
+        the job's topic for dead letters; skip: it is left out; fail: its query fails.
+        """
         kafka = self._endpoint(
             topic=topic,
             format=format,
             starting_offsets=starting_offsets,
+            malformed=malformed,
             bootstrap_servers=bootstrap_servers,
             options=dict(options or {}),
         )
@@ -107,6 +113,11 @@ class Application:
             self._reject(
                 f"source {name!r} has format {format} and {'a' if schema else 'no'} schema",
                 "json needs a schema, raw has the Kafka columns",
+            )
+        if format == "raw" and malformed != "dead_letter":
+            self._reject(
+                f"source {name!r} has format raw and malformed={malformed!r}",
+                "leave it out: raw records are taken as they are",
             )
         return self._add(name, "kafka-source", outputs=(name,), kafka=kafka, schema=schema)
 

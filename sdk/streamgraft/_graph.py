@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 Kind = Literal["kafka-source", "source", "function", "split", "sink", "kafka-sink"]
 OutputMode = Literal["append", "update"]
 Delivery = Literal["exactly_once", "at_least_once"]
+Malformed = Literal["dead_letter", "skip", "fail"]
 
 SOURCES: tuple[Kind, ...] = ("kafka-source", "source")
 SINKS: tuple[Kind, ...] = ("kafka-sink", "sink")

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 from tests.pe_runtime.one_driver import driver, size
 
-from streamgraft_common.pe_metadata import RehearsalTopic
+from streamgraft_common.pe_metadata import OwnTopic
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime.exchange import exchange
 
@@ -40,9 +40,7 @@ def test_records_go_through_a_query_in_either_mode(
     admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
     before = 0
     for _ in range(2):
-        exchange(
-            session, RehearsalTopic(topic=topic, bootstrap_servers=servers), real_time=real_time
-        )
+        exchange(session, OwnTopic(topic=topic, bootstrap_servers=servers), real_time=real_time)
         sent, received = sizes(cluster, topic)
         assert before < received <= sent
         before = received

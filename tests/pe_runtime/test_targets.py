@@ -6,7 +6,7 @@ from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.adl import KafkaEndpoint, Operator
-from streamgraft_common.pe_metadata import OutputPort, PeMetadata, RehearsalTopic
+from streamgraft_common.pe_metadata import OutputPort, OwnTopic, PeMetadata
 from streamgraft_pe_runtime.targets import MAIN, Targets, options
 
 OWN = "own:9092"
@@ -50,7 +50,7 @@ METADATA = PeMetadata(
     operators=[],
     inputs=[],
     outputs=[],
-    rehearsal=RehearsalTopic(topic="n.j.REHEARSAL", bootstrap_servers=OWN),
+    rehearsal=OwnTopic(topic="n.j.REHEARSAL", bootstrap_servers=OWN),
     checkpoint_path="c",
     trigger_seconds=1.0,
     bundle_digest="",

@@ -9,7 +9,7 @@ from typing import TypedDict
 
 from streamgraft_common import names
 from streamgraft_common.adl import KafkaEndpoint, Operator, Region
-from streamgraft_common.pe_metadata import InputPort, OutputPort, RehearsalTopic
+from streamgraft_common.pe_metadata import InputPort, OutputPort, OwnTopic
 from streamgraft_operator.graph.fusion import Stage
 from streamgraft_operator.graph.logical import LogicalModel
 from streamgraft_operator.graph.model import GraphError, JobContext, PlannedTopic
@@ -54,6 +54,7 @@ class Ports:
                     **self._brokers(endpoint),
                     external=True,
                     operator=operator.name,
+                    dead_letters=self._dead_letters(endpoint),
                 )
             for stream in operator.inputs:
                 if self.model.producers[stream] in stage.operators or stream in ports:
@@ -102,29 +103,26 @@ class Ports:
                 ports.append(port)
         return ports
 
-    def rehearsal(
-        self, places: Iterable[InputPort | OutputPort | PlannedTopic]
-    ) -> RehearsalTopic | None:
+    def rehearsal(self, places: Iterable[InputPort | OutputPort | PlannedTopic]) -> OwnTopic | None:
         """Return the topic for rehearsals, if any of the places is at the job's own brokers."""
         ours = self._brokers(None)
         if not any(place.bootstrap_servers == ours["bootstrap_servers"] for place in places):
             return None
         topic = names.rehearsal_topic(self.context.namespace, self.context.job)
-        return RehearsalTopic(topic=topic, **ours)
+        return OwnTopic(topic=topic, **ours)
+
+    def _dead_letters(self, endpoint: KafkaEndpoint) -> OwnTopic | None:
+        if endpoint.format != "json" or endpoint.malformed != "dead_letter":
+            return None
+        topic = names.dead_letter_topic(self.context.namespace, self.context.job)
+        return OwnTopic(topic=topic, **self._brokers(endpoint))
 
     def topics(self, stages: Iterable[Stage]) -> tuple[PlannedTopic, ...]:
         """Return all topics, each once, by name. Raises GraphError where two uses collide."""
         found: dict[tuple[str, str], PlannedTopic] = {}
         topics = [topic for stage in stages for topic in self._topics(stage)]
         if rehearsal := self.rehearsal(topics):
-            planned = PlannedTopic(
-                name=rehearsal.topic,
-                partitions=_REHEARSAL_PARTITIONS,
-                external=False,
-                awaited=False,
-                **self._brokers(None),
-            )
-            topics.append(planned)
+            topics.append(_planned(rehearsal, _REHEARSAL_PARTITIONS))
         for topic in topics:
             key = topic.bootstrap_servers, topic.name
             found[key] = _both(found[key], topic) if key in found else topic
@@ -142,6 +140,10 @@ class Ports:
                     awaited=operator.kind == "kafka-source" and not self.context.create_topics,
                     **self._brokers(operator.kafka),
                 )
+                if operator.kind == "kafka-source" and (own := self._dead_letters(operator.kafka)):
+                    # Elsewhere than at the job's own brokers it stays, like a sink's topic.
+                    elsewhere = own.bootstrap_servers != self.context.bootstrap_servers
+                    yield _planned(own, 1, external=elsewhere)
             for hop in (hop for stream in operator.outputs for hop in self._hops(stage, stream)):
                 yield PlannedTopic(
                     name=hop.topic,
@@ -184,6 +186,17 @@ class Ports:
 
     def _region(self, name: str) -> Region:
         return next(region for region in self.model.regions if region.name == name)
+
+
+def _planned(topic: OwnTopic, partitions: int, *, external: bool = False) -> PlannedTopic:
+    return PlannedTopic(
+        name=topic.topic,
+        partitions=partitions,
+        external=external,
+        awaited=False,
+        bootstrap_servers=topic.bootstrap_servers,
+        tls=topic.tls,
+    )
 
 
 def _endpoint(operator: Operator) -> KafkaEndpoint:

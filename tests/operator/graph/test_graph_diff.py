@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata, RehearsalTopic
+from streamgraft_common.pe_metadata import InputPort, OutputPort, OwnTopic, PeMetadata
 from streamgraft_operator.graph import (
     Change,
     Content,
@@ -51,7 +51,7 @@ def content(pe: PeMetadata, settings_id: str = "s") -> Content:
         ({"inputs": [INPUT.model_copy(update={"port": 3})]}, Change.METADATA_ONLY),
         ({"inputs": [INPUT.model_copy(update={"operator": "first"})]}, Change.METADATA_ONLY),
         (
-            {"rehearsal": RehearsalTopic(topic="rehearsal", bootstrap_servers="kafka:9092")},
+            {"rehearsal": OwnTopic(topic="rehearsal", bootstrap_servers="kafka:9092")},
             Change.METADATA_ONLY,
         ),
         ({"outputs": [OUTPUT, TO_ANOTHER]}, Change.IN_PLACE),

@@ -104,6 +104,7 @@ def test_a_region_and_its_neighbours() -> None:
     }
     assert [(t.name, t.partitions, t.external, t.awaited) for t in topology.topics] == [
         ("in", 1, True, True),
+        ("ns.job.DEAD-LETTERS", 1, False, False),
         ("ns.job.REHEARSAL", 2, False, False),
         ("ns.job.clean-rows.r", 4, False, False),
         ("ns.job.count-rows", 4, False, False),
@@ -125,7 +126,28 @@ def test_no_rehearsal_where_no_port_is() -> None:
     topology = planned(application(source, sink("out", "raw")))
     (pe,) = topology.pes
     assert pe.metadata.rehearsal is None
-    assert [topic.name for topic in topology.topics] == ["in"]
+    assert [(topic.name, topic.bootstrap_servers, topic.external) for topic in topology.topics] == [
+        ("in", "other:1", True),
+        ("ns.job.DEAD-LETTERS", "other:1", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("how", "there"),
+    [
+        ({}, ["in", "ns.job.DEAD-LETTERS", "ns.job.REHEARSAL"]),
+        ({"bootstrap_servers": "b:1"}, ["in", "ns.job.DEAD-LETTERS", "ns.job.REHEARSAL"]),
+        ({"malformed": "skip"}, ["in", "ns.job.REHEARSAL"]),
+        ({"malformed": "fail"}, ["in", "ns.job.REHEARSAL"]),
+        ({"format": "raw"}, ["in", "ns.job.REHEARSAL"]),
+    ],
+)
+def test_a_topic_for_dead_letters_if_there_may_be_some(how: Any, there: list[str]) -> None:
+    source = SOURCE.model_copy(update={"kafka": KafkaEndpoint(topic="in", **how)})
+    topology = planned(application(source, sink("in", "raw")))
+    assert [topic.name for topic in topology.topics] == there
+    (port,) = topology.pes[0].metadata.inputs
+    assert (port.dead_letters is not None) == (there[1] == "ns.job.DEAD-LETTERS")
 
 
 @pytest.mark.parametrize("fusion", ["automatic", "legacy"])

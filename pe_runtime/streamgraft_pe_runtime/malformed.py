@@ -1,0 +1,89 @@
+"""Records of a source that are no JSON objects of its schema: refused, set aside or left out.
+
+What Spark's own decoder would do is to make a row of nulls of each, without a word.
+"""
+
+from functools import cache
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from streamgraft_common.adl import KafkaEndpoint
+from streamgraft_common.pe_metadata import InputPort
+from streamgraft_pe_runtime.transport import UNASKED, spark_options
+
+_TEXT = "streamgraft_malformed"
+"""Field in which Spark's decoder leaves what it could not read."""
+_PREFIX = "kafka."
+_PRODUCER = {
+    "key.serializer": "org.apache.kafka.common.serialization.ByteArraySerializer",
+    "value.serializer": "org.apache.kafka.common.serialization.ByteArraySerializer",
+    "max.block.ms": "10000",
+    "delivery.timeout.ms": "30000",
+    "request.timeout.ms": "9000",
+    "linger.ms": "5",
+}
+
+
+def decoded(
+    records: DataFrame, port: InputPort, endpoint: KafkaEndpoint, schema: StructType
+) -> DataFrame:
+    """Return the rows of an outside topic's records with a value; malformed ones make none."""
+    session = records.sparkSession
+    _configure(session, port, endpoint, schema)
+    whole = StructType([*schema.fields, StructField(_TEXT, StringType())])
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _TEXT}
+    row = F.from_json(F.col("value").cast("string"), whole, options).alias("row")
+    place = ("topic", "partition", "offset", "key", "value")
+    refused = f"{_refuse(session)}('{port.operator}', {', '.join(place)})"
+    return (
+        records.where("value is not null")
+        .select(*place, row)
+        .where(f"case when row is null or row.{_TEXT} is not null then {refused} else true end")
+        .select(*(F.col(f"row.{_quoted(name)}") for name in schema.names))
+    )
+
+
+def counts(session: SparkSession) -> dict[tuple[str, str], int]:
+    """Return how many malformed records the driver has met, by source operator and topic.
+
+    Those of a batch that runs again after a failure count again.
+    """
+    return {(operator, topic): int(count) for operator, topic, count in _registry(session).counts()}
+
+
+def _configure(
+    session: SparkSession, port: InputPort, endpoint: KafkaEndpoint, schema: StructType
+) -> None:
+    action, topic = endpoint.malformed, port.dead_letters
+    if (
+        action == "dead_letter" and topic is None
+    ):  # metadata of an operator that knows no such topic
+        action = "fail"
+    producer = dict(_PRODUCER)
+    if topic is not None:
+        own = {**spark_options(topic.tls), **UNASKED, **endpoint.options}
+        settings = {name: value for name, value in own.items() if name.startswith(_PREFIX)}
+        producer |= {name.removeprefix(_PREFIX): value for name, value in settings.items()}
+        producer["bootstrap.servers"] = topic.bootstrap_servers
+    name = topic.topic if topic else ""
+    _registry(session).configure(port.operator, action, schema.json(), name, producer)
+
+
+def _registry(session: SparkSession) -> Any:
+    jvm: Any = session._jvm
+    return jvm.org.apache.spark.sql.streamgraft.MalformedRecords
+
+
+@cache
+def _refuse(session: SparkSession) -> str:
+    """Return the name of the function that no record passes."""
+    registry = _registry(session)
+    registry.register(session._jsparkSession)
+    return str(registry.Function())
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,139 @@
+"""Records that a source can't read: set aside, left out, or a failure; never rows of nulls."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import DataFrame, SparkSession
+from tests.pe_runtime.one_driver import Job, driver, make_topic, rows
+
+import streamgraft as sg
+from streamgraft_common import names
+from streamgraft_local import Cluster
+from streamgraft_pe_runtime import malformed
+
+pytestmark = pytest.mark.integration
+
+SCHEMA = "key string, `the n` bigint"
+GOOD = [json.dumps({"key": f"k{n}", "the n": n}) for n in range(3)]
+ODD = ['{"key": "no n"}', '{"key": "more", "the n": 7, "m": [1]}', '{"the n": null}']
+"""Not as expected, and yet objects of the schema."""
+BAD = {
+    "not json": "Unrecognized token 'not'",
+    "": "not a JSON object",
+    "[1, 2]": "not a JSON object",
+    "null": "root field",
+    "17": "not a JSON object",
+    '{"key": "cut off", "the': "end-of-input",
+    '{"key": "typed", "the n": "many"}': "'the n' and the value many",
+}
+"""Malformed values, and what the reason must name."""
+
+
+@pytest.fixture(scope="module")
+def session(cluster: Cluster) -> Iterator[SparkSession]:
+    """A driver with the settings of a PE."""
+    with driver(cluster, {}) as found:
+        yield found
+
+
+@pytest.fixture
+def topic(cluster: Cluster) -> str:
+    """A topic with good, odd and bad values in turn, and a record without a value."""
+    name = make_topic(cluster)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    for number, value in enumerate([*BAD, *GOOD, *ODD]):
+        producer.produce(name, value, f"r{number}", partition=0)
+    producer.produce(name, None, "deleted", partition=0)
+    assert producer.flush(30) == 0
+    return name
+
+
+@pytest.fixture
+def run(session: SparkSession, cluster: Cluster, tmp_path: Path) -> Iterator[Callable[..., Job]]:
+    """Runs an application that copies a topic; stopped at the end."""
+    jobs: list[Job] = []
+
+    def start(topic: str, *, twice: bool = False, real_time: bool = False, **how: Any) -> Job:
+        app = sg.Application("copies")
+        source = app.kafka_source("numbers", topic=topic, schema=SCHEMA, **how)
+
+        @app.operator(inputs=source, real_time=real_time)
+        def first(numbers: DataFrame) -> DataFrame:
+            return numbers.selectExpr("key", "`the n` as n")
+
+        app.kafka_sink("copy", input=first, topic=f"{topic}-copy")
+        if twice:
+
+            @app.operator(inputs=source)
+            def second(numbers: DataFrame) -> DataFrame:
+                return numbers.distinct()
+
+            app.kafka_sink("again", input=second, topic=f"{topic}-again")
+        jobs.append(Job(app, session, cluster, tmp_path))
+        return jobs[-1]
+
+    yield start
+    for job in jobs:
+        for item in job.queries.values():
+            item.stop(30)
+
+
+def expected() -> list[tuple[str | None, int | None]]:
+    return [(row.get("key"), row.get("the n")) for row in map(json.loads, [*GOOD, *ODD])]
+
+
+def copied(job: Job, topic: str) -> list[tuple[str | None, int | None]]:
+    found = rows(job.read(f"{topic}-copy", len(expected())))
+    return [(row.get("key"), row.get("n")) for row in found]
+
+
+@pytest.mark.parametrize("real_time", [False, True])
+def test_dead_letters_have_the_record_and_why(
+    run: Callable[..., Job], session: SparkSession, topic: str, real_time: bool
+) -> None:
+    """By default; each once, although two branches read the source."""
+    job = run(topic, twice=not real_time, real_time=real_time)
+    assert copied(job, topic) == expected()
+    letters = job.read(names.dead_letter_topic("default", job.pes[0].job), len(BAD))
+    assert [letter.value().decode() for letter in letters] == list(BAD)
+    assert [letter.key().decode() for letter in letters] == [f"r{n}" for n in range(len(BAD))]
+    for number, (letter, reason) in enumerate(zip(letters, BAD.values(), strict=True)):
+        headers = {name: value.decode() for name, value in letter.headers()}
+        error = headers.pop("streamgraft.error")
+        assert reason in error
+        assert headers == {
+            "streamgraft.operator": "numbers",
+            "streamgraft.topic": topic,
+            "streamgraft.partition": "0",
+            "streamgraft.offset": str(number),
+        }
+    assert malformed.counts(session)["numbers", topic] == len(BAD)
+    assert job.size(names.dead_letter_topic("default", job.pes[0].job)) == len(BAD)
+
+
+def test_skipped_records_are_counted(
+    run: Callable[..., Job], session: SparkSession, topic: str
+) -> None:
+    """They are nowhere; no topic for dead letters is planned."""
+    job = run(topic, malformed="skip")
+    assert copied(job, topic) == expected()
+    assert malformed.counts(session)["numbers", topic] == len(BAD)
+    assert [port.dead_letters for port in job.pes[0].inputs] == [None]
+
+
+def test_a_source_may_fail_instead(run: Callable[..., Job], topic: str) -> None:
+    """The query says where the record is, why, and what to do; nothing is written."""
+    job = run(topic, malformed="fail")
+    (query,) = job.queries.values()
+    deadline = time.monotonic() + 60
+    while (failure := query.failure()) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert f"record 0 of {topic}/0 is malformed: Unrecognized token 'not'" in failure
+    assert 'malformed="dead_letter" or "skip"' in failure
+    assert job.size(f"{topic}-copy") == 0
