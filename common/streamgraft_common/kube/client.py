@@ -14,6 +14,9 @@ from streamgraft_common.kube.errors import ConfigError, NotFound, Unreachable, e
 Object = dict[str, Any]
 MergePatch = Mapping[str, Any]
 
+PAGE = 1000
+"""Objects of a list that are asked for at a time."""
+
 _MERGE = "application/merge-patch+json"
 _APPLY = "application/apply-patch+yaml"
 _JSON = "application/json"
@@ -65,9 +68,19 @@ class KubeClient:
     async def list(
         self, path: str, selectors: Mapping[str, str], *, metadata_only: bool = False
     ) -> Object:
-        """Return a list object; with `metadata_only` its items have nothing but metadata."""
+        """Return a list object; with `metadata_only` its items have nothing but metadata.
+
+        It is read page by page, all of one version. Raises Gone if a page came too late.
+        """
         accept = _METADATA_LIST if metadata_only else _JSON
-        return await self.request("GET", path, query=selectors, accept=accept)
+        query = {**selectors, "limit": str(PAGE)}
+        page = await self.request("GET", path, query=query, accept=accept)
+        items = page["items"] or []
+        while token := page["metadata"].get("continue"):
+            further = {**query, "continue": token}
+            page = await self.request("GET", path, query=further, accept=accept)
+            items += page["items"] or []
+        return {**page, "items": items}
 
     async def create(self, path: str, body: Object, **query: str) -> Object:
         """Create an object in the collection at `path`."""
@@ -107,7 +120,8 @@ class KubeClient:
             text = await response.text()
             document = _decoded(text)
             if response.status >= 400:
-                raise error_of(response.status, document, text)
+                wait = response.headers.get("Retry-After")
+                raise error_of(response.status, document, text, wait)
             return document if document is not None else {"text": text}
 
     async def watch(
@@ -220,7 +234,8 @@ def _decoded(text: str) -> Object | None:
 async def _refuse_errors(response: aiohttp.ClientResponse) -> None:
     if response.status >= 400:
         text = await response.text()
-        raise error_of(response.status, _decoded(text), text)
+        wait = response.headers.get("Retry-After")
+        raise error_of(response.status, _decoded(text), text, wait)
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:

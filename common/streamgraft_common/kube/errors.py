@@ -18,6 +18,9 @@ class ConfigError(Exception):
 class ApiError(Exception):
     """An answer that is not success."""
 
+    retry_after: float | None = None
+    """Seconds after which the server wants to be asked again, if it said so."""
+
     def __init__(self, code: int, reason: str, message: str) -> None:
         super().__init__(f"{code} {reason}: {message}")
         self.code = code
@@ -48,8 +51,16 @@ class Unreachable(Exception):
 _BY_CODE = {404: NotFound, 409: Conflict, 410: Gone, 422: Invalid}
 
 
-def error_of(code: int, status: dict[str, Any] | None, text: str) -> ApiError:
-    """Return the error of an answer: `status` is its Status object, if it had one."""
+def error_of(
+    code: int, status: dict[str, Any] | None, text: str, retry_after: str | None = None
+) -> ApiError:
+    """Return the error of an answer: `status` is its Status object, if it had one.
+
+    `retry_after`: the header of that name.
+    """
     reason = str((status or {}).get("reason", "")) or "Unknown"
     message = str((status or {}).get("message", "")) or text[:500]
-    return _BY_CODE.get(code, ApiError)(code, reason, message)
+    error = _BY_CODE.get(code, ApiError)(code, reason, message)
+    if retry_after and retry_after.isdecimal():
+        error.retry_after = float(retry_after)
+    return error

@@ -6,12 +6,19 @@ delayed or repeated event can then do no harm.
 
 import asyncio
 import logging
+import random
+import time
 from collections.abc import Callable, Iterator
 
 from streamgraft_common.kube.client import KubeClient, Object
 from streamgraft_common.kube.errors import ApiError, Gone, Unreachable
 
 log = logging.getLogger(__name__)
+
+FIRST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 10.0
+QUIET_SECONDS = 5.0
+"""A watch that held so long was a good one, though it had nothing to tell."""
 
 Key = tuple[str, str]
 """(namespace, name); cluster-scoped objects have the namespace ""."""
@@ -73,26 +80,39 @@ class Store:
             self._apply(item)
 
     async def run(self) -> None:
-        """Keep the cache until cancelled."""
-        backoff = 0.1
+        """Keep the cache until cancelled.
+
+        A watch that breaks off goes on where it was; only one that is too old needs a list. Pauses
+        grow as long as nothing is heard, whatever the lists say.
+        """
+        pause, listed = FIRST_PAUSE_SECONDS, False
         while True:
+            began, heard, wanted = time.monotonic(), self._delivered, 0.0
             try:
-                await self._list()
-                backoff = 0.1
-                while True:
-                    await self._watch()
-            except Gone:
-                continue
+                if not listed:
+                    await self._list()
+                    listed, heard = True, self._delivered
+                await self._watch()
+            except Gone as error:
+                log.info("watch of %s: %s; listing it again", self._path, error)
+                listed = False
             except (ApiError, Unreachable) as error:
-                log.warning("list/watch of %s: %s; again in %.1f s", self._path, error, backoff)
-                await asyncio.sleep(backoff)
-                backoff = min(backoff * 2, 10.0)
+                wanted = getattr(error, "retry_after", None) or 0.0
+                log.warning("list/watch of %s: %s", self._path, error)
+            if self._delivered != heard or time.monotonic() - began > QUIET_SECONDS:
+                pause = FIRST_PAUSE_SECONDS
+            await asyncio.sleep(max(random.uniform(1.0, 1.5) * pause, wanted))
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
     async def _list(self) -> None:
         listing = await self._client.list(
             self._path, self._selectors, metadata_only=self._metadata_only
         )
-        self._delivered = version_of(listing)
+        version = version_of(listing)
+        if version < self._delivered:
+            log.warning("%s went back to an older version: was etcd restored?", self._path)
+            self._forget_versions()
+        self._delivered = version
         fresh = {key_of(item): item for item in listing["items"] or ()}
         for key in [key for key in self._items if key not in fresh]:
             self._remove(key)
@@ -100,14 +120,24 @@ class Store:
             self._apply(item)
         self.synced.set()
 
+    def _forget_versions(self) -> None:
+        """Let whatever is listed next replace what is known."""
+        for key, item in self._items.items():
+            metadata = {**item["metadata"], "resourceVersion": "0"}
+            self._items[key] = {**item, "metadata": metadata}
+
     async def _watch(self) -> None:
+        began = self._delivered
         events = self._client.watch(
-            self._path, str(self._delivered), self._selectors, metadata_only=self._metadata_only
+            self._path, str(began), self._selectors, metadata_only=self._metadata_only
         )
         async for kind, item in events:
-            if version_of(item) <= self._delivered:
+            version = version_of(item)
+            if version < began:
+                raise Gone(410, "Expired", f"{version} comes after {began}: was etcd restored?")
+            if version <= self._delivered:
                 continue  # told before
-            self._delivered = version_of(item)
+            self._delivered = version
             if kind == "DELETED":
                 self._remove(key_of(item))
             elif kind != "BOOKMARK":
