@@ -55,6 +55,8 @@ class Invariants:
         self._pods: dict[tuple[str, int], str] = {}
         self._ended: set[tuple[str, int]] = set()
         """Launches of which a pod failed, was deleted, or is being deleted."""
+        self._late: set[str] = set()
+        """Pods of launches that were over: a replica was frozen when it had just sent for them."""
         server.storage.observers.append(self._written)
         self._savepoints = SavepointInvariants(server, self._writer, self._break, records.unread)
 
@@ -66,6 +68,8 @@ class Invariants:
         The old owner may start a shard in the new epoch: its turn to move has not come then.
         """
         stage, name = pe.stage, pe.pod["metadata"]["name"]
+        if pe.pod["metadata"]["uid"] in self._late:
+            self._break(f"{name} writes for shard {shard} of {stage[1]}, though it came too late")
         for other in self._writers[stage, shard] - {pe}:
             if self._exists(pe) and self._exists(other):
                 both = f"{name} and {other.pod['metadata']['name']}"
@@ -149,12 +153,16 @@ class Invariants:
             return
         if launch > self._launches.get(uid, 0):
             self._break(f"pod {name} has no cause: launch {launch} was never asked for")
+        if launch < self._launches.get(uid, 0):
+            self._late.add(pod["metadata"]["uid"])
+            return
         self._pods[uid, launch] = pod["metadata"]["uid"]
         if self._now() - self._named.get((uid, launch), math.inf) > self.patience:
             self._break(f"pod {name} is the second one of launch {launch}")
         for key, other in self._items(POD.path()).items():
             same = other["metadata"].get("labels", {}).get(names.LABEL_PE) == labels[names.LABEL_PE]
-            if key[1] != name and same and other["status"].get("phase") not in ENDED:
+            over = other["status"].get("phase") in ENDED or other["metadata"]["uid"] in self._late
+            if key[1] != name and same and not over:
                 self._break(f"pod {name} is launched while {key[1]} is there")
 
     def _pe(self, old: Object | None, new: Object) -> None:
