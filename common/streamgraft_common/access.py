@@ -8,12 +8,13 @@ Who a component is (an account, or a user with a certificate) is bound elsewhere
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from streamgraft_common import names
+from streamgraft_common import admission, names
 from streamgraft_common.resources import SCHEMA_ONLY
 
 SYSTEM_NAMESPACE = "streamgraft-system"
@@ -140,6 +141,7 @@ def cluster_roles() -> list[dict[str, Any]]:
         role("ClusterRole", "streamgraft-metrics-adapter", METRICS_ADAPTER),
         _prometheus(),
         role("ClusterRole", "streamgraft-metrics-reader", METRICS_READER),
+        *admission.policies(),
         {
             "apiVersion": f"{_RBAC}/v1",
             "kind": "ClusterRoleBinding",
@@ -190,6 +192,10 @@ MANIFESTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "manifests/roles.yaml": cluster_roles,
     "manifests/namespaced-role.yaml": namespaced_roles,
     "chart/files/rules.yaml": lambda: [rules_of_chart()],
+    **{
+        f"chart/files/policies/{number}.yaml": partial(list[dict[str, Any]], [policy])
+        for number, policy in enumerate(admission.policies())
+    },
 }
 """What is generated, by path below `deploy/`."""
 

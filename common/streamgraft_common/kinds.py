@@ -55,6 +55,18 @@ ROLE_BINDING = Kind(_RBAC, "RoleBinding", "rolebindings")
 CLUSTER_ROLE = Kind(_RBAC, "ClusterRole", "clusterroles", namespaced=False)
 CLUSTER_ROLE_BINDING = Kind(_RBAC, "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
 API_SERVICE = Kind("apiregistration.k8s.io/v1", "APIService", "apiservices", namespaced=False)
+ADMISSION_POLICY = Kind(
+    "admissionregistration.k8s.io/v1",
+    "ValidatingAdmissionPolicy",
+    "validatingadmissionpolicies",
+    namespaced=False,
+)
+ADMISSION_POLICY_BINDING = Kind(
+    "admissionregistration.k8s.io/v1",
+    "ValidatingAdmissionPolicyBinding",
+    "validatingadmissionpolicybindings",
+    namespaced=False,
+)
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io/v1",
     "CustomResourceDefinition",

@@ -12,6 +12,8 @@ import yaml
 from streamgraft_common import names
 from streamgraft_common.access import SYSTEM_NAMESPACE
 from streamgraft_common.kinds import (
+    ADMISSION_POLICY,
+    ADMISSION_POLICY_BINDING,
     API_SERVICE,
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -31,6 +33,8 @@ MANAGER = "streamgraft-local"
 _KINDS = {
     kind.kind: kind
     for kind in (
+        ADMISSION_POLICY,
+        ADMISSION_POLICY_BINDING,
         API_SERVICE,
         CLUSTER_ROLE,
         CLUSTER_ROLE_BINDING,

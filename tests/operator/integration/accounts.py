@@ -16,11 +16,12 @@ class Account:
 
     kube: KubeClient
     namespace: str
+    name: str = ACCOUNT
 
     async def create(self) -> None:
         """Create it. It may list nodes, as every operator may."""
         accounts = f"/api/v1/namespaces/{self.namespace}/serviceaccounts"
-        await self.kube.create(accounts, {"metadata": {"name": ACCOUNT}})
+        await self.kube.create(accounts, {"metadata": {"name": self.name}})
         nodes = self._binding(self.namespace, "ClusterRole", "streamgraft-operator-nodes")
         await self.kube.create(_CLUSTER_BINDINGS, nodes)
 
@@ -40,13 +41,13 @@ class Account:
 
     async def config(self, admin: KubeConfig) -> KubeConfig:
         """Return how to connect as this account."""
-        path = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/{ACCOUNT}/token"
+        path = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/{self.name}/token"
         request: dict[str, Any] = {"spec": {"expirationSeconds": 3600}}
         token = (await self.kube.create(path, request))["status"]["token"]
         return KubeConfig(admin.server, self.namespace, admin.ca_data, token=token)
 
     def _binding(self, name: str, kind: str, role: str) -> Object:
-        subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": self.namespace}
+        subject = {"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}
         return {
             "metadata": {"name": name},
             "roleRef": {"kind": kind, "name": role},

@@ -1,0 +1,116 @@
+"""What a stolen token can't do: the admission policies, on the real API server."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from tests.operator.integration.accounts import Account
+from tests.operator.integration.world import World
+
+from streamgraft_common import names
+from streamgraft_common.kinds import POD, ROLE_BINDING, SECRET, SERVICE_ACCOUNT
+from streamgraft_common.kube import ApiError, KubeClient, KubeConfig, load_config
+from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
+from streamgraft_local import Cluster
+from streamgraft_operator.manifests.access import role_binding, service_account
+
+pytestmark = pytest.mark.integration
+
+OWNED = "belong to a streamgraft[.]io Job"
+RUNTIME = {"status": {"runtime": {"pod": "mine", "epoch": 7}}}
+
+
+@pytest.fixture
+async def pes(world: World) -> World:
+    """Two PEs, each of which names a pod that nobody runs."""
+    client, namespace = world.client, world.namespace
+    await client.create(SERVICE_ACCOUNT.path(namespace), service_account(namespace))
+    await client.create(ROLE_BINDING.path(namespace), role_binding(namespace))
+    for number, name in enumerate(("mine", "theirs")):
+        spec = {
+            "job": "j",
+            "peId": number,
+            "stageName": name,
+            "contentId": "",
+            "operators": [],
+            "shards": [0],
+        }
+        manifest = PROCESSING_ELEMENT.manifest(name, namespace, spec)
+        await client.create(PROCESSING_ELEMENT.path(namespace), manifest)
+        status = {"status": {"pod": name, "launchCount": 1}}
+        await client.patch(PROCESSING_ELEMENT.path(namespace, name) + "/status", status)
+        pod = {
+            "metadata": {"name": name},
+            "spec": {
+                "serviceAccountName": names.SERVICE_ACCOUNT_PE,
+                "schedulerName": "nobody",
+                "containers": [{"name": "pe", "image": "none"}],
+            },
+        }
+        await client.create(POD.path(namespace), pod)
+    return world
+
+
+@asynccontextmanager
+async def pe(world: World, cluster: Cluster, pod: str | None) -> AsyncIterator[KubeClient]:
+    """A client with the token of the account of PEs, bound to a pod if one is named."""
+    spec: dict[str, Any] = {"expirationSeconds": 3600}
+    if pod:
+        spec["boundObjectRef"] = {"apiVersion": "v1", "kind": "Pod", "name": pod}
+    path = SERVICE_ACCOUNT.path(world.namespace, names.SERVICE_ACCOUNT_PE) + "/token"
+    token = (await world.client.create(path, {"spec": spec}))["status"]["token"]
+    admin = load_config(cluster.kubeconfig)
+    async with KubeClient(KubeConfig(admin.server, "", admin.ca_data, token=token)) as client:
+        yield client
+
+
+async def refused(client: KubeClient, world: World, name: str, patch: dict[str, Any]) -> str:
+    """Return why a write to a PE's status is refused."""
+    with pytest.raises(ApiError) as error:
+        await client.patch(PROCESSING_ELEMENT.path(world.namespace, name) + "/status", patch)
+    assert error.value.code in (403, 422)
+    return str(error.value)
+
+
+async def test_a_pe_speaks_for_itself_only(pes: World, cluster: Cluster) -> None:
+    """It could forge a release of another's shards, or name its own pod as another PE's."""
+    async with pe(pes, cluster, "mine") as client:
+        path = PROCESSING_ELEMENT.path(pes.namespace, "mine") + "/status"
+        for _ in range(2):  # without a runtime before, and with one
+            written = await client.patch(path, RUNTIME)
+        assert written["status"]["runtime"]["epoch"] == 7
+        assert "that names it" in await refused(client, pes, "theirs", RUNTIME)
+        taken = {"status": {"pod": "mine"}}
+        assert "that names it" in await refused(client, pes, "theirs", taken)
+        for forged in ({"launchCount": 9}, {"pod": "theirs"}, {"phase": "Running"}, {"pod": None}):
+            why = await refused(client, pes, "mine", {"status": forged})
+            assert "all else is the operator's" in why
+
+
+async def test_a_token_without_a_pod_speaks_for_none(pes: World, cluster: Cluster) -> None:
+    async with pe(pes, cluster, None) as client:
+        assert "bound to a pod" in await refused(client, pes, "mine", RUNTIME)
+
+
+async def test_the_operator_changes_only_secrets_of_jobs(world: World, cluster: Cluster) -> None:
+    """One that is stolen can't put other credentials into a Secret that somebody else reads."""
+    account = Account(world.client, world.namespace, "streamgraft-operator")
+    await account.create()
+    await account.bind(world.namespace, "ClusterRole", "streamgraft-operator")
+    job = JOB.manifest("j", world.namespace, {"bundle": {"configMap": {"name": "b"}}})
+    uid = (await world.client.create(JOB.path(world.namespace), job))["metadata"]["uid"]
+    owner = {"apiVersion": names.API_VERSION, "kind": "Job", "name": "j", "uid": uid}
+    for name, owners in (("users", []), ("j-tls", [owner])):
+        manifest = {"metadata": {"name": name, "ownerReferences": owners}}
+        await world.client.create(SECRET.path(world.namespace), manifest)
+    config = await account.config(load_config(cluster.kubeconfig))
+    async with KubeClient(config) as client:
+        data = {"stringData": {"password": "another"}}
+        await client.patch(SECRET.path(world.namespace, "j-tls"), data)
+        with pytest.raises(ApiError, match=OWNED):
+            await client.patch(SECRET.path(world.namespace, "users"), data)
+        adopted = {"metadata": {"ownerReferences": [owner]}}
+        with pytest.raises(ApiError, match=OWNED):
+            await client.patch(SECRET.path(world.namespace, "users"), adopted)
+    await account.delete()
