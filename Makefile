@@ -63,7 +63,7 @@ torture: $(VENV)/.dev ## CHANGES=N random width changes (default: 200) with kill
 		$(if $(SEED),--seed $(SEED))
 
 integration: $(VENV)/.dev ## Integration and end-to-end tests on real parts
-	@$(BIN)/python -m pytest -q -m '(integration or e2e) and not long'
+	@$(BIN)/python -m pytest -q --durations=60 -m '(integration or e2e) and not long'
 
 test-long: $(VENV)/.dev ## Tests that take many minutes each (long forms of those in make test)
 	@$(BIN)/python -m pytest -q -m long

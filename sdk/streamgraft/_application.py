@@ -122,13 +122,20 @@ class Application:
         return self._add(name, "kafka-source", outputs=(name,), kafka=kafka, schema=schema)
 
     def source(
-        self, *, schema: str | StructType, placement: Placement | None = None
+        self,
+        *,
+        schema: str | StructType,
+        placement: Placement | None = None,
+        uid: str | None = None,
     ) -> Callable[[Callable[[SparkSession], DataFrame]], Stream]:
-        """Declare a function that makes a streaming DataFrame of `schema` from the session."""
+        """Declare a function that makes a streaming DataFrame of `schema` from the session.
+
+        `uid`: the operator's name, and its stream's; None: the function's.
+        """
         location = caller()
 
         def declare(function: Callable[[SparkSession], DataFrame]) -> Stream:
-            name = _operator_name(function)
+            name = uid or _operator_name(function)
             return self._add(
                 name,
                 "source",
@@ -150,6 +157,7 @@ class Application:
         delivery: Delivery = "exactly_once",
         placement: Placement | None = None,
         restartable: bool = True,
+        uid: str | None = None,
     ) -> Callable[[Callable[..., DataFrame]], Stream]:
         """Declare a function from the inputs' DataFrames, in their order, to one DataFrame.
 
@@ -158,6 +166,8 @@ class Application:
         `delivery` at_least_once has each record sent at once, and again after a crash.
         `placement` says on which nodes it runs. A PE with an operator that is not `restartable`
         stays down after a failure, unless its settings say otherwise.
+        `uid` is the operator's name, and its stream's; None: the function's. State and positions
+        belong to it: with the old name as its uid a function can be renamed.
         """
         location, names = caller(), _stream_names(inputs)
         if delivery != "exactly_once" and not real_time:
@@ -167,7 +177,7 @@ class Application:
             )
 
         def declare(function: Callable[..., DataFrame]) -> Stream:
-            name = _operator_name(function)
+            name = uid or _operator_name(function)
             return self._add(
                 name,
                 "function",
@@ -204,17 +214,17 @@ class Application:
         return tuple(Stream(stream) for stream in outputs)
 
     def sink(
-        self, *, inputs: StreamLike, placement: Placement | None = None
+        self, *, inputs: StreamLike, placement: Placement | None = None, uid: str | None = None
     ) -> Callable[[SinkFunction], SinkFunction]:
         """Declare a function that takes each micro-batch's rows and its number (foreachBatch).
 
         After a failure it may get the last batch again, with the same number; `write_once` has a
-        database leave it out then.
+        database leave it out then. `uid`: the operator's name; None: the function's.
         """
         location, names = caller(), _stream_names(inputs)
 
         def declare(function: SinkFunction) -> SinkFunction:
-            name = _operator_name(function)
+            name = uid or _operator_name(function)
             self._add(name, "sink", location, placement, inputs=names, function=function)
             return function
 

@@ -24,7 +24,7 @@ from streamgraft_common.resources import (
 )
 from streamgraft_local import Cluster
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 SLOW_RECORDS, PAUSE = 30, 0.4
 PATIENCE_SECONDS = 240.0

@@ -222,3 +222,42 @@ def test_missing_java_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("STREAMGRAFT_JAVA", sys.executable + "-no-java")
     with pytest.raises(sg.BuildError, match="it needs Java 17 or newer"):
         sg.build(write(tmp_path, {"app.py": SMALL}))
+
+
+COUNTED = """
+import streamgraft as sg
+from pyspark.sql import functions as F
+app = sg.Application("counted")
+rows = app.kafka_source("rows", topic="rows", schema="a string")
+
+@app.operator(inputs=rows, output_mode="update"{uid})
+def {name}(rows):
+    return rows.groupBy("a").agg(F.count("*").alias("n"))
+
+app.kafka_sink("out", input={name}, topic="out")
+"""
+
+
+def test_a_function_is_renamed_under_its_uid(tmp_path: Path) -> None:
+    """Operator, stream and all that goes by their names stay, and the function is found."""
+    old = COUNTED.format(name="counts", uid="")
+    new = COUNTED.format(name="totals", uid=', uid="counts"')
+    before, now = (
+        read_bundle(sg.build(write(tmp_path / folder, {"app.py": text}))).adl
+        for folder, text in (("old", old), ("new", new))
+    )
+    assert now == before
+    (counts,) = [item for item in now.operators if item.stateful]
+    assert (counts.name, counts.function, counts.outputs) == ("counts", "counts", ["counts"])
+    app = sg.Application("one")
+
+    @app.sink(inputs="counts", uid="store")
+    def put(rows: object, batch: object) -> None:
+        """Do nothing."""
+
+    assert app.functions == {"store": put}
+
+
+def test_a_uid_that_is_no_name_is_refused(tmp_path: Path) -> None:
+    error = failure(tmp_path, COUNTED.format(name="counts", uid=', uid="Counts of a"'))
+    assert "Counts of a" in str(error)

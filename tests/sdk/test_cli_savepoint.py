@@ -131,6 +131,7 @@ def test_savepoint_is_taken_refused_where_it_does_not_fit_restored_and_deleted(
     assert not list(cluster.checkpoints.glob("*/savepoints/first"))
 
 
+@pytest.mark.long
 def test_transform_with_state_is_restored_with_its_key_groups_only(
     run: Run, streams: Streams, tmp_path: Path
 ) -> None:

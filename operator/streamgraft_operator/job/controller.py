@@ -32,9 +32,11 @@ from streamgraft_operator.job.topics import TopicKeeper
 from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.conditions import (
     ACCEPTED,
+    BUNDLE_AWAITED,
     REFERENCES_FOUND,
     SUBMITTED,
     State,
+    find,
     is_true,
 )
 from streamgraft_operator.kit.control_loop import Again, Controller, Outcome, Watch, desired_changed
@@ -112,6 +114,7 @@ class JobController(Controller):
                 days = security.certificate_validity_days
                 await self._context.issuer.ensure(owner_of(job), days)
         except UnderWay:
+            await self._await_bundle(job)
             return BUNDLE_RETRY_SECONDS
         except (BundleError, CertificateError) as error:
             return await self._reject(job, error.reason, str(error))
@@ -248,6 +251,14 @@ class JobController(Controller):
         generation = job["metadata"]["generation"]
         await report(self._context.write.jobs, key_of(job), [state], generation)
         return bool(missing)
+
+    async def _await_bundle(self, job: Object) -> None:
+        """Say that the bundle's server has not answered, if nothing else was said of the job."""
+        if find(job_status(job).conditions, ACCEPTED) is None:
+            message = "the bundle is being fetched: its server has not answered yet"
+            state = State(ACCEPTED, "False", BUNDLE_AWAITED, message)
+            generation = job["metadata"]["generation"]
+            await report(self._context.write.jobs, key_of(job), [state], generation)
 
     async def _reject(self, job: Object, reason: str, message: str) -> Outcome:
         self._context.recorder.record(job, events.job_rejected(reason, message))

@@ -11,6 +11,7 @@ from streamgraft_common.resources.base import Condition
 from streamgraft_common.text import listed
 from streamgraft_operator.kit.conditions import (
     ACCEPTED,
+    BUNDLE_AWAITED,
     BUNDLE_MISSING,
     KAFKA_AVAILABLE,
     READY,
@@ -101,7 +102,7 @@ def phase(conditions: Sequence[Condition]) -> Phase:
     if submitted and submitted.reason in (TIMED_OUT, ROLLING_BACK):
         return "Failed"
     if accepted and accepted.status == "False":
-        return "Pending" if accepted.reason == BUNDLE_MISSING else "Failed"
+        return "Pending" if accepted.reason in (BUNDLE_AWAITED, BUNDLE_MISSING) else "Failed"
     return "Submitting" if accepted else "Pending"
 
 

@@ -16,6 +16,7 @@ READY = "Ready"
 TIMED_OUT = "SubmissionTimedOut"
 ROLLING_BACK = "RollingBack"
 BUNDLE_MISSING = "BundleMissing"
+BUNDLE_AWAITED = "BundleAwaited"
 
 Status = Literal["True", "False", "Unknown"]
 

@@ -135,6 +135,8 @@ async def test_jobs_that_wait_for_strangers_hold_up_no_other(
         await asyncio.sleep(2)  # all workers have met one by now
         await world.submit("quick")
         await world.job(lambda status: status.get("submittedGeneration"), "quick")
+        waiting = await world.job(lambda status: status.get("phase") == "Pending", "url-3")
+        assert "its server has not answered yet" in waiting["status"]["message"]
 
 
 @asynccontextmanager
