@@ -13,6 +13,7 @@ from streamgraft._builder import _zip
 from streamgraft.cli import _plan_view as view
 from streamgraft.cli._app import app
 from streamgraft.cli._plan_compare import Outlook, outlook
+from streamgraft.cli._plan_hops import ways
 from streamgraft.cli._plan_state import RunningJob, RunningPe
 from streamgraft_common.adl import Adl, KafkaEndpoint, Operator, Region, Stream
 from streamgraft_common.bundle import ADL_FILE, Bundle
@@ -120,6 +121,22 @@ def test_it_says_whether_the_shards_of_a_channel_share_a_query() -> None:
     stateful = adl.model_copy(update={"operators": operators})
     found = text(outlook(submission(stateful), None))
     assert "Stage work: a query per shard (state in work)" in found
+
+
+def test_it_says_how_far_it_is_to_each_end() -> None:
+    """In micro-batches a stage costs half a trigger and a batch; in real time next to nothing."""
+    (way,) = ways(pe.metadata for pe in outlook(submission(), None).pes)
+    triggers = {pe.metadata.trigger_seconds for pe in outlook(submission(), None).pes}
+    (trigger,) = triggers
+    count = len(way.stages)
+    assert way.typical_seconds == pytest.approx(count * (trigger / 2 + 0.15))
+    assert way.longest_seconds == pytest.approx(count * (trigger + 0.15))
+    assert str(way) in text(outlook(submission(), None))
+    adl = application()
+    operators = [item.model_copy(update={"real_time": True}) for item in adl.operators]
+    quick = outlook(submission(adl.model_copy(update={"operators": operators})), None)
+    (way,) = ways(pe.metadata for pe in quick.pes)
+    assert way.longest_seconds == pytest.approx(len(way.stages) * 0.02)
 
 
 def test_new_code_restarts_all() -> None:

@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 from rich.table import Table
 
 from streamgraft.cli._plan_compare import Outlook, PePlan
+from streamgraft.cli._plan_hops import Way, ways
 from streamgraft.cli._tables import table
 from streamgraft_common.content import Change
 from streamgraft_common.joint import apart
@@ -58,6 +59,7 @@ def notes(plan: Outlook) -> Iterator[str]:
         )
     yield from map(str, plan.outcomes)
     yield from _queries(plan)
+    yield from map(str, _ways(plan))
     yield from _delivery(plan)
     given = _resources(plan)
     shown = "; ".join(
@@ -113,6 +115,9 @@ def document(plan: Outlook, compared: bool) -> dict[str, Any]:
             }
             for region in plan.regions
         ],
+        "ways": [
+            {to_camel(name): value for name, value in asdict(way).items()} for way in _ways(plan)
+        ],
         "outcomes": [asdict(item) for item in plan.outcomes],
         "resources": _resources(plan),
         "heapMb": plan.settings.heap_mb or DEFAULT_HEAP_MB,
@@ -136,6 +141,10 @@ def _queries(plan: Outlook) -> Iterator[str]:
             yield f"Stage {name}: a query per shard ({why}); each pays for batches of its own"
         else:
             yield f"Stage {name}: one query per channel, whatever the number of its shards"
+
+
+def _ways(plan: Outlook) -> list[Way]:
+    return ways(pe.metadata for pe in plan.pes if pe.change is not Change.REMOVED)
 
 
 def _delivery(plan: Outlook) -> Iterator[str]:

@@ -1,0 +1,67 @@
+"""How many PEs a record passes on its way out, and how long that takes at least. Pure."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from streamgraft_common.pe_metadata import PeMetadata
+
+_BATCH_SECONDS = 0.15
+"""What a small batch takes, from its trigger until its records can be read (docs/use/plan.md)."""
+_REAL_TIME_SECONDS = 0.02
+"""From a record into a PE in real-time mode to the commit of what comes of it."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """The slowest way of records to a stage whose output leaves the job."""
+
+    stages: tuple[str, ...]
+    """Those that they pass, first to last; each but the first is a hop over Kafka."""
+    typical_seconds: float
+    longest_seconds: float
+    """For a record that comes just behind each trigger."""
+
+    def __str__(self) -> str:
+        count = len(self.stages) - 1
+        hops = "1 hop" if count == 1 else f"{count or 'no'} hops"
+        return (
+            f"Way {' > '.join(self.stages)}: {hops}, about {self.typical_seconds:.2g} s,"
+            f" {self.longest_seconds:.2g} s at most while nothing waits"
+        )
+
+
+def ways(pes: Iterable[PeMetadata]) -> list[Way]:
+    """Return the way to each stage whose output leaves the job, by its last stage's name."""
+    stages = {pe.stage_name: pe for pe in pes}
+    makers = {port.topic: pe for pe in stages.values() for port in pe.outputs if not port.external}
+
+    def above(pe: PeMetadata) -> Iterator[PeMetadata]:
+        for port in pe.inputs:
+            if not port.external and port.topic in makers:
+                yield makers[port.topic]
+
+    def way(pe: PeMetadata) -> Way:
+        typical, longest = _seconds(pe)
+        before = max((way(maker) for maker in above(pe)), key=_slowness, default=Way((), 0.0, 0.0))
+        return Way(
+            (*before.stages, pe.stage_name),
+            before.typical_seconds + typical,
+            before.longest_seconds + longest,
+        )
+
+    ends = [pe for pe in stages.values() if _leaves(pe)]
+    return [way(pe) for pe in sorted(ends, key=lambda pe: pe.stage_name)]
+
+
+def _leaves(pe: PeMetadata) -> bool:
+    return not pe.outputs or any(port.external for port in pe.outputs)
+
+
+def _seconds(pe: PeMetadata) -> tuple[float, float]:
+    if pe.real_time:
+        return _REAL_TIME_SECONDS, _REAL_TIME_SECONDS
+    return pe.trigger_seconds / 2 + _BATCH_SECONDS, pe.trigger_seconds + _BATCH_SECONDS
+
+
+def _slowness(way: Way) -> float:
+    return way.longest_seconds
