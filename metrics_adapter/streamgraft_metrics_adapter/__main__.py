@@ -25,6 +25,7 @@ from streamgraft_metrics_adapter.api.catalog import Catalog
 from streamgraft_metrics_adapter.api.object_labels import ObjectLabels
 from streamgraft_metrics_adapter.learning.load_history import LoadHistoryReader
 from streamgraft_metrics_adapter.prometheus.refresher import Refresher
+from streamgraft_metrics_adapter.prometheus.server import CredentialsError
 from streamgraft_metrics_adapter.prometheus.source import PrometheusSource
 from streamgraft_metrics_adapter.regions import RegionCache
 from streamgraft_metrics_adapter.rules.configuration import ConfigurationError
@@ -50,7 +51,7 @@ async def serve(settings: Settings) -> None:
     # Connections that never say a word hold files until their handshake times out.
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     configuration = ConfigurationFile(settings.metrics_config)
-    url = settings.prometheus_url
+    server_asked = settings.prometheus
     async with KubeClient(load_config(settings.kubeconfig)) as client:
         tls = ServerContext(settings.tls_cert, settings.tls_key)
         watch = AuthoritiesWatch(client, tls)
@@ -65,7 +66,8 @@ async def serve(settings: Settings) -> None:
         )
         rules, labels = RuleMetrics(configuration.rules), ObjectLabels(client)
         # Each has threads of its own: a rule that hangs takes none from the signals.
-        asked_by_rules, asked_for_days = PrometheusSource(url, AT_ONCE), PrometheusSource(url, 1)
+        asked_by_rules = PrometheusSource(server_asked, AT_ONCE)
+        asked_for_days = PrometheusSource(server_asked, 1)
         catalog = Catalog(provider, rules, labels)
         authenticator = Authenticator(client, watch)
         app = application(provider, catalog, client.config, authenticator, Authorizer(client))
@@ -79,7 +81,9 @@ async def serve(settings: Settings) -> None:
                     watch.store.run,
                     regions.run,
                     lambda: labels.run(rules.described),
-                    Refresher(PrometheusSource(url), provider, settings.refresh_seconds).run,
+                    Refresher(
+                        PrometheusSource(server_asked), provider, settings.refresh_seconds
+                    ).run,
                     RuleRefresher(asked_by_rules, rules, settings.refresh_seconds).run,
                     LoadHistoryReader(asked_for_days, cache, provider.forecasts).run,
                     lambda: _looking_at_files(tls, configuration, rules),
@@ -152,7 +156,7 @@ def main() -> None:
     )
     try:
         asyncio.run(serve(parse()))
-    except (ConfigError, ConfigurationError) as error:
+    except (ConfigError, ConfigurationError, CredentialsError) as error:
         sys.exit(str(error))
 
 

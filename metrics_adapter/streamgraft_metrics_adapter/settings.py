@@ -1,9 +1,12 @@
 """The adapter's settings, from the command line."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from streamgraft_metrics_adapter.prometheus.server import PrometheusServer
 
 OWN_TARGETS = 'job="streamgraft-metrics-adapter"'
 
@@ -18,7 +21,7 @@ class Settings:
     """
 
     kubeconfig: str | None
-    prometheus_url: str
+    prometheus: PrometheusServer
     bind: str
     port: int
     tls_cert: Path
@@ -46,6 +49,21 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     )
     parser.add_argument("--kubeconfig", help="default: $KUBECONFIG, else the pod's account")
     parser.add_argument("--prometheus-url", required=True)
+    parser.add_argument(
+        "--prometheus-credentials",
+        type=Path,
+        metavar="DIR",
+        help="a mounted Secret with any of ca.crt; tls.crt and tls.key; token, or username and"
+        " password (token and password are read again for each query)",
+    )
+    parser.add_argument(
+        "--prometheus-header",
+        type=_header,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="sent with each query, as X-Scope-OrgID=team",
+    )
     parser.add_argument("--bind", default="0.0.0.0", help="address to listen at")
     parser.add_argument("--port", type=int, default=6443)
     parser.add_argument("--tls-cert", type=Path, required=True, help="PEM, read again on change")
@@ -63,7 +81,20 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         help="PromQL matchers of the labels that Prometheus gives the adapter's own replicas: what"
         " they have learned is taken from no other target (default: %(default)s)",
     )
-    return Settings(**vars(parser.parse_args(arguments)))
+    found = vars(parser.parse_args(arguments))
+    server = PrometheusServer(
+        found.pop("prometheus_url"),
+        found.pop("prometheus_credentials"),
+        dict(found.pop("prometheus_header")),
+    )
+    return Settings(prometheus=server, **found)
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not re.fullmatch(r"[A-Za-z0-9-]+", name) or not value.isprintable():
+        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE")
+    return name, value
 
 
 def _positive(text: str) -> float:

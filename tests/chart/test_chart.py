@@ -36,6 +36,8 @@ EVERYTHING = (
         "monitors.enabled=true",
     ),
     *("--set", "monitors.transportSecurity=true", "--set", "adapter.metricsConfig=rules: []"),
+    *("--set", "adapter.prometheusSecret=prometheus-client"),
+    *("--set", "adapter.prometheusHeaders.X-Scope-OrgID=team"),
 )
 
 
@@ -94,6 +96,8 @@ def test_programs_understand_their_arguments(settings: tuple[str, ...]) -> None:
     adapter = adapter_settings.parse(command(items, "streamgraft-metrics-adapter"))
     assert (adapter.port, adapter.refresh_seconds) == (6443, 15)
     assert bool(adapter.metrics_config) == bool(settings)
+    assert bool(adapter.prometheus.credentials) == bool(settings)
+    assert adapter.prometheus.headers == ({"X-Scope-OrgID": "team"} if settings else {})
 
 
 def test_rights_are_those_of_the_table_and_follow_the_scope() -> None:

@@ -17,6 +17,7 @@ from streamgraft_local.paths import cache_folder
 from streamgraft_local.progress import silent
 from streamgraft_local.toolchain import prometheus
 from streamgraft_local.toolchain.cache import Cache
+from streamgraft_metrics_adapter.prometheus.server import PrometheusServer
 from streamgraft_metrics_adapter.prometheus.source import PrometheusSource
 
 pytestmark = pytest.mark.integration
@@ -52,7 +53,7 @@ def samples(end: int) -> Iterator[tuple[str, float, float]]:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[str]:
+def running(folder: Path, *arguments: str, auth: tuple[str, str] | None = None) -> Iterator[str]:
     """Run a Prometheus on what is in the folder, and yield its URL."""
     program = prometheus.find(Cache(cache_folder(), silent))
     configuration = folder / "prometheus.yml"
@@ -64,19 +65,20 @@ def running(folder: Path) -> Iterator[str]:
         f"--storage.tsdb.path={folder / 'tsdb'}",
         "--storage.tsdb.retention.time=16d",
         f"--web.listen-address={url}",
+        *arguments,
     )
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            _wait(f"http://{url}/-/ready")
+            _wait(f"http://{url}/-/ready", auth)
             yield f"http://{url}"
         finally:
             process.terminate()
 
 
-def _wait(url: str) -> None:
+def _wait(url: str, auth: tuple[str, str] | None) -> None:
     for _ in range(300):
         try:
-            if requests.get(url, timeout=5).status_code == 200:
+            if requests.get(url, timeout=5, auth=auth).status_code == 200:
                 return
         except requests.ConnectionError:
             pass
@@ -91,7 +93,7 @@ async def test_the_past_days_are_those_that_prometheus_remembers(tmp_path: Path)
     metric = "streamgraft_pe_input_end_offset"
     backfill(metric, samples(end), tmp_path / "tsdb")
     with running(tmp_path) as url:
-        adapter = Adapter(PrometheusSource(url))
+        adapter = Adapter(PrometheusSource(PrometheusServer(url)))
         # The last sample is a minute older than the end of its quarter.
         found = await adapter.at(end + 0.5)
     assert found is not None

@@ -20,6 +20,7 @@ from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_metrics_adapter import selectors
 from streamgraft_metrics_adapter.prometheus.queries import INPUT_LABEL, QUERIES, Input, queries
 from streamgraft_metrics_adapter.prometheus.refresher import Refresher
+from streamgraft_metrics_adapter.prometheus.server import PrometheusServer
 from streamgraft_metrics_adapter.prometheus.source import PrometheusSource
 from streamgraft_metrics_adapter.regions import RegionCache
 from streamgraft_metrics_adapter.settings import OWN_TARGETS
@@ -141,7 +142,9 @@ def provider_of(*items: dict[str, Any]) -> Provider:
 
 async def refresh(provider: Provider, prometheus: CannedPrometheus) -> None:
     """Refresh once, as of now."""
-    await Refresher(PrometheusSource(prometheus.url), provider, 2.0).refresh(time.time())
+    await Refresher(PrometheusSource(PrometheusServer(prometheus.url)), provider, 2.0).refresh(
+        time.time()
+    )
 
 
 async def reading(prometheus: CannedPrometheus, metric: str, **state: str) -> Reading:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from streamgraft_metrics_adapter.prometheus.decoding import elements
+from streamgraft_metrics_adapter.prometheus.server import PrometheusServer
 from streamgraft_metrics_adapter.prometheus.source import (
     PrometheusSource,
     Row,
@@ -84,7 +85,7 @@ def test_an_answer_that_broke_off_is_an_error(text: str) -> None:
 
 
 async def test_an_absent_server_is_an_error_that_names_the_query() -> None:
-    source = PrometheusSource("http://127.0.0.1:1")
+    source = PrometheusSource(PrometheusServer("http://127.0.0.1:1"))
     with pytest.raises(SourceError, match=r"query of lag: .*127\.0\.0\.1"):
         await source.rows("lag", "up", time.time())
     with pytest.raises(SourceError, match=r"query of days: .*127\.0\.0\.1"):

@@ -14,6 +14,7 @@ from urllib3.util import Retry
 
 from streamgraft_metrics_adapter import telemetry
 from streamgraft_metrics_adapter.prometheus.decoding import QuerySession
+from streamgraft_metrics_adapter.prometheus.server import PrometheusServer
 
 Row = tuple[Mapping[str, str], float]
 """One element of a result vector: its labels and its value."""
@@ -83,15 +84,18 @@ async def answers(
 class PrometheusSource:
     """One Prometheus server, asked by `threads` threads that are nobody else's.
 
-    There are no retries: the next refresh is one.
+    There are no retries: the next refresh is one. Raises CredentialsError.
     """
 
-    def __init__(self, url: str, threads: int = 2) -> None:
+    def __init__(self, server: PrometheusServer, threads: int = 2) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="prometheus")
+        session = QuerySession()
+        server.prepare(session)
         self._client = PrometheusConnect(
-            url=url.rstrip("/"),
+            url=server.url.rstrip("/"),
             retry=Retry(total=0),
-            session=QuerySession(),
+            session=session,
+            auth=server.auth,
             timeout=_TIMEOUT_SECONDS + 1,
         )
 
@@ -146,7 +150,13 @@ def _refused() -> Iterator[None]:
     """Make one kind of error of all that a query may fail with."""
     try:
         yield
-    except (RequestException, PrometheusApiClientException, LookupError, ValueError) as error:
+    except (
+        RequestException,
+        PrometheusApiClientException,
+        LookupError,
+        ValueError,
+        OSError,
+    ) as error:
         raise SourceError(str(error)) from error
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import yaml
 
+from streamgraft_metrics_adapter.prometheus.server import PrometheusServer
 from streamgraft_metrics_adapter.prometheus.source import PrometheusSource, SourceError
 from streamgraft_metrics_adapter.rules.configuration import (
     BUILT_IN,
@@ -68,7 +69,7 @@ def _check(file: Path, prometheus_url: str | None) -> int:
 async def _refused(rules: Iterable[MetricRule], prometheus_url: str) -> list[str]:
     """Return what Prometheus says against the queries."""
     problems: list[str] = []
-    prometheus = PrometheusSource(prometheus_url)
+    prometheus = PrometheusSource(PrometheusServer(prometheus_url))
     for rule in rules:
         try:
             list(await prometheus.rows(rule.name, rule.promql(), time.time()))
