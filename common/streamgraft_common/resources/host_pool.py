@@ -20,7 +20,7 @@ class HostPoolSpec(Model):
     """Which nodes belong to the pool: those named, or those that carry all tags and labels."""
 
     job: JobName | None = None
-    """Job that the pool belongs to. Default: none; jobs refer to it by its name."""
+    """Job whose PEs alone may use the pool; those of others wait. Default: all may."""
     hosts: list[str] | None = None
     """Names of nodes."""
     tags: list[Tag] | None = None

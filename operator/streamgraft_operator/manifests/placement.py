@@ -29,6 +29,18 @@ def nodes(pool: dict[str, Any]) -> list[str]:
     return host_pool_status(pool).nodes
 
 
+def lacking(name: str, pool: dict[str, Any] | None, job: str) -> str:
+    """Return what the HostPool `name` still needs before PEs of `job` may start; '' if nothing."""
+    if pool is None:
+        return f"the HostPool {name}"
+    spec = host_pool_spec(pool)
+    if spec.job not in (None, job):
+        return f"a HostPool of its own: {name} belongs to the job {spec.job}"
+    if spec.size is not None and not nodes(pool):
+        return f"nodes of the HostPool {name}"
+    return ""
+
+
 def affinity(
     placement: Placement, pool: dict[str, Any] | None, namespace: str, job: str, pe: str
 ) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, launch_changed
 from streamgraft_operator.kit.coordinator import Patch
 from streamgraft_operator.kit.objects import content_of, own_key, pe_key
-from streamgraft_operator.kit.parsed import host_pool_spec, job_spec, pe_spec, pe_status
+from streamgraft_operator.kit.parsed import job_spec, pe_spec, pe_status
 from streamgraft_operator.manifests import placement
 from streamgraft_operator.pe.launches import not_before
 from streamgraft_operator.pe.pods import pod_view, warm_pod_view
@@ -139,12 +139,8 @@ class PodConductor(Controller):
         return self._caches.host_pools.get((item["metadata"]["namespace"], name)) if name else None
 
     def _pool_lacks(self, item: Object) -> str:
-        name, pool = _pool_name(item), self._pool(item)
-        if name and pool is None:
-            return f"the HostPool {name}"
-        if pool and host_pool_spec(pool).size is not None and not placement.nodes(pool):
-            return f"nodes of the HostPool {name}"
-        return ""
+        name = _pool_name(item)
+        return placement.lacking(name, self._pool(item), pe_spec(item).job) if name else ""
 
     def _users_of_pool(self, pool: Object) -> Iterable[Key]:
         namespace, name = key_of(pool)

@@ -9,7 +9,7 @@ from streamgraft_common.adl import Operator, Placement, Region
 from streamgraft_common.resources import HostPoolSpec
 from streamgraft_operator.graph.placement import combined, placement_of
 from streamgraft_operator.host_pool.step import members
-from streamgraft_operator.manifests.placement import affinity, labels
+from streamgraft_operator.manifests.placement import affinity, labels, lacking
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -145,3 +145,17 @@ def test_sized_pool_keeps_its_nodes() -> None:
     assert members(pool, {"b": tag, "c": tag, "d": tag}, []) == ["b", "c"]
     assert members(pool, {"a": tag, "c": tag, "d": tag}, ["c", "d"]) == ["c", "d"]
     assert members(pool, {"a": tag, "d": tag}, ["c", "d"]) == ["a", "d"]
+
+
+def test_pool_of_a_job_is_for_its_pes_only() -> None:
+    pool = {"spec": {"hosts": ["n1"], "job": "mine"}, "status": {"nodes": ["n1"]}}
+    assert lacking("fast", pool, "mine") == ""
+    assert "fast belongs to the job mine" in lacking("fast", pool, "other")
+    shared = {"spec": {"hosts": ["n1"]}, "status": {"nodes": ["n1"]}}
+    assert lacking("fast", shared, "other") == ""
+
+
+def test_pes_wait_for_a_missing_pool_and_for_nodes_of_a_sized_one() -> None:
+    assert lacking("fast", None, "mine") == "the HostPool fast"
+    sized = {"spec": {"hosts": ["n1"], "size": 1}, "status": {"nodes": []}}
+    assert lacking("fast", sized, "mine") == "nodes of the HostPool fast"
