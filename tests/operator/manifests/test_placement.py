@@ -147,15 +147,19 @@ def test_sized_pool_keeps_its_nodes() -> None:
     assert members(pool, {"a": tag, "d": tag}, ["c", "d"]) == ["a", "d"]
 
 
+def pool_of(number: int, spec: dict[str, Any], nodes: list[str]) -> dict[str, Any]:
+    metadata = {"namespace": "ns", "name": f"pool-{number}"}
+    return {"metadata": metadata, "spec": spec, "status": {"nodes": nodes}}
+
+
 def test_pool_of_a_job_is_for_its_pes_only() -> None:
-    pool = {"spec": {"hosts": ["n1"], "job": "mine"}, "status": {"nodes": ["n1"]}}
+    pool = pool_of(1, {"hosts": ["n1"], "job": "mine"}, ["n1"])
     assert lacking("fast", pool, "mine") == ""
     assert "fast belongs to the job mine" in lacking("fast", pool, "other")
-    shared = {"spec": {"hosts": ["n1"]}, "status": {"nodes": ["n1"]}}
-    assert lacking("fast", shared, "other") == ""
+    assert lacking("fast", pool_of(2, {"hosts": ["n1"]}, ["n1"]), "other") == ""
 
 
 def test_pes_wait_for_a_missing_pool_and_for_nodes_of_a_sized_one() -> None:
     assert lacking("fast", None, "mine") == "the HostPool fast"
-    sized = {"spec": {"hosts": ["n1"], "size": 1}, "status": {"nodes": []}}
+    sized = pool_of(3, {"hosts": ["n1"], "size": 1}, [])
     assert lacking("fast", sized, "mine") == "nodes of the HostPool fast"
