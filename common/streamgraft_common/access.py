@@ -8,7 +8,6 @@ Who a component is (an account, or a user with a certificate) is bound elsewhere
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -192,10 +191,7 @@ MANIFESTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "manifests/roles.yaml": cluster_roles,
     "manifests/namespaced-role.yaml": namespaced_roles,
     "chart/files/rules.yaml": lambda: [rules_of_chart()],
-    **{
-        f"chart/files/policies/{number}.yaml": partial(list[dict[str, Any]], [policy])
-        for number, policy in enumerate(admission.policies())
-    },
+    "chart/files/policies.yaml": lambda: [{"policies": admission.policies()}],
 }
 """What is generated, by path below `deploy/`."""
 

@@ -3,6 +3,8 @@
 They are ValidatingAdmissionPolicies (Kubernetes 1.30); the API server evaluates them itself.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from streamgraft_common import names
@@ -10,9 +12,6 @@ from streamgraft_common import names
 _API = "admissionregistration.k8s.io/v1"
 _POD_NAME = "authentication.kubernetes.io/pod-name"
 """Set by the API server for a token that is bound to a pod, as all that kubelets hand out."""
-
-PES = "streamgraft-pe-status"
-SECRETS = "streamgraft-operator-secrets"
 
 
 def policies() -> list[dict[str, Any]]:
@@ -26,32 +25,30 @@ def _pes() -> list[dict[str, Any]]:
     The operator decides by that who holds a shard: who could write it for others could have two
     pods run one.
     """
-    account = f"':{names.SERVICE_ACCOUNT_PE}'"
-    pod = f"request.userInfo.extra['{_POD_NAME}'][0]"
-    same = "k in {0} && {1}.status[k] == {2}.status[k]"
-    forward = same.format("oldObject.status", "object", "oldObject")
     return _policy(
-        PES,
+        "streamgraft-pe-status",
         resources=(names.GROUP, "processingelements/status"),
         condition="request.userInfo.username == 'system:serviceaccount:' + request.namespace"
-        f" + {account}",
-        validations=(
-            (
-                f"has(request.userInfo.extra) && '{_POD_NAME}' in request.userInfo.extra",
-                "the account of processing elements writes with tokens that are bound to a pod",
+        f" + ':{names.SERVICE_ACCOUNT_PE}'",
+        variables={
+            "pod": f"has(request.userInfo.extra) && '{_POD_NAME}' in request.userInfo.extra"
+            f" ? request.userInfo.extra['{_POD_NAME}'][0] : ''",
+        },
+        validations={
+            "variables.pod != ''": (
+                "the account of processing elements writes with tokens that are bound to a pod"
             ),
-            (
-                "has(oldObject.status) && has(oldObject.status.pod) && has(request.userInfo.extra)"
-                f" && '{_POD_NAME}' in request.userInfo.extra && oldObject.status.pod == {pod}",
-                "a pod writes only the status of the ProcessingElement that names it",
+            "has(oldObject.status) && has(oldObject.status.pod)"
+            " && oldObject.status.pod == variables.pod": (
+                "a pod writes only the status of the ProcessingElement that names it"
             ),
-            (
-                "has(object.status) && has(oldObject.status)"
-                f" && object.status.all(k, k == 'runtime' || ({forward}))"
-                " && oldObject.status.all(k, k == 'runtime' || k in object.status)",
-                "a processing element writes status.runtime; all else is the operator's",
+            "has(object.status) && has(oldObject.status)"
+            " && object.status.all(k, k == 'runtime'"
+            " || (k in oldObject.status && object.status[k] == oldObject.status[k]))"
+            " && oldObject.status.all(k, k == 'runtime' || k in object.status)": (
+                "a processing element writes status.runtime; all else is the operator's"
             ),
-        ),
+        },
     )
 
 
@@ -60,17 +57,16 @@ def _operator_secrets() -> list[dict[str, Any]]:
     user = "request.userInfo.username"
     owned = "o, o.kind == 'Job' && o.apiVersion.startsWith('" + names.GROUP + "/')"
     return _policy(
-        SECRETS,
+        "streamgraft-operator-secrets",
         resources=("", "secrets"),
         condition=f"{user} == 'streamgraft-operator'"
         f" || {user}.matches('^system:serviceaccount:[^:]+:streamgraft-operator$')",
-        validations=(
-            (
-                "has(oldObject.metadata.ownerReferences)"
-                f" && oldObject.metadata.ownerReferences.exists({owned})",
-                "the operator changes only Secrets that belong to a streamgraft.io Job",
+        validations={
+            "has(oldObject.metadata.ownerReferences)"
+            f" && oldObject.metadata.ownerReferences.exists({owned})": (
+                f"the operator changes only Secrets that belong to a {names.GROUP} Job"
             ),
-        ),
+        },
     )
 
 
@@ -79,8 +75,14 @@ def _policy(
     *,
     resources: tuple[str, str],
     condition: str,
-    validations: tuple[tuple[str, str], ...],
+    validations: Mapping[str, str],
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
+    """Return a policy for updates, and its binding.
+
+    `condition`: on which requests; `validations`: what must be true then, and what is said if not;
+    `variables`: expressions that these name. All are in CEL.
+    """
     group, resource = resources
     rule = {
         "apiGroups": [group],
@@ -96,9 +98,13 @@ def _policy(
             "failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": [rule]},
             "matchConditions": [{"name": "who", "expression": condition}],
+            "variables": [
+                {"name": variable, "expression": expression}
+                for variable, expression in variables.items()
+            ],
             "validations": [
                 {"expression": expression, "message": message, "reason": "Forbidden"}
-                for expression, message in validations
+                for expression, message in validations.items()
             ],
         },
     }

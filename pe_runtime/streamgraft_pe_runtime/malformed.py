@@ -58,10 +58,8 @@ def _configure(
     session: SparkSession, port: InputPort, endpoint: KafkaEndpoint, schema: StructType
 ) -> None:
     action, topic = endpoint.malformed, port.dead_letters
-    if (
-        action == "dead_letter" and topic is None
-    ):  # metadata of an operator that knows no such topic
-        action = "fail"
+    if action == "dead_letter" and topic is None:
+        action = "fail"  # the metadata is of an operator that knows no such topic
     producer = dict(_PRODUCER)
     if topic is not None:
         own = {**spark_options(topic.tls), **UNASKED, **endpoint.options}

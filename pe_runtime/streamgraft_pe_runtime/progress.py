@@ -198,8 +198,7 @@ class Progress:
                 self._collect(watched)
             except Exception as error:  # a query may end, or be released, between two calls
                 log.debug("progress of shards %s: %r", watched.shards, error)
-        self._count_busy_seconds()
-        self._count_malformed()
+        self._count_for_the_driver()
         self._publish()
         for name in self._brokers:
             self._ask(name, calm=turn % _CALM_PERIODS == 0)
@@ -210,25 +209,18 @@ class Progress:
             else:
                 self._pace(watched)
 
-    def _count_busy_seconds(self) -> None:
+    def _count_for_the_driver(self) -> None:
         try:
-            busy = self._driver.busy_seconds()
+            busy, malformed = self._driver.busy_seconds(), self._driver.malformed()
         except Exception as error:  # the session may have ended
-            log.debug("busy time: %r", error)
+            log.debug("counts of the driver: %r", error)
             return
         self._metrics.busy_seconds.inc(max(busy - self._busy_before, 0))
         self._busy_before = busy
-
-    def _count_malformed(self) -> None:
-        try:
-            counts = self._driver.malformed()
-        except Exception as error:  # the session may have ended
-            log.debug("malformed records: %r", error)
-            return
-        for labels, count in counts.items():
+        for labels, count in malformed.items():
             counter = self._metrics.malformed_records.labels(*labels)
             counter.inc(count - self._malformed_before.get(labels, 0))
-        self._malformed_before = counts
+        self._malformed_before = malformed
 
     def _check_slots(self, watched: _Watched) -> None:
         """Let a real-time query start again, and say so, if topics have outgrown its slots."""

@@ -225,6 +225,8 @@ async def left_over(client: KubeClient) -> list[str]:
         "/apis/rbac.authorization.k8s.io/v1/rolebindings",
         "/apis/rbac.authorization.k8s.io/v1/clusterroles",
         "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
     ):
         items = (await client.get(path))["items"]
         names = (item["metadata"]["name"] for item in items)

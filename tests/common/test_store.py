@@ -44,13 +44,7 @@ class FakeClient(KubeClient):
         return answer
 
     async def watch(
-        self,
-        path: str,
-        resource_version: str,
-        selectors: Mapping[str, str] | None = None,
-        *,
-        metadata_only: bool = False,
-        timeout_seconds: int = 300,
+        self, path: str, resource_version: str, *selectors: Any, **options: Any
     ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
         if not self._watches:
             self.done.set()

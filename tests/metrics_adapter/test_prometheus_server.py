@@ -22,13 +22,13 @@ HASH = "$2b$12$hNf2lSsxfm0.i4a.1kVpSOVyBCfIB51VRjgBUyv6kdnyTlgWj81Ay"
 REQUIRED = ("--prometheus-url=https://p:9090", "--tls-cert=c", "--tls-key=k")
 
 
-class Proxy(HTTPServer):
-    """Answers every query with an empty vector, and keeps the headers; named a fake: it stands for
-    the proxies before Mimir, Thanos and the like."""
+class FakeProxy(HTTPServer):
+    """Answers every query with an empty vector, and keeps the headers: as a proxy before Mimir,
+    Thanos and the like is met."""
 
     def __init__(self, folder: Path) -> None:
         self.headers: list[dict[str, str]] = []
-        super().__init__(("127.0.0.1", 0), FakeTenants)
+        super().__init__(("127.0.0.1", 0), FakeQuery)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(folder / "apiserver.crt", folder / "apiserver.key")
         context.load_verify_locations(folder / "ca.crt")
@@ -36,10 +36,10 @@ class Proxy(HTTPServer):
         self.socket = context.wrap_socket(self.socket, server_side=True)
 
 
-class FakeTenants(BaseHTTPRequestHandler):
-    """One request."""
+class FakeQuery(BaseHTTPRequestHandler):
+    """One query."""
 
-    server: Proxy
+    server: FakeProxy
 
     def do_GET(self) -> None:
         """Answer a query."""
@@ -55,9 +55,9 @@ class FakeTenants(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def proxy(folder: Path) -> Iterator[Proxy]:
+def proxy(folder: Path) -> Iterator[FakeProxy]:
     """Serve one."""
-    with Proxy(folder) as server:
+    with FakeProxy(folder) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:

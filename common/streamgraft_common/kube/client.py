@@ -117,11 +117,9 @@ class KubeClient:
         """Send one request and return the decoded answer."""
         headers = {"Content-Type": content_type, "Accept": accept}
         async with self._open(method, path, body, query, headers, self._timeout) as response:
+            await _refuse_errors(response)
             text = await response.text()
             document = _decoded(text)
-            if response.status >= 400:
-                wait = response.headers.get("Retry-After")
-                raise error_of(response.status, document, text, wait)
             return document if document is not None else {"text": text}
 
     async def watch(

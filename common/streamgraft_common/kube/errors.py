@@ -18,8 +18,8 @@ class ConfigError(Exception):
 class ApiError(Exception):
     """An answer that is not success."""
 
-    retry_after: float | None = None
-    """Seconds after which the server wants to be asked again, if it said so."""
+    retry_after = 0.0
+    """Seconds after which the server wants to be asked again; 0 if it did not say."""
 
     def __init__(self, code: int, reason: str, message: str) -> None:
         super().__init__(f"{code} {reason}: {message}")

@@ -97,7 +97,7 @@ class Store:
                 log.info("watch of %s: %s; listing it again", self._path, error)
                 listed = False
             except (ApiError, Unreachable) as error:
-                wanted = getattr(error, "retry_after", None) or 0.0
+                wanted = error.retry_after if isinstance(error, ApiError) else 0.0
                 log.warning("list/watch of %s: %s", self._path, error)
             if self._delivered != heard or time.monotonic() - began > QUIET_SECONDS:
                 pause = FIRST_PAUSE_SECONDS

@@ -32,7 +32,7 @@ class PrometheusServer:
         session.headers.update(self.headers)
         if self.credentials is None:
             return
-        there = {file.name for file in self.credentials.iterdir()} if self._exists else set()
+        there = {file.name for file in self.credentials.glob("*")}
         if not there & {_AUTHORITY, _CERTIFICATE, _TOKEN, _USER}:
             raise CredentialsError(
                 f"{self.credentials} has no credentials for Prometheus: it may have {_AUTHORITY},"
@@ -47,21 +47,8 @@ class PrometheusServer:
             session.verify = str(self.credentials / _AUTHORITY)
         if _CERTIFICATE in there:
             session.cert = (str(self.credentials / _CERTIFICATE), str(self.credentials / _KEY))
-
-    @property
-    def auth(self) -> AuthBase | None:
-        """What puts the token or the password into a request."""
-        if self.credentials is None or not self._has(_TOKEN, _USER):
-            return None
-        return _FromFiles(self.credentials)
-
-    @property
-    def _exists(self) -> bool:
-        return self.credentials is not None and self.credentials.is_dir()
-
-    def _has(self, *names: str) -> bool:
-        folder = self.credentials
-        return folder is not None and any((folder / name).exists() for name in names)
+        if there & {_TOKEN, _USER}:
+            session.auth = _FromFiles(self.credentials)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
-from requests import RequestException
 from urllib3.util import Retry
 
 from streamgraft_metrics_adapter import telemetry
@@ -95,7 +94,6 @@ class PrometheusSource:
             url=server.url.rstrip("/"),
             retry=Retry(total=0),
             session=session,
-            auth=server.auth,
             timeout=_TIMEOUT_SECONDS + 1,
         )
 
@@ -147,16 +145,10 @@ def _named(query: str) -> Iterator[None]:
 
 @contextmanager
 def _refused() -> Iterator[None]:
-    """Make one kind of error of all that a query may fail with."""
+    """Make one kind of error of all that a query may fail with; those of requests are OSErrors."""
     try:
         yield
-    except (
-        RequestException,
-        PrometheusApiClientException,
-        LookupError,
-        ValueError,
-        OSError,
-    ) as error:
+    except (OSError, PrometheusApiClientException, LookupError, ValueError) as error:
         raise SourceError(str(error)) from error
 
 

@@ -1,7 +1,9 @@
 """How many PEs a record passes on its way out, and how long that takes at least. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from operator import attrgetter
 
 from streamgraft_common.pe_metadata import PeMetadata
 
@@ -33,24 +35,23 @@ class Way:
 def ways(pes: Iterable[PeMetadata]) -> list[Way]:
     """Return the way to each stage whose output leaves the job, by its last stage's name."""
     stages = {pe.stage_name: pe for pe in pes}
-    makers = {port.topic: pe for pe in stages.values() for port in pe.outputs if not port.external}
+    makers = {
+        port.topic: name for name, pe in stages.items() for port in pe.outputs if not port.external
+    }
 
-    def above(pe: PeMetadata) -> Iterator[PeMetadata]:
-        for port in pe.inputs:
-            if not port.external and port.topic in makers:
-                yield makers[port.topic]
-
-    def way(pe: PeMetadata) -> Way:
-        typical, longest = _seconds(pe)
-        before = max((way(maker) for maker in above(pe)), key=_slowness, default=Way((), 0.0, 0.0))
+    @cache
+    def way(name: str) -> Way:
+        topics = [port.topic for port in stages[name].inputs if not port.external]
+        above = (way(makers[topic]) for topic in topics if topic in makers)
+        before = max(above, key=attrgetter("longest_seconds"), default=Way((), 0.0, 0.0))
+        typical, longest = _seconds(stages[name])
         return Way(
-            (*before.stages, pe.stage_name),
+            (*before.stages, name),
             before.typical_seconds + typical,
             before.longest_seconds + longest,
         )
 
-    ends = [pe for pe in stages.values() if _leaves(pe)]
-    return [way(pe) for pe in sorted(ends, key=lambda pe: pe.stage_name)]
+    return [way(name) for name in sorted(stages) if _leaves(stages[name])]
 
 
 def _leaves(pe: PeMetadata) -> bool:
@@ -61,7 +62,3 @@ def _seconds(pe: PeMetadata) -> tuple[float, float]:
     if pe.real_time:
         return _REAL_TIME_SECONDS, _REAL_TIME_SECONDS
     return pe.trigger_seconds / 2 + _BATCH_SECONDS, pe.trigger_seconds + _BATCH_SECONDS
-
-
-def _slowness(way: Way) -> float:
-    return way.longest_seconds

@@ -39,11 +39,13 @@ class Account:
         binding = self._binding(role, kind, role)
         await self.kube.create(_rbac(namespace, "rolebindings"), binding)
 
-    async def config(self, admin: KubeConfig) -> KubeConfig:
-        """Return how to connect as this account."""
+    async def config(self, admin: KubeConfig, pod: str | None = None) -> KubeConfig:
+        """Return how to connect as this account, with a token that is bound to a pod if asked."""
         path = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/{self.name}/token"
-        request: dict[str, Any] = {"spec": {"expirationSeconds": 3600}}
-        token = (await self.kube.create(path, request))["status"]["token"]
+        spec: dict[str, Any] = {"expirationSeconds": 3600}
+        if pod:
+            spec["boundObjectRef"] = {"apiVersion": "v1", "kind": "Pod", "name": pod}
+        token = (await self.kube.create(path, {"spec": spec}))["status"]["token"]
         return KubeConfig(admin.server, self.namespace, admin.ca_data, token=token)
 
     def _binding(self, name: str, kind: str, role: str) -> Object:

@@ -10,7 +10,7 @@ from tests.operator.integration.world import World
 
 from streamgraft_common import names
 from streamgraft_common.kinds import POD, ROLE_BINDING, SECRET, SERVICE_ACCOUNT
-from streamgraft_common.kube import ApiError, KubeClient, KubeConfig, load_config
+from streamgraft_common.kube import ApiError, KubeClient, load_config
 from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
 from streamgraft_local import Cluster
 from streamgraft_operator.manifests.access import role_binding, service_account
@@ -55,13 +55,8 @@ async def pes(world: World) -> World:
 @asynccontextmanager
 async def pe(world: World, cluster: Cluster, pod: str | None) -> AsyncIterator[KubeClient]:
     """A client with the token of the account of PEs, bound to a pod if one is named."""
-    spec: dict[str, Any] = {"expirationSeconds": 3600}
-    if pod:
-        spec["boundObjectRef"] = {"apiVersion": "v1", "kind": "Pod", "name": pod}
-    path = SERVICE_ACCOUNT.path(world.namespace, names.SERVICE_ACCOUNT_PE) + "/token"
-    token = (await world.client.create(path, {"spec": spec}))["status"]["token"]
-    admin = load_config(cluster.kubeconfig)
-    async with KubeClient(KubeConfig(admin.server, "", admin.ca_data, token=token)) as client:
+    account = Account(world.client, world.namespace, names.SERVICE_ACCOUNT_PE)
+    async with KubeClient(await account.config(load_config(cluster.kubeconfig), pod)) as client:
         yield client
 
 
