@@ -1,7 +1,7 @@
 """Signals and policies: a pure library that knows neither Kubernetes nor Prometheus.
 
-Numbers in, a result or `NotReady` out. Every result carries its inputs, so that a width can be
-explained afterwards.
+Numbers in, a result out, or NotReadyError with the reason. Every result carries its inputs, so
+that a width can be explained afterwards.
 """
 
 from streamgraft_autoscaler.capacity import Capacity, CapacityLearner, CapacitySample, Window
@@ -21,7 +21,7 @@ from streamgraft_autoscaler.lag import (
     relative_lag_change,
     total_lag,
 )
-from streamgraft_autoscaler.readiness import NotReady, Reason
+from streamgraft_autoscaler.readiness import NotReady, NotReadyError, Reason, outcome
 from streamgraft_autoscaler.utilization import Utilization, utilization
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "DemandPolicy",
     "GatedLagChange",
     "NotReady",
+    "NotReadyError",
     "Reason",
     "RelativeLagChange",
     "StageLoad",
@@ -42,6 +43,7 @@ __all__ = [
     "Window",
     "demand",
     "gated_lag_change",
+    "outcome",
     "relative_lag_change",
     "total_lag",
     "utilization",

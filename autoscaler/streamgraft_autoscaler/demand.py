@@ -18,7 +18,7 @@ from streamgraft_autoscaler.forecast import BUCKET_SECONDS, Forecast
 from streamgraft_autoscaler.pause import ExpectedPause
 from streamgraft_autoscaler.pricing import ChangePrice
 from streamgraft_autoscaler.propagation import ALONE, Neighbourhood
-from streamgraft_autoscaler.readiness import NotReady, Reason, not_finite
+from streamgraft_autoscaler.readiness import NotReadyError, Reason, require_finite
 
 SKEWED = 2.0
 """A shard that gets so many times its even share is named as the reason, not the width."""
@@ -118,22 +118,20 @@ class Demand:
 
 def demand(
     stages: Mapping[str, StageLoad], policy: DemandPolicy, surroundings: Surroundings
-) -> Demand | NotReady:
+) -> Demand:
     """Return the channels that the load needs: the largest demand of the region's stages.
 
     work = input rate + lag / catch-up + input rate x pause / catch-up, and the fullest channel's
-    share of it must be within its true rate x target utilization.
+    share of it must be within its true rate x target utilization. NotReadyError without a stage, or
+    where a stage's capacity or load is not known.
     """
     if not stages:
-        return NotReady(Reason.NO_DATA, "no stage of the region was measured")
+        raise NotReadyError(Reason.NO_DATA, "no stage of the region was measured")
     first = next(iter(stages.values())).input_rate
     demands: dict[str, StageDemand] = {}
     for name, stage in stages.items():
         share = stage.input_rate / first if first > 0 else 1.0
-        result = _stage_demand(name, stage, policy, surroundings, share)
-        if isinstance(result, NotReady):
-            return result
-        demands[name] = result
+        demands[name] = _stage_demand(name, stage, policy, surroundings, share)
     largest = max(demands, key=lambda name: (_needed(demands[name]), demands[name].channels))
     needed = max(_needed(demands[largest]), policy.min_width)
     choice = _choice(demands, needed, policy, surroundings)
@@ -189,8 +187,8 @@ def _choice(
 
 def _stage_demand(
     name: str, load: StageLoad, policy: DemandPolicy, surroundings: Surroundings, share: float
-) -> StageDemand | NotReady:
-    trouble = not_finite(
+) -> StageDemand:
+    require_finite(
         {
             f"input rate of {name}": load.input_rate,
             f"lag of {name}": load.lag,
@@ -198,8 +196,6 @@ def _stage_demand(
             f"largest shard of {name}": load.largest_shard,
         }
     )
-    if trouble:
-        return trouble
     waiting = backlog(load, policy)
     around = surroundings.neighbourhood
     arriving = max(load.input_rate, 0.0) * around.growth
@@ -214,10 +210,9 @@ def _stage_demand(
             f"stage {name}: what a channel can process is not known yet; that takes a window with"
             f" some load, after its PEs were busy for {WARM_UP_BUSY_SECONDS:g} s"
         )
-        return NotReady(Reason.WARMING_UP, message)
+        raise NotReadyError(Reason.WARMING_UP, message)
     channels = work / (load.capacity.true_rate * policy.target_utilization)
-    if trouble := not_finite({f"demand of {name}": channels}):
-        return trouble
+    require_finite({f"demand of {name}": channels})
     capacity, shards = load.capacity, Shards(policy.shards, load.largest_shard)
 
     def busy(width: int, work: float = work) -> float:

@@ -7,7 +7,7 @@ its engine told no more. Here the lag of every partition is known, so the sum is
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamgraft_autoscaler.readiness import NotReady, Reason, not_finite
+from streamgraft_autoscaler.readiness import NotReadyError, Reason, require_finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,54 +57,49 @@ class GatedLagChange:
     change: RelativeLagChange
 
 
-def total_lag(topics: Sequence[TopicLag], expected_partitions: int) -> TotalLag | NotReady:
-    """Return Eq. 2, or NotReady unless all `expected_partitions` of every topic are measured."""
+def total_lag(topics: Sequence[TopicLag], expected_partitions: int) -> TotalLag:
+    """Return Eq. 2. NotReadyError unless all `expected_partitions` of every topic are measured."""
     if not topics:
-        return NotReady(Reason.NO_DATA, "no lag of any input topic was measured")
+        raise NotReadyError(Reason.NO_DATA, "no lag of any input topic was measured")
     partial = [topic for topic in topics if topic.partitions != expected_partitions]
     if partial:
         listed = ", ".join(
             f"{topic.partitions} of {expected_partitions} partitions of {topic.topic}"
             for topic in partial
         )
-        return NotReady(Reason.NO_DATA, f"lag is known for {listed} only")
-    if trouble := not_finite({f"lag of {topic.topic}": topic.records for topic in topics}):
-        return trouble
+        raise NotReadyError(Reason.NO_DATA, f"lag is known for {listed} only")
+    require_finite({f"lag of {topic.topic}": topic.records for topic in topics})
     return TotalLag(sum(topic.records for topic in topics), tuple(topics))
 
 
 def relative_lag_change(
     lag_change: float, processing_rate: float, *, overshoot: float = 1.0
-) -> RelativeLagChange | NotReady:
+) -> RelativeLagChange:
     """Return Eq. 3: 1 + deriv(totalLag) / totalRate.
 
-    With nothing processed it is 1 if the lag stands still (an idle region), else undefined.
+    With nothing processed it is 1 if the lag stands still (an idle region), else undefined:
+    NotReadyError.
     """
-    if trouble := not_finite({"lag change": lag_change, "processing rate": processing_rate}):
-        return trouble
+    require_finite({"lag change": lag_change, "processing rate": processing_rate})
     if processing_rate > 0:
         value = 1.0 + overshoot * lag_change / processing_rate
-        if trouble := not_finite({"relative lag change rate": value}):
-            return trouble
+        require_finite({"relative lag change rate": value})
     elif lag_change == 0:
         value = 1.0
     else:
-        return NotReady(
+        raise NotReadyError(
             Reason.UNDEFINED,
             f"the lag changes by {lag_change:g} records/s while nothing is processed",
         )
     return RelativeLagChange(value, lag_change, processing_rate, overshoot)
 
 
-def gated_lag_change(
-    lag: TotalLag, change: RelativeLagChange, threshold: float
-) -> GatedLagChange | NotReady:
+def gated_lag_change(lag: TotalLag, change: RelativeLagChange, threshold: float) -> GatedLagChange:
     """Return Eq. 4.
 
     At exactly the threshold the paper's fraction is 0/0; here that counts as below, so that
     a threshold of 0 lets an idle region shrink.
     """
-    if trouble := not_finite({"threshold": threshold}):
-        return trouble
+    require_finite({"threshold": threshold})
     sign = 1.0 if lag.value > threshold else -1.0
     return GatedLagChange(sign * change.value, lag, threshold, change)

@@ -1,9 +1,16 @@
-"""Why a signal has no value: a result, not an exception, so that nobody turns it into a zero."""
+"""Why a signal has no value: never a zero, which an autoscaler would take for an idle region.
+
+What computes raises `NotReadyError`; who keeps or serves results turns it into `NotReady` by
+`outcome`, so that the signals of a region stand beside each other, each with its value or reason.
+"""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
+
+Result = TypeVar("Result")
 
 
 class Reason(StrEnum):
@@ -39,10 +46,30 @@ class NotReady:
     message: str
 
 
-def not_finite(inputs: Mapping[str, float]) -> NotReady | None:
-    """Return why these named inputs can't be computed with, or None if all are finite."""
-    if all(map(math.isfinite, inputs.values())):
-        return None
-    bad = (item for item in inputs.items() if not math.isfinite(item[1]))
-    listed = ", ".join(f"{name} is {value}" for name, value in bad)
-    return NotReady(Reason.NOT_A_NUMBER, listed)
+class NotReadyError(Exception):
+    """A signal can't be computed; `reason` and `message` are those of `NotReady`."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(f"{reason.value}: {message}")
+        self.reason = reason
+        self.message = message
+
+    @property
+    def outcome(self) -> NotReady:
+        """Return the reason as a result."""
+        return NotReady(self.reason, self.message)
+
+
+def outcome(compute: Callable[[], Result]) -> Result | NotReady:
+    """Return what is computed, or why it has no value."""
+    try:
+        return compute()
+    except NotReadyError as error:
+        return error.outcome
+
+
+def require_finite(inputs: Mapping[str, float]) -> None:
+    """Raise NotReadyError unless all of these named inputs are finite."""
+    bad = [f"{name} is {value}" for name, value in inputs.items() if not math.isfinite(value)]
+    if bad:
+        raise NotReadyError(Reason.NOT_A_NUMBER, ", ".join(bad))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from streamgraft_autoscaler.readiness import NotReady, Reason, not_finite
+from streamgraft_autoscaler.readiness import NotReadyError, Reason, require_finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,17 +17,16 @@ class Utilization:
     elements: int
 
 
-def utilization(idle_share: float, elements: int, expected_elements: int) -> Utilization | NotReady:
-    """Return Eq. 5: 1 - mean idle share. NotReady unless enough PEs are measured.
+def utilization(idle_share: float, elements: int, expected_elements: int) -> Utilization:
+    """Return Eq. 5: 1 - mean idle share. NotReadyError unless enough PEs are measured.
 
     The paper leaves out source tasks, whose idle time its engine misreports; in a PE the source is
     fused with the work, and busy time is that of the tasks.
     """
     if elements < expected_elements:
         message = f"busy time is known for {elements} of {expected_elements} PEs"
-        return NotReady(Reason.NO_DATA, message)
-    if trouble := not_finite({"idle share": idle_share}):
-        return trouble
+        raise NotReadyError(Reason.NO_DATA, message)
+    require_finite({"idle share": idle_share})
     # Task time is counted when a task ends, so a window can hold a little more than itself.
     value = min(max(1.0 - idle_share, 0.0), 1.0)
     return Utilization(value, idle_share, elements)

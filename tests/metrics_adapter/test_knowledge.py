@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from streamgraft_autoscaler import Capacity, Demand, Reason, StageLoad, Surroundings, demand
+from streamgraft_autoscaler import (
+    Capacity,
+    Demand,
+    NotReadyError,
+    Reason,
+    StageLoad,
+    Surroundings,
+    demand,
+)
 from streamgraft_autoscaler.propagation import ALONE
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_common.resources.base import Condition
@@ -14,7 +22,7 @@ from streamgraft_metrics_adapter.learning.knowledge import Knowledge, Known
 from streamgraft_metrics_adapter.prometheus.observations import RegionObservation
 from streamgraft_metrics_adapter.prometheus.queries import Input
 from streamgraft_metrics_adapter.regions import Region, region_of
-from streamgraft_metrics_adapter.signals.policies import blackout, policy_of
+from streamgraft_metrics_adapter.signals.policies import policy_of, refuse_blackout
 
 MONDAY_NOON = datetime(2026, 1, 5, 12, tzinfo=UTC).timestamp()
 WINDOW = 60.0
@@ -98,15 +106,15 @@ def test_a_period_raises_the_least_width() -> None:
     asked = region(minWidth=2, periods=[busy])
     assert policy_of(asked, Known(MONDAY_NOON), 0.0).min_width == 3
     assert policy_of(asked, Known(MONDAY_NOON + 86_400), 0.0).min_width == 2
-    assert blackout(asked, MONDAY_NOON) is None
+    refuse_blackout(asked, MONDAY_NOON)
 
 
 def test_a_period_without_a_width_is_a_blackout() -> None:
     asked = region(periods=[{"start": "11:00", "end": "13:00"}])
-    found = blackout(asked, MONDAY_NOON)
-    assert found is not None
-    assert found.reason is Reason.BLACKOUT
-    assert blackout(asked, MONDAY_NOON + 3600) is None
+    with pytest.raises(NotReadyError) as caught:
+        refuse_blackout(asked, MONDAY_NOON)
+    assert caught.value.reason is Reason.BLACKOUT
+    refuse_blackout(asked, MONDAY_NOON + 3600)
 
 
 def test_the_tighter_objective_counts() -> None:

@@ -6,11 +6,12 @@ no arithmetic (statuses, Events, conflicts), and metrics of single containers.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from streamgraft_autoscaler.hpa.behavior import Memory
 from streamgraft_autoscaler.hpa.replicas import Reading, Scale, proposal
 from streamgraft_autoscaler.hpa.spec import Spec
-from streamgraft_autoscaler.readiness import NotReady, Reason
+from streamgraft_autoscaler.readiness import NotReady, Reason, outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +66,10 @@ class HorizontalPodAutoscaler:
         return any(metric.source in ("Object", "External") for metric in self._spec.metrics)
 
     def _by_metrics(self, now: float, scale: Scale, readings: Mapping[str, Reading]) -> Decision:
-        proposals = {
-            metric.name: proposal(metric, readings.get(metric.name, _MISSING), scale, self._spec)
-            for metric in self._spec.metrics
-        }
+        proposals: dict[str, int | NotReady] = {}
+        for metric in self._spec.metrics:
+            reading = readings.get(metric.name, _MISSING)
+            proposals[metric.name] = outcome(partial(proposal, metric, reading, scale, self._spec))
         valid = {name: value for name, value in proposals.items() if isinstance(value, int)}
         invalid = [value for value in proposals.values() if isinstance(value, NotReady)]
         # The first of equal proposals names the reason. Negative ones take no part.

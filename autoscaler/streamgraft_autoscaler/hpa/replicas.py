@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from streamgraft_autoscaler.hpa.spec import Metric, Spec
-from streamgraft_autoscaler.readiness import NotReady, Reason
+from streamgraft_autoscaler.readiness import NotReady, NotReadyError, Reason
 
 _LARGEST = 2**31 - 1
 
@@ -38,13 +38,13 @@ Reading = float | Sequence[PodUsage] | NotReady
 """A metric as the HPA reads it: of an object or of the outside, or of each pod."""
 
 
-def proposal(metric: Metric, reading: Reading, scale: Scale, spec: Spec) -> int | NotReady:
-    """Return the replicas that one metric asks for."""
+def proposal(metric: Metric, reading: Reading, scale: Scale, spec: Spec) -> int:
+    """Return the replicas that one metric asks for. NotReadyError if its reading is of no use."""
     if isinstance(reading, NotReady):
-        return reading
+        raise NotReadyError(reading.reason, reading.message)
     if isinstance(reading, int | float):
         if not math.isfinite(reading):
-            return NotReady(Reason.NOT_A_NUMBER, f"{metric.name} is {reading}")
+            raise NotReadyError(Reason.NOT_A_NUMBER, f"{metric.name} is {reading}")
         usage = math.ceil(round(reading * 1000, 6))
         if metric.target == "AverageValue":
             return _per_pod(usage, metric.target_value, scale, spec)
@@ -63,7 +63,7 @@ def _per_pod(usage: int, target: int, scale: Scale, spec: Spec) -> int:
     return min(math.ceil(usage / target), _LARGEST)
 
 
-def _in_all(usage: int, target: int, scale: Scale, spec: Spec) -> int | NotReady:
+def _in_all(usage: int, target: int, scale: Scale, spec: Spec) -> int:
     """getUsageRatioReplicaCount."""
     ratio = usage / target
     if scale.spec == 0:
@@ -71,15 +71,15 @@ def _in_all(usage: int, target: int, scale: Scale, spec: Spec) -> int | NotReady
     if _within(ratio, spec):
         return scale.spec
     if scale.pods == 0:
-        return NotReady(Reason.NO_DATA, "no pods returned by selector")
+        raise NotReadyError(Reason.NO_DATA, "no pods returned by selector")
     return min(math.ceil(ratio * scale.ready), _LARGEST)
 
 
-def _of_pods(metric: Metric, pods: Sequence[PodUsage], scale: Scale, spec: Spec) -> int | NotReady:
+def _of_pods(metric: Metric, pods: Sequence[PodUsage], scale: Scale, spec: Spec) -> int:
     """GetResourceReplicas, calcPlainMetricReplicas: who is silent counts against a change."""
     measured = [pod for pod in pods if pod.state == "measured"]
     if not measured:
-        return NotReady(Reason.NO_DATA, "did not receive metrics for targeted pods")
+        raise NotReadyError(Reason.NO_DATA, "did not receive metrics for targeted pods")
     ratio = _ratio(metric, measured)
     missing = [pod for pod in pods if pod.state == "missing"]
     unready = [pod for pod in pods if pod.state == "unready"] if ratio > 1.0 else []

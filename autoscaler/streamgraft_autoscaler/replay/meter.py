@@ -10,14 +10,15 @@ from streamgraft_autoscaler.economy import Needs
 from streamgraft_autoscaler.forecast import SeasonalForecaster
 from streamgraft_autoscaler.hpa import PodUsage, Reading
 from streamgraft_autoscaler.lag import (
+    GatedLagChange,
     TopicLag,
     gated_lag_change,
     relative_lag_change,
     total_lag,
 )
-from streamgraft_autoscaler.readiness import NotReady, Reason
+from streamgraft_autoscaler.readiness import NotReady, Reason, outcome
 from streamgraft_autoscaler.replay.region import SimulatedRegion
-from streamgraft_autoscaler.utilization import utilization
+from streamgraft_autoscaler.utilization import Utilization, utilization
 
 KAFKA_LAG = "kafka_lag"
 """The lag as others serve it: no matter whether a width changes."""
@@ -100,22 +101,23 @@ class Meter:
         self._learner.observe(Window(last.time, self._window, processing, busy, busy, region.width))
         results: dict[str, Reading] = {}
         if "demand" in metrics:
-            self.demand = self._demand(last.time, region)
-            found = self.demand
-            results["demand"] = found if isinstance(found, NotReady) else found.value
+            self.demand = outcome(lambda: self._demand(last.time, region))
+            results["demand"] = _reading(self.demand)
         if "relative_lag_change_rate_gated" in metrics:
             change = (last.lag - first.lag) / seconds
-            results["relative_lag_change_rate_gated"] = self._gated(last.lag, change, processing)
+            gated = outcome(lambda: self._gated(last.lag, change, processing))
+            results["relative_lag_change_rate_gated"] = _reading(gated)
         if "utilization" in metrics and region.width:
-            share = utilization(1 - busy / region.width, region.width, region.width)
-            results["utilization"] = share if isinstance(share, NotReady) else share.value
+            width = region.width
+            share = outcome(lambda: utilization(1 - busy / width, width, width))
+            results["utilization"] = _reading(share)
         # As the metrics API serves them: quantities, to the nearest thousandth.
         return {
             name: round(value, 3) if isinstance(value, float) else value
             for name, value in results.items()
         }
 
-    def _demand(self, now: float, region: SimulatedRegion) -> Demand | NotReady:
+    def _demand(self, now: float, region: SimulatedRegion) -> Demand:
         load = StageLoad(
             self.input_rate,
             region.lag,
@@ -128,16 +130,14 @@ class Meter:
         steady = now - self._changed_at
         around = Surroundings(region.width, self._needs.past(now), trusted, steady_seconds=steady)
         found = demand({"0": load}, self._policy, around)
-        if isinstance(found, Demand):
-            self._needs.observe(now, found.needed, self.input_rate)
+        self._needs.observe(now, found.needed, self.input_rate)
         return found
 
-    def _gated(self, lag: float, change: float, processing: float) -> Reading:
+    def _gated(self, lag: float, change: float, processing: float) -> GatedLagChange:
         total = total_lag([TopicLag("input", lag, 1)], 1)
         relative = relative_lag_change(change, processing, overshoot=self._overshoot)
-        if isinstance(total, NotReady):
-            return total
-        if isinstance(relative, NotReady):
-            return relative
-        gated = gated_lag_change(total, relative, self._threshold)
-        return gated if isinstance(gated, NotReady) else gated.value
+        return gated_lag_change(total, relative, self._threshold)
+
+
+def _reading(signal: Demand | GatedLagChange | Utilization | NotReady) -> Reading:
+    return signal if isinstance(signal, NotReady) else signal.value

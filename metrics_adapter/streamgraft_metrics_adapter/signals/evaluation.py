@@ -1,10 +1,15 @@
 """From what was observed of a region to its signals, by the equations of the autoscaler."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
 from streamgraft_autoscaler import (
     Capacity,
     Demand,
     GatedLagChange,
     NotReady,
+    NotReadyError,
     Reason,
     RelativeLagChange,
     StageLoad,
@@ -13,6 +18,7 @@ from streamgraft_autoscaler import (
     Utilization,
     demand,
     gated_lag_change,
+    outcome,
     relative_lag_change,
     total_lag,
     utilization,
@@ -25,7 +31,7 @@ from streamgraft_metrics_adapter.prometheus.observations import (
 )
 from streamgraft_metrics_adapter.prometheus.queries import Input
 from streamgraft_metrics_adapter.regions import Region
-from streamgraft_metrics_adapter.signals.policies import blackout, policy_of
+from streamgraft_metrics_adapter.signals.policies import policy_of, refuse_blackout
 
 Signal = TotalLag | RelativeLagChange | GatedLagChange | Utilization | Demand
 """A result of the autoscaler: its value, and its inputs beside it."""
@@ -43,153 +49,129 @@ SIGNALS = (
 LEAST_POSITION_AGE = 10.0
 """Seconds: positions may be so old in any window. PEs read them every second."""
 
-_Stages = dict[str, StageObservation]
-
 
 def signals_of(
     region: Region, seen: RegionObservation, known: Known
 ) -> dict[str, Signal | NotReady]:
     """Return the signals of a region, from what was seen of it and is known from before."""
-    lag, stages = _lag(region, seen), _usable(region, seen)
-    change = stages if isinstance(stages, NotReady) else _change(region, stages)
-    held = blackout(region, known.now)
-    results = (
-        lag,
-        change,
-        held or _gated(region, lag, change),
-        held or _utilization(region, seen),
-        held or (stages if isinstance(stages, NotReady) else _demand(region, seen, stages, known)),
+    evaluation = _Evaluation(region, seen, known)
+    computations: tuple[Callable[[], Signal], ...] = (
+        evaluation.lag,
+        evaluation.change,
+        evaluation.gated,
+        evaluation.utilization,
+        evaluation.demand,
     )
+    results = map(outcome, computations)
     return dict(zip(SIGNALS, results, strict=True))
 
 
-def unread(seen: RegionObservation, window_seconds: float) -> NotReady | None:
-    """Return why the positions say nothing of now: they were not read from Kafka for too long.
+def require_read(seen: RegionObservation, window_seconds: float) -> None:
+    """Raise NotReadyError if the positions were not read from Kafka for too long: they say nothing
+    of now.
 
     A quarter of the window without a reading makes slopes wrong that are taken over it.
     """
     age = seen.values.get(Input.POSITION_AGE)
     if age is None:
-        return NotReady(Reason.NO_DATA, "it is not known when the positions in Kafka were read")
+        raise NotReadyError(Reason.NO_DATA, "it is not known when the positions in Kafka were read")
     if age <= max(LEAST_POSITION_AGE, window_seconds / 4):
-        return None
+        return
     message = f"positions in Kafka were not read for {age:.0f} s within the last"
-    return NotReady(Reason.STALE, f"{message} {window_seconds:g} s: does Kafka answer the PEs?")
+    raise NotReadyError(Reason.STALE, f"{message} {window_seconds:g} s: does Kafka answer the PEs?")
 
 
-def _usable(region: Region, seen: RegionObservation) -> _Stages | NotReady:
-    """Return the stages, or NotReady unless each has every partition's lag and rates."""
-    if missing := _missing(region, seen):
-        return missing
-    for index, stage in seen.stages.items():
-        lag = total_lag(stage.topics(), region.spec.max_width)
-        if isinstance(lag, NotReady):
-            return lag
-        known = stage.values.get(Input.HISTORIES, 0)
-        wanted = sum(stage.partitions.values())
-        if known < wanted:
-            message = f"rates are known for {known:g} of {wanted} partitions of stage {index}"
-            return NotReady(Reason.NO_DATA, message)
-        resets = _value(stage, Input.RESETS)
-        if isinstance(resets, NotReady):
-            return resets
-        if resets > 0:
-            message = f"committed positions of stage {index} stepped back within the window"
-            return NotReady(Reason.RESET, message)
-    return seen.stages
+@dataclass(frozen=True)
+class _Evaluation:
+    """The signals of one region; each method returns one or raises NotReadyError."""
+
+    region: Region
+    seen: RegionObservation
+    known: Known
+
+    def lag(self) -> TotalLag:
+        """Return the records that wait in front of the region and between its stages."""
+        _require_stages(self.region, self.seen)
+        topics = [topic for stage in self.seen.stages.values() for topic in stage.topics()]
+        return total_lag(topics, self.region.spec.max_width)
+
+    def change(self) -> RelativeLagChange:
+        """Return Eq. 3: lag of all stages against the rate of the first."""
+        stages = self._stages
+        rate = _value(stages[FIRST_STAGE], Input.PROCESSING_RATE)
+        total = sum(_value(stage, Input.LAG_CHANGE) for stage in stages.values())
+        return relative_lag_change(total, rate, overshoot=self.region.autoscaling.overshoot)
+
+    def gated(self) -> GatedLagChange:
+        """Return Eq. 4 with the region's lag threshold."""
+        refuse_blackout(self.region, self.known.now)
+        threshold = self.region.autoscaling.lag_threshold
+        return gated_lag_change(self.lag(), self.change(), threshold)
+
+    def utilization(self) -> Utilization:
+        """Return Eq. 5 over the PEs of all stages that hold shards."""
+        refuse_blackout(self.region, self.known.now)
+        values = self.seen.values
+        if Input.IDLE_SHARE not in values:
+            raise NotReadyError(Reason.NO_DATA, "busy time of no PE is known")
+        expected = self.region.width * max(len(self.seen.stages), 1)
+        return utilization(values[Input.IDLE_SHARE], int(values.get(Input.ELEMENTS, 0)), expected)
+
+    def demand(self) -> Demand:
+        """Return the channels that the load needs."""
+        region, known = self.region, self.known
+        refuse_blackout(region, known.now)
+        loads = {
+            index: _load(region, stage, known.capacities.get(index))
+            for index, stage in self._stages.items()
+        }
+        state = self.seen.values.get(Input.STATE_BYTES, 0.0 if region.status.asleep else None)
+        if state is None:
+            raise NotReadyError(Reason.NO_DATA, "state bytes is not measured")
+        around = Surroundings(
+            region.width,
+            known.past,
+            known.trusted_forecast,
+            known.neighbourhood,
+            known.now - region.changed_at,
+        )
+        return demand(loads, policy_of(region, known, state), around)
+
+    @cached_property
+    def _stages(self) -> dict[str, StageObservation]:
+        """The stages, each with every partition's lag and rates."""
+        region, stages = self.region, self.seen.stages
+        _require_stages(region, self.seen)
+        for index, stage in stages.items():
+            total_lag(stage.topics(), region.spec.max_width)
+            known = stage.values.get(Input.HISTORIES, 0)
+            wanted = sum(stage.partitions.values())
+            if known < wanted:
+                message = f"rates are known for {known:g} of {wanted} partitions of stage {index}"
+                raise NotReadyError(Reason.NO_DATA, message)
+            if _value(stage, Input.RESETS) > 0:
+                message = f"committed positions of stage {index} stepped back within the window"
+                raise NotReadyError(Reason.RESET, message)
+        return stages
 
 
-def _missing(region: Region, seen: RegionObservation) -> NotReady | None:
-    """Return which stage or topic of the region nobody measures, if any."""
+def _require_stages(region: Region, seen: RegionObservation) -> None:
+    """Raise NotReadyError if nobody measures a stage or topic of the region."""
     if FIRST_STAGE not in seen.stages:
-        return NotReady(Reason.NO_DATA, "the region's first stage is not measured")
+        raise NotReadyError(Reason.NO_DATA, "the region's first stage is not measured")
     for index, wanted in enumerate(region.spec.stages):
         stage = seen.stages.get(str(index))
         lost = [topic for topic in wanted.topics if stage is None or topic not in stage.lag]
         if lost:
             message = f"the lag of {', '.join(lost)}, which stage {index} reads, is not measured"
-            return NotReady(Reason.NO_DATA, message)
-    return None
+            raise NotReadyError(Reason.NO_DATA, message)
 
 
-def _lag(region: Region, seen: RegionObservation) -> TotalLag | NotReady:
-    """Return the records that wait in front of the region and between its stages."""
-    if missing := _missing(region, seen):
-        return missing
-    topics = [topic for stage in seen.stages.values() for topic in stage.topics()]
-    return total_lag(topics, region.spec.max_width)
-
-
-def _change(region: Region, stages: _Stages) -> RelativeLagChange | NotReady:
-    """Return Eq. 3: lag of all stages against the rate of the first."""
-    rate = _value(stages[FIRST_STAGE], Input.PROCESSING_RATE)
-    if isinstance(rate, NotReady):
-        return rate
-    total = 0.0
-    for stage in stages.values():
-        change = _value(stage, Input.LAG_CHANGE)
-        if isinstance(change, NotReady):
-            return change
-        total += change
-    return relative_lag_change(total, rate, overshoot=region.autoscaling.overshoot)
-
-
-def _gated(
-    region: Region, lag: TotalLag | NotReady, change: RelativeLagChange | NotReady
-) -> GatedLagChange | NotReady:
-    """Return Eq. 4 with the region's lag threshold."""
-    if isinstance(lag, NotReady):
-        return lag
-    if isinstance(change, NotReady):
-        return change
-    return gated_lag_change(lag, change, region.autoscaling.lag_threshold)
-
-
-def _utilization(region: Region, seen: RegionObservation) -> Utilization | NotReady:
-    """Return Eq. 5 over the PEs of all stages that hold shards."""
-    if Input.IDLE_SHARE not in seen.values:
-        return NotReady(Reason.NO_DATA, "busy time of no PE is known")
-    expected = region.width * max(len(seen.stages), 1)
-    elements = int(seen.values.get(Input.ELEMENTS, 0))
-    return utilization(seen.values[Input.IDLE_SHARE], elements, expected)
-
-
-def _demand(
-    region: Region, seen: RegionObservation, stages: _Stages, known: Known
-) -> Demand | NotReady:
-    """Return the channels that the load needs."""
-    loads: dict[str, StageLoad] = {}
-    for index, stage in stages.items():
-        load = _load(region, stage, known.capacities.get(index))
-        if isinstance(load, NotReady):
-            return load
-        loads[index] = load
-    state = seen.values.get(Input.STATE_BYTES, 0.0 if region.status.asleep else None)
-    if state is None:
-        return NotReady(Reason.NO_DATA, "state bytes is not measured")
-    around = Surroundings(
-        region.width,
-        known.past,
-        known.trusted_forecast,
-        known.neighbourhood,
-        known.now - region.changed_at,
-    )
-    return demand(loads, policy_of(region, known, state), around)
-
-
-def _load(
-    region: Region, stage: StageObservation, capacity: Capacity | None
-) -> StageLoad | NotReady:
+def _load(region: Region, stage: StageObservation, capacity: Capacity | None) -> StageLoad:
     # Who sleeps runs no batches, and has no shard that would be measured.
     default = 0.0 if region.status.asleep else None
     rate, batches = _value(stage, Input.INPUT_RATE), _value(stage, Input.BATCH_RATE, default)
     largest = _value(stage, Input.LARGEST_RATE, default)
-    if isinstance(rate, NotReady):
-        return rate
-    if isinstance(batches, NotReady):
-        return batches
-    if isinstance(largest, NotReady):
-        return largest
     return StageLoad(
         input_rate=rate,
         lag=sum(stage.lag.values()),
@@ -199,8 +181,8 @@ def _load(
     )
 
 
-def _value(stage: StageObservation, name: Input, default: float | None = None) -> float | NotReady:
+def _value(stage: StageObservation, name: Input, default: float | None = None) -> float:
     found = stage.values.get(name, default)
-    if found is not None:
-        return found
-    return NotReady(Reason.NO_DATA, f"{name.value.replace('_', ' ')} is not measured")
+    if found is None:
+        raise NotReadyError(Reason.NO_DATA, f"{name.value.replace('_', ' ')} is not measured")
+    return found

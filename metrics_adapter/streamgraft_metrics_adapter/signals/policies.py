@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from streamgraft_autoscaler import DemandPolicy, NotReady, Reason
+from streamgraft_autoscaler import DemandPolicy, NotReadyError, Reason
 from streamgraft_autoscaler.pause import expected_pause
 from streamgraft_autoscaler.pricing import ChangePrice, MeasuredChange, measured_price
 from streamgraft_autoscaler.schedule import Period
@@ -51,13 +51,12 @@ def _measured(change: WidthChange, shards: int) -> MeasuredChange | None:
     return MeasuredChange(abs(channels), max(idle.total_seconds(), 0.0), moved, woke)
 
 
-def blackout(region: Region, now: float) -> NotReady | None:
-    """Return why nothing may change now, if the region asks for that."""
+def refuse_blackout(region: Region, now: float) -> None:
+    """Raise NotReadyError if the region asks that nothing changes now."""
     for period in active_periods(region, now):
         if period.min_width is None:
             message = f"no width change from {period.start} to {period.end} {period.time_zone}"
-            return NotReady(Reason.BLACKOUT, message)
-    return None
+            raise NotReadyError(Reason.BLACKOUT, message)
 
 
 def active_periods(region: Region, now: float) -> list[AskedPeriod]:

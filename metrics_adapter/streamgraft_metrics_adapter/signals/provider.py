@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from streamgraft_autoscaler import Demand, NotReady, Reason
+from streamgraft_autoscaler import Demand, NotReady, NotReadyError, Reason
 from streamgraft_common.kube.store import Key
 from streamgraft_metrics_adapter import telemetry
 from streamgraft_metrics_adapter.learning import learned_metrics
@@ -24,7 +24,7 @@ from streamgraft_metrics_adapter.prometheus.queries import Input, queries
 from streamgraft_metrics_adapter.prometheus.source import Source, SourceError, answers
 from streamgraft_metrics_adapter.regions import Region, RegionCache, RegionKey
 from streamgraft_metrics_adapter.selectors import Selector
-from streamgraft_metrics_adapter.signals.evaluation import SIGNALS, Signal, signals_of, unread
+from streamgraft_metrics_adapter.signals.evaluation import SIGNALS, Signal, require_read, signals_of
 from streamgraft_metrics_adapter.signals.history import History, Sample
 from streamgraft_metrics_adapter.status import NotFoundError, UnavailableError
 from streamgraft_metrics_adapter.time_slices import in_slices
@@ -152,8 +152,6 @@ class Provider:
     def _readings(self, region: Region, metrics: Sequence[str]) -> list[Reading]:
         sampled_at = self._sampled_at(region)
         results = self._results_of(region, sampled_at)
-        if isinstance(results, NotReady):
-            return [Reading(region, metric, results, sampled_at) for metric in metrics]
         return [Reading(region, metric, results[metric], sampled_at) for metric in metrics]
 
     async def refresh(self, evaluated_at: float, source: Source) -> None:
@@ -208,30 +206,36 @@ class Provider:
 
     def _results_of(
         self, region: Region, sampled_at: float | None
-    ) -> Mapping[str, Signal | NotReady] | NotReady:
-        """Return what was computed, or why no signal of the region may be served now."""
+    ) -> Mapping[str, Signal | NotReady]:
+        """Return what was computed, or for each signal why none of the region may be served now."""
+        try:
+            return self._served(region, sampled_at)
+        except NotReadyError as error:
+            return dict.fromkeys(SIGNALS, error.outcome)
+
+    def _served(self, region: Region, sampled_at: float | None) -> Mapping[str, Signal | NotReady]:
         if self._last is None:
             if self._failure:
-                return NotReady(Reason.SOURCE_UNAVAILABLE, self._failure)
-            return NotReady(Reason.NO_DATA, "nothing was read yet: the adapter is starting")
+                raise NotReadyError(Reason.SOURCE_UNAVAILABLE, self._failure)
+            raise NotReadyError(Reason.NO_DATA, "nothing was read yet: the adapter is starting")
         age = time.time() - self._last.evaluated_at
         if self._failure and age > self._max_age:
-            return NotReady(Reason.SOURCE_UNAVAILABLE, f"for {age:.0f} s: {self._failure}")
-        if doubt := self._doubt(region, sampled_at):
-            return doubt
-        results = self._last.results.get((region.namespace, region.name))
-        return results or NotReady(Reason.NO_DATA, "no PE of the region reports its lag")
-
-    def _doubt(self, region: Region, sampled_at: float | None) -> NotReady | None:
-        """Return why the samples say nothing of the region as it is now."""
+            raise NotReadyError(Reason.SOURCE_UNAVAILABLE, f"for {age:.0f} s: {self._failure}")
         if region.resizing is not None:
-            return NotReady(Reason.RESIZING, f"the width is changing: {region.resizing}")
-        # Clocks of scrapes and of this machine are those of two programs: NaN must not pass either.
-        age = None if sampled_at is None else time.time() - sampled_at
-        if age is not None and not -self._max_age <= age <= self._max_age:
+            raise NotReadyError(Reason.RESIZING, f"the width is changing: {region.resizing}")
+        age = 0.0 if sampled_at is None else time.time() - sampled_at
+        if not self._fresh(age):
             message = f"the oldest position is {age:.0f} s old, not within {self._max_age:g} s"
-            return NotReady(Reason.STALE, message)
-        return None
+            raise NotReadyError(Reason.STALE, message)
+        results = self._last.results.get((region.namespace, region.name))
+        if not results:
+            raise NotReadyError(Reason.NO_DATA, "no PE of the region reports its lag")
+        return results
+
+    def _fresh(self, age: float) -> bool:
+        """Return whether samples of an age, seconds, say something of the region as it is now."""
+        # Clocks of scrapes and of this machine are those of two programs: NaN must not pass either.
+        return -self._max_age <= age <= self._max_age
 
     async def _compute(
         self,
@@ -258,17 +262,18 @@ class Provider:
         self, region: Region, seen: RegionObservation, evaluated_at: float
     ) -> Mapping[str, Signal | NotReady]:
         """Return the signals of a region. Whatever is wrong with its data is its own error."""
-        if doubt := unread(seen, self.window_seconds):
-            return dict.fromkeys(SIGNALS, doubt)
         try:
+            require_read(seen, self.window_seconds)
             return _servable(signals_of(region, seen, self._known(region, seen, evaluated_at)))
+        except NotReadyError as error:
+            return dict.fromkeys(SIGNALS, error.outcome)
         except Exception as error:
             log.warning("signals of %s/%s: %r", region.namespace, region.name, error)
             telemetry.UNEXPECTED_ERRORS.labels("region").inc()
             return dict.fromkeys(SIGNALS, NotReady(Reason.INVALID, repr(error)))
 
     def _known(self, region: Region, seen: RegionObservation, evaluated_at: float) -> Known:
-        if region.resizing or self._doubt(region, seen.values[Input.SAMPLE_TIME]) is None:
+        if region.resizing or self._fresh(time.time() - seen.values[Input.SAMPLE_TIME]):
             self._knowledge.learn(region, seen, evaluated_at)
         return self._knowledge.of(region, evaluated_at)
 
@@ -302,10 +307,9 @@ def _servable(
 def _sample(
     evaluated_at: float,
     region: Region,
-    results: Mapping[str, Signal | NotReady] | NotReady,
+    results: Mapping[str, Signal | NotReady],
     seen: RegionObservation | None,
 ) -> Sample:
-    found = {} if isinstance(results, NotReady) else results
     first = seen.stages.get(FIRST_STAGE) if seen else None
     return Sample(
         time=evaluated_at,
@@ -315,7 +319,7 @@ def _sample(
         processing_rate=first.values.get(Input.PROCESSING_RATE) if first else None,
         signals={
             metric: None if isinstance(result, NotReady) else result.value
-            for metric, result in found.items()
+            for metric, result in results.items()
         },
     )
 
