@@ -1,6 +1,7 @@
 """What long work tells while it runs, and a display of it in the terminal."""
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -38,21 +39,27 @@ def silent(step: Step) -> None:
 
 
 class Display:
-    """Live lines in the terminal, one a step; use as a context manager and pass `report` on."""
+    """Live lines in the terminal, one a step; use as a context manager and pass `report` on.
+
+    Where there is no terminal, a line is printed when a step begins and when it ends.
+    """
 
     def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console()
+        self._began = time.monotonic()
         self._progress = Progress(
             SpinnerColumn(finished_text="✓"),
             TextColumn("{task.description}"),
             TimeElapsedColumn(),
             TextColumn("[dim]{task.fields[note]}"),
-            console=console,
+            console=self._console,
         )
         self._tasks: dict[str, TaskID] = {}
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        if self._console.is_terminal:
+            self._progress.start()
         return self
 
     def __exit__(
@@ -61,10 +68,16 @@ class Display:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._progress.stop()
+        if self._console.is_terminal:
+            self._progress.stop()
 
     def report(self, step: Step) -> None:
         """Show a change."""
+        if not self._console.is_terminal:
+            words = f"{step.name}: {step.phase}{step.note and f', {step.note}'}"
+            text = f"{time.monotonic() - self._began:6.1f} s  {words}"
+            self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+            return
         with self._lock:
             if step.name not in self._tasks:
                 self._tasks[step.name] = self._progress.add_task(step.name, total=1, note="")

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType
 
 from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.real_time import slots_needed
 
 BATCH_SECONDS = 5
 """Length of a batch: how long a planned stop takes at most, and how old committed positions get."""
@@ -42,16 +43,14 @@ def starvation(
     `partitions`: of the outside topics that the PE reads whole; `scans`: of one query's plan, more
     than inputs if rows of one input go several ways.
     """
-    if metadata.region is not None:
-        needed = metadata.shard_count * scans
-    else:
-        counts = [port.partitions or partitions.get(port.topic, 1) for port in metadata.inputs]
-        needed = sum(counts) + max(counts, default=0) * (scans - len(counts))
+    counts = [port.partitions or partitions.get(port.topic, 1) for port in metadata.inputs]
+    needed = slots_needed(metadata.shard_count if metadata.region else None, counts, scans)
     if needed <= slots:
         return None
     return (
         f"real-time mode needs a task slot for each partition that it reads, which are {needed};"
-        f" the PE has {slots}: raise its slots, or leave out real_time"
+        f" the PE has {slots}: raise its slots (without a number of yours the operator counts the"
+        " partitions of source topics), or leave out real_time"
     )
 
 

@@ -12,6 +12,7 @@ from streamgraft_common.resources.job import (
     JobStatus,
     MadeInKafka,
     RegionOverride,
+    SourceTopic,
     Threading,
     TransportSecurity,
 )
@@ -111,6 +112,7 @@ __all__ = [
     "SavepointStatus",
     "Saving",
     "ShardStatus",
+    "SourceTopic",
     "Stopped",
     "Threading",
     "TraceLevel",

@@ -157,6 +157,15 @@ class MadeInKafka(Model):
     """Stages whose consumer groups are the job's."""
 
 
+class SourceTopic(Model):
+    """A topic that is the user's."""
+
+    topic: str
+    """Its name."""
+    partitions: Annotated[int, Field(ge=1)]
+    """How many it has."""
+
+
 class JobStatus(Model):
     """What became of it."""
 
@@ -175,6 +184,8 @@ class JobStatus(Model):
     """sha256 of the bundle that runs."""
     made_in_kafka: MadeInKafka | None = None
     """What goes from Kafka with the job; none before the first topics are made."""
+    source_topics: list[SourceTopic] = []
+    """Topics of which a PE in real-time mode reads all partitions: it has a task slot for each."""
     pe_count: int = 0
     """PEs of the job at the present widths."""
     ready_pe_count: int = 0
@@ -185,6 +196,11 @@ class JobStatus(Model):
     """What is wrong first of all, or that nothing is."""
     conditions: list[Condition] = []
     """Accepted, ReferencesFound, KafkaAvailable, SourcesAvailable, Submitted, Ready."""
+
+    @property
+    def partitions(self) -> dict[str, int]:
+        """Partitions of the source topics, by name."""
+        return {item.topic: item.partitions for item in self.source_topics}
 
 
 JOB = CustomKind(

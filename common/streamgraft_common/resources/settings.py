@@ -113,7 +113,8 @@ class ProcessingElementSettings(PodSettings):
     trigger_seconds: Annotated[float, Field(gt=0)] | None = None
     """Micro-batch trigger interval. Default: the application's own, else 1 s."""
     slots: Annotated[int, Field(ge=1)] | None = None
-    """Spark task slots of a PE (`local[slots]`) with threading model manual. Default: 1."""
+    """Spark task slots of a PE (`local[slots]`) with threading model manual. Default: 1, and in
+    real-time mode one for each partition that is read."""
     spark_conf: dict[str, str] = {}
     """Spark settings; they override the application's and ours."""
     checkpoint_repository: CheckpointRepository | None = None

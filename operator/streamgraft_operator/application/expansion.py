@@ -89,8 +89,10 @@ class Expander:
         """
         spec, metadata = job_spec(job), job["metadata"]
         bundle = await self._bundles.read(*key_of(job), spec.bundle)
-        restored = job_status(job).restored
+        status = job_status(job)
+        restored, partitions = status.restored, status.partitions
         version = metadata["uid"], metadata.get("generation"), bundle.digest, restored
+        version = *version, *sorted(partitions.items())
         asked = *version, *sorted(widths.items())
         if (known := self._expansions.get(asked)) is not None:
             return known
@@ -102,6 +104,7 @@ class Expander:
             bundle=bundle,
             bootstrap_servers=self._settings.bootstrap_servers,
             restored=restored,
+            source_partitions=partitions,
         )
         wanted = submission.widths(widths)
         planned = *version, *sorted(wanted.items())

@@ -25,6 +25,7 @@ from streamgraft_operator.graph.model import (
 )
 from streamgraft_operator.graph.pipeline import topology_of
 from streamgraft_operator.graph.sizing import Sizing
+from streamgraft_operator.graph.slots import counted_topics
 from streamgraft_operator.graph.submission import Submission, check_region
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "check_region",
     "classify",
     "content_of",
+    "counted_topics",
     "diff",
     "graph_content",
     "topology_of",

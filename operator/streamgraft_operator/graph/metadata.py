@@ -9,7 +9,7 @@ from streamgraft_operator.graph.diff import graph_content
 from streamgraft_operator.graph.model import JobContext, PlannedPe
 from streamgraft_operator.graph.placement import placement_of
 from streamgraft_operator.graph.ports import Ports
-from streamgraft_operator.graph.slots import task_slots
+from streamgraft_operator.graph.slots import real_time_slots, task_slots
 from streamgraft_operator.graph.topology import Block
 from streamgraft_operator.graph.transforms import Replica
 
@@ -25,6 +25,8 @@ def planned_pe(
     settings = context.settings
     operators = [ports.model.operators[name] for name in stage.operators]
     inputs, outputs = ports.inputs(stage), ports.outputs(stage)
+    shards = block.region.max_width if block.region else None
+    least = real_time_slots(operators, inputs, outputs, shards, context.source_partitions)
     metadata = PeMetadata(
         namespace=context.namespace,
         job=context.job,
@@ -32,7 +34,7 @@ def planned_pe(
         stage_name=stage.name,
         region=stage.region,
         channel=channel,
-        shard_count=block.region.max_width if block.region else 1,
+        shard_count=shards or 1,
         operators=list(stage.operators),
         inputs=inputs,
         outputs=outputs,
@@ -48,7 +50,7 @@ def planned_pe(
             settings.trigger_seconds or adl.pe.trigger_seconds or DEFAULT_TRIGGER_SECONDS
         ),
         real_time=any(operator.real_time for operator in operators),
-        slots=task_slots(context.threading, settings, operators, len(inputs)),
+        slots=task_slots(context.threading, settings, operators, len(inputs), least),
         spark_conf={
             **_state_store(settings.checkpoint_repository),
             **adl.pe.spark_conf,

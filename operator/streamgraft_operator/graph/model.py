@@ -34,10 +34,12 @@ class JobContext:
     savepoint: str | None = None
     """Savepoint that the job starts from."""
     first_widths: Mapping[str, int] = field(default_factory=dict)
-    create_topics: bool = False
-    """Whether source topics are created too if they are missing."""
     """Widths with which regions begin, where they are not the application's: PEs are counted at
     these widths, so that a later one changes no share."""
+    create_topics: bool = False
+    """Whether source topics are created too if they are missing."""
+    source_partitions: Mapping[str, int] = field(default_factory=dict)
+    """Partitions of outside topics, as far as they are known."""
 
 
 @dataclass(frozen=True)

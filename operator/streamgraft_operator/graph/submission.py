@@ -5,7 +5,7 @@ The operator plans with it, and `streamgraft plan` shows what the operator would
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from streamgraft_common import names
 from streamgraft_common.bundle import Bundle
@@ -32,6 +32,8 @@ class Submission:
     """Brokers of jobs that name none."""
     restored: bool = False
     """Whether the job has left its savepoint behind: what comes new into it starts empty."""
+    source_partitions: Mapping[str, int] = field(default_factory=dict)
+    """Partitions of outside topics, as the job's status says."""
 
     @property
     def first_widths(self) -> dict[str, int]:
@@ -66,6 +68,7 @@ class Submission:
             savepoint=origin.name if origin and not self.restored else None,
             first_widths=self.first_widths,
             create_topics=self.spec.create_topics,
+            source_partitions=self.source_partitions,
         )
         return topology_of(self.bundle.adl, context, widths)
 

@@ -53,6 +53,9 @@ BUNDLE_RETRY_SECONDS = 1.0
 TOPICS_RETRY_SECONDS = 3.0
 """Brokers that come back and topics that are created announce themselves by nothing."""
 
+COUNTED_SECONDS = 0.1
+"""Until the next look, once a source has another number of partitions: slots follow from it."""
+
 
 class JobController(Controller):
     """Submits jobs, keeps what they consist of, and cleans up."""
@@ -131,8 +134,10 @@ class JobController(Controller):
         job = await self._begin(job, expansion)
         # Both are told before either is awaited.
         missing = await self._references(job, expansion)
-        problem = await self._topics.ensure(job, topology)
         status = job_status(job)
+        problem, seen = await self._topics.ensure(job, topology)
+        if job_status(seen).source_topics != status.source_topics:
+            return COUNTED_SECONDS
         if problem and not is_true(status.conditions, SUBMITTED):
             return TOPICS_RETRY_SECONDS
         owner = owner_of(job)

@@ -1,14 +1,15 @@
 """The topics of a job: what is missing is made, and on record in the Job's status before."""
 
 import time
+from collections.abc import Mapping
 
 from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import key_of
-from streamgraft_common.resources import MadeInKafka
+from streamgraft_common.resources import MadeInKafka, SourceTopic
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
-from streamgraft_operator.graph import PlannedTopic, Topology
+from streamgraft_operator.graph import PlannedTopic, Topology, counted_topics
 from streamgraft_operator.job.commands import report
 from streamgraft_operator.kafka.client import Brokers, KafkaUnavailable
 from streamgraft_operator.kafka.topics import KafkaCluster, TopicUnusable, changes, noted
@@ -32,30 +33,34 @@ class TopicKeeper:
         self._context = context
         self._seen: dict[str, tuple[str, float]] = {}
 
-    async def ensure(self, job: Object, topology: Topology) -> bool:
-        """Create and check topics; return whether something is wrong (the status says what)."""
+    async def ensure(self, job: Object, topology: Topology) -> tuple[bool, Object]:
+        """Create and check topics; return whether something is wrong (the status says what), and
+        the job, whose status says how many partitions the sources have that slots depend on."""
         uid, generation = job["metadata"]["uid"], job["metadata"]["generation"]
         wanted = digest([generation, *(repr(topic) for topic in topology.topics)])
         seen, at = self._seen.get(uid, ("", 0.0))
         if seen == wanted and time.monotonic() < at + FRESH_SECONDS:
-            return False
+            return False, job
         self._seen.pop(uid, None)
+        counted = {item.topic: item for item in job_status(job).source_topics}
         try:
-            states, event = await self._states(job, topology)
+            states, event = await self._states(job, topology, counted)
         except UnderWay:
-            return True
+            return True, job
         if event is not None:
             self._context.recorder.record(job, event)
-        await report(self._context.write.jobs, key_of(job), states, generation)
+        sources = [counted[name] for name in sorted(counted)]
+        write = self._context.write.jobs
+        newest = await report(write, key_of(job), states, generation, source_topics=sources)
         if event is None:
             self._seen[uid] = (wanted, time.monotonic())
-        return event is not None
+        return event is not None, newest or job
 
     async def _states(
-        self, job: Object, topology: Topology
+        self, job: Object, topology: Topology, counted: dict[str, SourceTopic]
     ) -> tuple[list[State], events.Event | None]:
         try:
-            missing = await self._create(job, topology)
+            missing = await self._create(job, topology, counted)
         except (KafkaUnavailable, TopicUnusable) as error:
             text = str(error)
             unavailable = isinstance(error, KafkaUnavailable)
@@ -69,8 +74,11 @@ class TopicKeeper:
         states.append(State(SOURCES_AVAILABLE, "True", "TopicsExist", "all source topics exist"))
         return states, None
 
-    async def _create(self, job: Object, topology: Topology) -> list[str]:
-        """Create what is missing; return the missing sources, which are the users'."""
+    async def _create(
+        self, job: Object, topology: Topology, counted: dict[str, SourceTopic]
+    ) -> list[str]:
+        """Create what is missing; return the missing sources, which are the users'. What is seen of
+        topics whose partitions count goes into `counted`."""
         tls = await self._context.kafka_tls.of(job)
         groups: dict[Brokers, list[PlannedTopic]] = {}
         for topic in topology.topics:
@@ -88,6 +96,7 @@ class TopicKeeper:
                 stages = [pe.stage_name for pe in topology.stages]
                 await self._note(job, noted(made, there, new, stages))
             await self._context.kafka.change(brokers, found)
+            _count(counted, topology, {topic.name: topic for topic in found.create}, there)
             awaited += found.awaited
         return awaited
 
@@ -112,6 +121,22 @@ async def look(context: Context, job: Object, brokers: Brokers) -> KafkaCluster:
         server=brokers.servers,
         longest_pause_seconds=LONGEST_PAUSE_SECONDS,
     )
+
+
+def _count(
+    counted: dict[str, SourceTopic],
+    topology: Topology,
+    created: Mapping[str, PlannedTopic],
+    there: KafkaCluster,
+) -> None:
+    """Note the partitions of topics that slots depend on; one that is missing keeps its number."""
+    wanted = counted_topics(pe.metadata for pe in topology.stages)
+    for name in counted.keys() - wanted:
+        del counted[name]
+    for name in wanted:
+        new = created[name].partitions if name in created else 0
+        if partitions := there.partitions.get(name, new):
+            counted[name] = SourceTopic(topic=name, partitions=partitions)
 
 
 def _present(job: Object, there: KafkaCluster, topics: list[PlannedTopic]) -> MadeInKafka:

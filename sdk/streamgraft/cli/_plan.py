@@ -64,6 +64,7 @@ async def _planned(
             if job:
                 servers = job.default_servers or _SERVERS
                 here = replace(here, uid=job.uid, bootstrap_servers=servers)
+                here = replace(here, source_partitions=job.partitions)
             return outlook(here, job), ""
     except (ConfigError, Unreachable) as error:
         if target.context or target.kubeconfig:  # this cluster was meant, and no other

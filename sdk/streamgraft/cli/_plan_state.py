@@ -1,7 +1,8 @@
 """What runs of a job, read from the cluster, and what the API server would make of its edit."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from streamgraft.cli._cluster import MANAGER, Cluster
@@ -13,6 +14,7 @@ from streamgraft_common.resources import (
     PARALLEL_REGION,
     PROCESSING_ELEMENT,
     JobSpec,
+    JobStatus,
     ParallelRegionSpec,
     PodSettings,
     ProcessingElementSpec,
@@ -41,6 +43,8 @@ class RunningJob:
     """By region name."""
     stages: tuple[SavedStage, ...] = ()
     """Those of the graph that was submitted last."""
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    """Those of source topics that slots depend on, as the operator has counted them."""
 
     @property
     def widths(self) -> dict[str, int]:
@@ -70,6 +74,7 @@ async def running(cluster: Cluster, job: str) -> RunningJob | None:
     return RunningJob(
         uid=item["metadata"]["uid"],
         spec=JobSpec.model_validate(item["spec"]),
+        partitions=JobStatus.model_validate(item.get("status") or {}).partitions,
         pes={
             pe["spec"]["peId"]: _pe(pe, config_maps[pe["metadata"]["name"]])
             for pe in pes

@@ -13,6 +13,7 @@ from streamgraft.cli._plan_hops import Way, ways
 from streamgraft.cli._tables import table
 from streamgraft_common.content import Change
 from streamgraft_common.joint import apart
+from streamgraft_operator.graph import counted_topics
 from streamgraft_operator.manifests.pod_settings import DEFAULT_HEAP_MB, DEFAULT_RESOURCES
 
 _MARKS = {
@@ -59,6 +60,7 @@ def notes(plan: Outlook) -> Iterator[str]:
         )
     yield from map(str, plan.outcomes)
     yield from _queries(plan)
+    yield from _slots(plan)
     yield from map(str, _ways(plan))
     yield from _delivery(plan)
     given = _resources(plan)
@@ -141,6 +143,20 @@ def _queries(plan: Outlook) -> Iterator[str]:
             yield f"Stage {name}: a query per shard ({why}); each pays for batches of its own"
         else:
             yield f"Stage {name}: one query per channel, whatever the number of its shards"
+
+
+def _slots(plan: Outlook) -> Iterator[str]:
+    """Yield why PEs in real-time mode have so many slots, if nobody has said a number."""
+    spec = plan.submission.spec
+    if spec.threading.model != "manual" or spec.processing_element.slots is not None:
+        return
+    pes = [pe.metadata for pe in plan.pes if pe.change is not Change.REMOVED]
+    for name, pe in sorted({pe.stage_name: pe for pe in pes if pe.real_time}.items()):
+        whole = counted_topics([pe])
+        unknown = sorted(whole - plan.submission.source_partitions.keys())
+        seen = f"; those of {', '.join(unknown)} are counted when it starts" if unknown else ""
+        slots = "1 slot" if pe.slots == 1 else f"{pe.slots} slots"
+        yield f"Stage {name}: {slots}, as many as partitions are read in real time{seen}"
 
 
 def _ways(plan: Outlook) -> list[Way]:

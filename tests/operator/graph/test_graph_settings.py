@@ -13,7 +13,13 @@ from streamgraft_common.resources import (
     Resources,
     Threading,
 )
-from streamgraft_operator.graph import GraphError, JobContext, Topology, topology_of
+from streamgraft_operator.graph import (
+    GraphError,
+    JobContext,
+    Topology,
+    counted_topics,
+    topology_of,
+)
 from streamgraft_operator.graph.quantities import divided, parse
 
 
@@ -208,3 +214,34 @@ def test_spark_settings_and_trigger_of_the_job_win() -> None:
 def test_a_pe_is_restartable_if_all_its_operators_are() -> None:
     topology = planned(restartable=False)
     assert [pe.restartable for pe in topology.pes] == [False, True, True, True, True]
+
+
+def real_time(partitions: dict[str, int], **changes: list[str]) -> list[int]:
+    """Return the slots of read+a, of write, and of a channel, all in real time."""
+    adl = application()
+    operators = [
+        item.model_copy(update={"real_time": item.name not in ("tick", "e", "log"), **extra})
+        for item in adl.operators
+        for extra in [{"inputs": changes[item.name]} if item.name in changes else {}]
+    ]
+    context = JobContext("ns", "job", "uid", "digest", "b:1", source_partitions=partitions)
+    topology = topology_of(adl.model_copy(update={"operators": operators}), context, {"r": 1})
+    return [pe.metadata.slots for pe in topology.pes if pe.metadata.real_time]
+
+
+def test_in_real_time_each_partition_has_a_slot() -> None:
+    """Also those that a channel may come to hold, and of rows that go two ways."""
+    assert real_time({}) == [1, 4, 4]
+    assert real_time({"in": 6}) == [6, 4, 4]
+    assert real_time({"in": 6}, b=["a", "a"]) == [12, 4, 4]
+    assert real_time({"in": 6}, d=["c", "b"]) == [6, 4, 8]
+
+
+def test_a_number_of_the_users_wins() -> None:
+    adl = application()
+    operators = [item.model_copy(update={"real_time": True}) for item in adl.operators]
+    settings = ProcessingElementSettings(slots=3)
+    context = JobContext("ns", "j", "u", "d", "b:1", settings=settings, source_partitions={"in": 6})
+    topology = topology_of(adl.model_copy(update={"operators": operators}), context, {})
+    assert {pe.metadata.slots for pe in topology.pes} == {3}
+    assert counted_topics(pe.metadata for pe in topology.stages) == {"in"}

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle, condition
 
@@ -88,6 +88,28 @@ async def test_missing_source_topic_is_awaited(world: World, kafka: AdminClient)
     for future in kafka.create_topics([NewTopic(source, 1, 1)]).values():
         future.result()
     await world.job_in("Submitted")
+
+
+async def test_real_time_has_a_slot_for_each_partition_of_its_source(
+    world: World, kafka: AdminClient
+) -> None:
+    """Counted when the topic comes, and again when it has more: with no second generation."""
+    adl = application(world.namespace)
+    adl["operators"][0]["realTime"] = True
+    await world.upload(bundle(adl))
+    await world.submit()
+    source = f"{world.namespace}-in"
+    await world.job(lambda status: source in str(status.get("conditions")))
+    kafka.create_topics([NewTopic(source, 4, 1)])[source].result()
+    job = await world.job_in("Submitted")
+    assert job["status"]["sourceTopics"] == [{"topic": source, "partitions": 4}]
+    assert job["status"]["generationId"] == 1
+    assert (await world.pe("job-0", lambda _: True))["spec"]["slots"] == 4
+
+    kafka.create_partitions([NewPartitions(source, 6)])[source].result()
+    path = JOB.path(world.namespace, "job")
+    await world.client.patch(path, {"spec": {"submissionTimeoutSeconds": 200}})  # it looks at once
+    await world.pe("job-0", lambda item: item["spec"]["slots"] == 6)
 
 
 async def test_absent_broker_is_named_and_awaited(world: World, source_topic: str) -> None:
