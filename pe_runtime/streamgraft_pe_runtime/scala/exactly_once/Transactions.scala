@@ -44,6 +44,9 @@ class Transactions(
   def send(record: Record): Unit = producer.send(record)
 
   def commit(entry: Entry): Unit = failures.explained {
+    // If a record's answer says that this producer is fenced, the producer forgets a request for the
+    // ledger that waits at that time: its caller would hear nothing for max.block.ms.
+    producer.flush()
     ledger.note(producer, entry)
     try producer.commitTransaction()
     catch { case _: TimeoutException => producer.commitTransaction() } // brokers are away: once more
