@@ -107,6 +107,31 @@ class Placement(AdlModel):
         return self
 
 
+class StateColumn(AdlModel):
+    """A column of a table of state."""
+
+    name: str
+    """Spark's name of it."""
+    type: str
+    """Spark's short form of it, such as bigint."""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.type}"
+
+
+class StateTable(AdlModel):
+    """A table of an operator's state, as Spark notes it in a checkpoint."""
+
+    operator: str
+    """Spark's name of the part of the query, such as stateStoreSave."""
+    name: str = ""
+    """Of those that have several."""
+    key: list[StateColumn]
+    """Columns that a row is found by."""
+    value: list[StateColumn]
+    """Columns that are kept for each key."""
+
+
 class Operator(AdlModel):
     """One operator of the graph.
 
@@ -126,6 +151,8 @@ class Operator(AdlModel):
     """Attribute of the operator's function within the application object (its own name)."""
     stateful: bool = False
     """True if planning found a stateful operator (aggregate, join of streams, deduplication…)."""
+    state: list[StateTable] | None = None
+    """What its state consists of; None if it has none, or Spark could not say."""
     output_mode: Literal["append", "update"] = "append"
     restartable: bool = True
     """Whether a PE with this operator may be restarted after a failure."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from streamgraft_common.resources import SavedInput, SavedStage
+from streamgraft_common.state_tables import remade
 from streamgraft_common.text import listed
 
 
@@ -136,6 +137,13 @@ def _difference(old: SavedStage, new: SavedStage) -> str:
                 f"the stage of operator {new.name} {what} {_some(now)}, and {_some(before)} until"
                 f" now, as its checkpoint does; {_WAYS}"
             )
+    operator, why = remade(old, new)
+    if why:
+        return (
+            f"{why}, which its checkpoint can't follow; take a savepoint, which keeps what is"
+            " there, and give the operator, and all that read its stream, new names, with which"
+            f" they start empty; --drop-state {operator} (spec.dropState) lets the old state go"
+        )
     return ""
 
 

@@ -18,6 +18,7 @@ from streamgraft_common.resources.savepoint import (
     SavedState,
     SavepointStatus,
 )
+from streamgraft_common.state_tables import retyped
 from streamgraft_common.text import listed
 
 GROUP_SECONDS = 0.4
@@ -69,6 +70,11 @@ def stage_of(metadata: PeMetadata, adl: Adl) -> SavedStage:
             SavedInput(stream=port.stream, topic=port.topic, external=port.external)
             for port in metadata.inputs
         ],
+        tables={
+            name: state
+            for name in metadata.operators
+            if (state := operators[name].state) is not None
+        },
     )
 
 
@@ -97,6 +103,11 @@ def match(saved: Iterable[SavedStage], stage: SavedStage) -> SavedStage | None:
                 f" of {listed(before)} (stage {old.name}): one query's checkpoint can't be divided"
                 " or added to; keep these operators and their fusion as they were"
             )
+    if why := retyped(old, stage):
+        raise NotRestorable(
+            f"{why}, which a checkpoint can't follow: keep the operator as it was when the"
+            " savepoint was taken, or give it a new name, with which it starts empty"
+        )
     if old.key != stage.key:
         raise NotRestorable(
             f"stage {stage.name} has the key {listed(stage.key)}, its state in the savepoint is"

@@ -43,6 +43,7 @@ def _operator(node: OperatorNode, analysis: Analysis, folder: Path) -> adl.Opera
         split=list(node.split),
         function=node.name if node.function else None,
         stateful=node.name in analysis.stateful,
+        state=analysis.state.get(node.name),
         output_mode=node.output_mode,
         placement=node.placement,
         real_time=node.real_time,

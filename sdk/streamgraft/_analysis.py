@@ -4,10 +4,12 @@ No query is ever started. Spark's analyzer finds the schemas and which operators
 own UnsupportedOperationChecker says what a streaming query could not do.
 """
 
+import logging
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -20,6 +22,10 @@ from streamgraft._graph import Graph, Notice, OperatorNode, OutputMode
 from streamgraft._location import innermost
 from streamgraft._real_time import obstacle
 from streamgraft._schemas import KAFKA_COLUMNS, empty_stream, nullable, parse, reason
+from streamgraft._state_schemas import state_tables
+from streamgraft_common.adl import StateTable
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -30,6 +36,8 @@ class Analysis:
     """Schema of each stream; a stream whose operator failed is missing, like those behind it."""
     stateful: set[str] = field(default_factory=set)
     """Operators that keep state."""
+    state: dict[str, list[StateTable]] = field(default_factory=dict)
+    """What it consists of, by operator; one of which Spark could not say it is missing."""
     append_only: set[str] = field(default_factory=set)
     """Operators whose results would differ in output mode update."""
     groups: dict[str, int] = field(default_factory=dict)
@@ -76,6 +84,7 @@ class _Analyzer:
             result = self._call(operator, frames)
             if plan_checks.is_stateful(result):
                 self.analysis.stateful.add(operator.name)
+                self._note_state(operator, result)
             if operator.output_mode == "append" and plan_checks.depends_on_mode(result):
                 self.analysis.append_only.add(operator.name)
             self._check_mode(operator, result, operator.output_mode)
@@ -86,6 +95,13 @@ class _Analyzer:
             for output in operator.split:
                 self._filter(operator, frames[0], output.condition)
                 self._set_schema(operator, output.stream, self.analysis.schemas[operator.inputs[0]])
+
+    def _note_state(self, operator: OperatorNode, result: DataFrame) -> None:
+        try:
+            self.analysis.state[operator.name] = state_tables(result, operator.output_mode)
+        except (PySparkException, Py4JJavaError, OSError) as error:
+            # Whether the query can run is checked elsewhere; an edit is then compared without.
+            log.info("the state of %s can't be described: %s", operator.name, reason(error))
 
     def _set_schema(self, operator: OperatorNode, stream: str, schema: StructType) -> None:
         for error in plan_checks.column_errors(self._spark, operator, schema):

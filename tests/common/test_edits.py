@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgraft_common.adl import StateColumn, StateTable
 from streamgraft_common.edits import EditRefused, Fate, check, outcomes
 from streamgraft_common.resources import SavedInput, SavedStage
+from streamgraft_common.restore import NotRestorable, match
 
 
 def stage(
@@ -26,6 +28,14 @@ def stage(
         stateful=list(stateful),
         inputs=[SavedInput(stream=topic, topic=topic) for topic in reads],
     )
+
+
+def table(key: list[str], value: list[str], operator: str = "stateStoreSave") -> StateTable:
+    columns = [
+        [StateColumn(name=name, type=kind) for name, kind in map(str.split, texts)]
+        for texts in (key, value)
+    ]
+    return StateTable(operator=operator, key=columns[0], value=columns[1])
 
 
 READ = stage("read", "parse", reads=("outside",))
@@ -83,6 +93,39 @@ def test_edits_of_anything_else_keep_all_state(new: list[SavedStage]) -> None:
 def test_a_checkpoint_fits_one_query(changed: SavedStage, message: str) -> None:
     with pytest.raises(EditRefused, match=f"operator count .*{message}.*savepoint.*new names"):
         check(JOB, [READ, changed, WRITE], drop=["count"])
+
+
+BY_KEY = table(["k string"], ["count bigint"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (table(["page string"], ["count bigint"]), r"is kept by \(k string\), .* \(page string\)"),
+        (table(["k int"], ["count bigint"]), r"would be by \(k int\)"),
+        (table(["k string"], ["sum bigint"]), r"holds \(count bigint\), .* hold \(sum bigint\)"),
+        (table(["k string"], ["count bigint", "max string"]), "would hold .*max string"),
+        (table(["k string"], [], "dedupe"), "consists of stateStoreSave, and would of dedupe"),
+    ],
+    ids=["key", "type of key", "aggregation", "one more", "other operator"],
+)
+def test_state_must_be_what_it_was(changed: StateTable, message: str) -> None:
+    old = COUNT.model_copy(update={"tables": {"count": [BY_KEY]}})
+    new = COUNT.model_copy(update={"tables": {"count": [changed]}})
+    with pytest.raises(
+        EditRefused, match=f"operator count .*{message}.*savepoint.*new names.*drop"
+    ):
+        check([READ, old, WRITE], [READ, new, WRITE], drop=["count"])
+    check([READ, old, WRITE], [READ, old, WRITE], drop=())
+    check([READ, COUNT, WRITE], [READ, new, WRITE], drop=())  # the old build could not say
+
+
+def test_a_restore_takes_state_by_types_as_spark_does() -> None:
+    old = COUNT.model_copy(update={"tables": {"count": [BY_KEY]}})
+    renamed, other = table(["id string"], ["n bigint"]), table(["k string"], ["n double"])
+    assert match([old], COUNT.model_copy(update={"tables": {"count": [renamed]}})) == old
+    with pytest.raises(NotRestorable, match=r"count holds \(.*bigint\), .* hold \(.*double\)"):
+        match([old], COUNT.model_copy(update={"tables": {"count": [other]}}))
 
 
 def test_operators_dont_leave_their_checkpoint_and_what_is_on_its_way() -> None:

@@ -32,11 +32,13 @@ with app.parallel("work", key=["key"], width=1, max_width=2):
 
     @app.operator(inputs=records, output_mode="update")
     def {name}(rows):
-        return rows.groupBy("key").count()
+        return rows.groupBy("key"){aggregate}
 
 {last}
 app.kafka_sink("{name}-results", input={name}, topic="{sink}", key=["key"])
 """
+COUNT = ".count()"
+SUM = ".agg(F.sum(F.length('key')).alias('count'))"
 BRANCH = """
     @app.operator(inputs={name})
     def doubled(rows):
@@ -58,9 +60,11 @@ def test_edits_keep_state_and_positions(cluster: Cluster, namespace: str, tmp_pa
         options = ["--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
         return CliRunner().invoke(app, [*options, *map(str, arguments)])
 
-    def written(name: str = "counted", first: str = "", last: str = "") -> Path:
+    def written(
+        name: str = "counted", first: str = "", last: str = "", aggregate: str = COUNT
+    ) -> Path:
         file = tmp_path / "counts.py"
-        values = {"source": streams.source, "sink": sink, "name": name}
+        values = {"source": streams.source, "sink": sink, "name": name, "aggregate": aggregate}
         parts = {"first": first.format(**values), "last": last.format(**values)}
         file.write_text(APPLICATION.format(**values, **parts))
         return file
@@ -80,6 +84,12 @@ def test_edits_keep_state_and_positions(cluster: Cluster, namespace: str, tmp_pa
         assert result.exit_code == 0, result.output
         streams.send(EACH)
         streams.counted(sink)
+
+    summed = written(first=SOURCE, last=BRANCH, aggregate=SUM)
+    assert "counted: state impossible" in run("plan", summed).output
+    refused = run("submit", summed, "--wait", "--timeout", "15")
+    assert refused.exit_code == 1
+    assert "holds (count bigint), and would hold (sum bigint)" in " ".join(refused.output.split())
 
     renamed = written("tallied", first=SOURCE)
     shown = run("plan", renamed).output

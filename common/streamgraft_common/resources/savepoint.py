@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
+from streamgraft_common.adl import StateTable
 from streamgraft_common.resources.base import (
     CelRule,
     Condition,
@@ -57,6 +58,8 @@ class SavedStage(Model):
     """What it reads."""
     state: list[SavedState] | None = None
     """What its state consists of; absent if that was not noted."""
+    tables: dict[str, list[StateTable]] = {}
+    """Tables of the state of each operator, as far as its build could tell."""
     size_bytes: int = 0
     """Size of the copies of its shards."""
 

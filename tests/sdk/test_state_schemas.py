@@ -1,0 +1,99 @@
+"""What a build finds out of state is what Spark would refuse, and more."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from streamgraft._analysis_session import analysis_session
+from streamgraft._schemas import empty_stream, parse
+from streamgraft._state_schemas import plan_first_batch, state_tables
+from streamgraft_common.adl import StateTable
+from streamgraft_common.resources import SavedStage
+from streamgraft_common.state_tables import remade, retyped
+
+pytestmark = pytest.mark.integration
+
+Make = Callable[[DataFrame], DataFrame]
+SCHEMA = "user string, page string, millis bigint, time timestamp"
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    with analysis_session({}) as session:
+        yield session
+
+
+def stage(tables: list[StateTable]) -> SavedStage:
+    return SavedStage(
+        name="totals",
+        shards=1,
+        operators=["totals"],
+        stateful=["totals"],
+        tables={"totals": tables},
+    )
+
+
+def summed(rows: DataFrame) -> DataFrame:
+    return rows.groupBy("user").agg(F.sum("millis").alias("total"))
+
+
+CHANGES: dict[str, tuple[Make, str, str]] = {
+    # What it becomes, what an edit in place is told, and what Spark would say at the start.
+    "other alias": (lambda rows: rows.groupBy("user").agg(F.sum("millis").alias("t")), "", ""),
+    "filter": (lambda rows: summed(rows.where("millis > 3")), "", ""),
+    "aggregation": (lambda rows: rows.groupBy("user").agg(F.max("millis")), "max bigint", ""),
+    "one more": (
+        lambda rows: rows.groupBy("user").agg(F.sum("millis"), F.count("*")),
+        "would hold (sum bigint, count bigint)",
+        "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
+    ),
+    "key": (lambda rows: rows.groupBy("page").agg(F.sum("millis")), "by (page string)", ""),
+    "longer key": (
+        lambda rows: rows.groupBy("user", "page").agg(F.sum("millis")),
+        "by (user string, page string)",
+        "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
+    ),
+    "schema": (
+        lambda rows: summed(rows.withColumn("millis", F.col("millis").cast("double"))),
+        "would hold (sum double)",
+        "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
+    ),
+    "other operator": (lambda rows: rows.dropDuplicates(["user"]), "would of dedupe", ""),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_of_state_is_seen_before_spark_refuses_it(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    changed, told, refused = CHANGES[name]
+    rows = empty_stream(spark, parse(spark, SCHEMA))
+    old = stage(state_tables(summed(rows), "update"))
+    new = stage(state_tables(changed(rows), "update"))
+    operator, why = remade(old, new)
+    assert operator == ("totals" if told else "")
+    assert told in why
+    plan_first_batch(summed(rows), "update", tmp_path)
+    if refused:
+        assert retyped(old, new)
+        with pytest.raises(PySparkException, match=refused):
+            plan_first_batch(changed(rows), "update", tmp_path)
+    elif name != "other operator":
+        assert not retyped(old, new)
+        plan_first_batch(changed(rows), "update", tmp_path)
+
+
+def test_a_join_has_tables_of_both_sides(spark: SparkSession) -> None:
+    rows = empty_stream(spark, parse(spark, SCHEMA)).withWatermark("time", "1 minute")
+    joined = rows.alias("a").join(rows.alias("b"), F.expr("a.user = b.user"))
+    names = [table.name for table in state_tables(joined, "append")]
+    assert names == [
+        "left-keyToNumValues",
+        "left-keyWithIndexToValue",
+        "right-keyToNumValues",
+        "right-keyWithIndexToValue",
+    ]
