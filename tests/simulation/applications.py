@@ -47,6 +47,8 @@ class Submission:
     """How the region changes its width."""
     sources: int = 1
     """A second one comes first, with a sink of its own: all PEs have other ids then."""
+    kept: str = "count"
+    """What the operators of the region keep for each key."""
     extra: dict[str, Any] = field(default_factory=dict)
     """Further fields of the Job's spec."""
 
@@ -54,7 +56,9 @@ class Submission:
     def content(self) -> bytes:
         """The bundle."""
         pooled, sleepy, sources = self.pooled, self.sleepy, self.sources
-        return _bundle(self.stages, self.max_width, self.version, pooled, sleepy, sources)
+        return _bundle(
+            self.stages, self.max_width, self.version, pooled, sleepy, sources, self.kept
+        )
 
     @property
     def digest(self) -> str:
@@ -122,11 +126,19 @@ def node(number: int) -> Object:
 
 @cache
 def _bundle(
-    stages: int, max_width: int, version: int, pooled: bool, sleepy: bool, sources: int
+    stages: int,
+    max_width: int,
+    version: int,
+    pooled: bool,
+    sleepy: bool,
+    sources: int,
+    kept: str,
 ) -> bytes:
     adl = application(NAMESPACE, module=f"tiny{version}")
     read, work, write = adl["operators"]
     work["stateful"] = True
+    key, value = ({"name": name, "type": "bigint"} for name in ("key", kept))
+    work["state"] = [{"operator": "stateStoreSave", "key": [key], "value": [value]}]
     if pooled:
         work["placement"] = {"hostPool": POOL}
     adl["operators"] = [read, work, write]

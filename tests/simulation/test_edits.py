@@ -53,6 +53,23 @@ def test_an_edit_that_drops_state_is_refused_unless_it_is_allowed() -> None:
         assert set(stages(world).values()) == {"read", "work", "write"}
 
 
+def test_state_that_would_be_another_is_refused_and_goes_on() -> None:
+    world = World(1)
+    with world.surroundings():
+        submit(world, ONE)
+        world.operators.start()
+        world.run(SECONDS)
+        before = world.nodes.checkpoints.counts("work")
+        edit(world, replace(ONE, version=2, kept="sum"))
+        assert accepted(world)["status"] == "False"
+        assert "holds (count bigint), and would hold (sum bigint)" in accepted(world)["message"]
+        edit(world, replace(ONE, version=2))
+        assert accepted(world)["status"] == "True"
+        after = world.nodes.checkpoints.counts("work")
+        assert before.keys() == after.keys()
+        assert all(after[key] > count for key, count in before.items())
+
+
 def test_a_stage_more_moves_no_state() -> None:
     """Its PEs take the ids of others, which run their stages on under new ones."""
     world = World(1)
