@@ -12,6 +12,7 @@ from streamgraft_operator.job.controller import JobController
 from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.control_loop import ControlLoop
 from streamgraft_operator.pe.controller import ProcessingElementController
+from streamgraft_operator.pe.lost_pods import LostPodController
 from streamgraft_operator.pe.pod_conductor import PodConductor
 from streamgraft_operator.pe.pod_controller import PodController
 from streamgraft_operator.region.autoscaler import AutoscalerController
@@ -34,6 +35,7 @@ CONTROLLERS = (
     HostPoolController,
     PodController,
     PodConductor,
+    LostPodController,
     WarmPoolController,
     RegionController,
     SavepointController,

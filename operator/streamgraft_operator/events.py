@@ -180,6 +180,16 @@ def pe_adopts(pod: str) -> Event:
     return Event("Normal", "AdoptsWarmPod", f"pod {pod} of the warm pool takes up this PE")
 
 
+def pod_lost(pod: str, node: str, seconds: float) -> Event:
+    """Tell that a pod is deleted by force, which did not end in time."""
+    return Event(
+        "Warning",
+        "PodLost",
+        f"pod {pod} is still there {seconds:g} s after its grace period (is node {node} lost?) and"
+        " is deleted by force; its shards go on elsewhere, fenced against what may still run",
+    )
+
+
 def pod_refused(message: str) -> Event:
     """Tell that the API server does not let a pod be created; it is tried again."""
     return Event("Warning", "PodRefused", message)

@@ -7,6 +7,7 @@ only, so that each gets seeds in which it meets few others.
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from tests.simulation.applications import NAMESPACE, POOL, TAG, Submission, host_pool
 from tests.simulation.fake_resources import place_of
@@ -284,6 +285,8 @@ def cut_pod(world: World) -> None:
 def lose_node(world: World) -> None:
     """Let a kubelet, and perhaps its network, fail; a user then deletes its pod by force.
 
+    If the node never comes back, the cluster evicts the pod instead, which nobody carries out.
+
     The process works on meanwhile, perhaps for ever, beside the pod that comes in its place.
     """
     if uids := sorted(world.nodes.containers):
@@ -298,8 +301,10 @@ def lose_node(world: World) -> None:
             world.loop.later(seconds, setattr, container.network, "cut", False)
 
         def delete() -> None:
-            world.note(f"user: deletes pod {name} by force")
-            options = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}}
+            options: dict[str, Any] = {"preconditions": {"uid": uid}}
+            if seconds < math.inf:
+                options["gracePeriodSeconds"] = 0
+            world.note(f"pod {name} is deleted: {options}")
             world.request("DELETE", POD, name, options)
 
         world.loop.later(world.chance.random() * min(seconds, 60), delete)

@@ -12,6 +12,9 @@ from streamgraft_operator.kit.parsed import host_pool_spec, host_pool_status
 
 Term = dict[str, Any]
 HOSTNAME = "kubernetes.io/hostname"
+NODE_LOST = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
+NODE_LOST_SECONDS = 30
+"""Pods leave a node that is lost after so long; Kubernetes' own default is 300."""
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
@@ -67,6 +70,25 @@ def affinity(
         "podAntiAffinity": _required(apart),
     }
     return {name: value for name, value in result.items() if value}
+
+
+def tolerating(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return a pod's spec that leaves lost nodes soon, unless it says itself when it does."""
+    own = spec.get("tolerations", [])
+    said = {item.get("key") for item in own}  # None: all keys
+    if None in said:
+        return spec
+    ours = [
+        {
+            "key": key,
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": NODE_LOST_SECONDS,
+        }
+        for key in NODE_LOST
+        if key not in said
+    ]
+    return {**spec, "tolerations": [*own, *ours]}
 
 
 def _node_terms(placement: Placement, item: dict[str, Any] | None) -> list[Term]:

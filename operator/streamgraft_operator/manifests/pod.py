@@ -144,7 +144,7 @@ def _pod(
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {**template["metadata"], **identity},
-        "spec": pod_security.with_defaults(template["spec"]),
+        "spec": placement.tolerating(pod_security.with_defaults(template["spec"])),
     }
 
 

@@ -1,5 +1,8 @@
 """What is seen of PEs through their pods, made from the objects in the caches."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import key_of
@@ -58,7 +61,7 @@ def ended_seconds(pod: Object, now: float) -> float | None:
     return now - max(ends, default=began)
 
 
-def is_deleted_by_force(pod: Object) -> bool:
+def is_deleted_by_force(pod: Mapping[str, Any]) -> bool:
     """Return whether nobody waits for a pod's process to end, which may have ended long ago."""
     return bool(pod["metadata"].get("deletionGracePeriodSeconds") == 0)
 

@@ -9,7 +9,7 @@ from streamgraft_common.adl import Operator, Placement, Region
 from streamgraft_common.resources import HostPoolSpec
 from streamgraft_operator.graph.placement import combined, placement_of
 from streamgraft_operator.host_pool.step import members
-from streamgraft_operator.manifests.placement import affinity, labels, lacking
+from streamgraft_operator.manifests.placement import affinity, labels, lacking, tolerating
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -163,3 +163,22 @@ def test_pes_wait_for_a_missing_pool_and_for_nodes_of_a_sized_one() -> None:
     assert lacking("fast", None, "mine") == "the HostPool fast"
     sized = pool_of(3, {"hosts": ["n1"], "size": 1}, [])
     assert lacking("fast", sized, "mine") == "nodes of the HostPool fast"
+
+
+@pytest.mark.parametrize(
+    ("own", "seconds"),
+    [
+        ([], {"unreachable": 30, "not-ready": 30}),
+        (
+            [{"key": "node.kubernetes.io/unreachable", "tolerationSeconds": 5}],
+            {"unreachable": 5, "not-ready": 30},
+        ),
+        ([{"operator": "Exists"}], {}),
+    ],
+    ids=["none", "one", "all"],
+)
+def test_pods_leave_lost_nodes_soon(own: list[Any], seconds: dict[str, int]) -> None:
+    """What the template says wins."""
+    found = tolerating({"tolerations": own})["tolerations"]
+    keyed = [item for item in found if "key" in item]
+    assert {item["key"].rpartition("/")[2]: item["tolerationSeconds"] for item in keyed} == seconds
