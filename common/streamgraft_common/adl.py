@@ -153,6 +153,9 @@ class Operator(AdlModel):
     """True if planning found a stateful operator (aggregate, join of streams, deduplication…)."""
     state: list[StateTable] | None = None
     """What its state consists of; None if it has none, or Spark could not say."""
+    joint_state: bool = False
+    """True if the state is of a kind that several shards may keep in one query: it does not go by
+    event time, and nothing happens to it without records."""
     output_mode: Literal["append", "update"] = "append"
     restartable: bool = True
     """Whether a PE with this operator may be restarted after a failure."""

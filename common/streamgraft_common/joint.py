@@ -4,10 +4,17 @@ The answer says how shards had best move and what `streamgraft plan` shows. A PE
 Spark's physical plan says otherwise; then it runs a query per shard, which is always right.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from streamgraft_common.adl import Operator
-from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.pe_metadata import HDFS, STATE_STORE_PROVIDER, PeMetadata
+
+_UNDERSTOOD = {
+    "spark.sql.shuffle.partitions": ("1",),
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": ("1",),
+    STATE_STORE_PROVIDER: (HDFS,),
+}
+"""Settings with which a shard's state is one store of Spark's own, in memory and files."""
 
 
 def apart(metadata: PeMetadata, operators: Iterable[Operator]) -> str | None:
@@ -21,8 +28,19 @@ def apart(metadata: PeMetadata, operators: Iterable[Operator]) -> str | None:
         return "it has one shard"
     if metadata.real_time:
         return "real-time mode"
-    if stateful := [operator.name for operator in ours if operator.stateful]:
-        return f"state in {', '.join(stateful)}"
     if functions := [operator.name for operator in ours if operator.kind in ("sink", "source")]:
         return f"a function of its own in {', '.join(functions)}"
+    stateful = [operator for operator in ours if operator.stateful]
+    if timed := [operator.name for operator in stateful if not operator.joint_state]:
+        return f"state in {', '.join(timed)} that goes by time, or is of two streams"
+    if len(stateful) > 1:
+        return f"state in {', '.join(operator.name for operator in stateful)}: more than one"
+    return _unusual(metadata.spark_conf) if stateful else None
+
+
+def _unusual(conf: Mapping[str, str]) -> str | None:
+    """Return which setting has state kept in another way, if any."""
+    for name, values in _UNDERSTOOD.items():
+        if name in conf and conf[name] not in values:
+            return f"state with {name}={conf[name]}"
     return None

@@ -11,6 +11,8 @@ from streamgraft_common.adl import AdlModel
 
 STATE_STORE_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 """Spark setting: where queries keep their state."""
+HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+"""Spark's default: state is in memory, and in files."""
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from streamgraft_pe_runtime import joint_state
 from streamgraft_pe_runtime.conf import ALIGN_SHARDS
 
 _REFUSED = "STREAMGRAFT_NOT_ALIGNED: "
@@ -18,17 +19,26 @@ _lock = threading.Lock()
 
 
 @contextmanager
-def alignment(session: SparkSession, *, wanted: bool) -> Iterator[None]:
+def alignment(session: SparkSession, *, wanted: bool, states: int = 0) -> Iterator[None]:
     """Have the queries that are started herein keep their shards apart, or not.
 
-    A query takes the session's settings with it when it starts, so one starts after the other.
+    `states`: number of shards whose state is to be kept apart, too. A query takes the session's
+    settings with it when it starts, so one starts after the other.
     """
     with _lock:
-        session.conf.set(ALIGN_SHARDS, str(wanted).lower())
+        changed = joint_state.settings(states) if states else {}
+        before = {name: session.conf.get(name, None) for name in changed}
+        for name, value in {ALIGN_SHARDS: str(wanted).lower(), **changed}.items():
+            session.conf.set(name, value)
         try:
             yield
         finally:
             session.conf.set(ALIGN_SHARDS, "false")
+            for name, earlier in before.items():
+                if earlier is None:
+                    session.conf.unset(name)
+                else:
+                    session.conf.set(name, earlier)
 
 
 def obstacle(frame: DataFrame) -> str | None:

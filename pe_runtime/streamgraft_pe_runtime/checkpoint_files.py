@@ -81,8 +81,8 @@ def incarnation(checkpoint: Path) -> str:
     return file.read_text()
 
 
-def write(file: Path, text: str) -> None:
+def write(file: Path, content: str | bytes) -> None:
     """Write a file, at once for whoever reads it."""
     copy = file.with_name(f".{file.name}-{os.getpid()}")
-    copy.write_text(text)
+    copy.write_bytes(content.encode() if isinstance(content, str) else content)
     copy.replace(file)

@@ -12,7 +12,7 @@ from typing import Any
 
 from streamgraft_common.adl import Adl
 from streamgraft_common.joint import apart
-from streamgraft_common.pe_metadata import InputPort, PeMetadata
+from streamgraft_common.pe_metadata import HDFS, STATE_STORE_PROVIDER, InputPort, PeMetadata
 from streamgraft_common.spark_jvm import SparkJvm
 from streamgraft_pe_runtime import (
     alignment,
@@ -98,6 +98,7 @@ class Driver:
         self.stores = StateStores(self._session)
         if properties:
             restricted.apply(self._session, restricted.read(properties))
+        self._state_provider = self._session.conf.get(STATE_STORE_PROVIDER, HDFS)
         self._planned: _Planned | None = None
         self._rehearsed: dict[str, _Planned] = {}
         self._exchanged: set[bool] = set()
@@ -151,19 +152,28 @@ class Driver:
         """Whether the plan that was applied has one query over all shards that are held."""
         return self._planned is not None and self._planned.joint
 
+    @property
+    def state_provider(self) -> str | None:
+        """Spark's class for the state of the plan that was applied, None if it has none."""
+        operators = {operator.name: operator for operator in self.adl.operators}
+        names = self._planned.metadata.operators if self._planned else []
+        if not any(operators[name].stateful for name in names):
+            return None
+        return self._state_provider
+
     def starts_at_latest(self, port: InputPort) -> bool:
         """Return whether a shard that no query has run reads only what comes from now on."""
         operators = {operator.name: operator for operator in self.adl.operators}
         endpoint = operators[port.operator].kafka if port.external else None
         return endpoint is not None and endpoint.starting_offsets == "latest"
 
-    def start(self, shards: Sequence[int], checkpoint: Path) -> ShardQuery:
-        """Start the query of shards on its checkpoint."""
+    def start(self, shards: Sequence[int], checkpoint: Path, *, joint: bool) -> ShardQuery:
+        """Start the query of shards on its checkpoint; `joint`: made to keep several apart."""
         with self._compiling:
             planned = self._planned
             assert planned is not None
-            prepared = planned.prepared.pop(shards[0], None) if len(shards) == 1 else None
-            plan = prepared or self._plan(planned, shards)
+            prepared = None if joint else planned.prepared.pop(shards[0], None)
+            plan = prepared or self._plan(planned, shards, joint=joint)
         metadata = planned.metadata
         name = f"{metadata.stage_name}-{'-'.join(map(str, shards))}"
         turn = Turn(shards[0], metadata.shard_count)
@@ -195,8 +205,8 @@ class Driver:
 
     def _warmed_up(self, metadata: PeMetadata, starts: Sequence[int] = warm_up.STARTS) -> _Planned:
         planned = self._bound(metadata)
-        shards = range(metadata.shard_count) if planned.joint else (0,)
-        warm_up.warm_up(self._session, planned.compiler, metadata, self.adl, starts, shards=shards)
+        compiler = planned.compiler
+        warm_up.warm_up(self._session, compiler, metadata, self.adl, starts, joint=planned.joint)
         return planned
 
     def _newly_planned(self, plan: str, metadata: PeMetadata) -> _Planned:
@@ -216,15 +226,21 @@ class Driver:
         joint = apart(metadata, self.adl.operators) is None
         if joint:
             inputs = RealInputs(self._session, metadata, self.adl)
-            plan = compiler.compile(range(metadata.shard_count), inputs)
-            if obstacle := alignment.obstacle(plan.frame):
+            plan = compiler.compile_joint(range(metadata.shard_count), inputs)
+            if obstacle := self._unknown_state(plan) or alignment.obstacle(plan.frame):
                 log.warning("a query per shard: %s", obstacle)
                 joint = False
         return _Planned(metadata, compiler, joint)
 
-    def _plan(self, planned: _Planned, shards: Sequence[int]) -> Plan:
+    def _unknown_state(self, plan: Plan) -> str | None:
+        """Return what keeps its state, if that was not tried with several shards in a query."""
+        known = not plan.states or self._state_provider == HDFS
+        return None if known else f"its state is kept by {self._state_provider}"
+
+    def _plan(self, planned: _Planned, shards: Sequence[int], *, joint: bool = False) -> Plan:
         inputs = RealInputs(self._session, planned.metadata, self.adl)
-        plan = planned.compiler.compile(shards, inputs)
+        compiler = planned.compiler
+        plan = (compiler.compile_joint if joint else compiler.compile)(shards, inputs)
         check_slots(plan, planned.metadata)
         return plan
 

@@ -6,7 +6,8 @@ the shard's position. Whoever takes shards over
 
 1. ends the batches that were cut off, as planned, in the queries that they were begun in;
 2. closes the logs of these queries: their owners, should they live, can begin no batch then;
-3. makes the new query's checkpoint from where they ended;
+3. makes the new query's checkpoint from where they ended; state stays where it is, in the shard's
+   folder, and the checkpoint says which version of it is meant (joint_state.py);
 4. names it in each shard's folder.
 
 Each of these files is created by one writer only. So a takeover can be cut off anywhere and be done
@@ -23,9 +24,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from streamgraft_pe_runtime import exclusive_files, query_logs
+from streamgraft_pe_runtime import exclusive_files, joint_state, query_logs, state_metadata
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS
+from streamgraft_pe_runtime.joint_state import Description
 from streamgraft_pe_runtime.protocol.failures import FENCED
-from streamgraft_pe_runtime.spark_log import Position, StartOf, joined
+from streamgraft_pe_runtime.spark_log import NotJoinable, Position, StartOf, joined
 
 QUERIES = "queries"
 _SHARDS_FILE = "shards.json"
@@ -57,6 +60,8 @@ class JointCheckpoints:
 
     stage: Path
     end_batch: EndBatch
+    provider: str | None = None
+    """Spark's class for the state of shards that have none yet; None: the stage has no state."""
 
     def take_over(self, shards: Iterable[int], start_of: StartOf) -> Path:
         """Return the checkpoint for a query over these shards; who ran them before is fenced off.
@@ -71,12 +76,15 @@ class JointCheckpoints:
         ends = {shard: self._end(shard, holder) for shard, holder in holders.items()}
         positions = {shard: end for shard, end in ends.items() if end is not None}
         query = self.stage / QUERIES / uuid.uuid4().hex
-        exclusive_files.create(query / _SHARDS_FILE, json.dumps(wanted))
+        self._describe(query, wanted, holders, positions)
         if positions:
             known = next(iter(positions.values()))
             fresh = (shard for shard in wanted if shard not in positions)
             begun = {shard: known.beginning(shard, start_of) for shard in fresh}
-            query_logs.write(query, 0, joined({**positions, **begun}))
+            position = joined({**positions, **begun})
+            if self.provider:
+                position = joint_state.for_query(position, len(wanted))
+            query_logs.write(query, 0, position)
         for shard, holder in holders.items():
             self._name(shard, holder, query)
         return query
@@ -85,10 +93,20 @@ class JointCheckpoints:
         """Return a shard's own checkpoint, for a query that runs it alone."""
         own, holder = self._own(shard), self._holder(shard)
         if holder.query is None:
+            query_logs.reopen(own)  # a takeover may have been cut off
             return own
+        # Of before there were other queries, which have written under the same transactional id.
+        shutil.rmtree(own / LEDGERS, ignore_errors=True)
         number = query_logs.newest(own / "offsets") + 1
-        if end := self._end(shard, holder):
-            query_logs.write(own, number, end)
+        provider = self._description(holder.query).provider
+        end = self._end(shard, holder)
+        if end and provider and end.state:
+            batch = joint_state.version(end.state[shard]) - 1
+            state_metadata.copy(holder.query, own, batch, 1)
+            query_logs.go_on(own, batch, joint_state.for_one(end, provider))
+        elif end:
+            # Without state there was no batch yet in which the shard had records.
+            query_logs.write(own, number, Position(end.sources) if provider else end)
         self._name(shard, holder, None)
         return own
 
@@ -115,23 +133,52 @@ class JointCheckpoints:
         query, *others = {holder.query for holder in holders.values()}
         if query is None or others or query_logs.is_closed(query):
             return None
-        return query if self._shards(query) == wanted else None
+        return query if self._description(query).shards == wanted else None
 
     def _end(self, shard: int, holder: _Holder) -> Position | None:
         """Return a shard's position once nobody can bring it further."""
         if holder.query is None:
             own = self._own(shard)
-            while not query_logs.cut(own):
+            # A batch more would be a version of the state more.
+            stateful = (own / "state").is_dir()
+            while not (query_logs.close(own) if stateful else query_logs.cut(own)):
                 self.end_batch(own, [shard])
-            return query_logs.read(own)
+            end = query_logs.read(own)
+            if end is None or end.batch is None or not stateful:
+                return end
+            return joint_state.ended_alone(end, shard, query_logs.newest(own / "commits"))
+        description = self._description(holder.query)
         while not query_logs.close(holder.query):
-            self.end_batch(holder.query, self._shards(holder.query))
+            self.end_batch(holder.query, description.shards)
         end = query_logs.read(holder.query)
-        return end.share(shard) if end else None
+        return description.ended(end).share(shard) if end else None
 
-    def _shards(self, query: Path) -> list[int]:
-        shards: list[int] = json.loads((query / _SHARDS_FILE).read_text())
-        return shards
+    def _description(self, query: Path) -> Description:
+        return Description.parse((query / _SHARDS_FILE).read_text())
+
+    def _describe(
+        self,
+        query: Path,
+        shards: list[int],
+        holders: Mapping[int, _Holder],
+        positions: Mapping[int, Position],
+    ) -> None:
+        """Say whose the new query is, and which state it goes on from. Raises NotJoinable."""
+        provider = self.provider
+        state: dict[int, str] = {}
+        for shard, position in positions.items():
+            if not position.state:
+                continue
+            before = holders[shard].query
+            known = self._description(before).provider if before else joint_state.provider(position)
+            if state and known != provider:
+                raise NotJoinable(f"the state of shard {shard} is kept by {known}, not {provider}")
+            if not state:
+                state_metadata.copy(before or self._own(shard), query, 0, len(shards))
+            provider = known
+            state |= position.state
+        description = Description(shards, provider, state)
+        exclusive_files.create(query / _SHARDS_FILE, description.text())
 
     def _name(self, shard: int, holder: _Holder, query: Path | None) -> None:
         text = json.dumps({"query": query.name if query else None})
@@ -148,6 +195,17 @@ class JointCheckpoints:
 
     def _own(self, shard: int) -> Path:
         return self.stage / str(shard)
+
+
+def is_joint(checkpoint: Path) -> bool:
+    """Return whether a checkpoint is that of a query over shards, by its place. Pure."""
+    return checkpoint.parent.name == QUERIES
+
+
+def describe(checkpoint: Path, shards: Iterable[int], provider: str | None) -> None:
+    """Make the checkpoint of a query over shards that none has run before."""
+    text = Description(sorted(shards), provider, {}).text()
+    exclusive_files.create(checkpoint / _SHARDS_FILE, text)
 
 
 def _remove_if_older(file: Path, before: float, remove: Callable[[], object]) -> None:

@@ -6,7 +6,7 @@ split) share one pass over it: an array of records per row, exploded. So nothing
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, Protocol
 
@@ -68,6 +68,8 @@ class Plan:
     real_time: bool = False
     joint: bool = False
     """Whether it has several shards, to be kept apart."""
+    states: int = 0
+    """Of how many shards that are to be kept apart it keeps state."""
 
     @cached_property
     def scans(self) -> int:
@@ -184,8 +186,14 @@ class Compiler:
             stream.name: StructType.fromJson(stream.stream_schema) for stream in adl.streams
         }
 
+    def compile_joint(self, shards: Sequence[int], rows: Inputs) -> Plan:
+        """Return the plan of a query that keeps its shards apart, be it one (`scala/shards`)."""
+        operators = [self._operators[name] for name in self._metadata.operators]
+        states = len(shards) if any(item.stateful for item in operators) else 0
+        return replace(self.compile(shards, rows), joint=True, states=states)
+
     def compile(self, shards: Sequence[int], rows: Inputs) -> Plan:
-        """Return the plan of a query. Over several shards it needs `scala/shards`."""
+        """Return the plan of a query."""
         streams: dict[str, _Stream] = {}
         inputs = {port.stream: port for port in self._metadata.inputs}
         for port in self._metadata.inputs:
@@ -249,8 +257,7 @@ class Compiler:
             for frame, records in routes.values()
         ]
         if not self._metadata.real_time:
-            joint = len(shards) > 1
-            return Plan(reduce(DataFrame.unionAll, frames), targets.all, mode, joint=joint)
+            return Plan(reduce(DataFrame.unionAll, frames), targets.all, mode)
         if not targets.alike:
             raise ValueError(
                 "real-time mode writes with one set of options, one delivery and to one set of"

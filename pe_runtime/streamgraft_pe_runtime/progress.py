@@ -13,6 +13,7 @@ from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_common.timestamps import from_rfc3339, to_rfc3339
 from streamgraft_pe_runtime import pacing, real_time
 from streamgraft_pe_runtime.brokers import Bounds, Brokers, KafkaException
+from streamgraft_pe_runtime.joint_checkpoints import is_joint
 from streamgraft_pe_runtime.losses import Losses
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.plan import batch_limit
@@ -238,6 +239,7 @@ class Progress:
             slots=self._metadata.slots,
             stateful=watched.stateful,
             behind=pacing.is_behind(lag, batch_limit(self._metadata)),
+            shards=len(watched.shards),
         )
         if seconds == watched.query.interval_seconds:
             return
@@ -281,9 +283,12 @@ class Progress:
         before = watched.batch_seconds.get(shard, 0.0)
         watched.batch_seconds[shard] = before + seconds * share
         if operators := report["stateOperators"]:
-            rows = sum(operator["numRowsTotal"] for operator in operators)
+            if is_joint(watched.checkpoint):  # Spark tells the sums over shards with records
+                rows, memory = watched.query.state_sizes(shard)
+            else:
+                rows = sum(operator["numRowsTotal"] for operator in operators)
+                memory = sum(operator["memoryUsedBytes"] for operator in operators)
             metrics.state_rows.labels(label).set(rows)
-            memory = sum(operator["memoryUsedBytes"] for operator in operators)
             metrics.state_bytes.labels(label).set(memory)
 
     def _publish(self) -> None:

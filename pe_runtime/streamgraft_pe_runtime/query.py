@@ -49,7 +49,7 @@ def start(
         if not plan.real_time:
             writer = writer.trigger(processingTime=interval)
             timing = Triggers(session, seconds, turn.share)
-            with alignment(session, wanted=plan.joint):
+            with alignment(session, wanted=plan.joint, states=plan.states):
                 started = writer.start()
             running = ShardQuery(session, started, timing, checkpoint)
             running.set_interval(seconds)
@@ -146,6 +146,13 @@ class ShardQuery:
                 break
             found.insert(0, json.loads(progress.json()))
         return found
+
+    def state_sizes(self, shard: int) -> tuple[int, int]:
+        """Return rows and bytes of the state of a shard of several, as last written."""
+        folder = self._checkpoint.parent.parent / str(shard) / "state"
+        jvm: Any = self._session._jvm
+        rows, size = jvm.org.apache.spark.sql.streamgraft.HeldState.sizes(str(folder))
+        return rows, size
 
     @property
     def interval_seconds(self) -> float:

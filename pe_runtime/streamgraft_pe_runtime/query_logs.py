@@ -66,6 +66,26 @@ def close(checkpoint: Path) -> bool:
     return True
 
 
+def reopen(checkpoint: Path) -> None:
+    """Let a shard's own checkpoint be one that Spark reads, if it was closed. Nobody runs it."""
+    if is_closed(checkpoint):
+        log = checkpoint / _OFFSETS
+        (log / str(newest(log))).unlink(missing_ok=True)
+
+
+def go_on(checkpoint: Path, number: int, position: Position) -> None:
+    """Let a shard's own checkpoint go on behind a batch that other queries have come to.
+
+    Nobody runs it. Spark wants the entry before the last one of the offset log, too.
+    """
+    reopen(checkpoint)
+    if newest(checkpoint / _COMMITS) < number:
+        offsets, _ = position.entries()
+        if number:
+            exclusive_files.create(checkpoint / _OFFSETS / str(number - 1), offsets)
+        write(checkpoint, number, position)
+
+
 def cut(checkpoint: Path) -> bool:
     """Do the same to a shard's own checkpoint, whose log goes on to be one that Spark reads.
 

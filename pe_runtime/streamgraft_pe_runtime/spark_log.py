@@ -8,7 +8,7 @@ first batch a query's positions are in `sources/<number>/0`.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 Offsets = Mapping[str, Mapping[str, int]]
@@ -29,12 +29,14 @@ class Position:
 
     `sources`: where its next batch begins, by source. `batch` and `commit`: what the logs say of
     the last batch besides, None if there was none. `version`: of the formats of both logs.
+    `state`: by shard, the id of the state that it goes on from (joint_state.py).
     """
 
     sources: tuple[Offsets, ...]
     batch: Mapping[str, Any] | None = None
     commit: Mapping[str, Any] | None = None
     version: tuple[str, str] = ("v1", "v1")
+    state: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, offsets: str, commit: str) -> Self:
@@ -75,7 +77,8 @@ class Position:
             }
             for source in self.sources
         )
-        return replace(self, sources=mine)
+        state = {shard: self.state[shard]} if shard in self.state else {}
+        return replace(self, sources=mine, state=state)
 
     def beginning(self, shard: int, start_of: StartOf) -> Self:
         """Return the position of another shard of the stage that no query has run yet."""
@@ -83,7 +86,7 @@ class Position:
             {topic: {str(shard): start_of(topic, shard)} for topic in source}
             for source in self.sources
         )
-        return replace(self, sources=begun)
+        return replace(self, sources=begun, state={})
 
 
 def joined(positions: Mapping[int, Position]) -> Position:
@@ -107,7 +110,8 @@ def joined(positions: Mapping[int, Position]) -> Position:
     watermark = _earliest(batches, _WATERMARK)
     batch = {**batches[0], _WATERMARK: watermark, _TIME: max(b.get(_TIME, 0) for b in batches)}
     commit = {**commits[0], _NEXT_WATERMARK: _earliest(commits, _NEXT_WATERMARK)}
-    return Position(sources, batch, commit, ran[0].version)
+    state = {shard: at for position in positions.values() for shard, at in position.state.items()}
+    return Position(sources, batch, commit, ran[0].version, state)
 
 
 def _union(sources: Sequence[Offsets]) -> Offsets:

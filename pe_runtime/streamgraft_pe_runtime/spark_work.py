@@ -12,7 +12,7 @@ from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import Saved, Saving
 from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.driver import Driver
-from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints, TakenByAnother
+from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints, TakenByAnother, is_joint
 from streamgraft_pe_runtime.joint_query import JointQuery, QueryFailed
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.progress import Progress
@@ -63,7 +63,7 @@ class SparkStage:
         self._driver = driver
         self._storage = storage
         self._metadata = metadata
-        self._checkpoints = JointCheckpoints(storage.folder, self._end_batch)
+        self._checkpoints = JointCheckpoints(storage.folder, self._end_batch, driver.state_provider)
         self._places: dict[int, Path] = {}
         """The checkpoint of the query that has, or had, a shard."""
         self._joint = JointQuery(self._start_joint) if driver.joint else None
@@ -105,7 +105,7 @@ class SparkStage:
         return self._started([shard], self._checkpoints.take_alone(shard))
 
     def _started(self, shards: Sequence[int], checkpoint: Path) -> Query:
-        query = self._driver.start(shards, checkpoint)
+        query = self._driver.start(shards, checkpoint, joint=is_joint(checkpoint))
         self.progress.watch(shards, query, checkpoint)
         self._places.update(dict.fromkeys(shards, checkpoint))
         return SparkQuery(query)
@@ -113,7 +113,7 @@ class SparkStage:
     def _end_batch(self, checkpoint: Path, shards: Sequence[int]) -> None:
         """Run the query of a former owner until the batch that was cut off is committed."""
         log.info("ending the batch that was cut off in %s", checkpoint)
-        query = self._driver.start(shards, checkpoint)
+        query = self._driver.start(shards, checkpoint, joint=is_joint(checkpoint))
         try:
             while is_cut_off(checkpoint):
                 if failure := query.failure():

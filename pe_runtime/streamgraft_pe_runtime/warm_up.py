@@ -22,12 +22,14 @@ from pyspark.sql.types import StructType
 
 from streamgraft_common.adl import Adl, Operator
 from streamgraft_common.pe_metadata import (
+    HDFS,
     ROCKSDB,
     STATE_STORE_PROVIDER,
     InputPort,
     PeMetadata,
 )
 from streamgraft_pe_runtime import query
+from streamgraft_pe_runtime.joint_checkpoints import QUERIES, describe
 from streamgraft_pe_runtime.plan import (
     KAFKA_COLUMNS,
     Compiler,
@@ -62,14 +64,16 @@ def warm_up(
     adl: Adl,
     starts: Sequence[int] = STARTS,
     *,
-    shards: Sequence[int] = (0,),
+    joint: bool = False,
     kafka: bool = True,
 ) -> None:
     """Run the PE's plan on no rows, from nowhere and from Kafka; start Python workers.
 
     Without `kafka` no broker is asked: the client would wait for minutes for one that is not there.
-    A failure is only logged: the shards will meet it again, and report it where users look.
+    `joint`: whether one query is to run over several shards. A failure is only logged: the shards
+    will meet it again, and report it where users look.
     """
+    shards = range(metadata.shard_count) if joint else (0,)
     folder = Path(tempfile.mkdtemp(prefix="streamgraft-warm-up-"))
     empty = EmptyInputs(session, metadata, adl)
     try:
@@ -78,10 +82,13 @@ def warm_up(
         _run(nowhere, folder / "nowhere", _BATCHES)
         if kafka:
             unseen = UnseenInputs(empty, session, metadata, adl)
-            seen = _harmless(compiler.compile(shards, unseen))
+            compiled = (compiler.compile_joint if joint else compiler.compile)(shards, unseen)
+            seen = _harmless(compiled)
+            checkpoint = folder / QUERIES / "kafka"
+            describe(checkpoint, shards, session.conf.get(STATE_STORE_PROVIDER, HDFS))
             for batches in starts:
                 # A topic may have one record only, but in real-time mode batches end by the clock.
-                _run(seen, folder / "kafka", batches if seen.real_time else 1)
+                _run(seen, checkpoint, batches if seen.real_time else 1)
         _run(nowhere, folder / "nowhere", 1)
         _read_snapshot(session, folder / "snapshot")
         # Not `str` itself: PySpark warns of functions whose signature it can't read.

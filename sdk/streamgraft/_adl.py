@@ -44,6 +44,7 @@ def _operator(node: OperatorNode, analysis: Analysis, folder: Path) -> adl.Opera
         function=node.name if node.function else None,
         stateful=node.name in analysis.stateful,
         state=analysis.state.get(node.name),
+        joint_state=node.name in analysis.joint_state,
         output_mode=node.output_mode,
         placement=node.placement,
         real_time=node.real_time,

@@ -36,6 +36,8 @@ class Analysis:
     """Schema of each stream; a stream whose operator failed is missing, like those behind it."""
     stateful: set[str] = field(default_factory=set)
     """Operators that keep state."""
+    joint_state: set[str] = field(default_factory=set)
+    """Those whose state several shards may keep in one query."""
     state: dict[str, list[StateTable]] = field(default_factory=dict)
     """What it consists of, by operator; one of which Spark could not say it is missing."""
     append_only: set[str] = field(default_factory=set)
@@ -85,6 +87,8 @@ class _Analyzer:
             if plan_checks.is_stateful(result):
                 self.analysis.stateful.add(operator.name)
                 self._note_state(operator, result)
+                if plan_checks.is_timeless(result):
+                    self.analysis.joint_state.add(operator.name)
             if operator.output_mode == "append" and plan_checks.depends_on_mode(result):
                 self.analysis.append_only.add(operator.name)
             self._check_mode(operator, result, operator.output_mode)

@@ -25,15 +25,29 @@ _STATEFUL = {
 """Nodes that keep state over a stream; a join does if both its sides are streams."""
 
 
+_TIMELESS = {"Aggregate", "Deduplicate"}
+"""Those that do nothing without records, unless there is a watermark."""
+
+
 def is_stateful(frame: DataFrame) -> bool:
     """Return whether the frame's plan keeps state from batch to batch."""
-    return any(
-        node.nodeName() in _STATEFUL
-        if node.nodeName() != "Join"
-        else all(child.isStreaming() for child in _children(node))
-        for node in _nodes(_analyzed(frame))
-        if node.isStreaming()
-    )
+    return any(map(_keeps_state, _nodes(_analyzed(frame))))
+
+
+def is_timeless(frame: DataFrame) -> bool:
+    """Return whether a plan has one kind of state, that goes neither by time nor by a watermark."""
+    nodes = list(_nodes(_analyzed(frame)))
+    timed = any(node.nodeName() == "EventTimeWatermark" for node in nodes)
+    names = [node.nodeName() for node in filter(_keeps_state, nodes)]
+    return not timed and len(names) == 1 and _TIMELESS.issuperset(names)
+
+
+def _keeps_state(node: Any) -> bool:
+    if not node.isStreaming():
+        return False
+    if node.nodeName() == "Join":
+        return all(child.isStreaming() for child in _children(node))
+    return node.nodeName() in _STATEFUL
 
 
 def depends_on_mode(frame: DataFrame) -> bool:

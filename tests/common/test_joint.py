@@ -4,12 +4,15 @@ import pytest
 
 from streamgraft_common.adl import Operator
 from streamgraft_common.joint import apart
-from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.pe_metadata import HDFS, ROCKSDB, PeMetadata
+from streamgraft_common.pe_metadata import STATE_STORE_PROVIDER as PROVIDER
 
 OPERATORS = [
     Operator(name="plain", kind="function"),
     Operator(name="halves", kind="split"),
-    Operator(name="counted", kind="function", stateful=True),
+    Operator(name="counted", kind="function", stateful=True, joint_state=True),
+    Operator(name="summed", kind="function", stateful=True, joint_state=True),
+    Operator(name="windows", kind="function", stateful=True),
     Operator(name="show", kind="sink"),
 ]
 
@@ -35,14 +38,31 @@ def stage(*operators: str, **fields: object) -> PeMetadata:
     )
 
 
-def test_stateless_stages_are_joint() -> None:
-    assert apart(stage("plain", "halves"), OPERATORS) is None
+@pytest.mark.parametrize("operators", [("plain", "halves"), ("plain", "counted")])
+def test_joint_stages(operators: tuple[str, ...]) -> None:
+    assert apart(stage(*operators), OPERATORS) is None
+
+
+def test_usual_settings_are_no_obstacle() -> None:
+    metadata = stage("counted", spark_conf={PROVIDER: HDFS, "spark.sql.shuffle.partitions": "1"})
+    assert apart(metadata, OPERATORS) is None
+    metadata = stage("plain", spark_conf={PROVIDER: "other"})
+    assert apart(metadata, OPERATORS) is None
 
 
 @pytest.mark.parametrize(
     ("metadata", "why"),
     [
-        (stage("plain", "counted"), "state in counted"),
+        (
+            stage("plain", "counted", "windows"),
+            "state in windows that goes by time, or is of two streams",
+        ),
+        (
+            stage("counted", spark_conf={"spark.sql.shuffle.partitions": "4"}),
+            "state with spark.sql.shuffle.partitions=4",
+        ),
+        (stage("counted", spark_conf={PROVIDER: ROCKSDB}), f"state with {PROVIDER}={ROCKSDB}"),
+        (stage("counted", "summed"), "state in counted, summed: more than one"),
         (stage("plain", "show"), "a function of its own in show"),
         (stage("plain", real_time=True), "real-time mode"),
         (stage("plain", shard_count=1), "it has one shard"),

@@ -86,6 +86,7 @@ ADL = Adl(
             inputs=["numbers"],
             outputs=["counted"],
             stateful=True,
+            joint_state=True,
             output_mode="update",
         ),
         Operator(

@@ -40,8 +40,10 @@ def static(session: SparkSession) -> DataFrame:
         lambda rows, table: rows.join(F.broadcast(table), "key"),
         lambda rows, table: rows.where("n > 1").unionAll(rows.where("n < 1")),
         lambda rows, table: rows.repartition(4),
+        lambda rows, table: rows.dropDuplicates(["key"]),
+        lambda rows, table: rows.groupBy("key").count().unionAll(rows.select("key", "n")),
     ],
-    ids=["columns", "Python", "broadcast join", "union", "repartition"],
+    ids=["columns", "Python", "broadcast join", "union", "repartition", "distinct", "counted"],
 )
 def test_rows_stay_apart(
     session: SparkSession, operator: Callable[[DataFrame, DataFrame], DataFrame]
@@ -56,9 +58,25 @@ def test_rows_stay_apart(
             lambda rows, table: rows.hint("merge").join(table.hint("merge"), "key"),
             "it has SortMergeJoin, which may mix the rows of several partitions",
         ),
-        (lambda rows, table: rows.dropDuplicates(["key"]), "it keeps state (StreamingDeduplicate)"),
+        (
+            lambda rows, table: rows.join(rows.select("key"), "key"),
+            "it keeps state (StreamingSymmetricHashJoin)",
+        ),
+        (
+            lambda rows, table: (
+                rows.withColumn("t", F.timestamp_seconds("n"))
+                .withWatermark("t", "1 second")
+                .groupBy(F.window("t", "1 second"))
+                .count()
+            ),
+            "it has a watermark",
+        ),
+        (
+            lambda rows, table: rows.dropDuplicates(["n"]).groupBy("key").count(),
+            "it keeps state in several operators",
+        ),
     ],
-    ids=["sorted join", "state"],
+    ids=["sorted join", "joined streams", "watermark", "several states"],
 )
 def test_others_are_refused(
     session: SparkSession, operator: Callable[[DataFrame, DataFrame], DataFrame], why: str

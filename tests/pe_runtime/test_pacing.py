@@ -26,6 +26,14 @@ def test_many_shards_are_triggered_less_often(
     assert found == pytest.approx(expected)
 
 
+def test_shards_with_state_in_one_query_cost_little_each() -> None:
+    found = [
+        interval_seconds(1.0, queries=1, slots=1, stateful=stateful, behind=False, shards=shards)
+        for stateful, shards in ((True, 8), (True, 64), (False, 64))
+    ]
+    assert found == pytest.approx([1.0, 1.66, 1.0])
+
+
 @given(st.floats(0.1, 60), st.integers(1, 64), st.integers(1, 8), st.booleans(), st.booleans())
 def test_the_users_trigger_bounds_the_interval(
     trigger: float, shards: int, slots: int, stateful: bool, behind: bool

@@ -120,7 +120,10 @@ def test_it_says_whether_the_shards_of_a_channel_share_a_query() -> None:
     ]
     stateful = adl.model_copy(update={"operators": operators})
     found = text(outlook(submission(stateful), None))
-    assert "Stage work: a query per shard (state in work)" in found
+    assert "Stage work: a query per shard (state in work that goes by time" in found
+    operators = [item.model_copy(update={"joint_state": item.stateful}) for item in operators]
+    found = text(outlook(submission(adl.model_copy(update={"operators": operators})), None))
+    assert "whatever the number of its shards; a batch costs 10 ms more for each" in found
 
 
 def test_it_says_how_far_it_is_to_each_end() -> None:

@@ -6,7 +6,7 @@ import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.datasources.v2.{MicroBatchScanExec, V2TableWriteExec}
 import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, Exchange, ReusedExchangeExec, ShuffleExchangeLike}
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNestedLoopJoinExec}
-import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator
+import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.execution.streaming.runtime.StreamingRelationExec
 import org.apache.spark.sql.kafka010.KafkaShards
 
@@ -27,7 +27,8 @@ class NotAlignedException(reason: String)
   * j-th of the query's shards, whether it has records or not.
   *
   * spark_partition_id() in the plan is j then, and no row is shuffled. A plan of which that can't be
-  * said for sure is refused. So is one with state, whose partitions are numbered by Spark.
+  * said for sure is refused. So is one with a watermark, which would be the query's and not the
+  * shard's, or with state that does something in batches without records.
   */
 object AlignShards extends Rule[SparkPlan] {
   val Refused = "STREAMGRAFT_NOT_ALIGNED"
@@ -63,12 +64,24 @@ object AlignShards extends Rule[SparkPlan] {
   private def isAligned(plan: SparkPlan) = plan.exists(_.isInstanceOf[ShardAlignExec])
 
   /** Why partition j of the result may not be the j-th shard's alone; None if it surely is. */
-  private def refusal(plan: SparkPlan): Option[String] = plan.collectFirst {
-    case state: StatefulOperator => s"it keeps state (${state.nodeName})"
+  private def refusal(plan: SparkPlan): Option[String] = {
+    val states = plan.collect { case state: StateStoreWriter => state }
+    if (states.size > 1) Some("it keeps state in several operators") else mixed(plan)
+  }
+
+  private def mixed(plan: SparkPlan): Option[String] = plan.collectFirst {
+    case timed: EventTimeWatermarkExec => "it has a watermark"
+    case state: StatefulOperator if !isAtRest(state) => s"it keeps state (${state.nodeName})"
     case exchange: Exchange if isAligned(exchange) => s"it has ${exchange.nodeName}"
     case scan: MicroBatchScanExec if !isSource(scan) => "it reads a stream that is not in Kafka"
     case node if isAligned(node) && node.children.size > 1 && !isUnderstood(node) =>
       s"it has ${node.nodeName}, which may mix the rows of several partitions"
+  }
+
+  /** Whether state is one store, in which nothing happens without records. */
+  private def isAtRest(operator: StatefulOperator) = operator match {
+    case _: StateStoreRestoreExec | _: StateStoreSaveExec | _: StreamingDeduplicateExec => true
+    case _ => false
   }
 
   private def isUnderstood(node: SparkPlan) = node match {

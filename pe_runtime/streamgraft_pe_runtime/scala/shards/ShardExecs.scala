@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, UnknownPartitioning}
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.datasources.v2.MicroBatchScanExec
+import org.apache.spark.sql.execution.streaming.operators.stateful.{StatefulOpStateStoreCheckpointInfo, StateStoreWriter}
 import org.apache.spark.sql.kafka010.KafkaShards
 
 /** The rows of a source, one partition per shard, also for shards of which a batch has no rows. */
@@ -29,17 +30,35 @@ case class ShardAlignExec(child: SparkPlan) extends UnaryExecNode {
     copy(child = newChild)
 }
 
-/** At most one task per slot, each for several shards one behind the other; none for idle ones. */
+/** At most one task per slot, each for several shards one behind the other; none for idle ones.
+  *
+  * The state of a shard that is left out keeps its id.
+  */
 case class ShardTasksExec(slots: Int, child: SparkPlan) extends UnaryExecNode {
   override def output: Seq[Attribute] = child.output
   override def outputPartitioning: Partitioning = UnknownPartitioning(slots)
   override protected def doExecute(): RDD[InternalRow] = {
     val shards = child.execute()
     val busy = child.collect { case scan: ShardAlignExec => scan.filled }.flatten.distinct.sorted
+    val idle = (0 until shards.getNumPartitions).filterNot(busy.toSet)
+    child.foreach {
+      case writer: StateStoreWriter => idle.foreach(keep(writer, _))
+      case _ =>
+    }
     val tasks = math.max(1, math.min(slots, busy.size))
     val groups = (0 until tasks).map(task => busy.indices.filter(_ % tasks == task).map(busy))
     shards.coalesce(tasks, shuffle = false, Some(new ShardCoalescer(groups)))
   }
+
+  private def keep(writer: StateStoreWriter, partition: Int): Unit = {
+    val info = writer.getStateInfo
+    val known = info.getStateStoreCkptId(partition)
+    val hadoop = session.sessionState.newHadoopConf()
+    val ids = known.getOrElse(Array(JointShards.of(info.checkpointLocation, hadoop).begun(partition)))
+    writer.checkpointInfoAccumulator.add(
+      StatefulOpStateStoreCheckpointInfo(partition, info.storeVersion + 1, Some(ids), known))
+  }
+
   override protected def withNewChildInternal(newChild: SparkPlan): ShardTasksExec =
     copy(child = newChild)
 }
