@@ -49,8 +49,12 @@ OPERATOR = (
     Rule(names.GROUP, ("hostpools", *_SCHEMA_ONLY), _READ),
     # Users create and delete jobs; the operator adds its finalizer.
     Rule(names.GROUP, ("jobs",), (*_READ, "patch")),
-    # Those of width changes are its own.
-    Rule(names.GROUP, ("savepoints",), (*_READ, "create", "patch", "delete")),
+    # Of savepoints those of width changes and of cuts are its own.
+    Rule(
+        names.GROUP,
+        ("savepoints", "consistentregions"),
+        (*_READ, "create", "patch", "delete"),
+    ),
     Rule(
         names.GROUP,
         ("processingelements", "parallelregions"),
@@ -64,6 +68,7 @@ OPERATOR = (
             "parallelregions/status",
             "hostpools/status",
             "savepoints/status",
+            "consistentregions/status",
             *(f"{plural}/status" for plural in _SCHEMA_ONLY),
         ),
         ("patch",),

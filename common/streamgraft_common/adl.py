@@ -298,6 +298,29 @@ class Region(AdlModel):
     location: str = ""
 
 
+class ConsistentRegion(AdlModel):
+    """Operators that are checkpointed together: no record is between two of them in a cut."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=20)]
+    operators: list[Name] = Field(min_length=1)
+    """All that are in it: from its start to its end."""
+    trigger: Literal["periodic", "operatorDriven"] = "periodic"
+    """Who begins a cut: the clock, or whoever asks for one."""
+    period_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Time between cuts; for trigger periodic."""
+    drain_timeout_seconds: float = Field(default=180.0, gt=0, allow_inf_nan=False)
+    """Time in which all operators must have been drained and copied."""
+    retained_cuts: int = Field(default=3, ge=1, le=100)
+    """Cuts that are kept."""
+    location: str = ""
+
+    @model_validator(mode="after")
+    def _has_a_clock(self) -> Self:
+        if (self.trigger == "periodic") != (self.period_seconds is not None):
+            raise ValueError("periodic needs period_seconds, and operatorDriven takes none")
+        return self
+
+
 class PeDefaults(AdlModel):
     """Settings of the application for all its PEs; the Job's own settings win."""
 
@@ -319,6 +342,7 @@ class Adl(AdlModel):
     operators: list[Operator]
     streams: list[Stream]
     regions: list[Region] = []
+    consistent_regions: list[ConsistentRegion] = []
     parameters: dict[str, str] = {}
     """Submission-time values with their defaults."""
     pe: PeDefaults = PeDefaults()

@@ -159,6 +159,16 @@ def width_savepoint(region: str, moment: int) -> str:
     return f"{region}-{moment}"
 
 
+def cut_savepoint(region: str, number: int) -> str:
+    """Return the name of the savepoint of a cut; `region`: name of the ConsistentRegion."""
+    return f"{region}-cut-{number}"
+
+
+def cut_number(savepoint: str) -> int:
+    """Return the number of the cut that has a savepoint of this name."""
+    return int(savepoint.rpartition("-")[2])
+
+
 def topic(namespace: str, job: str, stream: str, region: str | None = None) -> str:
     """Return the Kafka topic of a stream between PEs.
 

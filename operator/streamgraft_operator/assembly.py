@@ -5,6 +5,7 @@ import logging
 
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.resources import SCHEMA_ONLY
+from streamgraft_operator.consistent_region.controller import ConsistentRegionController
 from streamgraft_operator.context import Context
 from streamgraft_operator.host_pool.controller import HostPoolController
 from streamgraft_operator.job.conductor import JobConductor
@@ -40,6 +41,7 @@ CONTROLLERS = (
     RegionController,
     SavepointController,
     ParkingController,
+    ConsistentRegionController,
     AutoscalerController,
 )
 

@@ -86,6 +86,12 @@ def savepoint_failed(name: str, why: str) -> Event:
     return Event("Warning", "SavepointFailed", f"savepoint {name}: {why}; the job goes on")
 
 
+def cut_failed(region: str, number: int, why: str) -> Event:
+    """Tell that a cut was given up, and that the region goes on."""
+    text = f"cut {number} of consistent region {region}: {why}; the region goes on"
+    return Event("Warning", "CutFailed", text)
+
+
 def savepoint_left_over(path: str, message: str) -> Event:
     """Tell which files of a deleted savepoint could not be removed."""
     return Event("Warning", "SavepointLeftOver", f"remove {path} yourself: {message}")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from streamgraft._analysis import Analysis
 from streamgraft._application import Application
-from streamgraft._graph import OperatorNode, RegionNode
+from streamgraft._graph import ConsistentRegionNode, Graph, OperatorNode, RegionNode
 from streamgraft_common import VERSION, adl
 
 
@@ -25,6 +25,7 @@ def describe(application: Application, analysis: Analysis, module: Path, variabl
             for stream in operator.outputs
         ],
         regions=[_region(item, folder) for item in graph.regions],
+        consistent_regions=[_consistent(item, graph, folder) for item in graph.consistent_regions],
         parameters={item.name: item.default for item in application.parameters.values()},
         pe=adl.PeDefaults(
             trigger_seconds=application.trigger_seconds, spark_conf=application.spark_conf
@@ -52,6 +53,15 @@ def _operator(node: OperatorNode, analysis: Analysis, folder: Path) -> adl.Opera
         fusion_group=analysis.groups[node.name],
         restartable=node.restartable,
         location=node.location.relative_to(folder),
+    )
+
+
+def _consistent(node: ConsistentRegionNode, graph: Graph, folder: Path) -> adl.ConsistentRegion:
+    return adl.ConsistentRegion(
+        name=node.name,
+        operators=graph.members(node),
+        location=node.location.relative_to(folder),
+        **node.settings,
     )
 
 

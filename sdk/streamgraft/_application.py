@@ -13,11 +13,25 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic import ValidationError
 
 from streamgraft._errors import InvalidArgument, UnknownParameter
-from streamgraft._graph import Delivery, Graph, Malformed, OperatorNode, OutputMode, RegionNode
+from streamgraft._graph import (
+    ConsistentRegionNode,
+    Delivery,
+    Graph,
+    Malformed,
+    OperatorNode,
+    OutputMode,
+    RegionNode,
+)
 from streamgraft._location import Location, caller
 from streamgraft._streams import Parameter, Stream
 from streamgraft._values import refused
-from streamgraft_common.adl import Autoscaling, KafkaEndpoint, Placement, SplitOutput
+from streamgraft_common.adl import (
+    Autoscaling,
+    ConsistentRegion,
+    KafkaEndpoint,
+    Placement,
+    SplitOutput,
+)
 from streamgraft_common.batches import Batch
 
 if TYPE_CHECKING:
@@ -288,6 +302,41 @@ class Application:
             placement or Placement(),
         )
         return self._opened(region)
+
+    def consistent_region(
+        self,
+        name: str,
+        *,
+        start: StreamLike | Sequence[StreamLike],
+        end: StreamLike | Sequence[StreamLike] = (),
+        trigger: Literal["periodic", "operatorDriven"] = "periodic",
+        period_seconds: float | None = None,
+        drain_timeout_seconds: float = 180.0,
+        retained_cuts: int = 3,
+    ) -> None:
+        """Have a part of the graph checkpointed together: no record is between two operators then.
+
+        `start`: its first operators; `end`: its last ones, default the sinks. Cuts are taken every
+        `period_seconds` (default 30), or with trigger operatorDriven whenever one is asked for. One
+        that takes longer than `drain_timeout_seconds` is given up.
+        """
+        if trigger == "periodic" and period_seconds is None:
+            period_seconds = 30.0
+        settings: dict[str, Any] = {
+            "trigger": trigger,
+            "period_seconds": period_seconds,
+            "drain_timeout_seconds": drain_timeout_seconds,
+            "retained_cuts": retained_cuts,
+        }
+        first, last = _stream_names(start), _stream_names(end)
+        node = ConsistentRegionNode(name, caller(), first, last, settings)
+        try:
+            ConsistentRegion(name="r", operators=["o"], **settings)
+        except ValidationError as error:
+            for problem, remedy in refused(error):
+                self._reject(problem, remedy)
+            return
+        self.graph.consistent_regions.append(node)
 
     @contextmanager
     def _opened(self, region: RegionNode) -> Iterator[None]:

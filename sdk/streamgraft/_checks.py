@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from graphlib import CycleError
 from typing import get_args
 
+from streamgraft._consistent_checks import consistent_region_errors
 from streamgraft._errors import (
     ApplicationError,
     CyclicGraph,
@@ -37,6 +38,7 @@ def check(graph: Graph) -> list[ApplicationError]:
         *_unknown_streams(graph),
         *(_cycles(graph) if not duplicates else ()),  # with two of a name, a loop may be none
         *(error for region in graph.regions for error in _region_errors(region, graph)),
+        *consistent_region_errors(graph),
         *_source_errors(graph),
         *(error for operator in graph.operators for error in _operator_errors(operator)),
     ]
@@ -61,6 +63,10 @@ def _name_errors(graph: Graph) -> Iterator[ApplicationError]:
     declared: list[tuple[str, str, Location, int]] = [
         ("application", graph.name, graph.location, MAX_NAME),
         *(("region", item.name, item.location, MAX_PART_NAME) for item in graph.regions),
+        *(
+            ("consistent region", item.name, item.location, MAX_PART_NAME)
+            for item in graph.consistent_regions
+        ),
     ]
     for operator in graph.operators:
         for name in dict.fromkeys((operator.name, *operator.outputs)):
@@ -82,6 +88,10 @@ def _name_errors(graph: Graph) -> Iterator[ApplicationError]:
 def _duplicates(graph: Graph) -> Iterator[ApplicationError]:
     declared: list[tuple[str, str, Location]] = [
         *(("region", region.name, region.location) for region in graph.regions),
+        *(
+            ("consistent region", region.name, region.location)
+            for region in graph.consistent_regions
+        ),
         *(("operator", operator.name, operator.location) for operator in graph.operators),
         *(
             ("stream", stream, operator.location)

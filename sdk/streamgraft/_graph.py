@@ -1,6 +1,6 @@
 """The graph as it was written down: plain values, before any check."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING, Any, Literal
@@ -57,6 +57,17 @@ class OperatorNode:
 
 
 @dataclass(frozen=True)
+class ConsistentRegionNode:
+    """A consistent region, by where it starts and ends; none: at the sinks."""
+
+    name: str
+    location: Location
+    start: tuple[str, ...]
+    end: tuple[str, ...]
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Notice:
     """Something that is allowed but probably not meant."""
 
@@ -75,6 +86,7 @@ class Graph:
     location: Location
     operators: list[OperatorNode] = field(default_factory=list)
     regions: list[RegionNode] = field(default_factory=list)
+    consistent_regions: list[ConsistentRegionNode] = field(default_factory=list)
     errors: list[ApplicationError] = field(default_factory=list)
     """What was found wrong while it was written down."""
 
@@ -98,6 +110,20 @@ class Graph:
                 for stream in operator.inputs:
                     if stream in producers and producers[stream].region != region:
                         yield stream, operator
+
+    def members(self, region: ConsistentRegionNode) -> list[str]:
+        """Return the operators of a consistent region: from its start to its end, or the sinks."""
+        found, ends = set(region.start), set(region.end)
+        streams = {item.name: item.outputs for item in self.operators}
+        waiting = [name for name in region.start if name not in ends]
+        while waiting:
+            outputs = streams.get(waiting.pop(), ())
+            readers = {
+                item.name for item in self.operators if not set(outputs).isdisjoint(item.inputs)
+            }
+            waiting += sorted(readers - found - ends)
+            found |= readers
+        return [item.name for item in self.operators if item.name in found]
 
     def upstream_first(self) -> list[OperatorNode]:
         """Return the operators so that each follows those whose streams it reads.

@@ -45,6 +45,8 @@ class Submission:
     """Whether the region may have width 0."""
     strategy: str = "handover"
     """How the region changes its width."""
+    consistent: bool = False
+    """Whether all between the first source and the sink is a consistent region."""
     sources: int = 1
     """A second one comes first, with a sink of its own: all PEs have other ids then."""
     kept: str = "count"
@@ -55,10 +57,8 @@ class Submission:
     @property
     def content(self) -> bytes:
         """The bundle."""
-        pooled, sleepy, sources = self.pooled, self.sleepy, self.sources
-        return _bundle(
-            self.stages, self.max_width, self.version, pooled, sleepy, sources, self.kept
-        )
+        flags = self.pooled, self.sleepy, self.consistent
+        return _bundle(self.stages, self.max_width, self.version, *flags, self.sources, self.kept)
 
     @property
     def digest(self) -> str:
@@ -131,6 +131,7 @@ def _bundle(
     version: int,
     pooled: bool,
     sleepy: bool,
+    consistent: bool,
     sources: int,
     kept: str,
 ) -> bytes:
@@ -149,6 +150,10 @@ def _bundle(
         adl["operators"] = [read, {**work, "outputs": ["middle"]}, second, write]
         done = {**done, "producer": "second"}
         adl["streams"] = [raw, middle, done]
+    if consistent:
+        members = [operator["name"] for operator in adl["operators"]]
+        asked: dict[str, Any] = {"name": "c", "operators": members, "trigger": "operatorDriven"}
+        adl["consistentRegions"] = [{**asked, "drainTimeoutSeconds": 60, "retainedCuts": 2}]
     if sources > 1:
         other = {**read, "name": "other", "outputs": ["more"]}
         adl["operators"][:0] = [other, {**write, "name": "copy", "inputs": ["more"]}]

@@ -56,7 +56,8 @@ def any_submission(world: World, job: str) -> Submission:
         extra={"warmPool": chance.choice([0, 0, 1, 2])},
     )
     # No chance of its own: seeds tell the stories that they told before regions could sleep.
-    return replace(found, sleepy=found.deadline == 120 and max_width < 4)
+    sleepy = found.deadline == 120 and max_width < 4
+    return replace(found, sleepy=sleepy, consistent=found.width == 2)
 
 
 def edit_job(world: World) -> None:

@@ -20,6 +20,7 @@ from streamgraft_common import names
 from streamgraft_common.kinds import CONFIG_MAP, NODE, POD, SERVICE
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import (
+    CONSISTENT_REGION,
     HOST_POOL,
     JOB,
     PARALLEL_REGION,
@@ -27,7 +28,16 @@ from streamgraft_common.resources import (
     SAVEPOINT,
 )
 
-KINDS = (JOB, PROCESSING_ELEMENT, PARALLEL_REGION, SAVEPOINT, POD, CONFIG_MAP, SERVICE)
+KINDS = (
+    JOB,
+    PROCESSING_ELEMENT,
+    PARALLEL_REGION,
+    CONSISTENT_REGION,
+    SAVEPOINT,
+    POD,
+    CONFIG_MAP,
+    SERVICE,
+)
 
 
 def missing(world: World) -> Iterator[str]:
@@ -56,6 +66,8 @@ def _job(world: World, wanted: Submission) -> Iterator[str]:
         yield f"job {wanted.job} has another generation than the one observed"
     width = region["spec"]["width"]
     yield from _region(region)
+    if wanted.consistent:
+        yield from _consistent_region(world, wanted)
     expected = {names.pe_name(wanted.job, pe_id) for pe_id in wanted.pe_ids(width)}
     for kind, extra in (
         (PROCESSING_ELEMENT, set()),
@@ -87,6 +99,24 @@ def _region(region: Object) -> Iterator[str]:
         return
     if len(owned) != spec["maxWidth"] or max(loads) - min(loads) > 1 or sum(loads) != len(owned):
         yield f"region {name} assigns {status.get('assignment')}"
+
+
+def _consistent_region(world: World, wanted: Submission) -> Iterator[str]:
+    item = world.get(CONSISTENT_REGION, names.region_name(wanted.job, "c"))
+    if item is None:
+        yield f"the consistent region of job {wanted.job} does not exist"
+        return
+    status = item.get("status") or {}
+    if status.get("state") not in ("Running", "Starting"):
+        yield f"the consistent region of job {wanted.job} is {status.get('state')}"
+    cuts = [cut["savepoint"] for cut in status.get("cuts", [])]
+    there = [
+        item["metadata"]["name"]
+        for item in world.objects(SAVEPOINT)
+        if item["spec"]["job"] == wanted.job and item["spec"].get("consistentRegion")
+    ]
+    if sorted(cuts) != sorted(there) or len(cuts) > 2:
+        yield f"the consistent region of job {wanted.job} has cuts {cuts}, there are {there}"
 
 
 def _pe(world: World, wanted: Submission, region: Object, name: str) -> Iterator[str]:

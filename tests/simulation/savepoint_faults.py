@@ -9,10 +9,21 @@ from tests.simulation.faults import any_submission, delete_job, has_begun, submi
 from tests.simulation.world import World
 
 from streamgraft_common.kube.client import Object
-from streamgraft_common.resources import JOB, SAVEPOINT
+from streamgraft_common.resources import CONSISTENT_REGION, JOB, SAVEPOINT
 
 TRIES = 60
 """How often a user looks, every two seconds, whether something is there by now."""
+
+
+def request_cuts(world: World) -> None:
+    """Raise what users ask of consistent regions, every 20 seconds while there are faults."""
+    if not world.faulty:
+        return
+    for item in world.objects(CONSISTENT_REGION):
+        number = (item.get("status") or {}).get("sequenceId", 0) + 1
+        name = item["metadata"]["name"]
+        world.request("PATCH", CONSISTENT_REGION, name, {"spec": {"requested": number}})
+    world.loop.later(20.0, request_cuts, world)
 
 
 def is_healthy(world: World, job: str) -> bool:
@@ -125,7 +136,8 @@ def _restore_when_complete(world: World, name: str, tries: int) -> None:
 
 def _is_whole(savepoint: Object) -> bool:
     status = savepoint.get("status") or {}
-    whole = status.get("phase") == "Completed" and not savepoint["spec"].get("region")
+    part = savepoint["spec"].get("region") or savepoint["spec"].get("consistentRegion")
+    whole = status.get("phase") == "Completed" and not part
     return whole and "deletionTimestamp" not in savepoint["metadata"]
 
 

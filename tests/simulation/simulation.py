@@ -8,7 +8,7 @@ from tests.simulation.fault_list import FAULTS
 from tests.simulation.faults import Fault, any_submission, delete_job, resize, submit
 from tests.simulation.invariants import Broken
 from tests.simulation.rest import missing
-from tests.simulation.savepoint_faults import is_healthy, restore_savepoint
+from tests.simulation.savepoint_faults import is_healthy, request_cuts, restore_savepoint
 from tests.simulation.world import World
 
 REST_SECONDS = 1200.0
@@ -49,6 +49,7 @@ def _play(world: World, faults: Sequence[Fault]) -> None:
     chance = world.chance
     _set_the_weather(world)
     submit(world, any_submission(world, "job"))
+    request_cuts(world)
     for _ in range(chance.choice([1, 1, 2])):
         world.operators.start()
     if chance.random() < 0.3:
@@ -103,6 +104,7 @@ def _set_the_weather(world: World) -> None:
 
 def _stop_faults(world: World) -> None:
     world.note("faults stop")
+    world.faulty = False
     for network in (world.weather, *world.networks):
         network.calm()
 

@@ -66,6 +66,8 @@ class World:
         """Jobs that should exist."""
         self.savepoints = 0
         """How many savepoints users have taken."""
+        self.faulty = True
+        """Whether users and faults are still about."""
         self.last_write = 0.0, ""
         """When it was, and of what: leases and events don't count."""
         self._collector = FakeGarbageCollector(self.server)

@@ -2,7 +2,12 @@
 
 from streamgraft_common.resources.base import Resources
 from streamgraft_common.resources.bundle_source import BundleSource, GitBundle
-from streamgraft_common.resources.consistent_region import CONSISTENT_REGION
+from streamgraft_common.resources.consistent_region import (
+    CONSISTENT_REGION,
+    ConsistentRegionSpec,
+    ConsistentRegionStatus,
+    Cut,
+)
 from streamgraft_common.resources.host_pool import HOST_POOL, HostPoolSpec, HostPoolStatus
 from streamgraft_common.resources.job import (
     JOB,
@@ -66,7 +71,7 @@ KINDS = (
     TEST_SUITE,
 )
 
-SCHEMA_ONLY = (IMPORT, EXPORT, CONSISTENT_REGION, TEST_SUITE)
+SCHEMA_ONLY = (IMPORT, EXPORT, TEST_SUITE)
 """Kinds that the operator does nothing with but to say so in a condition."""
 
 __all__ = [
@@ -84,6 +89,9 @@ __all__ = [
     "AvoidedWidth",
     "BundleSource",
     "CheckpointRepository",
+    "ConsistentRegionSpec",
+    "ConsistentRegionStatus",
+    "Cut",
     "Fusion",
     "GitBundle",
     "HostPoolSpec",

@@ -1,4 +1,7 @@
-"""ConsistentRegion: operators of a job that are checkpointed and reset together."""
+"""ConsistentRegion: operators of a job that are checkpointed together, in cuts.
+
+A cut is a Savepoint of the region's stages: no record is then between two of them.
+"""
 
 from typing import Annotated, Literal
 
@@ -25,32 +28,52 @@ class ConsistentRegionSpec(Model):
     operators: list[str] = []
     """Operators of the region."""
     trigger: Literal["periodic", "operatorDriven"] = "periodic"
-    """Who begins a checkpoint: the clock, or a source operator."""
+    """Who begins a cut: the clock, or whoever raises `requested`."""
     period_seconds: Annotated[float, Field(gt=0)] | None = None
-    """Time between checkpoints; for trigger periodic."""
+    """Time from the begin of a cut to that of the next one; for trigger periodic."""
+    requested: Annotated[int, Field(ge=0)] = 0
+    """A cut with at least this number is wanted, whatever the clock says: raise it to one more than
+    `status.sequenceId`."""
     drain_timeout_seconds: Annotated[float, Field(gt=0)] = 180.0
-    """Time in which all operators must have been drained."""
-    reset_timeout_seconds: Annotated[float, Field(gt=0)] = 180.0
-    """Time in which all operators must be back at the last checkpoint."""
-    max_consecutive_reset_attempts: Annotated[int, Field(ge=1)] = 5
-    """Resets that may fail in a row before the region is given up."""
+    """Time in which all operators must have been drained and copied, or the cut is given up."""
+    retained_cuts: Annotated[int, Field(ge=1, le=100)] = 3
+    """Cuts that are kept, the last one included."""
+
+
+class Cut(Model):
+    """A cut that is complete."""
+
+    number: int
+    """Its number."""
+    savepoint: str
+    """Savepoint that holds it."""
+    completed_at: str = ""
+    """When the last copy was there (RFC 3339)."""
+    still_seconds: float = 0.0
+    """So long its sources stood still."""
+    size_bytes: int = 0
+    """Size of all files; blocks that are shared with checkpoints count, too."""
 
 
 class ConsistentRegionStatus(Model):
     """How far it is."""
 
-    state: Literal["Starting", "Running", "Draining", "Resetting", "Failed"] = "Starting"
-    """What it is doing."""
+    state: Literal["Starting", "Running", "Draining"] = "Starting"
+    """Starting: it has no cut yet. Draining: a cut is under way."""
     sequence_id: int = 0
-    """Number of the last checkpoint that was begun."""
+    """Number of the last cut that was begun."""
     completed_sequence_id: int = 0
-    """Number of the last checkpoint that is complete: a reset leads there."""
-    reset_attempts: int = 0
-    """Resets that failed in a row."""
+    """Number of the last cut that is complete."""
+    begun_at: str | None = None
+    """When the last cut was begun (RFC 3339)."""
+    cuts: list[Cut] = []
+    """Cuts that are kept, oldest first."""
+    failed_cuts: int = 0
+    """Cuts in a row that were given up."""
     observed_generation: int = 0
     """metadata.generation of the spec that this status is about."""
     conditions: list[Condition] = []
-    """Ready: False with reason NotSupported, since this version does nothing with it."""
+    """Ready: there is a cut, and the last attempt at one did not fail."""
 
 
 CONSISTENT_REGION = CustomKind(
@@ -67,7 +90,7 @@ CONSISTENT_REGION = CustomKind(
     ],
     columns=[
         PrinterColumn(name="State", type="string", json_path=".status.state"),
-        PrinterColumn(name="Checkpoint", type="integer", json_path=".status.completedSequenceId"),
+        PrinterColumn(name="Cut", type="integer", json_path=".status.completedSequenceId"),
         PrinterColumn(name="Age", type="date", json_path=".metadata.creationTimestamp"),
     ],
 )

@@ -75,6 +75,10 @@ class SavepointSpec(Model):
     """Job whose state is copied."""
     region: RegionName | None = None
     """Only this region, for a width change. Default: the whole job."""
+    consistent_region: RegionName | None = None
+    """Only this consistent region: it is one of its cuts."""
+    operators: list[str] = []
+    """Operators of the consistent region."""
     timeout_seconds: Annotated[int, Field(ge=1)] = 300
     """Time in which it must be complete, or it fails and the job goes on."""
 

@@ -26,7 +26,7 @@ from streamgraft_operator.graph import Change, GraphError, PlannedPe, Topology, 
 from streamgraft_operator.graph.stages import saved_stages
 from streamgraft_operator.job.commands import report
 from streamgraft_operator.job.deletion import Cleaner
-from streamgraft_operator.job.planting import RegionPlanter
+from streamgraft_operator.job.planting import ConsistentRegionPlanter, RegionPlanter
 from streamgraft_operator.job.rollback import LOOK_AGAIN_SECONDS, Rollback
 from streamgraft_operator.job.topics import TopicKeeper
 from streamgraft_operator.kit import metrics
@@ -69,6 +69,7 @@ class JobController(Controller):
         self._cleaner = Cleaner(context)
         self._rollback = Rollback(context)
         self._regions = RegionPlanter(context)
+        self._consistent_regions = ConsistentRegionPlanter(context)
         self._topics = TopicKeeper(context)
         self._granted: set[str] = set()
 
@@ -81,6 +82,7 @@ class JobController(Controller):
             Watch(caches.jobs, own_key, submission_changed),
             Watch(caches.processing_elements, job_key, desired_changed),
             Watch(caches.regions, job_key, desired_changed),
+            Watch(caches.consistent_regions, job_key, desired_changed),
             Watch(caches.services, job_key, desired_changed),
             Watch(caches.pods, job_key, desired_changed),
             Watch(caches.config_maps, job_key, desired_changed),
@@ -143,6 +145,7 @@ class JobController(Controller):
         owner = owner_of(job)
         await self._grant(owner.namespace)
         await self._regions.plant(owner, expansion)
+        await self._consistent_regions.plant(owner, expansion)
         outside = [pe for pe in topology.pes if pe.region is None]
         if await self._displaced(key, outside):
             return LOOK_AGAIN_SECONDS

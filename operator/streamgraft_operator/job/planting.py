@@ -1,7 +1,7 @@
-"""The ParallelRegion resources of a job: created and deleted, their width left to the users."""
+"""The regions of a job as resources: created and deleted, what users set of them left alone."""
 
 from streamgraft_common.kube.client import Object
-from streamgraft_common.kube.store import Key
+from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import ParallelRegionSpec
 from streamgraft_operator import manifests
 from streamgraft_operator.application.expansion import Expansion
@@ -14,6 +14,14 @@ from streamgraft_operator.manifests.metadata import Owner
 
 _FROM_JOB = ("autoscaling", "changeDeadlineSeconds", "strategy", "upstream", "stages")
 """Fields of a region's spec that follow application and job."""
+_FROM_APPLICATION = (
+    "operators",
+    "trigger",
+    "periodSeconds",
+    "drainTimeoutSeconds",
+    "retainedCuts",
+)
+"""Fields of a consistent region's spec that follow the application."""
 
 
 class RegionPlanter:
@@ -63,5 +71,47 @@ def _region_command(manifest: Object) -> Command:
             "metadata": {"labels": metadata["labels"], "annotations": metadata["annotations"]},
             "spec": {**replacing(present, wanted), **({"width": 1} if wakes else {})},
         }
+
+    return command
+
+
+class ConsistentRegionPlanter:
+    """Creates and deletes the ConsistentRegions of a job, as its application has them."""
+
+    def __init__(self, context: Context) -> None:
+        self._caches = context.caches
+        self._write = context.write.consistent_regions
+
+    async def plant(self, owner: Owner, expansion: Expansion) -> None:
+        """Create regions that are missing, bring others up to date, delete surplus ones."""
+        wanted = set()
+        for region in expansion.bundle.adl.consistent_regions:
+            manifest = manifests.consistent_region(owner, region)
+            key = key_of(manifest)
+            wanted.add(key)
+            existing = self._caches.consistent_regions.get(key)
+            if existing is None:
+                existing = await self._write.create(manifest)
+            if not _is_owned(existing, owner):  # of the job that had this name before
+                await self._write.delete(existing)
+                continue
+            await self._write.update(key, _consistent_command(manifest))
+        for item in self._caches.consistent_regions_by_job.get((owner.namespace, owner.name)):
+            if key_of(item) not in wanted and _is_owned(item, owner):
+                await self._write.delete(item)
+
+
+def _is_owned(item: Object, owner: Owner) -> bool:
+    references = item["metadata"].get("ownerReferences", [])
+    return any(reference["uid"] == owner.uid for reference in references)
+
+
+def _consistent_command(manifest: Object) -> Command:
+    wanted = {field: manifest["spec"].get(field) for field in _FROM_APPLICATION}
+
+    def command(item: Object) -> Patch | None:
+        present = {field: item["spec"].get(field) for field in _FROM_APPLICATION}
+        spec = replacing(present, wanted)
+        return {"spec": spec} if spec else None
 
     return command

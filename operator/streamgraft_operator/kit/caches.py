@@ -10,6 +10,7 @@ from streamgraft_common.kube import KubeClient, Store
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, Listener, key_of
 from streamgraft_common.resources import (
+    CONSISTENT_REGION,
     HOST_POOL,
     JOB,
     PARALLEL_REGION,
@@ -122,6 +123,7 @@ class Caches:
         self.regions = Collection(client, PARALLEL_REGION, namespaces)
         self.host_pools = Collection(client, HOST_POOL, namespaces)
         self.savepoints = Collection(client, SAVEPOINT, namespaces)
+        self.consistent_regions = Collection(client, CONSISTENT_REGION, namespaces)
         self.nodes = Collection(client, NODE, (), metadata_only=True)
         self.pods = Collection(client, POD, namespaces, labelSelector=names.LABEL_JOB)
         # All ConfigMaps, since a bundle's may be anyone's; of ours the content id says enough.
@@ -139,6 +141,7 @@ class Caches:
         self.config_maps_by_job = Index(self.config_maps, job)
         self.autoscalers_by_region = Index(self.autoscalers, scaled_region)
         self.savepoints_by_job = Index(self.savepoints, saved_job)
+        self.consistent_regions_by_job = Index(self.consistent_regions, saved_job)
         self.services_by_job = Index(self.services, job)
 
     @property
@@ -150,6 +153,7 @@ class Caches:
             self.regions,
             self.host_pools,
             self.savepoints,
+            self.consistent_regions,
             self.nodes,
             self.pods,
             self.config_maps,

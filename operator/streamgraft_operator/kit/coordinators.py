@@ -3,6 +3,7 @@
 from streamgraft_common.kinds import AUTOSCALER, CONFIG_MAP, POD, SERVICE
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.resources import (
+    CONSISTENT_REGION,
     HOST_POOL,
     JOB,
     PARALLEL_REGION,
@@ -25,6 +26,7 @@ class Coordinators:
         self.regions = Coordinator(client, PARALLEL_REGION, caches.regions)
         self.host_pools = Coordinator(client, HOST_POOL, caches.host_pools)
         self.savepoints = Coordinator(client, SAVEPOINT, caches.savepoints)
+        self.consistent_regions = Coordinator(client, CONSISTENT_REGION, caches.consistent_regions)
         self.pods = Coordinator(client, POD, caches.pods)
         self.config_maps = Coordinator(client, CONFIG_MAP, caches.config_maps)
         self.services = Coordinator(client, SERVICE, caches.services)

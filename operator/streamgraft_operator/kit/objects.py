@@ -64,9 +64,9 @@ def scaled_region(autoscaler: Object) -> Key | None:
     return autoscaler["metadata"]["namespace"], target["name"]
 
 
-def saved_job(savepoint: Object) -> Key:
-    """Return the Job that a Savepoint is of."""
-    return savepoint["metadata"]["namespace"], savepoint["spec"]["job"]
+def saved_job(item: Object) -> Key:
+    """Return the Job that a Savepoint, or a ConsistentRegion, is of."""
+    return item["metadata"]["namespace"], item["spec"]["job"]
 
 
 def content_of(item: Object | None) -> str | None:

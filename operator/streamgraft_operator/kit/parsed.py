@@ -5,6 +5,8 @@ from typing import Generic, Literal, TypeVar
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import (
+    ConsistentRegionSpec,
+    ConsistentRegionStatus,
     HostPoolSpec,
     HostPoolStatus,
     JobSpec,
@@ -59,5 +61,7 @@ region_spec = Reader(ParallelRegionSpec, "spec")
 region_status = Reader(ParallelRegionStatus, "status")
 savepoint_spec = Reader(SavepointSpec, "spec")
 savepoint_status = Reader(SavepointStatus, "status")
+consistent_region_spec = Reader(ConsistentRegionSpec, "spec")
+consistent_region_status = Reader(ConsistentRegionStatus, "status")
 host_pool_spec = Reader(HostPoolSpec, "spec")
 host_pool_status = Reader(HostPoolStatus, "status")

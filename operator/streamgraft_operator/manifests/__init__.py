@@ -2,6 +2,7 @@
 
 from streamgraft_operator.manifests.access import role_binding, service_account
 from streamgraft_operator.manifests.config_map import job_config_map, pe_config_map, stages_of
+from streamgraft_operator.manifests.consistent_region import consistent_region, cut_savepoint
 from streamgraft_operator.manifests.pod import (
     adoption,
     check_pods,
@@ -23,6 +24,8 @@ __all__ = [
     "PodForbidden",
     "adoption",
     "check_pods",
+    "consistent_region",
+    "cut_savepoint",
     "from_job",
     "is_generic",
     "job_config_map",

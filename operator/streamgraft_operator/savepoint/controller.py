@@ -13,7 +13,8 @@ from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import SavepointStatus, Saving
+from streamgraft_common.resources import SavepointSpec, SavepointStatus, Saving
+from streamgraft_common.text import listed
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
@@ -116,7 +117,7 @@ class SavepointController(Controller):
             raise StagesUnknown(f"there is no job {spec.job} in namespace {key[0]}")
         status = job_status(job)
         begun = savepoint_status(item).phase != "Pending"
-        if status.phase != "Healthy" and spec.region is None and not begun:
+        if status.phase != "Healthy" and not _is_of_part(spec) and not begun:
             raise StagesUnknown(f"job {spec.job} is {status.phase}, not Healthy: {status.message}")
         widths = self._context.widths_of(key)
         try:
@@ -126,6 +127,8 @@ class SavepointController(Controller):
         found = job_stages(self._caches, job, expansion, item)
         if spec.region and not found.stages:
             raise StagesUnknown(f"job {spec.job} has no region {spec.region}")
+        if not found.stages:
+            raise StagesUnknown(f"job {spec.job} has none of {listed(spec.operators)}")
         return found
 
     async def _unseen_pods(self, item: Object, stages: JobStages, new: SavepointStatus) -> bool:
@@ -201,6 +204,11 @@ class SavepointController(Controller):
             for item in self._caches.savepoints_by_job.get(job)
             if savepoint_status(item).phase not in OVER
         ]
+
+
+def _is_of_part(spec: SavepointSpec) -> bool:
+    """Return whether whoever asked for a savepoint sees to it that the job can be saved."""
+    return spec.region is not None or spec.consistent_region is not None
 
 
 def _view(

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.resources import SavepointSpec
 from streamgraft_common.restore import stage_of, united_state
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.application.expansion import Expansion
+from streamgraft_operator.graph.model import PlannedPe
 from streamgraft_operator.graph.stages import first_pes, inner_topics
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.conditions import is_true
@@ -50,14 +52,16 @@ class JobStages:
 
 
 def job_stages(caches: Caches, job: Object, expansion: Expansion, savepoint: Object) -> JobStages:
-    """Return what there is of a job, or of one region of it."""
+    """Return what there is of a job, or of one region of it.
+
+    What a part of the job reads from outside of it is never at its end: only topics that a stage of
+    the part writes count as its inputs.
+    """
     wanted = savepoint_spec(savepoint)
     key = key_of(job)
     pes = [_Pe(item, pe_view(caches, item)) for item in caches.processing_elements_by_job.get(key)]
     regions = {region_spec(item).region: item for item in caches.regions_by_job.get(key)}
-    planned = [
-        pe for pe in first_pes(expansion.topology) if wanted.region in (None, pe.metadata.region)
-    ]
+    planned = [pe for pe in first_pes(expansion.topology) if _is_wanted(pe, wanted)]
     made = {port.topic: pe.stage_name for pe in planned for port in pe.metadata.outputs}
     owners: dict[Key, list[int]] = {}
     stages = []
@@ -88,7 +92,12 @@ def job_stages(caches: Caches, job: Object, expansion: Expansion, savepoint: Obj
     return JobStages(
         stages=tuple(stages),
         owners=owners,
-        inner_topics={pe.stage_name: inner_topics(pe) for pe in planned},
+        inner_topics={
+            pe.stage_name: {
+                topic: partitions for topic, partitions in inner_topics(pe).items() if topic in made
+            }
+            for pe in planned
+        },
         facts=_facts(caches, job, expansion, regions),
         alive=frozenset(pe.item["metadata"]["name"] for pe in pes if pe.view.pod_alive).union(
             orphans.values()
@@ -107,6 +116,13 @@ class _Pe:
 
     def view_of(self, stage: str) -> bool:
         return pe_spec(self.item).stage_name == stage
+
+
+def _is_wanted(pe: PlannedPe, wanted: SavepointSpec) -> bool:
+    """Return whether a PE belongs to what is to be saved."""
+    if wanted.consistent_region is not None:
+        return not set(pe.metadata.operators).isdisjoint(wanted.operators)
+    return wanted.region in (None, pe.metadata.region)
 
 
 def _owners(pes: Iterable[_Pe], region: Object | None) -> dict[Key, list[int]]:

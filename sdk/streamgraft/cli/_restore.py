@@ -74,6 +74,12 @@ async def _restore(target: Target, restore: Restore, wait_seconds: float | None)
     async with connected(target) as cluster:
         saved = await find(cluster, restore.savepoint)
         status = status_of(saved)
+        if saved["spec"].get("consistentRegion"):
+            raise CommandError(
+                f"savepoint {restore.savepoint} is a cut of consistent region"
+                f" {saved['spec']['consistentRegion']}, which is not the whole job: create one of"
+                " the job"
+            )
         if saved["spec"].get("region"):
             raise CommandError(
                 f"savepoint {restore.savepoint} has one region only, for a width change: restore"

@@ -4,12 +4,11 @@ from typing import Any
 
 from tests.operator.integration.world import World, condition
 
-from streamgraft_common.resources import CONSISTENT_REGION, EXPORT, IMPORT, SCHEMA_ONLY, TEST_SUITE
+from streamgraft_common.resources import EXPORT, IMPORT, SCHEMA_ONLY, TEST_SUITE
 
 SPECS: dict[str, dict[str, Any]] = {
     EXPORT.kind: {"job": "j", "operator": "o", "stream": "s", "name": "n"},
     IMPORT.kind: {"job": "j", "operator": "o", "name": "n"},
-    CONSISTENT_REGION.kind: {"job": "j", "region": "r", "periodSeconds": 5},
     TEST_SUITE.kind: {"image": "i", "include": ["*"]},
 }
 

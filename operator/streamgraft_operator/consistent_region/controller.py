@@ -1,0 +1,146 @@
+"""The controller of ConsistentRegions: shows the step what is there, does what it says."""
+
+import time
+from collections.abc import Iterable, Sequence
+
+from streamgraft_common import names
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_operator import manifests
+from streamgraft_operator.consistent_region.step import (
+    ConsistentRegionDecision,
+    ConsistentRegionView,
+    CutView,
+    step,
+)
+from streamgraft_operator.context import Context, owner_of
+from streamgraft_operator.kit.conditions import is_true
+from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, desired_changed
+from streamgraft_operator.kit.objects import own_key, saved_job
+from streamgraft_operator.kit.parsed import (
+    consistent_region_spec,
+    consistent_region_status,
+    job_status,
+    region_spec,
+    region_status,
+    savepoint_spec,
+    savepoint_status,
+)
+
+_STALE_SECONDS = 0.05
+
+
+class ConsistentRegionController(Controller):
+    """Has cuts taken of each region, and keeps the last ones."""
+
+    name = "consistent-region"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._caches = context.caches
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """The regions, the Savepoints of their cuts, and whether their jobs are healthy."""
+        caches = self._caches
+        return (
+            Watch(caches.consistent_regions, own_key, desired_changed),
+            Watch(caches.savepoints, self._of_savepoint),
+            Watch(caches.jobs, self._of_job, _phase_changed),
+        )
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Take one step of a region."""
+        item = self._caches.consistent_regions.get(key)
+        if item is None or "deletionTimestamp" in item["metadata"]:
+            return None
+        decision = step(self._view(item))
+        return await self._carry_out(item, decision)
+
+    def _view(self, item: Object) -> ConsistentRegionView:
+        spec, savepoints = consistent_region_spec(item), self._savepoints(item)
+        return ConsistentRegionView(
+            name=spec.region,
+            generation=item["metadata"]["generation"],
+            spec=spec,
+            status=consistent_region_status(item),
+            cuts={cut.number: cut for cut in map(_cut, self._ours(item, savepoints))},
+            last_number=max((_cut(found).number for found in savepoints), default=0),
+            now=time.time(),
+            waiting_for=self._waiting_for(item),
+        )
+
+    def _waiting_for(self, item: Object) -> str:
+        spec = consistent_region_spec(item)
+        job = self._context.living_job_of(item)
+        if job is None:
+            return f"job {spec.job}"
+        if (phase := job_status(job).phase) != "Healthy":
+            return f"job {spec.job} to be Healthy (it is {phase})"
+        for region in self._caches.regions_by_job.get(key_of(job)):
+            name, status = region_spec(region).region, region_status(region)
+            if status.asleep:
+                return f"region {name} to be woken (set its width to 1)"
+            if is_true(status.conditions, "Resizing"):
+                return f"the width change of region {name} to end"
+        return ""
+
+    def _ours(self, item: Object, savepoints: Iterable[Object]) -> list[Object]:
+        """Return those that are of this job, and are not being deleted."""
+        job = self._context.living_job_of(item)
+        uid = job["metadata"]["uid"] if job else None
+        return [
+            found
+            for found in savepoints
+            if "deletionTimestamp" not in found["metadata"]
+            and uid in [owner["uid"] for owner in found["metadata"].get("ownerReferences", ())]
+        ]
+
+    def _savepoints(self, item: Object) -> list[Object]:
+        """Return the Savepoints of cuts of regions of this name."""
+        key, region = key_of(item), consistent_region_spec(item)
+        return [
+            found
+            for found in self._caches.savepoints_by_job.get((key[0], region.job))
+            if savepoint_spec(found).consistent_region == region.region
+        ]
+
+    async def _carry_out(self, item: Object, decision: ConsistentRegionDecision) -> Outcome:
+        write = self._context.write
+        status = decision.status.to_wire()
+        if not await write.consistent_regions.conclude(item, status):
+            return _STALE_SECONDS
+        for event in decision.events:
+            self._context.recorder.record(item, event)
+        job = self._context.living_job_of(item)
+        if decision.create is not None and job is not None:
+            spec = consistent_region_spec(item)
+            manifest = manifests.cut_savepoint(owner_of(job), spec, decision.create)
+            await write.savepoints.create(manifest)
+        for name in decision.delete:
+            if (old := self._caches.savepoints.get((key_of(item)[0], name))) is not None:
+                await write.savepoints.delete(old)
+        return decision.again_seconds
+
+    def _of_savepoint(self, savepoint: Object) -> Iterable[Key]:
+        region = savepoint_spec(savepoint).consistent_region
+        if region is None:
+            return ()
+        namespace, job = saved_job(savepoint)
+        return ((namespace, names.region_name(job, region)),)
+
+    def _of_job(self, job: Object) -> Iterable[Key]:
+        found = self._caches.consistent_regions_by_job.get(key_of(job))
+        return [key_of(item) for item in found]
+
+
+def _cut(savepoint: Object) -> CutView:
+    name = savepoint["metadata"]["name"]
+    return CutView(names.cut_number(name), name, savepoint_status(savepoint))
+
+
+def _phase_changed(old: Object | None, new: Object | None) -> bool:
+    """Return whether a job came, went, or is in another phase."""
+    if old is None or new is None:
+        return True
+    return bool((old.get("status") or {}).get("phase") != (new.get("status") or {}).get("phase"))
