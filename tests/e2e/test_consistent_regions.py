@@ -54,7 +54,8 @@ async def test_a_region_is_cut_while_records_flow_and_loses_none(
     sink = f"{namespace}-out"
     file.write_text(APPLICATION.format(source=streams.source, sink=sink))
     options = ["--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
-    result = CliRunner().invoke(app, [*options, "submit", str(file), "--wait"])
+    submit = [*options, "submit", str(file), "--wait"]
+    result = await asyncio.to_thread(CliRunner().invoke, app, submit)
     assert result.exit_code == 0, result.output
 
     status = await cut_after(kube, namespace, 0)

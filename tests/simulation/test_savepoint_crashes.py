@@ -19,7 +19,7 @@ def saved(seed: int) -> SavepointStatus:
     """Take a savepoint, of which pods crash in the midst; return what becomes of it."""
     world = World(seed)
     with world.surroundings():
-        submit(world, replace(any_submission(world, "job"), pooled=False))
+        submit(world, replace(any_submission(world, "job"), pooled=False, consistent=False))
         world.operators.start()
         while not is_healthy(world, "job"):
             world.run(1.0)
