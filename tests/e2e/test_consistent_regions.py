@@ -69,6 +69,6 @@ async def test_a_region_is_cut_while_records_flow_and_loses_none(
     assert len(status.cuts) == 2
     last = status.cuts[-1]
     saved = (await kube.get(SAVEPOINT.path(namespace, last.savepoint)))["status"]
-    assert (saved["phase"], saved["uncleanShards"] or 0, saved["shards"]) == ("Completed", 0, 3)
+    assert (saved["phase"], saved["uncleanShards"] or 0, saved["shards"]) == ("Completed", 0, 4)
     folder = cluster.checkpoints / namespace / "savepoints" / last.savepoint
-    assert sorted(item.name for item in folder.iterdir()) == ["counted", "records"]
+    assert sorted(item.name for item in folder.iterdir()) == ["counted", "records", "results"]
