@@ -58,7 +58,7 @@ soak: $(VENV)/.dev ## New seeds of the simulation for SECONDS=N or HOURS=N (defa
 replay: $(VENV)/.dev ## SEED=N: the trace of one seed of the simulation
 	@$(BIN)/python -m tests.simulation --replay $(SEED)
 
-torture: $(VENV)/.dev ## CHANGES=N random width changes (default: 200) with kills, SEED=N to repeat
+torture: $(VENV)/.dev ## CHANGES=N random width changes (default: 200) with kills and edits, SEED=N to repeat
 	@$(BIN)/python -m tests.e2e.torture $(if $(CHANGES),--changes $(CHANGES)) \
 		$(if $(SEED),--seed $(SEED))
 

@@ -41,6 +41,8 @@ SMALL_TRIGGER_SECONDS = 0.2
 SMALL_RATE = 20.0
 LARGE_RECORDS = 600_000
 LARGE_BATCH = 100_000
+LARGE_TRIGGER_SECONDS = 0.01
+"""Batches take longer: each follows the one before at once."""
 VALUE_BYTES = 100
 KILLS = 9
 KILL_RATE, CALM_RATE = 1000.0, 50.0
@@ -78,9 +80,13 @@ class Bench:
     def small(self, sink: str, seconds: float) -> tuple[list[float], float]:
         """Return latencies (ms) and the CPU time of a batch (ms), at a few records a batch."""
         source, target = self._topics()
-        reader = _Reader(self._servers, target)
         with tempfile.TemporaryDirectory() as folder:
             running = self._start(sink, source, target, Path(folder), SMALL_TRIGGER_SECONDS)
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while not _batches(running):
+                _check(running, deadline)
+                self._trickle(source, SMALL_TRIGGER_SECONDS)
+            reader = _Reader(self._servers, target)
             cpu, before = self._cpu_seconds(), len(running.reports(-1))
             self._trickle(source, seconds)
             time.sleep(2 * SMALL_TRIGGER_SECONDS + 1)
@@ -93,7 +99,7 @@ class Bench:
         """Return the records a second of batches as large as they may be."""
         _, target = self._topics()
         with tempfile.TemporaryDirectory() as folder:
-            running = self._start(sink, self._backlog, target, Path(folder), 0.0)
+            running = self._start(sink, self._backlog, target, Path(folder), LARGE_TRIGGER_SECONDS)
             rates: dict[int, float] = {}
             deadline = time.monotonic() + PATIENCE_SECONDS
             while sum(1 for _ in rates) < LARGE_RECORDS // LARGE_BATCH:

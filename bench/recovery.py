@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import cycle, islice
+from itertools import chain, cycle, islice
 from pathlib import Path
 
 from rich.console import Console
@@ -27,8 +27,12 @@ RATE = 200.0
 """Records a second."""
 GROUPS = 2
 KEYS_PER_GROUP = 4
-KILLS = 6
-"""Of each case; the job has three PEs."""
+PES = 4
+"""A source, two channels, a sink."""
+KILLS = 2 * PES
+"""Of each case."""
+FREEZES = 4
+FROZEN_SECONDS = 5.0
 CASES = {"warm": 1, "cold": 0}
 """Sizes of the warm pool."""
 PATIENCE_SECONDS = 120.0
@@ -45,10 +49,27 @@ class Recovery:
 
     case: str
     pe: str
+    place: str
+    """Source, region or sink."""
     seconds: float
+    neighbour_delay: float | None
+    """What it added to the longest time of a record of other channels, seconds; None if the PE has
+    no neighbours."""
 
 
-async def killed(case: str, app: Deployed, pe: Object, keys: Keys, traffic: "Traffic") -> Recovery:
+PLACES = ("source", "region", "sink")
+
+
+def place_of(pe: Object, first: str) -> str:
+    """Return where a PE is; `first`: the name of the first one."""
+    if "region" in pe["spec"]:
+        return "region"
+    return "source" if pe["metadata"]["name"] == first else "sink"
+
+
+async def killed(
+    case: str, app: Deployed, pe: Object, place: str, keys: Keys, traffic: "Traffic"
+) -> Recovery:
     """Kill the pod of a PE, and wait until all of its key groups flow again."""
     groups = pe["spec"]["shards"] if "region" in pe["spec"] else list(keys)
     pod = await app.pod(pe["status"]["pod"])
@@ -58,7 +79,27 @@ async def killed(case: str, app: Deployed, pe: Object, keys: Keys, traffic: "Tra
     async with asyncio.timeout(PATIENCE_SECONDS):
         while (last := traffic.flowing(sent, seen, wanted)) is None:
             await asyncio.sleep(0.02)
-    return Recovery(case, pe["metadata"]["name"], last - began)
+    await asyncio.sleep(CALM_SECONDS)
+    delay = traffic.added([*chain(*(keys[item] for item in keys if item not in groups))], began)
+    return Recovery(case, pe["metadata"]["name"], place, last - began, delay)
+
+
+async def frozen(app: Deployed, pe: Object, keys: Keys, traffic: "Traffic") -> float | None:
+    """Freeze a channel for a while; return what that adds to the times of the others' records."""
+    process = _pid(await app.pod(pe["status"]["pod"]))
+    children = Path(f"/proc/{process}/task/{process}/children")
+    family = [process, *map(int, (await asyncio.to_thread(children.read_text)).split())]
+    began = time.time()
+    try:
+        for pid in family:
+            os.kill(pid, signal.SIGSTOP)
+        await asyncio.sleep(FROZEN_SECONDS)
+    finally:
+        for pid in family:
+            os.kill(pid, signal.SIGCONT)
+    await asyncio.sleep(CALM_SECONDS)
+    others = [keys[group] for group in keys if group not in pe["spec"]["shards"]]
+    return traffic.added([*chain(*others)], began)
 
 
 def _pid(pod: Object) -> int:
@@ -88,6 +129,23 @@ class Traffic:
             times.append(at)
         return max(times)
 
+    def added(self, keys: list[str], began: float) -> float | None:
+        """Return by how much the longest time that a record of these keys took from `began` on is
+        longer than in as long a time before; None without keys."""
+        if not keys:
+            return None
+        before, since = self._longest(keys, began - CALM_SECONDS, began), time.time() - began
+        return max(0.0, self._longest(keys, began, began + since) - before)
+
+    def _longest(self, keys: list[str], start: float, end: float) -> float:
+        sent_at, wanted = self.load.sent_at, set(keys)
+        took = [
+            item.at - sent_at[item.id]
+            for item in self.probe.arrivals.items
+            if item.key in wanted and start <= sent_at[item.id] < end
+        ]
+        return max(took, default=0.0)
+
 
 async def measure(app: Deployed, keys: Keys, traffic: Traffic) -> list[Recovery]:
     """Kill every PE in turn, in each case."""
@@ -97,10 +155,26 @@ async def measure(app: Deployed, keys: Keys, traffic: Traffic) -> list[Recovery]
         for number in islice(cycle(range(len(await app.pes()))), KILLS):
             await app.calm(size)
             await asyncio.sleep(CALM_SECONDS)
-            pe = (await app.pes())[number]
-            found.append(await killed(case, app, pe, keys, traffic))
-            console.print(f"{case}: {found[-1].pe} flows again after {found[-1].seconds:.2f} s")
+            pes = await app.pes()
+            place = place_of(pes[number], pes[0]["metadata"]["name"])
+            found.append(await killed(case, app, pes[number], place, keys, traffic))
+            console.print(
+                f"{case}: {found[-1].pe} ({place}) flows again after {found[-1].seconds:.2f} s"
+            )
     return found
+
+
+async def freeze(app: Deployed, keys: Keys, traffic: Traffic) -> list[float]:
+    """Freeze the channels in turn; return what that added for their neighbours."""
+    delays: list[float] = []
+    channels = cycle([number for number in range(PES) if number not in (0, PES - 1)])
+    for number in islice(channels, FREEZES):
+        await app.calm(0)
+        await asyncio.sleep(CALM_SECONDS)
+        delay = await frozen(app, (await app.pes())[number], keys, traffic)
+        delays += [] if delay is None else [delay]
+        console.print(f"frozen for {FROZEN_SECONDS:g} s: neighbours {delays[-1]:.2f} s later")
+    return delays
 
 
 def show(recoveries: list[Recovery]) -> None:
@@ -114,13 +188,24 @@ def show(recoveries: list[Recovery]) -> None:
     console.print(table)
 
 
-def figures(recoveries: list[Recovery], lost: int, duplicated: int) -> dict[str, float]:
-    """Return the figures by name."""
+def figures(
+    recoveries: list[Recovery], freezes: list[float], lost: int, duplicated: int
+) -> dict[str, float]:
+    """Return the figures by name; `freezes`: neighbours' delays."""
     found: dict[str, float] = {}
     for case in CASES:
-        seconds = [item.seconds for item in recoveries if item.case == case]
-        found[f"recovery_s_p50.{case}"] = round(report.percentile(seconds, 0.5), 2)
-        found[f"recovery_s_max.{case}"] = round(max(seconds), 2)
+        of_case = [item for item in recoveries if item.case == case]
+        groups = {case: of_case} | {
+            f"{case}.{place}": [item for item in of_case if item.place == place] for place in PLACES
+        }
+        for name, some in groups.items():
+            seconds = [item.seconds for item in some]
+            found[f"recovery_s_p50.{name}"] = round(report.percentile(seconds, 0.5), 2)
+            found[f"recovery_s_max.{name}"] = round(max(seconds), 2)
+    delays = [item.neighbour_delay for item in recoveries if item.neighbour_delay is not None]
+    found["neighbour_delay_s_max.killed"] = round(max(delays), 2)
+    found["neighbour_delay_s_max.frozen"] = round(max(freezes), 2)
+    found["neighbour_delay_s_max"] = round(max(*delays, *freezes), 2)
     return found | {"kills": len(recoveries), "lost": lost, "duplicated": duplicated}
 
 
@@ -136,12 +221,14 @@ async def main() -> None:
             async with application(cluster, source) as app:
                 with Probe(servers, "bench-out-recovery", GROUPS) as probe:
                     with Load(servers, "bench-in-recovery", every_key, RATE) as load:
-                        recoveries = await measure(app, keys, Traffic(load, probe))
+                        traffic = Traffic(load, probe)
+                        recoveries = await measure(app, keys, traffic)
+                        freezes = await freeze(app, keys, traffic)
                     await probe.drained(load.sent)
                 lost, duplicated = probe.arrivals.lost(load.sent), probe.arrivals.duplicated()
     show(recoveries)
-    settings = {"rate": RATE, "pes": 3, "kills_per_case": KILLS, "trigger_seconds": 0.5}
-    report.write("recovery", settings, figures(recoveries, lost, duplicated))
+    settings = {"rate": RATE, "pes": PES, "kills_per_case": KILLS, "trigger_seconds": 0.5}
+    report.write("recovery", settings, figures(recoveries, freezes, lost, duplicated))
 
 
 if __name__ == "__main__":

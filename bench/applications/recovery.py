@@ -1,4 +1,4 @@
-"""Numbered records through a region of two channels, each with state."""
+"""Numbered records through a region of two channels with state, between a source and a sink."""
 
 from pyspark.sql import DataFrame
 
@@ -15,4 +15,5 @@ with app.parallel("work", key=["key"], width=2, max_width=2):
         """Count each id."""
         return rows.groupBy("key", "id").count()
 
-    app.kafka_sink("results", input=counted, topic="bench-out-recovery", key=["key"], partitions=2)
+
+app.kafka_sink("results", input=counted, topic="bench-out-recovery", key=["key"], partitions=2)

@@ -24,6 +24,7 @@ from streamgraft._real_time import obstacle
 from streamgraft._schemas import KAFKA_COLUMNS, empty_stream, nullable, parse, reason
 from streamgraft._state_schemas import state_tables
 from streamgraft_common.adl import StateTable
+from streamgraft_common.downstream import behind
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,10 @@ class _Analyzer:
             found = self.analysis
             fusion = Fusion(self._spark, self._graph, found.schemas, found.append_only, self._call)
             found.groups = fusion.groups()
-            found.notices = list(_update_notices(self._graph, found.stateful))
+            found.notices = [
+                *_update_notices(self._graph, found.stateful),
+                *_repeat_notices(self._graph, found.stateful),
+            ]
 
     def _analyze_operator(self, operator: OperatorNode) -> None:
         frames = [
@@ -196,3 +200,16 @@ def _update_notices(graph: Graph, stateful: Set[str]) -> Iterator[Notice]:
             updating[operator.name] = operator.name
         elif origins:
             updating[operator.name] = origins[0]
+
+
+def _repeat_notices(graph: Graph, stateful: Set[str]) -> Iterator[Notice]:
+    """Yield the operators that keep state over records that a crash may have sent again."""
+    for operator in graph.operators:
+        if not operator.real_time or operator.delivery != "at_least_once":
+            continue
+        if counting := sorted(behind(graph.operators, {operator.name}) & stateful):
+            yield Notice(
+                operator.location,
+                f"{operator.name!r} has delivery at_least_once: after a crash it sends records"
+                f" again, and {', '.join(map(repr, counting))} takes them for new",
+            )

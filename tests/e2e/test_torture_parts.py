@@ -1,11 +1,28 @@
 """The torture run's own judgement: it must find what is wrong, or its verdict says nothing."""
 
+import asyncio
+import signal
+import subprocess
+import sys
 from collections import Counter
-from itertools import pairwise
+from dataclasses import replace
+from itertools import pairwise, product
+from pathlib import Path
 
 import pytest
-from tests.e2e.torture.schedule import KILLS_EVERY, VICTIMS, steps
+from tests.e2e.torture.schedule import (
+    BLOCK,
+    MEANS,
+    OF_PROGRAMS,
+    PLACES,
+    VICTIMS,
+    Kill,
+    steps,
+)
 from tests.e2e.torture.verification import Input, Result, complete, verify
+from tests.e2e.torture.victims import full_disk, strike
+
+from streamgraft_local.processes import Process
 
 INPUTS = [Input("a", 0), Input("b", 1), Input("a", 2), Input("a", 3), Input("b", 4)]
 RESULTS = [Result("a", 1, 0), Result("b", 1, 1), Result("a", 3, 5), Result("b", 2, 5)]
@@ -13,8 +30,14 @@ RESULTS = [Result("a", 1, 0), Result("b", 1, 1), Result("a", 3, 5), Result("b", 
 
 def test_good_run() -> None:
     verdict = verify(5, INPUTS, RESULTS)
-    assert (verdict.problems, verdict.loose_twice) == ([], 0)
+    assert (verdict.problems, verdict.lost, verdict.twice, verdict.loose_twice) == ([], 0, 0, 0)
     assert complete(5, INPUTS, RESULTS)
+
+
+def test_what_is_lost_and_what_is_double_is_counted() -> None:
+    assert verify(5, INPUTS, RESULTS[:-1]).lost == 1
+    for too_much in (RESULTS[-1], Result("b", 3, 6)):
+        assert verify(5, INPUTS, [*RESULTS, too_much]).twice == 1
 
 
 def test_what_is_written_twice_is_allowed_where_at_least_once_was_asked_for() -> None:
@@ -64,8 +87,65 @@ def test_steps_are_those_of_the_seed() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_each_kind_is_killed_once_in_a_block(seed: int) -> None:
-    run = list(steps(seed, 2 * KILLS_EVERY, 3))
-    for first in (0, KILLS_EVERY):
-        block = run[first : first + KILLS_EVERY]
+    run = list(steps(seed, 2 * BLOCK, 3))
+    for first in (0, BLOCK):
+        block = run[first : first + BLOCK]
         killed = Counter(step.kill.victim for step in block if step.kill)
         assert killed == dict.fromkeys(VICTIMS, 1)
+        assert sum(step.edit for step in block) == 1
+
+
+def test_every_means_meets_every_place() -> None:
+    kills = [step.kill for step in steps(7, 300, 3) if step.kill]
+    assert {(kill.victim, kill.means) for kill in kills} == {
+        *product(PLACES, MEANS),
+        *product({*VICTIMS} - {*PLACES}, OF_PROGRAMS),
+    }
+    for kill in kills:
+        assert (kill.seconds > 0) == (kill.means in ("freeze", "disk"))
+
+
+def test_a_process_is_frozen_and_wakes_up() -> None:
+    asyncio.run(_frozen(subprocess.Popen(["sleep", "60"])))
+
+
+async def _frozen(process: "subprocess.Popen[bytes]") -> None:
+    found = Process.of(process.pid)
+    assert found
+    freeze = Kill("source", "freeze", 0.0, 0.2, 0.0, False)
+    task = asyncio.create_task(strike([found], freeze))
+    await asyncio.sleep(0.1)
+    assert _state(process.pid) == "T"
+    await task
+    assert _state(process.pid) != "T"
+    await strike([found], replace(freeze, means="kill"))
+    assert await asyncio.to_thread(process.wait, 5) == -signal.SIGKILL
+
+
+def test_a_full_disk_takes_nothing_until_it_is_over(tmp_path: Path) -> None:
+    script = (
+        "import sys\nfor line in sys.stdin:\n"
+        " try:\n  with open(line.strip(), 'w') as file: file.write('x')\n"
+        "  print('ok', flush=True)\n"
+        " except OSError as error:\n  print(error.strerror, flush=True)\n"
+    )
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as process:
+        found = Process.of(process.pid)
+        assert found
+
+        def written() -> str:
+            assert process.stdin
+            assert process.stdout
+            process.stdin.write(f"{tmp_path / 'file'}\n")
+            process.stdin.flush()
+            return process.stdout.readline().strip()
+
+        assert written() == "ok"
+        with full_disk([found]):
+            assert written() == "File too large"
+        assert written() == "ok"
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -219,6 +219,21 @@ def test_delivery_is_told() -> None:
     assert "at least once into sinks: at-sink\n" in text(outlook(submission(loose), None))
 
 
+def test_it_says_who_takes_repeats_of_a_real_time_hop_for_new() -> None:
+    """The operator with state, however far behind; nobody, if the hop waits for transactions."""
+    quick = {"real_time": True, "delivery": "at_least_once"}
+    for changed, said in (
+        (quick, "real-time mode: read; work takes repeats for new"),
+        ({"real_time": True}, "Real time, commits every 10 ms: read"),
+    ):
+        adl = application()
+        changes = {"clean": changed, "work": {"stateful": True}}
+        operators = [item.model_copy(update=changes.get(item.name, {})) for item in adl.operators]
+        found = text(outlook(submission(adl.model_copy(update={"operators": operators})), None))
+        assert said in found
+        assert ("takes repeats" in found) == ("delivery" in changed)
+
+
 def test_command_works_without_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STREAMGRAFT_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

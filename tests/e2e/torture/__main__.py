@@ -1,4 +1,4 @@
-"""`make torture`: width changes and kills on real parts; `--help` says more."""
+"""`make torture`: width changes, edits and kills on real parts; `--help` says more."""
 
 import argparse
 import asyncio
@@ -11,6 +11,9 @@ from pathlib import Path
 from tests.e2e.torture.run import NotServing, torture
 
 from bench.cluster import NAMESPACE, running_cluster
+
+ENOUGH_CHANGES = 50
+"""Kills in so many changes hit some batches; the sink without transactions must show it."""
 
 
 async def _run(seed: int, changes: int) -> int:
@@ -26,10 +29,13 @@ async def _run(seed: int, changes: int) -> int:
             except NotServing as error:
                 say(str(error))
                 return _again(seed, changes)
+    if changes >= ENOUGH_CHANGES and not verdict.loose_twice:
+        verdict.problems.append("the sink that asks for at least once has no repeats: a blind run")
     for problem in verdict.problems:
         say(problem)
     say(
-        f"{changes} width changes: {len(verdict.problems) or 'no'} problems;"
+        f"{changes} width changes, {verdict.kills} kills, {verdict.edits} edits:"
+        f" {verdict.lost} lost, {verdict.twice} double, {len(verdict.problems) or 'no'} problems;"
         f" {verdict.loose_twice} results written twice where at least once was asked for"
     )
     return _again(seed, changes) if verdict.problems else 0

@@ -5,6 +5,9 @@ from pyspark.sql import functions as F
 
 import streamgraft as sg
 
+EXTENDED = False
+"""What edits change: with it there is one more operator, and one more sink, behind the region."""
+
 # Small batches: a backlog is many of them, and kills hit some.
 app = sg.Application(
     "torture", trigger_seconds=0.5, spark_conf={"spark.streamgraft.maxOffsetsPerTrigger": "500"}
@@ -29,3 +32,12 @@ app.kafka_sink(
     partitions=3,
     delivery="at_least_once",
 )
+
+if EXTENDED:
+
+    @app.operator(inputs=totals, output_mode="update")
+    def tens(rows: DataFrame) -> DataFrame:
+        """Return each tenth count."""
+        return rows.where("n % 10 = 0")
+
+    app.kafka_sink("milestones", input=tens, topic="torture-tens", key=["key"], partitions=3)

@@ -1,6 +1,8 @@
-"""A torture run: an application under load, width changes, kills, and the comparison at the end."""
+"""A torture run: an application under load, width changes, edits, kills, and the comparison."""
 
 import asyncio
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,6 +33,9 @@ WARM_PODS = 1
 CHANGE_SECONDS = 300.0
 """A width change takes this long at most, whatever is killed meanwhile."""
 DRAIN_SECONDS = 300.0
+EDITED = ("EXTENDED = False", "EXTENDED = True")
+"""An edit changes the one line of the application into the other, the next one changes it back."""
+SUBMISSIONS = 10
 _POLL_SECONDS = 0.1
 
 
@@ -64,6 +69,8 @@ class Torture:
     say: Callable[[str], None]
     seconds: list[float] = field(default_factory=list)
     """How long each change took that was waited for."""
+    kills: int = 0
+    edits: int = 0
 
     async def run(self, seed: int, changes: int) -> Verdict:
         """Run all changes under load; raises NotServing."""
@@ -77,21 +84,42 @@ class Torture:
             await self._drained(topics, load.sent)
         finally:
             topics.close()
-        return verify(load.sent, topics.inputs, topics.results, topics.loose)
+        verdict = verify(load.sent, topics.inputs, topics.results, topics.loose)
+        verdict.kills, verdict.edits = self.kills, self.edits
+        return verdict
 
     async def _take(self, number: str, step: Step, load: Load) -> None:
+        if step.edit:
+            await self._edit()
         killer = Killer(self.cluster, self.client, self.namespace, NAME)
         kill = asyncio.create_task(killer.kill(step.kill)) if step.kill else None
         began = time.monotonic()
         if step.kill and step.kill.backlog:
             load.rate = BACKLOG_RATE
         await self._scale(step.width)
-        killed = f", {await kill} was killed" if kill else ""
+        struck = f", it was {await kill}" if kill else ""
+        self.kills += kill is not None
         load.rate = RATE
         if not step.hurried:
             await self._serving(step.width)
             self.seconds.append(time.monotonic() - began)
-        self.say(f"{number}: {step}: {time.monotonic() - began:.1f} s{killed}")
+        self.say(f"{number}: {step}: {time.monotonic() - began:.1f} s{struck}")
+
+    async def _edit(self) -> None:
+        """Submit the application's other form; brokers and API servers may be away."""
+        self.edits += 1
+        with tempfile.TemporaryDirectory(prefix="streamgraft-edit-") as folder:
+            source = await asyncio.to_thread(_written, Path(folder), extended=self.edits % 2 == 1)
+            for left in reversed(range(SUBMISSIONS)):
+                try:
+                    await command(
+                        self.cluster, "submit", str(source), "--namespace", self.namespace
+                    )
+                    return
+                except subprocess.CalledProcessError:
+                    if not left:
+                        raise
+                    await asyncio.sleep(1.0)
 
     async def _scale(self, width: int) -> None:
         body = {"spec": {"replicas": width}}
@@ -137,3 +165,10 @@ class Torture:
     @property
     def _region(self) -> str:
         return PARALLEL_REGION.path(self.namespace, names.region_name(NAME, REGION))
+
+
+def _written(folder: Path, *, extended: bool) -> Path:
+    """Write a form of the application, and return its file."""
+    source, text = folder / APPLICATION.name, APPLICATION.read_text()
+    source.write_text(text.replace(*EDITED) if extended else text)
+    return source

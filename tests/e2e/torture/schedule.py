@@ -1,17 +1,26 @@
-"""What a torture run does, decided by its seed: width changes, and kills in the midst of them."""
+"""What a torture run does, decided by its seed: width changes, edits, and kills in their midst."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Literal, get_args
 
-Victim = Literal["source", "region", "sink", "operator", "kafka"]
+Victim = Literal["source", "region", "sink", "operator", "kafka", "kube-apiserver"]
 """The first three: a pod of a PE before the region, in it, behind it."""
 VICTIMS: tuple[Victim, ...] = get_args(Victim)
+PLACES: tuple[Victim, ...] = ("source", "region", "sink")
+Means = Literal["kill", "freeze", "memory", "disk"]
+"""SIGKILL; SIGSTOP and, later, SIGCONT; SIGKILL of the driver's JVM alone, as the kernel does when
+memory is out; no file can be written for a while."""
+MEANS: tuple[Means, ...] = get_args(Means)
+OF_PROGRAMS: tuple[Means, ...] = ("kill", "freeze")
 
-KILLS_EVERY = 9
-"""Of so many changes each kind of victim is killed during one."""
+BLOCK = 9
+"""Of so many changes each kind of victim has one, and one comes with an edit."""
 LATEST_KILL_SECONDS = 4.0
+FREEZES_SECONDS = (5.0, 75.0)
+"""A pod that answers no probe is ended after 60 s, the operator's lease is over after 15 s."""
+DISK_SECONDS = 10.0
 BACKLOGS = 0.7
 """Share of kills under a backlog."""
 HURRIED = 0.2
@@ -22,53 +31,69 @@ HURRIED = 0.2
 class Kill:
     """A kill `after` seconds from the request of a change; `choice` (0 to 1) picks the pod.
 
-    `backlog`: much more load comes meanwhile than the PEs can take.
+    `seconds`: how long what passes lasts. `backlog`: much more load comes meanwhile than the PEs
+    can take.
     """
 
     victim: Victim
+    means: Means
     after: float
+    seconds: float
     choice: float
     backlog: bool
+
+    def __str__(self) -> str:
+        load = " under a backlog" if self.backlog else ""
+        lasting = f" for {self.seconds:.0f} s" if self.seconds else ""
+        return f"{self.victim}: {self.means}{lasting}{load} after {self.after:.1f} s"
 
 
 @dataclass(frozen=True)
 class Step:
-    """One width change."""
+    """One width change; `edit`: another form of the application is submitted before it."""
 
     width: int
     kill: Kill | None
     hurried: bool
+    edit: bool = False
 
     def __str__(self) -> str:
-        kill = ""
-        if self.kill:
-            load = " under a backlog" if self.kill.backlog else ""
-            kill = f", {self.kill.victim} killed{load} after {self.kill.after:.1f} s"
-        return f"width {self.width}{kill}{', the next one at once' if self.hurried else ''}"
+        parts = ["an edit"] if self.edit else []
+        parts += [f"width {self.width}"]
+        parts += [str(self.kill)] if self.kill else []
+        parts += ["the next one at once"] if self.hurried else []
+        return ", ".join(parts)
 
 
 def steps(seed: int, changes: int, max_width: int, first_width: int = 1) -> Iterator[Step]:
     """Yield the changes of a run; the last one is waited for."""
     random = Random(seed)
-    width, kills = first_width, dict[int, Kill]()
+    width, kills, edited = first_width, dict[int, Kill](), -1
     for number in range(changes):
-        if number % KILLS_EVERY == 0:
-            kills = _kills(random, number, min(KILLS_EVERY, changes - number))
+        if number % BLOCK == 0:
+            count = min(BLOCK, changes - number)
+            kills = _kills(random, number, count)
+            edited = random.choice(range(number, number + BLOCK))
         width = random.choice([other for other in range(1, max_width + 1) if other != width])
         hurried = random.random() < HURRIED and number < changes - 1
-        yield Step(width, kills.get(number), hurried)
+        yield Step(width, kills.get(number), hurried, number == edited)
 
 
 def _kills(random: Random, first: int, count: int) -> dict[int, Kill]:
     """Return the kills of a block of changes, each kind at most once."""
     victims = random.sample(VICTIMS, min(len(VICTIMS), count))
     places = random.sample(range(first, first + count), len(victims))
-    return {
-        place: Kill(
-            victim,
-            random.uniform(0.0, LATEST_KILL_SECONDS),
-            random.random(),
-            random.random() < BACKLOGS,
-        )
-        for place, victim in zip(places, victims, strict=True)
-    }
+    return {place: _kill(random, victim) for place, victim in zip(places, victims, strict=True)}
+
+
+def _kill(random: Random, victim: Victim) -> Kill:
+    means = random.choice(MEANS if victim in PLACES else OF_PROGRAMS)
+    lasting = {"freeze": random.uniform(*FREEZES_SECONDS), "disk": DISK_SECONDS}
+    return Kill(
+        victim,
+        means,
+        random.uniform(0.0, LATEST_KILL_SECONDS),
+        lasting.get(means, 0.0),
+        random.random(),
+        random.random() < BACKLOGS,
+    )

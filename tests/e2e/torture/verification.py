@@ -32,6 +32,12 @@ class Verdict:
     """What was found. `problems` is empty if nothing is wrong."""
 
     problems: list[str] = field(default_factory=list)
+    lost: int = 0
+    """Records of the outside topic whose effect is in no result."""
+    twice: int = 0
+    """Results whose count of records was there before, or counts more than there are."""
+    kills: int = 0
+    edits: int = 0
     loose_twice: int = 0
     """Results that crashes have written again to the sink that asks for at least once."""
 
@@ -65,10 +71,12 @@ def verify(
         if not 1 <= item.n <= len(totals) or totals[item.n - 1] != item.total:
             verdict.problems.append(f"{item} is not the sum of its first {item.n} records")
         before = newest.get(item.key, 0)
+        verdict.twice += item.n <= before or item.n > len(totals)
         if item.n <= before:
             verdict.problems.append(f"{item} came after {before} records were counted")
         newest[item.key] = max(item.n, before)
     for key, totals in expected.items():
+        verdict.lost += max(len(totals) - newest.get(key, 0), 0)
         if newest.get(key, 0) != len(totals):
             verdict.problems.append(f"{key}: {newest.get(key, 0)} of {len(totals)} counted")
     return verdict

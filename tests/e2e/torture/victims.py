@@ -1,12 +1,14 @@
-"""Kills without warning: pods of a job, the operator, the broker."""
+"""What happens to the parts of a cluster without warning: pods of a job, operator, broker, API."""
 
 import asyncio
-import os
+import resource
 import signal
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from tests.e2e.torture.patience import answered
-from tests.e2e.torture.schedule import Kill, Victim
+from tests.e2e.torture.schedule import PLACES, Kill, Victim
 
 from streamgraft_common import names
 from streamgraft_common.kube import KubeClient
@@ -25,31 +27,84 @@ class Killer:
         self._selector = f"{names.LABEL_JOB}={job}"
 
     async def kill(self, kill: Kill) -> str:
-        """Kill after the time that was chosen; return what was killed."""
+        """Do it after the time that was chosen, and wait until it is over; return to what."""
         await asyncio.sleep(kill.after)
-        if kill.victim in ("source", "region", "sink"):
-            return await self._kill_pod(kill)
-        await asyncio.to_thread(self._kill_component, kill.victim)
-        await asyncio.to_thread(self._cluster.start, kill.victim)
+        if kill.victim in PLACES:
+            return await self._strike_pod(kill)
+        await self._strike_program(kill)
         return kill.victim
 
-    async def _kill_pod(self, kill: Kill) -> str:
-        """Kill the process of a pod of that place, if one runs."""
+    async def _strike_pod(self, kill: Kill) -> str:
+        """Strike the processes of a pod of that place, if one runs."""
         found = await answered(lambda: self._client.get(self._pods, labelSelector=self._selector))
         pods = [pod for pod in of_place(found["items"], kill.victim) if _pid(pod)]
         if not pods:
             return "no pod"
         pod = pods[int(kill.choice * len(pods))]
-        with suppress(ProcessLookupError):
-            os.kill(_pid(pod) or 0, signal.SIGKILL)
+        await strike(_family(_pid(pod) or 0), kill)
         return f"pod {pod['metadata']['name']}"
 
-    def _kill_component(self, name: str) -> None:
-        process = Process.load(self._cluster.home.record(name))
+    async def _strike_program(self, kill: Kill) -> None:
+        process = Process.load(self._cluster.home.record(kill.victim))
         assert process is not None
-        process.send(signal.SIGKILL)
-        while process.alive():
-            pass
+        await strike([process], kill)
+        if kill.means == "kill":
+            while process.alive():
+                await asyncio.sleep(0.01)
+            await asyncio.to_thread(self._cluster.start, kill.victim)
+
+
+async def strike(processes: Sequence[Process], kill: Kill) -> None:
+    """Do to processes, parents first, what a kill says; what passes is over when it returns."""
+    if kill.means == "freeze":
+        _send(processes, signal.SIGSTOP)
+        try:
+            await asyncio.sleep(kill.seconds)
+        finally:
+            _send(processes, signal.SIGCONT)
+    elif kill.means == "disk":
+        with full_disk(processes):
+            await asyncio.sleep(kill.seconds)
+    elif kill.means == "memory":
+        _send(processes[1:] or processes, signal.SIGKILL)
+    else:
+        _send(processes[:1], signal.SIGKILL)
+
+
+@contextmanager
+def full_disk(processes: Sequence[Process]) -> Iterator[None]:
+    """Let processes write nothing more into any file meanwhile."""
+    limits = {process: _limit(process, 0) for process in processes}
+    try:
+        yield
+    finally:
+        for process, before in limits.items():
+            if before is not None:
+                _limit(process, before)
+
+
+def _limit(process: Process, size: int) -> int | None:
+    """Set how long a file of a process may get; return what it was, None if it has ended."""
+    if not process.alive():
+        return None
+    with suppress(ProcessLookupError):
+        soft, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, hard))
+        return soft
+    return None
+
+
+def _send(processes: Sequence[Process], number: signal.Signals) -> None:
+    for process in processes:
+        process.send(number)
+
+
+def _family(pid: int) -> list[Process]:
+    """Return the process of a pod's container and its children: the driver's JVM."""
+    with suppress(OSError):
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return [item for each in (pid, *map(int, children)) if (item := Process.of(each))]
+    return []
 
 
 def of_place(pods: list[Object], victim: Victim) -> list[Object]:
