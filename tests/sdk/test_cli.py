@@ -65,7 +65,7 @@ def failing(*arguments: str | Path) -> str:
 def test_help_names_every_command() -> None:
     """The command line explains itself."""
     text = RUN.invoke(app, ["--help"]).output
-    commands = "up down status kubeconfig build plan submit cancel scale watch logs"
+    commands = "up down status kubeconfig build plan submit cancel scale watch logs top doctor"
     assert [name for name in commands.split() if f" {name} " not in text] == []
 
 

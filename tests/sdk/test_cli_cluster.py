@@ -3,6 +3,8 @@
 import asyncio
 import base64
 import json
+import subprocess
+import sys
 import time
 import zipfile
 from pathlib import Path
@@ -216,6 +218,24 @@ def test_ports_of_a_job_that_is_submitted(
     ]
     assert "no operator words of job wordcount" in command.fail("ports", "wordcount", "words")
     command.succeed("cancel", "wordcount")
+
+
+def test_programs_can_read_what_is_shown(
+    cluster: Cluster, namespace: str, command: CommandLine, bundle: Path
+) -> None:
+    """Also as kubectl runs its plugins."""
+    submit_unplaceable(cluster, namespace, command, bundle)
+    seen = json.loads(command.succeed("watch", "-o", "json"))
+    assert [item["metadata"]["name"] for item in seen["jobs"]] == ["wordcount"]
+    loads = json.loads(command.succeed("top", "wordcount", "-o", "json"))
+    assert {load["stage"] for load in loads} >= {"counts", "lines"}
+    plugin = Path(sys.executable).with_name("kubectl-streamgraft")
+    arguments = ["--kubeconfig", str(cluster.kubeconfig), "doctor", "-o", "json"]
+    result = subprocess.run([plugin, *arguments], capture_output=True, text=True)
+    found = {check["name"]: check for check in json.loads(result.stdout)}
+    for name in ("Kubernetes", "Resource definitions", "Operator", "custom.metrics.k8s.io"):
+        assert found[name]["state"] == "good", found
+    assert found["Your rights"]["state"] == "good"
 
 
 def test_plan_compares_with_what_runs(

@@ -1,11 +1,12 @@
 """The command line: global options, commands, and how expected failures are told."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from streamgraft.cli import _operating as operating
 from streamgraft.cli import _options as options
 from streamgraft.cli import _output as output
 
@@ -27,7 +28,6 @@ app = typer.Typer(
     name="streamgraft",
     cls=ErrorTellingGroup,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Streaming applications on Kubernetes that scale themselves.",
 )
@@ -67,11 +67,11 @@ def down(
 
 
 @app.command()
-def status() -> None:
+def status(output_format: options.Output = "text") -> None:
     """Show the parts of the embedded environment and whether they run."""
     from streamgraft.cli import _environment
 
-    _environment.status()
+    _environment.status(output_format)
 
 
 @app.command()
@@ -169,9 +169,7 @@ def plan(
     param: options.Parameters = None,
     width: options.Widths = None,
     include: options.Include = None,
-    output_format: Annotated[
-        Literal["text", "json"], typer.Option("-o", "--output", help="How to print it.")
-    ] = "text",
+    output_format: options.Output = "text",
     namespace: options.Namespace = None,
 ) -> None:
     """Show what `submit` would make and restart; exit code 2 if a PE that runs restarts."""
@@ -180,7 +178,7 @@ def plan(
     request = _submit.Request(
         application, name, tuple(param or ()), tuple(width or ()), tuple(include or ())
     )
-    _plan.run(options.target(context, namespace), request, output_format == "json")
+    _plan.run(options.target(context, namespace), request, output_format)
 
 
 @app.command()
@@ -218,12 +216,13 @@ def watch(
     context: typer.Context,
     job: Annotated[str | None, typer.Argument(help="Only this job.")] = None,
     once: Annotated[bool, typer.Option("--once", help="Print the table once and end.")] = False,
+    output_format: options.Output = "text",
     namespace: options.Namespace = None,
 ) -> None:
-    """Show jobs, processing elements and regions, live."""
+    """Show jobs, processing elements and regions, live; with -o json or yaml once."""
     from streamgraft.cli import _watch
 
-    _watch.run(options.target(context, namespace), job, once)
+    _watch.run(options.target(context, namespace), job, once, output_format)
 
 
 @app.command()
@@ -257,12 +256,13 @@ def ports(
     context: typer.Context,
     job: options.Job,
     operator: Annotated[str | None, typer.Argument(help="Only this operator.")] = None,
+    output_format: options.Output = "text",
     namespace: options.Namespace = None,
 ) -> None:
     """Show where the inputs of operators are: topic, processing element, address."""
     from streamgraft.cli import _ports
 
-    _ports.run(options.target(context, namespace), job, operator)
+    _ports.run(options.target(context, namespace), job, operator, output_format)
 
 
 explain = typer.Typer(no_args_is_help=True, help="Tell why something is as it is.")
@@ -276,12 +276,13 @@ def explain_region(
     adapter: Annotated[
         str | None, typer.Option(help="URL of the metrics adapter; default: the embedded one's.")
     ] = None,
+    output_format: options.Output = "text",
     namespace: options.Namespace = None,
 ) -> None:
     """Print every input of a region's width, the decision, and what would change it."""
     from streamgraft.cli import _explain
 
-    _explain.run(options.target(context, namespace), name, adapter)
+    _explain.run(options.target(context, namespace), name, adapter, output_format)
 
 
 savepoint = typer.Typer(
@@ -308,12 +309,13 @@ def savepoint_create(
 def savepoint_list(
     context: typer.Context,
     job: Annotated[str | None, typer.Argument(help="Only those of this job.")] = None,
+    output_format: options.Output = "text",
     namespace: options.Namespace = None,
 ) -> None:
     """Show savepoints."""
     from streamgraft.cli import _savepoint
 
-    _savepoint.show(options.target(context, namespace), job)
+    _savepoint.show(options.target(context, namespace), job, output_format)
 
 
 @savepoint.command("restore")
@@ -373,16 +375,5 @@ def savepoint_delete(
     _savepoint.delete(options.target(context, namespace), name, timeout)
 
 
-@app.command()
-def logs(
-    context: typer.Context,
-    job: options.Job,
-    pe: Annotated[int | None, typer.Argument(help="Id of one processing element.")] = None,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on with new lines.")] = False,
-    tail: Annotated[int, typer.Option(help="Lines of each pod to begin with.")] = 100,
-    namespace: options.Namespace = None,
-) -> None:
-    """Print the logs of a job's pods."""
-    from streamgraft.cli import _logs
-
-    _logs.run(options.target(context, namespace), job, pe, follow, tail)
+for command in (operating.logs, operating.top, operating.doctor):
+    app.command()(command)

@@ -1,6 +1,7 @@
 """`streamgraft up`, `down` and `status`: the embedded environment."""
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 
 from streamgraft.cli import _output as output
@@ -28,7 +29,7 @@ def down(delete: bool) -> None:
     output.say("The embedded environment is down" + (", its data deleted" if delete else ""))
 
 
-def status() -> None:
+def status(form: str) -> None:
     """Show each component; exit code 1 if one does not serve."""
     from rich.console import Console
 
@@ -36,10 +37,14 @@ def status() -> None:
     from streamgraft_local import Cluster
 
     components = Cluster().status()
-    rows = table("Embedded environment", "Component", "State", "Process")
-    for item in components:
-        rows.add_row(item.name, item.problem or "serves", str(item.pid or ""))
-    Console().print(rows)
+    if form == "text":
+        rows = table("Embedded environment", "Component", "State", "Process")
+        for item in components:
+            rows.add_row(item.name, item.problem or "serves", str(item.pid or ""))
+        Console().print(rows)
+    else:
+        shown = [{**asdict(item), "log": str(item.log)} for item in components]
+        output.document(shown, form)
     if failing := [item for item in components if item.problem]:
         logs = ", ".join(str(item.log) for item in failing)
         raise output.CommandError(f"{len(failing)} component(s) do not serve; see {logs}")

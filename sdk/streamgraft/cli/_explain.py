@@ -15,12 +15,16 @@ from streamgraft_common.kube import KubeClient, NotFound
 Facts = dict[str, Any]
 
 
-def run(target: Target, name: str, adapter: str | None) -> None:
-    """Print the explanation of a region."""
-    output.say("\n".join(asyncio.run(_explain(target, name, adapter))))
+def run(target: Target, name: str, adapter: str | None, form: str) -> None:
+    """Print the explanation of a region; for programs what the adapter says, and the HPAs."""
+    region, autoscalers = asyncio.run(_read(target, name, adapter))
+    if form == "text":
+        output.say("\n".join(explanation(region, autoscalers)))
+    else:
+        output.document({"region": region, "autoscalers": autoscalers}, form)
 
 
-async def _explain(target: Target, name: str, adapter: str | None) -> list[str]:
+async def _read(target: Target, name: str, adapter: str | None) -> tuple[Facts, list[Facts]]:
     url = adapter or running_adapter()
     if url is None:
         raise CommandError(
@@ -42,7 +46,7 @@ async def _explain(target: Target, name: str, adapter: str | None) -> list[str]:
         if item["spec"]["scaleTargetRef"]["name"] == name
         and item["spec"]["scaleTargetRef"]["kind"] == "ParallelRegion"
     ]
-    return list(explanation(region, mine))
+    return region, mine
 
 
 def explanation(region: Facts, autoscalers: list[Facts]) -> Iterator[str]:

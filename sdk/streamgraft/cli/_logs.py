@@ -8,6 +8,10 @@ from streamgraft.cli._cluster import Cluster, connected
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft_common import names
+from streamgraft_common.kube import ApiError
+
+_LOOK_SECONDS = 2.0
+"""Between two looks for new pods."""
 
 
 def run(target: Target, job: str, pe: int | None, follow: bool, tail: int) -> None:
@@ -18,24 +22,54 @@ def run(target: Target, job: str, pe: int | None, follow: bool, tail: int) -> No
 
 async def _logs(target: Target, job: str, pe: int | None, follow: bool, tail: int) -> None:
     async with connected(target) as cluster:
-        pods = [
-            item["metadata"]["name"] for item in await cluster.of_job(cluster.core("pods"), job)
-        ]
-        if pe is not None:
-            pods = [pod for pod in pods if pod.startswith(f"{names.pe_name(job, pe)}-")]
+        pods = await _pods(cluster, job, pe)
         if not pods:
             what = f"job {job}" if pe is None else f"processing element {pe} of job {job}"
             raise CommandError(f"{what} has no pods in namespace {cluster.namespace}")
-        query = {"tailLines": str(tail), **({"follow": "true"} if follow else {})}
-        prefixes = {pod: f"{pod}: " if len(pods) > 1 else "" for pod in sorted(pods)}
-        copies = [_copy(cluster, pod, prefix, query) for pod, prefix in prefixes.items()]
         if follow:
-            await asyncio.gather(*copies)
+            await _follow(cluster, job, pe, tail)
+            return
+        for pod in pods:
+            await _copy(cluster, pod, len(pods) > 1, {"tailLines": str(tail)})
+
+
+async def _pods(cluster: Cluster, job: str, pe: int | None) -> list[str]:
+    items = await cluster.of_job(cluster.core("pods"), job)
+    pods = sorted(item["metadata"]["name"] for item in items)
+    beginning = "" if pe is None else f"{names.pe_name(job, pe)}-"
+    return [pod for pod in pods if pod.startswith(beginning)]
+
+
+async def _follow(cluster: Cluster, job: str, pe: int | None, tail: int) -> None:
+    """Print new lines of all pods, also of those that come later, until the job has none."""
+    copies: dict[str, asyncio.Task[None]] = {}
+    query = {"tailLines": str(tail), "follow": "true"}
+    try:
+        while pods := await _pods(cluster, job, pe):
+            for pod in pods:
+                if pod not in copies:
+                    named = pe is None or len(pods) > 1
+                    copies[pod] = asyncio.create_task(_copy_begun(cluster, pod, named, query))
+            await asyncio.sleep(_LOOK_SECONDS)
+    finally:
+        for copy in copies.values():
+            copy.cancel()
+
+
+async def _copy_begun(cluster: Cluster, pod: str, named: bool, query: dict[str, str]) -> None:
+    """Print the lines of a pod, which may still be starting; it has none before its container."""
+    while True:
+        try:
+            await _copy(cluster, pod, named, query)
+        except ApiError as error:
+            if error.code == 404:
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
         else:
-            for copy in copies:
-                await copy
+            return
 
 
-async def _copy(cluster: Cluster, pod: str, prefix: str, query: dict[str, str]) -> None:
+async def _copy(cluster: Cluster, pod: str, named: bool, query: dict[str, str]) -> None:
+    prefix = f"{pod}: " if named else ""
     async for line in cluster.client.lines(f"{cluster.core('pods', pod)}/log", **query):
         output.say(prefix + line)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
@@ -32,6 +32,10 @@ CreateTopics: TypeAlias = Annotated[
 DropState: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--drop-state", metavar="OPERATOR", help="Operator whose state may be dropped."),
+]
+Output: TypeAlias = Annotated[
+    Literal["text", "json", "yaml"],
+    typer.Option("-o", "--output", help="How to print it; json and yaml for programs."),
 ]
 Include: TypeAlias = Annotated[
     list[Path] | None, typer.Option(metavar="PATH", help="Further file or folder for the bundle.")

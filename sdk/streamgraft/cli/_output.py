@@ -1,6 +1,7 @@
 """What the command line writes: plain lines to stdout, errors to stderr."""
 
-from typing import NoReturn
+import json
+from typing import Any, NoReturn
 
 import typer
 
@@ -16,6 +17,16 @@ class CommandError(Exception):
 def say(text: str) -> None:
     """Print a line of progress or result."""
     typer.echo(text)
+
+
+def document(value: Any, form: str) -> None:
+    """Print a JSON value for programs; `form`: json or yaml."""
+    if form == "json":
+        say(json.dumps(value, indent=2))
+        return
+    import yaml
+
+    say(yaml.safe_dump(value, sort_keys=False, allow_unicode=True).rstrip())
 
 
 def warn(text: str) -> None:

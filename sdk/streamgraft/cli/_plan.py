@@ -1,7 +1,6 @@
 """`streamgraft plan`: what `submit` would do, before anything is submitted."""
 
 import asyncio
-import json
 from dataclasses import replace
 
 import typer
@@ -27,7 +26,7 @@ _SERVERS = "brokers of the operator"
 """Stands for the brokers that the operator was started with, as long as it has chosen none yet."""
 
 
-def run(target: Target, request: Request, as_json: bool) -> None:
+def run(target: Target, request: Request, form: str) -> None:
     """Show the plan. Exits with EXIT_RESTART if a PE that runs would be restarted."""
     data, adl = read_request(request)
     job = job_name(request, adl)
@@ -44,10 +43,10 @@ def run(target: Target, request: Request, as_json: bool) -> None:
         plan, problem = asyncio.run(_planned(target, submission, spec))
     except GraphError as error:
         raise CommandError(f"the operator would refuse this: {error}") from error
-    if as_json:
-        output.say(json.dumps(view.document(plan, not problem), indent=2))
-    else:
+    if form == "text":
         _show(plan, problem)
+    else:
+        output.document(view.document(plan, not problem), form)
     if plan.restarts:
         raise typer.Exit(EXIT_RESTART)
 

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 
 from rich.console import Console
-from rich.table import Table
 
+from streamgraft.cli import _output as output
 from streamgraft.cli._cluster import connected
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
@@ -14,12 +15,30 @@ from streamgraft_common import names, port_labels
 from streamgraft_common.kube.client import Object
 
 
-def run(target: Target, job: str, operator: str | None) -> None:
+@dataclass(frozen=True)
+class Port:
+    """One input that crosses PEs."""
+
+    input: str
+    topic: str
+    pe: str
+    control_port: str
+    pod: str
+
+
+def run(target: Target, job: str, operator: str | None, form: str) -> None:
     """Print the topic, the PE and the address of every input that crosses PEs."""
-    Console().print(asyncio.run(_ports(target, job, operator)))
+    found = asyncio.run(_ports(target, job, operator))
+    if form != "text":
+        output.document([asdict(port) for port in found], form)
+        return
+    rows = table(f"Ports of {job}", "Input", "Topic", "PE", "Control port", "Pod now")
+    for port in found:
+        rows.add_row(port.input, port.topic, port.pe, port.control_port, port.pod)
+    Console().print(rows)
 
 
-async def _ports(target: Target, job: str, operator: str | None) -> Table:
+async def _ports(target: Target, job: str, operator: str | None) -> list[Port]:
     async with connected(target) as cluster:
         namespace = cluster.namespace
         config_map = await cluster.client.find(
@@ -36,16 +55,15 @@ async def _ports(target: Target, job: str, operator: str | None) -> Table:
             f"no operator {operator} of job {job} reads a stream of another PE (these do: {has})"
         )
     by_pe = {pod["metadata"]["labels"].get(names.LABEL_PE): pod for pod in pods}
-    rows = table(f"Ports of {job}", "Input", "Topic", "PE", "Control port", "Pod now")
+    found: list[Port] = []
     for label, place in labels.items():
         if operator in (None, known[label]):
             pe = names.pe_name(job, place.pe)
             pod = by_pe.get(pe)
             host = names.pe_host(namespace, job, place.pe)
-            rows.add_row(
-                label, place.topic, pe, f"{_scheme(pod)}://{host}:{names.CONTROL_PORT}", _place(pod)
-            )
-    return rows
+            control = f"{_scheme(pod)}://{host}:{names.CONTROL_PORT}"
+            found.append(Port(label, place.topic, pe, control, _place(pod)))
+    return found
 
 
 def _scheme(pod: Object | None) -> str:

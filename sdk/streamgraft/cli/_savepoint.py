@@ -20,9 +20,9 @@ def create(target: Target, job: str, name: str | None, timeout_seconds: int) -> 
     asyncio.run(_create(target, job, name or _name(job), timeout_seconds))
 
 
-def show(target: Target, job: str | None) -> None:
+def show(target: Target, job: str | None, form: str) -> None:
     """Print the savepoints of a namespace, or those of a job."""
-    asyncio.run(_show(target, job))
+    asyncio.run(_show(target, job, form))
 
 
 def delete(target: Target, name: str, timeout_seconds: float) -> None:
@@ -102,9 +102,12 @@ async def _items(cluster: Cluster) -> list[Object]:
     return items
 
 
-async def _show(target: Target, job: str | None) -> None:
+async def _show(target: Target, job: str | None, form: str) -> None:
     async with connected(target) as cluster:
         items = [item for item in await _items(cluster) if job in (None, item["spec"]["job"])]
+    if form != "text":
+        output.document(items, form)
+        return
     headings = ("Savepoint", "Job", "Region", "Phase", "Shards", "Bytes", "Seconds", "Created")
     rows = table("Savepoints", *headings)
     for item in items:

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
+from streamgraft.cli import _output as output
 from streamgraft.cli._cluster import Cluster, connected, not_installed
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
@@ -43,10 +45,24 @@ class Snapshot:
     signals: dict[tuple[str, str], float] = field(default_factory=dict)
 
 
-def run(target: Target, job: str | None, once: bool) -> None:
-    """Show the tables until interrupted, or once."""
+def run(target: Target, job: str | None, once: bool, form: str) -> None:
+    """Show the tables until interrupted, or once; for programs the objects as they are."""
+    if form != "text":
+        output.document(asyncio.run(_objects(target, job)), form)
+        return
     with suppress(KeyboardInterrupt):
         asyncio.run(_watch(target, job, once))
+
+
+async def _objects(target: Target, job: str | None) -> dict[str, Any]:
+    async with connected(target) as cluster:
+        seen = await snapshot(cluster, job)
+    signals = [
+        {"region": region, "metric": metric, "value": value}
+        for (metric, region), value in seen.signals.items()
+    ]
+    kinds = {"jobs": seen.jobs, "regions": seen.regions, "processingElements": seen.elements}
+    return {**kinds, "signals": signals}
 
 
 async def _watch(target: Target, job: str | None, once: bool) -> None:

@@ -1,0 +1,114 @@
+"""`streamgraft doctor`: whether a cluster has all that Streamgraft needs, and how to mend it."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import typer
+
+from streamgraft.cli import _output as output
+from streamgraft.cli._cluster import Cluster, connected
+from streamgraft.cli._doctor_checks import (
+    RIGHTS,
+    Check,
+    Facts,
+    Right,
+    checks,
+)
+from streamgraft.cli._options import Target
+from streamgraft_common import names
+from streamgraft_common.access import SYSTEM_NAMESPACE
+from streamgraft_common.kinds import API_SERVICE, AUTOSCALER, LEASE
+from streamgraft_common.kube import ApiError
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import JOB, PARALLEL_REGION
+
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_METRIC_GROUPS = ("custom.metrics.k8s.io", "external.metrics.k8s.io")
+_SIGNAL = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{}/parallelregions.streamgraft.io/{}/{}"
+_MARKS = {"good": ("✓", "green"), "bad": ("✗", "red"), "unknown": ("?", "yellow")}
+
+
+def run(target: Target, form: str) -> None:
+    """Print what is well and what is not. Exit code 1 if something is not."""
+    found = asyncio.run(_examine(target))
+    if form == "text":
+        _show(found)
+    else:
+        output.document([asdict(check) for check in found], form)
+    if any(check.state == "bad" for check in found):
+        raise typer.Exit(1)
+
+
+def _show(found: Sequence[Check]) -> None:
+    for check in found:
+        mark, color = _MARKS[check.state]
+        output.say(f"{typer.style(mark, fg=color)} {check.name}: {check.text}")
+        if check.mend:
+            output.say(f"  → {check.mend}")
+
+
+async def _examine(target: Target) -> list[Check]:
+    async with connected(target) as cluster:
+        version = await cluster.client.get("/version")
+        return checks(
+            Facts(
+                version=version["gitVersion"],
+                namespace=cluster.namespace,
+                kinds=await _kinds(cluster),
+                lease=await _tried(cluster, LEASE.path(SYSTEM_NAMESPACE, "streamgraft-operator")),
+                api_services={
+                    group: await _tried(cluster, API_SERVICE.path("", f"v1beta2.{group}"))
+                    or await _tried(cluster, API_SERVICE.path("", f"v1beta1.{group}"))
+                    for group in _METRIC_GROUPS
+                },
+                allowed={right: await _may(cluster, right) for right in RIGHTS},
+                jobs=await _items(cluster, JOB.path(cluster.namespace)),
+                autoscalers=await _items(cluster, AUTOSCALER.path(cluster.namespace)),
+                signals=await _signals(cluster),
+            )
+        )
+
+
+async def _kinds(cluster: Cluster) -> frozenset[str] | None:
+    """Return the plurals that the API server serves of our group; None if it knows none."""
+    found = await _tried(cluster, f"/apis/{names.API_VERSION}")
+    return frozenset(item["name"] for item in found["resources"]) if found else None
+
+
+async def _may(cluster: Cluster, right: Right) -> bool:
+    attributes = {"namespace": cluster.namespace, "verb": right.verb, "resource": right.resource}
+    attributes |= {"group": right.group, "subresource": right.subresource}
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    answer = await cluster.client.create(_REVIEWS, body)
+    return bool(answer["status"].get("allowed"))
+
+
+async def _signals(cluster: Cluster) -> dict[str, str | None]:
+    """Return what the metrics API says of each region's lag: None if it has a value."""
+    found: dict[str, str | None] = {}
+    for item in (await _items(cluster, PARALLEL_REGION.path(cluster.namespace)))[:20]:
+        name = item["metadata"]["name"]
+        try:
+            await cluster.client.get(_SIGNAL.format(cluster.namespace, name, "total_lag"))
+            found[name] = None
+        except ApiError as error:
+            found[name] = error.message
+    return found
+
+
+async def _tried(cluster: Cluster, path: str) -> Object | None:
+    """Return an object; None if it is not there, or is not shown to us."""
+    try:
+        return await cluster.client.get(path)
+    except ApiError:
+        return None
+
+
+async def _items(cluster: Cluster, path: str) -> list[Object]:
+    found = await _tried(cluster, path)
+    return list(found["items"]) if found else []

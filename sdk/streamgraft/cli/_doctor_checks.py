@@ -1,0 +1,192 @@
+"""What `streamgraft doctor` makes of what it has seen. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from streamgraft_common import names
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import KINDS, JobStatus
+from streamgraft_common.timestamps import from_rfc3339
+
+OLDEST_MINOR = 30
+"""Of Kubernetes 1: older ones have no admission policies (docs/operate/install.md)."""
+_LEASE_SECONDS = 60.0
+_INSTALL = "install it: docs/operate/install.md; or start the embedded one: streamgraft up"
+
+
+@dataclass(frozen=True)
+class Right:
+    """Something that the caller needs to be allowed to do in the namespace."""
+
+    verb: str
+    resource: str
+    group: str = names.GROUP
+    subresource: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}" + (self.subresource and f"/{self.subresource}")
+
+
+RIGHTS = (
+    *(Right(verb, "jobs") for verb in ("get", "list", "patch", "delete")),
+    Right("list", "processingelements"),
+    Right("list", "parallelregions"),
+    Right("patch", "parallelregions", subresource="scale"),
+    Right("create", "savepoints"),
+    Right("patch", "configmaps", group=""),
+    Right("list", "pods", group=""),
+    Right("get", "pods", group="", subresource="log"),
+)
+"""What the commands of the command line ask for."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at. `mend`: what to do about it."""
+
+    name: str
+    state: Literal["good", "bad", "unknown"]
+    text: str
+    mend: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was seen; None: it is not there, or may not be read."""
+
+    version: str
+    namespace: str
+    kinds: frozenset[str] | None
+    lease: Object | None
+    api_services: Mapping[str, Object | None]
+    allowed: Mapping[Right, bool]
+    jobs: Sequence[Object]
+    autoscalers: Sequence[Object]
+    signals: Mapping[str, str | None]
+    """Why a region has no lag, by the region's name; None where it has."""
+
+
+def checks(facts: Facts) -> list[Check]:
+    """Return all checks, in the order in which things depend on each other."""
+    found = [_kubernetes(facts.version), _resources(facts.kinds)]
+    if facts.kinds is None:
+        return found
+    found.append(_operator(facts.lease))
+    found += [_api_service(group, item) for group, item in facts.api_services.items()]
+    found.append(_rights(facts.allowed, facts.namespace))
+    found += _kafka(facts.jobs)
+    found += _prometheus(facts.signals)
+    found += _autoscalers(facts.autoscalers)
+    return found
+
+
+def _kubernetes(version: str) -> Check:
+    found = re.match(r"v1\.(\d+)", version)
+    if found and int(found[1]) >= OLDEST_MINOR:
+        return Check("Kubernetes", "good", version)
+    mend = f"use Kubernetes 1.{OLDEST_MINOR} or newer"
+    return Check("Kubernetes", "bad", f"{version} is too old", mend)
+
+
+def _resources(kinds: frozenset[str] | None) -> Check:
+    name = "Resource definitions"
+    if kinds is None:
+        return Check(name, "bad", f"the API server does not know {names.API_VERSION}", _INSTALL)
+    if missing := sorted({kind.plural for kind in KINDS} - kinds):
+        text = f"{', '.join(missing)} missing: they are of an older release"
+        return Check(name, "bad", text, "apply deploy/crds of this release before its operator")
+    return Check(name, "good", f"{names.API_VERSION} with all {len(KINDS)} kinds")
+
+
+def _operator(lease: Object | None) -> Check:
+    if lease is None:
+        text = "its lease is not to be seen: no operator leads, or you may not read it"
+        return Check("Operator", "unknown", text, "kubectl get lease -n streamgraft-system")
+    spec = lease.get("spec", {})
+    age = datetime.now(UTC).timestamp() - from_rfc3339(spec.get("renewTime") or _NEVER)
+    holder = spec.get("holderIdentity")
+    if not holder or age > _LEASE_SECONDS:
+        mend = "kubectl logs -n streamgraft-system deployment/streamgraft-operator"
+        return Check("Operator", "bad", f"nobody has led for {age:.0f} s", mend)
+    return Check("Operator", "good", f"{holder} leads")
+
+
+_NEVER = "1970-01-01T00:00:00Z"
+
+
+def _api_service(group: str, item: Object | None) -> Check:
+    if item is None:
+        mend = "apply the APIServices of the metrics adapter: docs/operate/install.md"
+        return Check(group, "bad", "nobody serves it, so no HPA sees a signal", mend)
+    condition = _condition(item, "Available")
+    service = item["spec"].get("service") or {}
+    place = f"{service.get('namespace', '')}/{service.get('name', '')}".strip("/")
+    if condition.get("status") == "True":
+        return Check(group, "good", f"served by {place or 'the API server'}")
+    text = f"{place}: {condition.get('message') or 'not available'}"
+    mend = "look at the adapter's pod, its Service and the caBundle of the APIService"
+    return Check(group, "bad", text, mend)
+
+
+def _rights(allowed: Mapping[Right, bool], namespace: str) -> Check:
+    if denied := [str(right) for right, may in allowed.items() if not may]:
+        text = f"in namespace {namespace} you may not {', '.join(denied)}"
+        return Check("Your rights", "bad", text, "ask for a Role with these verbs")
+    return Check("Your rights", "good", f"all that the commands need in namespace {namespace}")
+
+
+def _kafka(jobs: Sequence[Object]) -> Iterator[Check]:
+    for item in jobs:
+        status = JobStatus.model_validate(item.get("status") or {})
+        for kind in ("KafkaAvailable", "SourcesAvailable"):
+            found = next((each for each in status.conditions if each.type == kind), None)
+            if found and found.status == "False":
+                name = f"Kafka of job {item['metadata']['name']}"
+                mend = (
+                    "brokers: bootstrapServers of the Job, or --bootstrap-servers of the operator"
+                )
+                if kind == "SourcesAvailable":
+                    mend = "create the topic, or submit with --create-topics"
+                yield Check(name, "bad", found.message, mend)
+    if jobs and all(_kafka_is_there(item) for item in jobs):
+        yield Check("Kafka", "good", f"answers for all {len(jobs)} jobs of the namespace")
+
+
+def _kafka_is_there(job: Object) -> bool:
+    return _condition(job, "KafkaAvailable").get("status") == "True"
+
+
+def _prometheus(signals: Mapping[str, str | None]) -> Iterator[Check]:
+    if silent := {name: why for name, why in signals.items() if why is not None}:
+        name, why = next(iter(silent.items()))
+        mend = "Prometheus has to scrape the PEs' port `control`: docs/operate/metrics.md"
+        yield Check("Prometheus", "bad", f"region {name} has no lag: {why}", mend)
+    elif signals:
+        yield Check("Prometheus", "good", f"has the lag of {len(signals)} regions")
+
+
+def _autoscalers(items: Sequence[Object]) -> Iterator[Check]:
+    for item in items:
+        if item["spec"]["scaleTargetRef"]["kind"] != "ParallelRegion":
+            continue
+        name = f"HPA {item['metadata']['name']}"
+        bad = [kind for kind in ("AbleToScale", "ScalingActive") if _denied(item, kind)]
+        if bad:
+            text = _condition(item, bad[0]).get("message", "")
+            yield Check(name, "bad", text, f"kubectl describe hpa {item['metadata']['name']}")
+        else:
+            status = item.get("status") or {}
+            yield Check(name, "good", f"wants {status.get('desiredReplicas', '?')} channels")
+
+
+def _denied(item: Object, kind: str) -> bool:
+    found = _condition(item, kind)
+    return found.get("status") == "False" and found.get("reason") != "ScalingDisabled"
+
+
+def _condition(item: Object, kind: str) -> dict[str, Any]:
+    conditions = (item.get("status") or {}).get("conditions") or []
+    return next((each for each in conditions if each["type"] == kind), {})

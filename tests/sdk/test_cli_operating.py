@@ -1,0 +1,177 @@
+"""`doctor`, `top`, output for programs, and completion: what they make of what they see."""
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from streamgraft.cli import _output as output
+from streamgraft.cli._doctor_checks import RIGHTS, Facts, checks
+from streamgraft.cli._top import loads_of
+from streamgraft.cli._watch import Snapshot
+from streamgraft_common.resources import KINDS
+
+BIN = Path(sys.executable).parent
+
+
+def condition(kind: str, status: str, **more: str) -> dict[str, str]:
+    """Return a condition."""
+    return {
+        "type": kind,
+        "status": status,
+        "reason": "Any",
+        "message": "why",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+        **more,
+    }
+
+
+def facts(**changes: Any) -> Facts:
+    """Return a cluster in which all is well."""
+    now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    service = {"spec": {"service": {"namespace": "s", "name": "adapter"}}}
+    autoscaler = {
+        "metadata": {"name": "a"},
+        "spec": {"scaleTargetRef": {"kind": "ParallelRegion"}},
+        "status": {"desiredReplicas": 3, "conditions": [condition("ScalingActive", "True")]},
+    }
+    job = {
+        "metadata": {"name": "j"},
+        "status": {"conditions": [condition("KafkaAvailable", "True")]},
+    }
+    good: dict[str, Any] = {
+        "version": "v1.34.1",
+        "namespace": "n",
+        "kinds": frozenset(kind.plural for kind in KINDS),
+        "lease": {"spec": {"holderIdentity": "one", "renewTime": now}},
+        "api_services": {
+            "custom.metrics.k8s.io": {
+                **service,
+                "status": {"conditions": [condition("Available", "True")]},
+            }
+        },
+        "allowed": dict.fromkeys(RIGHTS, True),
+        "jobs": [job],
+        "autoscalers": [autoscaler],
+        "signals": {"j-r": None},
+    }
+    return Facts(**{**good, **changes})
+
+
+def test_all_is_well() -> None:
+    found = checks(facts())
+    assert [(check.state, check.mend) for check in found] == [("good", "")] * 8
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "words"),
+    [
+        ({"version": "v1.29.4"}, "Kubernetes", "1.30 or newer"),
+        ({"kinds": None}, "Resource definitions", "streamgraft up"),
+        ({"kinds": frozenset({"jobs"})}, "Resource definitions", "deploy/crds"),
+        (
+            {"lease": {"spec": {"holderIdentity": "x", "renewTime": "2026-01-01T00:00:00Z"}}},
+            "Operator",
+            "kubectl logs",
+        ),
+        ({"api_services": {"custom.metrics.k8s.io": None}}, "custom.metrics.k8s.io", "APIServices"),
+        (
+            {
+                "api_services": {
+                    "external.metrics.k8s.io": {
+                        "spec": {},
+                        "status": {"conditions": [condition("Available", "False")]},
+                    }
+                }
+            },
+            "external.metrics.k8s.io",
+            "caBundle",
+        ),
+        ({"allowed": {RIGHTS[0]: True, RIGHTS[-1]: False}}, "Your rights", "Role"),
+        (
+            {
+                "jobs": [
+                    {
+                        "metadata": {"name": "j"},
+                        "status": {"conditions": [condition("SourcesAvailable", "False")]},
+                    }
+                ]
+            },
+            "Kafka of job j",
+            "--create-topics",
+        ),
+        ({"signals": {"j-r": "no data"}}, "Prometheus", "scrape"),
+        (
+            {
+                "autoscalers": [
+                    {
+                        "metadata": {"name": "a"},
+                        "spec": {"scaleTargetRef": {"kind": "ParallelRegion"}},
+                        "status": {"conditions": [condition("ScalingActive", "False")]},
+                    }
+                ]
+            },
+            "HPA a",
+            "describe hpa a",
+        ),
+    ],
+)
+def test_each_fault_is_told_with_what_mends_it(
+    change: dict[str, Any], name: str, words: str
+) -> None:
+    (bad,) = [check for check in checks(facts(**change)) if check.state == "bad"]
+    assert bad.name == name
+    assert words in bad.mend
+
+
+def test_a_lease_that_may_not_be_read_is_no_fault() -> None:
+    assert [c.name for c in checks(facts(lease=None)) if c.state == "unknown"] == ["Operator"]
+
+
+def element(number: int, *shards: tuple[float | None, int | None]) -> dict[str, Any]:
+    """Return a processing element with shards of such (busy, lag)."""
+    held = {
+        str(index): {"state": "Running", "epoch": 1, "busy": busy, "lag": lag}
+        for index, (busy, lag) in enumerate(shards)
+    }
+    return {
+        "metadata": {"name": f"f-{number}"},
+        "spec": {"job": "f", "peId": number, "stageName": "s"},
+        "status": {"phase": "Running", "launchCount": 1, "runtime": {"shards": held}},
+    }
+
+
+def test_top_has_the_busiest_first() -> None:
+    """A PE is as busy as its busiest shard; one that has told nothing is last."""
+    elements = [element(0), element(1, (0.2, 5), (0.9, 7)), element(2, (0.9, 40))]
+    found = loads_of(Snapshot(jobs=[], regions=[], elements=elements))
+    assert [(load.pe, load.busy, load.waiting) for load in found] == [
+        ("f-2", 0.9, 40),
+        ("f-1", 0.9, 12),
+        ("f-0", None, None),
+    ]
+
+
+def test_documents(capsys: pytest.CaptureFixture[str]) -> None:
+    for form in ("json", "yaml"):
+        output.document([{"name": "ü", "none": None}], form)
+        assert yaml.safe_load(capsys.readouterr().out) == [{"name": "ü", "none": None}]
+
+
+def test_kubectl_completes_the_last_word() -> None:
+    """In the form that kubectl reads: a choice a line, then a directive."""
+
+    def completed(*words: str) -> list[str]:
+        program = BIN / "kubectl_complete-streamgraft"
+        result = subprocess.run([program, *words], capture_output=True, text=True, check=True)
+        *choices, directive = result.stdout.split()
+        assert directive == ":4"
+        return choices
+
+    assert completed("savepoint", "cr") == ["create"]
+    assert {"top", "test"} <= {*completed("t")}
+    assert "--create-topics" in completed("submit", "--cr")
