@@ -21,7 +21,7 @@ $(VENV)/bin/python:
 $(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing Streamgraft and its dependencies into $(VENV) (about a minute)"
 	@$(PIP) 'pip>=25.1'
-	@$(PIP) -c constraints.txt -e . --group demo
+	@$(PIP) -c constraints.txt -e '.[local]' --group demo
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run

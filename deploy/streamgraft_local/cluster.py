@@ -1,5 +1,6 @@
 """One embedded environment: bring it up, look at it, take it down."""
 
+import importlib.util
 import shutil
 import uuid
 from collections.abc import Callable
@@ -87,6 +88,7 @@ class Cluster:
 
         Raises LocalError (a ComponentError with the log's tail) if something does not start.
         """
+        _check_packages()
         tools = toolchain.prepare(report)
         with exclusive(self.home.root / ".lock"):
             self.home.create()
@@ -189,6 +191,11 @@ class Cluster:
             name: graph.Task(partial(_reported, name, run, report), (need,))
             for name, run, need in steps
         }
+
+
+def _check_packages() -> None:
+    if importlib.util.find_spec("fastapi") is None:
+        raise LocalError("the metrics adapter is not complete: pip install 'streamgraft[local]'")
 
 
 def _start(runner: Runner, component: Component, report: Report) -> None:

@@ -4,8 +4,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-DEPLOY = Path(__file__).resolve().parents[1]
-"""The repository's `deploy/`: manifests, resource definitions and Go modules."""
+_PACKAGED = Path(__file__).resolve().with_name("deploy")
+DEPLOY = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).resolve().parents[1]
+"""Manifests, resource definitions, chart and Go modules: of the wheel, or the repository's own."""
 
 
 def cache_folder() -> Path:

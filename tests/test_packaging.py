@@ -1,0 +1,122 @@
+"""What is released: everything imported is declared, and everything needed is in the wheel."""
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from streamgraft_local.paths import DEPLOY
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+SOURCES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+INCLUDED = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+ADAPTER_ONLY = {"metrics_adapter/streamgraft_metrics_adapter"}
+TESTS_OF_USERS = {"pytest"}
+"""Imported by the pytest plugin, which only pytest loads."""
+FREE = re.compile(
+    r"apache|\bmit\b|bsd|isc|mpl|mozilla|psf|python software foundation|unlicense|0bsd|zlib"
+    r"|apache-2\.0|public domain",
+    re.IGNORECASE,
+)
+
+
+def names(requirements: list[str]) -> set[str]:
+    """Return the canonical names of requirements."""
+    return {canonical(Requirement(item).name) for item in requirements}
+
+
+def canonical(name: str) -> str:
+    """Return a distribution's name as PyPI compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def imported(folder: Path) -> set[str]:
+    """Return the top-level modules that the files below a folder import."""
+    found = set()
+    for file in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {item.name.partition(".")[0] for item in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module.partition(".")[0])
+    return found - set(sys.stdlib_module_names)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_what_is_imported_is_declared(source: str) -> None:
+    """In the dependencies, or in the extra of the metrics adapter if only that needs it."""
+    declared = names(PROJECT["project"]["dependencies"])
+    if source in ADAPTER_ONLY:
+        declared |= names(PROJECT["project"]["optional-dependencies"]["adapter"])
+    providers = packages_distributions()
+    ours = {Path(item).name for item in SOURCES}
+    missing = {
+        module
+        for module in imported(ROOT / source) - ours - TESTS_OF_USERS
+        if not declared & {canonical(name) for name in providers.get(module, [module])}
+    }
+    assert not missing
+
+
+def test_whatever_the_embedded_environment_reads_is_in_the_wheel() -> None:
+    """Each folder below deploy/ that its code names."""
+    named = set()
+    for file in (ROOT / "deploy/streamgraft_local").rglob("*.py"):
+        named |= set(re.findall(r'DEPLOY / "([a-z-]+)', file.read_text()))
+    assert named >= {"controlplane", "crds", "manifests", "prometheus"}
+    assert {f"deploy/{name}" for name in named} <= set(INCLUDED)
+    for source, target in INCLUDED.items():
+        assert (ROOT / source).exists()
+        assert target == f"streamgraft_local/deploy/{source.removeprefix('deploy/')}"
+
+
+def test_a_checkout_uses_its_own_files() -> None:
+    assert DEPLOY == ROOT / "deploy"
+
+
+def test_versions_agree() -> None:
+    """The project's and the chart's; the changelog names it, or has only what is to come."""
+    version = PROJECT["project"]["version"]
+    chart = (ROOT / "deploy/chart/Chart.yaml").read_text()
+    assert f"\nversion: {version}\n" in chart
+    assert f"\nappVersion: {version}\n" in chart
+    released = re.findall(r"^## \[([^]]+)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert released[:2] in (["Unreleased"], ["Unreleased", version], [version])
+
+
+def needed(name: str, found: dict[str, str]) -> None:
+    """Note the licence of a distribution and of all that it needs here."""
+    if name in found:
+        return
+    try:
+        metadata = distribution(name).metadata
+    except PackageNotFoundError:  # for another platform or Python
+        return
+    classifiers = [
+        item for item in metadata.get_all("Classifier") or [] if item.startswith("License")
+    ]
+    words = metadata["License-Expression"] or "; ".join(classifiers) or metadata["License"] or ""
+    found[name] = words
+    for requirement in map(Requirement, distribution(name).requires or []):
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            needed(canonical(requirement.name), found)
+
+
+def licences() -> dict[str, str]:
+    """Return the licence of everything that an installation brings along."""
+    found: dict[str, str] = {}
+    extras = PROJECT["project"]["optional-dependencies"]
+    for name in names(PROJECT["project"]["dependencies"] + extras["adapter"]):
+        needed(name, found)
+    return dict(sorted(found.items()))
+
+
+def test_licences_go_with_ours() -> None:
+    """Apache 2.0 may be linked with each of them."""
+    assert {name: words for name, words in licences().items() if not FREE.search(words)} == {}
