@@ -106,7 +106,7 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             await _told_twice(world, "BundleMissing")
             await refused_each(world)
             await world.create_pool("pool", tags=["none"])
-            await world.upload(bundle(_autoscaled(adl)))
+            await world.upload(bundle(_consistent(_autoscaled(adl), 1)))
             await _certificate_renewed(world)
             await world.job_in("Healthy")
             await _drifts(world, "job-r")
@@ -116,7 +116,7 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             await world.serving("job-r", 2)
             await world.scale("job-r", 1)
             await world.eventually(SERVICE, "job-3", lambda item: item is None)
-            await world.upload(bundle({**adl, "parameters": {"speed": "2"}}))
+            await world.upload(bundle({**_consistent(adl, 2), "parameters": {"speed": "2"}}))
             await world.pe("job-2", lambda item: item["status"]["launchCount"] == 2)
             await world.eventually(AUTOSCALER, "job-r", lambda item: item is None)
             await world.upload(bundle(_without_region(adl)))
@@ -156,6 +156,12 @@ async def _certificate_renewed(world: World) -> None:
     await world.eventually(
         SECRET, "sealed-tls", lambda item: item and item["data"] != first["data"]
     )
+
+
+def _consistent(adl: dict[str, Any], cuts: int) -> dict[str, Any]:
+    """Return the application with a consistent region of its source, which is cut once."""
+    region = {"name": "c", "operators": ["read"], "trigger": "operatorDriven"}
+    return {**adl, "consistentRegions": [{**region, "retainedCuts": cuts}]}
 
 
 def _autoscaled(adl: dict[str, Any]) -> dict[str, Any]:
