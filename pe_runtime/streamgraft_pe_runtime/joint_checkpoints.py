@@ -82,8 +82,12 @@ class JointCheckpoints:
             fresh = (shard for shard in wanted if shard not in positions)
             begun = {shard: known.beginning(shard, start_of) for shard in fresh}
             position = joined({**positions, **begun})
-            if self.provider:
+            if self.provider and position.state:
                 position = joint_state.for_query(position, len(wanted))
+            elif self.provider:
+                # Batches that had no records, but ends of transactions, left no state: Spark takes
+                # no query with such a batch behind it up without.
+                position = Position(position.sources)
             query_logs.write(query, 0, position)
         for shard, holder in holders.items():
             self._name(shard, holder, query)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgraft_common.pe_metadata import HDFS
 from streamgraft_pe_runtime import exclusive_files, query_logs
 from streamgraft_pe_runtime.checkpoint_files import entries
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints, TakenByAnother
@@ -218,6 +219,18 @@ def test_query_without_a_batch_keeps_where_it_began(tmp_path: Path) -> None:
     later = stage.take_over([1], nowhere)
     assert query_logs.read(later) == begun.share(1)
     assert (later / "sources" / "0" / "0").read_text() == '\0v1\n{"in": {"1": 8}}'
+
+
+def test_batches_without_records_leave_a_position_and_no_state(tmp_path: Path) -> None:
+    """As when all that came was the end of an aborted transaction: Spark starts a query that has a
+    batch behind it on its state only, and there is none."""
+    stage = JointCheckpoints(tmp_path, lambda checkpoint, shards: None, HDFS)
+    query = stage.take_over([0, 1], nowhere)
+    sources = ({TOPIC: {"0": 1, "1": 2}},)
+    ids: dict[str, object] = {"stateUniqueIds": {}}
+    query_logs.write(query, 0, Position(sources, {"conf": {}}, ids, ("v1", "v2")))
+    found = query_logs.read(stage.take_over([1], nowhere))
+    assert found == Position(({TOPIC: {"1": 2}},))
 
 
 def test_old_queries_are_swept_but_those_that_say_where_a_shard_is(tmp_path: Path) -> None:
