@@ -19,6 +19,9 @@ FOUND = (
     17954486042405,
     # A region was deleted, and one of its PEs, of which no watch had told, had shards.
     17954534215557,
+    # A stage came between two of a consistent region while a cut drained, and before it began.
+    1061,
+    1044,
 )
 """Seeds of soaks that found a fault of the operator."""
 

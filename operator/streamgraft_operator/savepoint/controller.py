@@ -17,6 +17,7 @@ from streamgraft_common.resources import SavepointSpec, SavepointStatus, Saving
 from streamgraft_common.text import listed
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator import events
+from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError
 from streamgraft_operator.kafka.client import KafkaUnavailable
@@ -124,6 +125,10 @@ class SavepointController(Controller):
             expansion = await self._context.expander.expand(job, widths)
         except (BundleError, GraphError) as error:
             raise StagesUnknown(str(error)) from error
+        if not begun and _has_changed(spec, expansion):
+            raise StagesUnknown(
+                f"the consistent region {spec.consistent_region} has other operators now"
+            )
         found = job_stages(self._caches, job, expansion, item)
         if spec.region and not found.stages:
             raise StagesUnknown(f"job {spec.job} has no region {spec.region}")
@@ -204,6 +209,13 @@ class SavepointController(Controller):
             for item in self._caches.savepoints_by_job.get(job)
             if savepoint_status(item).phase not in OVER
         ]
+
+
+def _has_changed(spec: SavepointSpec, expansion: Expansion) -> bool:
+    """Return whether a cut is of a consistent region that the application has no more as it was."""
+    regions = expansion.bundle.adl.consistent_regions
+    now = [set(item.operators) for item in regions if item.name == spec.consistent_region]
+    return spec.consistent_region is not None and now != [set(spec.operators)]
 
 
 def _is_of_part(spec: SavepointSpec) -> bool:

@@ -131,7 +131,10 @@ def _lost(view: SavepointView) -> str:
     """Return why a savepoint that has begun can't become complete; '' if it can."""
     if view.facts and view.facts.created > view.created:
         return f"job {view.spec.job} was deleted while it was saved, and submitted anew"
-    if view.stages and [item.stage for item in view.stages] != view.status.stages:
+    # Of a part of the job the stages may be as they were, with a new one between them.
+    edited = view.facts and view.facts.bundle_digest != view.status.bundle_digest
+    other = view.stages and [item.stage for item in view.stages] != view.status.stages
+    if other or (edited and view.spec.consistent_region is not None):
         return f"the application of job {view.spec.job} changed while it was saved"
     return view.abandoned
 
