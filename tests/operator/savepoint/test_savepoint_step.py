@@ -174,7 +174,7 @@ def test_a_job_submitted_anew_meanwhile_fails_it() -> None:
 @pytest.mark.parametrize(
     ("region", "phase"), [(None, "Draining"), ("c", "Failed")], ids=["job", "consistent region"]
 )
-def test_a_cut_fails_if_another_bundle_comes_while_it_drains(region: str | None, phase: str) -> None:
+def test_a_cut_fails_if_another_bundle_comes_meanwhile(region: str | None, phase: str) -> None:
     """A stage may be new between two that are as they were: nobody waits for it."""
     edited = replace(FACTS, bundle_digest="another")
     spec = SavepointSpec(job="job", consistent_region=region)
