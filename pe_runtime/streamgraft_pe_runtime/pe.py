@@ -14,7 +14,6 @@ from streamgraft_common.adl import Adl
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.spark_jvm import DEFAULT_LOG_LEVEL, SparkJvm
 from streamgraft_pe_runtime import checkpoint_mount, losses, server
-from streamgraft_pe_runtime.checkpoint_mount import MOUNTS
 from streamgraft_pe_runtime.driver import Driver
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.protocol import Pod, ProcessingElement
@@ -99,7 +98,8 @@ async def _drive(
     except Exception as error:  # the user's module is imported here: anything may be raised
         _give_up(element, error, end)
         return
-    if warning := checkpoint_mount.concern(MOUNTS.read_text(), settings.checkpoint_root):
+    mounts = checkpoint_mount.MOUNTS.read_text()
+    if warning := checkpoint_mount.concern(mounts, settings.checkpoint_root):
         log.warning(warning)
     work = SparkWork(driver, metrics, settings.checkpoint_root)
     tell = partial(losses.tell, client=client, store=element.store)

@@ -15,6 +15,7 @@ from streamgraft_common.kube import Conflict, KubeClient
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_operator.certificates.authority import Pair, issue, needs_renewal, new_authority
+from streamgraft_operator.kit.objects import is_owned_by
 from streamgraft_operator.manifests.metadata import Owner, metadata
 
 AUTHORITY_KEY, CERTIFICATE_KEY, PRIVATE_KEY = "ca.crt", "tls.crt", "tls.key"
@@ -77,7 +78,7 @@ class Issuer:
         name = names.control_secret(owner.name)
         path = SECRET.path(owner.namespace, name)
         held = await self._client.find(path)
-        if held and not _is_of(held, owner):
+        if held and not is_owned_by(held, owner.uid):
             raise SecretTaken(
                 f"the job keeps the certificate of its control ports in Secret {name}, and there is"
                 " one that is not the job's: delete it, the job goes on by itself then"
@@ -106,11 +107,6 @@ class Issuer:
             except Conflict:  # another job was quicker
                 held = await self._client.get(path)
         return Pair(_field(held, CERTIFICATE_KEY), _field(held, PRIVATE_KEY))
-
-
-def _is_of(secret: Object, owner: Owner) -> bool:
-    references = secret["metadata"].get("ownerReferences", [])
-    return any(reference["uid"] == owner.uid for reference in references)
 
 
 def _secret(described: Object, data: dict[str, str]) -> Object:

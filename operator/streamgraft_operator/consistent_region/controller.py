@@ -15,7 +15,13 @@ from streamgraft_operator.consistent_region.step import (
 )
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.kit.conditions import is_true
-from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, desired_changed
+from streamgraft_operator.kit.control_loop import (
+    STALE_SECONDS,
+    Controller,
+    Outcome,
+    Watch,
+    desired_changed,
+)
 from streamgraft_operator.kit.objects import own_key, saved_job
 from streamgraft_operator.kit.parsed import (
     consistent_region_spec,
@@ -26,8 +32,6 @@ from streamgraft_operator.kit.parsed import (
     savepoint_spec,
     savepoint_status,
 )
-
-_STALE_SECONDS = 0.05
 
 
 class ConsistentRegionController(Controller):
@@ -109,7 +113,7 @@ class ConsistentRegionController(Controller):
         write = self._context.write
         status = decision.status.to_wire()
         if not await write.consistent_regions.conclude(item, status):
-            return _STALE_SECONDS
+            return STALE_SECONDS
         for event in decision.events:
             self._context.recorder.record(item, event)
         job = self._context.living_job_of(item)

@@ -8,7 +8,7 @@ from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import Topology, check_region
 from streamgraft_operator.kit.coordinator import Command, Patch, replacing
-from streamgraft_operator.kit.objects import content_of
+from streamgraft_operator.kit.objects import content_of, is_owned_by
 from streamgraft_operator.kit.parsed import region_spec
 from streamgraft_operator.manifests.metadata import Owner
 
@@ -92,18 +92,13 @@ class ConsistentRegionPlanter:
             existing = self._caches.consistent_regions.get(key)
             if existing is None:
                 existing = await self._write.create(manifest)
-            if not _is_owned(existing, owner):  # of the job that had this name before
+            if not is_owned_by(existing, owner.uid):  # of the job that had this name before
                 await self._write.delete(existing)
                 continue
             await self._write.update(key, _consistent_command(manifest))
         for item in self._caches.consistent_regions_by_job.get((owner.namespace, owner.name)):
-            if key_of(item) not in wanted and _is_owned(item, owner):
+            if key_of(item) not in wanted and is_owned_by(item, owner.uid):
                 await self._write.delete(item)
-
-
-def _is_owned(item: Object, owner: Owner) -> bool:
-    references = item["metadata"].get("ownerReferences", [])
-    return any(reference["uid"] == owner.uid for reference in references)
 
 
 def _consistent_command(manifest: Object) -> Command:

@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 RESYNC_SECONDS = 60.0
 WORKERS = 8
+STALE_SECONDS = 0.05
+"""When to look again after the cache was found behind what was to be written."""
 _DESIRED = ("uid", "generation", "annotations", "deletionTimestamp")
 _TOLD = frozenset(("runtime", "phase", "message", "conditions"))
 

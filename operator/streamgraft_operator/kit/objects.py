@@ -69,6 +69,12 @@ def saved_job(item: Object) -> Key:
     return item["metadata"]["namespace"], item["spec"]["job"]
 
 
+def is_owned_by(item: Object, uid: str) -> bool:
+    """Return whether an owner reference of an object is to the object of this uid."""
+    references = item["metadata"].get("ownerReferences", [])
+    return any(reference["uid"] == uid for reference in references)
+
+
 def content_of(item: Object | None) -> str | None:
     """Return the content id that an object carries."""
     if item is None:

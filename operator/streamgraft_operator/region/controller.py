@@ -14,7 +14,14 @@ from streamgraft_operator import manifests
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import GraphError, PlannedPe, PlannedRegion
 from streamgraft_operator.kit import metrics
-from streamgraft_operator.kit.control_loop import Again, Controller, Outcome, Watch, desired_changed
+from streamgraft_operator.kit.control_loop import (
+    STALE_SECONDS,
+    Again,
+    Controller,
+    Outcome,
+    Watch,
+    desired_changed,
+)
 from streamgraft_operator.kit.objects import content_of, own_key, region_key, saved_job
 from streamgraft_operator.kit.parsed import (
     pe_spec,
@@ -34,7 +41,6 @@ from streamgraft_operator.region.step import LOOK_AGAIN_SECONDS, RegionDecision,
 from streamgraft_operator.region.view import RegionView
 from streamgraft_operator.savepoint.parking import parked_stages
 
-STALE_SECONDS = 0.05
 _COUNTERS = {
     "WidthChangeStarted": metrics.WIDTH_CHANGES,
     "WidthChangeRolledBack": metrics.ROLLBACKS,

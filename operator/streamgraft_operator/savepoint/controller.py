@@ -21,7 +21,13 @@ from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError
 from streamgraft_operator.kafka.client import KafkaUnavailable
-from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, desired_changed
+from streamgraft_operator.kit.control_loop import (
+    STALE_SECONDS,
+    Controller,
+    Outcome,
+    Watch,
+    desired_changed,
+)
 from streamgraft_operator.kit.objects import job_key, own_key, saved_job
 from streamgraft_operator.kit.parsed import job_status, pe_spec, savepoint_spec, savepoint_status
 from streamgraft_operator.pe import commands
@@ -39,7 +45,6 @@ from streamgraft_operator.savepoint.step import (
 
 LOOK_AGAIN_SECONDS = 0.3
 """While stages are drained: positions in Kafka announce themselves by nothing."""
-STALE_SECONDS = 0.05
 
 
 class StagesUnknown(Exception):
