@@ -52,6 +52,7 @@ class Brokers:
                 "enable.auto.commit": False,
                 # The end of a log is then its last stable offset: behind it are open transactions.
                 "isolation.level": "read_committed",
+                "enable.partition.eof": True,
                 "on_commit": self._committed,
             },
             # Connection errors come back from the calls; librdkafka would also print each of them.
@@ -93,6 +94,19 @@ class Brokers:
         if answer is None:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         return answer
+
+    def has_records(self, key: tuple[str, int], position: int) -> bool:
+        """Return whether a reader finds a record from a position on."""
+        with self._lock:
+            self._consumer.assign([TopicPartition(*key, position)])
+            try:
+                message = self._consumer.poll(_PARTITION_SECONDS)
+            finally:
+                self._consumer.unassign()
+        error = KafkaError(KafkaError._TIMED_OUT) if message is None else message.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            raise KafkaException(error)
+        return error is None
 
     def publish(self, positions: Positions) -> None:
         """Commit positions for the group, which has no members."""

@@ -15,6 +15,7 @@ from streamgraft_pe_runtime import pacing, real_time
 from streamgraft_pe_runtime.brokers import Bounds, Brokers, KafkaException
 from streamgraft_pe_runtime.joint_checkpoints import is_joint
 from streamgraft_pe_runtime.losses import Losses
+from streamgraft_pe_runtime.markers import Markers
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.plan import batch_limit
 from streamgraft_pe_runtime.positions import Positions, merged, read_checkpoint
@@ -113,6 +114,7 @@ class Progress:
         self._brokers = {name: Brokers(name, group, tls=tls) for name, tls in servers.items()}
         self._failing: set[str] = set()
         self.losses = Losses()
+        self._markers = Markers()
 
     def replan(self, metadata: PeMetadata) -> None:
         """Follow other inputs from now on. Blocks."""
@@ -295,7 +297,7 @@ class Progress:
         """Commit new positions to the consumer group; what fails is tried again next time."""
         current: Positions = {}
         for watched in self._queries:
-            current |= watched.positions
+            current |= self._past_markers(watched.positions)
         for name, brokers in self._brokers.items():
             topics = {
                 port.topic for port in self._metadata.inputs if port.bootstrap_servers == name
@@ -324,12 +326,31 @@ class Progress:
             except KafkaException as error:  # what was known of the topic still counts
                 failed.append(f"{port.topic}: {error}")
         bounds = brokers.bounds(key for port in ports for key in self._owned(port))
+        if self._metadata.real_time:
+            self._look_for_records(brokers, bounds)
         self._show(bounds)
         failed += [f"{topic}/{number}: {why}" for (topic, number), why in bounds.failed.items()]
         if failed and name not in self._failing:
             more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
             log.warning("positions not read from Kafka at %s: %s%s", name, failed[0], more)
         (self._failing.add if failed else self._failing.discard)(name)
+
+    def _look_for_records(self, brokers: Brokers, bounds: Bounds) -> None:
+        """Find out whether there are records where positions have stood still before the end."""
+        for watched in self._queries:
+            for key, position in list(watched.positions.items()):
+                end = bounds.found.get(key, (0, 0))[1]
+                if not self._markers.wants_look(key, position, end):
+                    continue
+                try:
+                    found = brokers.has_records(key, position)
+                except KafkaException as error:
+                    log.debug("records of %s: %s", key, error)
+                else:
+                    self._markers.looked(key, position, end, records=found)
+
+    def _past_markers(self, positions: Positions) -> Positions:
+        return {key: self._markers.past(key, at) for key, at in positions.items()}
 
     def _know(self, brokers: Brokers, port: InputPort, *, calm: bool) -> None:
         outside = self._metadata.region is None and port.partitions is None
@@ -367,7 +388,7 @@ class Progress:
             lost = self.losses.count(key, held[key], start) if gone else 0
             self._metrics.lost_records.labels(*labels).inc(lost)
             # Without a position a query starts at the log's start, as it does behind retention.
-            position = max(held[key], start)
+            position = max(self._markers.past(key, held[key]), start)
             self._metrics.committed_offset.labels(*labels).set(position)
             self._metrics.lag.labels(*labels).set(max(end - position, 0))
             self._metrics.position_ages.read(topic, number, bounds.asked_at[key])
