@@ -14,6 +14,7 @@ from streamgraft_metrics_adapter.access.attributes import attributes_of
 from streamgraft_metrics_adapter.access.authentication import Authenticator, proxied_user
 from streamgraft_metrics_adapter.access.authorities import Authorities, authorities_of
 from streamgraft_metrics_adapter.access.authorization import Authorizer
+from streamgraft_metrics_adapter.access.sessions import Sessions
 from streamgraft_metrics_adapter.api.app import application, routed
 from streamgraft_metrics_adapter.api.catalog import Catalog
 from streamgraft_metrics_adapter.api.object_labels import ObjectLabels
@@ -88,7 +89,7 @@ def test_who_is_let_in_gets_an_answer(
     tenants = Tenants()
     tenants.refresh()
     catalog = Catalog(tenants.provider, RuleMetrics([]), ObjectLabels(NOWHERE))
-    app = routed(tenants.provider, catalog, NOWHERE.config)
+    app = routed(tenants.provider, catalog, NOWHERE.config, Sessions())
     code, text = asyncio.run(answer(app, scope_of(method, path, query, headers), body))
     assert code in {200, 307, 400, 403, 404, 405, 422, 503}
     if code >= 400 and method != "HEAD":

@@ -16,6 +16,7 @@ from streamgraft_common.kube import ApiError, KubeClient, Store
 from streamgraft_common.kube.config import KubeConfig
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_local import Cluster
+from streamgraft_metrics_adapter.access.sessions import Sessions
 from streamgraft_metrics_adapter.api.app import routed
 from streamgraft_metrics_adapter.api.catalog import Catalog
 from streamgraft_metrics_adapter.api.custom_metrics import GROUP
@@ -87,7 +88,7 @@ class InProcess:
             learned_from=OWN_TARGETS,
         )
         catalog = Catalog(provider, self.rules, ObjectLabels(_NOWHERE))
-        self.app = routed(provider, catalog, _NOWHERE.config)
+        self.app = routed(provider, catalog, _NOWHERE.config, Sessions())
 
     async def answer(self, query: str, *rows: Row) -> None:
         """Set the answer to one rule's query."""

@@ -13,6 +13,8 @@ from streamgraft_common.resources import PARALLEL_REGION
 
 OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
 """Anybody may ask there."""
+_CONSOLE = "/console"
+_CONSOLE_API = "/console/api/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,17 @@ def attributes_of(method: str, path: str) -> Attributes:
         if parts[4:] == ["stream"]:
             return replace(_of_regions(method, parts[3], []), verb="watch")
     return Attributes(verb=method.lower(), path=path)
+
+
+def is_page(path: str) -> bool:
+    """Tell whether it is a file of the console, which has nothing of any cluster in it."""
+    inside = path == _CONSOLE or path.startswith(f"{_CONSOLE}/")
+    return inside and not path.startswith(_CONSOLE_API)
+
+
+def is_callers_own(path: str) -> bool:
+    """Tell whether the API server authorizes it: it is asked with the caller's own token."""
+    return path.startswith(_CONSOLE_API)
 
 
 def is_stream(path: str) -> bool:

@@ -11,7 +11,13 @@ from prometheus_client import Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streamgraft_metrics_adapter import telemetry
-from streamgraft_metrics_adapter.access.attributes import OPEN_PATHS, attributes_of, is_stream
+from streamgraft_metrics_adapter.access.attributes import (
+    OPEN_PATHS,
+    attributes_of,
+    is_callers_own,
+    is_page,
+    is_stream,
+)
 from streamgraft_metrics_adapter.access.authentication import Authenticator
 from streamgraft_metrics_adapter.access.authorization import Authorizer
 from streamgraft_metrics_adapter.access.limits import DIRECT, PROXIED, address_of
@@ -19,6 +25,8 @@ from streamgraft_metrics_adapter.access.shares import Share
 from streamgraft_metrics_adapter.access.tls import PEER
 from streamgraft_metrics_adapter.status import StatusError, TooManyError
 
+USER = "user"
+"""Key in a request's state: the name of who calls."""
 PER_USER = 64
 """Requests at once."""
 STREAMS, STREAMS_PER_USER = 64, 16
@@ -60,7 +68,7 @@ class Guard:
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["path"]
-        if path in OPEN_PATHS:
+        if path in OPEN_PATHS or is_page(path):
             await self._app(scope, receive, send)
             return
         headers = [
@@ -70,7 +78,9 @@ class Guard:
         user = await self._authenticator.user(peer, headers, address_of(scope))
         share = self._streams if is_stream(path) else self._requests
         with share.place(user.name):
-            await self._authorizer.check(user, attributes_of(scope["method"], path))
+            scope["state"][USER] = user.name
+            if not is_callers_own(path):
+                await self._authorizer.check(user, attributes_of(scope["method"], path))
             await self._app(scope, receive, send)
 
 
@@ -86,4 +96,6 @@ def _route(path: str) -> str:
         return parts[0]
     if parts[0] == "apis":
         return "metric" if len(parts) > 4 else "discovery"
+    if parts[0] == "console":
+        return "console"
     return "regions" if parts[:2] == ["api", "v1"] else "other"

@@ -13,7 +13,9 @@ from streamgraft_metrics_adapter.access.authentication import Authenticator
 from streamgraft_metrics_adapter.access.authorization import Authorizer
 from streamgraft_metrics_adapter.access.guard import Guard
 from streamgraft_metrics_adapter.access.limits import Limits
+from streamgraft_metrics_adapter.access.sessions import Sessions, SessionsAsTokens
 from streamgraft_metrics_adapter.api.catalog import Catalog
+from streamgraft_metrics_adapter.api.console.routes import add_console
 from streamgraft_metrics_adapter.api.routes import health, regions
 from streamgraft_metrics_adapter.api.routes.metrics_api import MetricsApi
 from streamgraft_metrics_adapter.signals.provider import Provider
@@ -30,13 +32,16 @@ def application(
     authorizer: Authorizer,
 ) -> ASGIApp:
     """Return the application as it is served."""
-    guarded = Guard(routed(provider, catalog, cluster), authenticator, authorizer)
-    return Limits(guarded, authenticator.is_front_proxy)
+    sessions = Sessions()
+    guarded = Guard(routed(provider, catalog, cluster, sessions), authenticator, authorizer)
+    return Limits(SessionsAsTokens(guarded, sessions), authenticator.is_front_proxy)
 
 
-def routed(provider: Provider, catalog: Catalog, cluster: KubeConfig) -> ASGIApp:
+def routed(
+    provider: Provider, catalog: Catalog, cluster: KubeConfig, sessions: Sessions
+) -> ASGIApp:
     """Return what is behind the guard: the metrics APIs, and FastAPI for all else."""
-    metrics, rest = MetricsApi(catalog), _rest(provider, cluster)
+    metrics, rest = MetricsApi(catalog), _rest(provider, cluster, sessions)
 
     async def route(scope: Scope, receive: Receive, send: Send) -> None:
         of_metrics = scope["path"].split("/", 2)[1] == "apis"
@@ -45,7 +50,7 @@ def routed(provider: Provider, catalog: Catalog, cluster: KubeConfig) -> ASGIApp
     return route
 
 
-def _rest(provider: Provider, cluster: KubeConfig) -> FastAPI:
+def _rest(provider: Provider, cluster: KubeConfig, sessions: Sessions) -> FastAPI:
     app = FastAPI(
         title="Streamgraft metrics adapter",
         version=VERSION,
@@ -55,6 +60,7 @@ def _rest(provider: Provider, cluster: KubeConfig) -> FastAPI:
     )
     app.include_router(regions.routes(provider, cluster))
     app.include_router(health.routes(provider))
+    add_console(app, cluster, sessions)
     app.add_exception_handler(StatusError, _status_error)
     app.add_exception_handler(ApiError, _api_error)
     app.add_exception_handler(RequestValidationError, _invalid)

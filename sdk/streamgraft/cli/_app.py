@@ -375,5 +375,5 @@ def savepoint_delete(
     _savepoint.delete(options.target(context, namespace), name, timeout)
 
 
-for command in (operating.logs, operating.top, operating.doctor):
+for command in (operating.logs, operating.top, operating.doctor, operating.console):
     app.command()(command)

@@ -1,5 +1,6 @@
 """`streamgraft up`, `down` and `status`: the embedded environment."""
 
+import asyncio
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -9,6 +10,8 @@ from streamgraft.cli import _output as output
 
 def up() -> None:
     """Start everything that does not run yet, and say where it is."""
+    from streamgraft.cli._console import link
+    from streamgraft.cli._options import Target
     from streamgraft_local import Cluster, Display
 
     cluster = Cluster()
@@ -18,6 +21,7 @@ def up() -> None:
     output.say(f"Kafka       {cluster.bootstrap_servers}")
     output.say(f"Prometheus  {cluster.prometheus_url}")
     output.say(f"kubectl     export KUBECONFIG={cluster.kubeconfig}")
+    output.say(f"Console     {asyncio.run(link(Target(), None, None))}")
 
 
 def down(delete: bool) -> None:

@@ -48,3 +48,22 @@ def logs(
     from streamgraft.cli import _logs
 
     _logs.run(options.target(context, namespace), job, pe, follow, tail)
+
+
+def console(
+    context: typer.Context,
+    adapter: Annotated[
+        str | None, typer.Option(help="URL of the metrics adapter; default: the embedded one's.")
+    ] = None,
+    account: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMESPACE/NAME",
+            help="Service account to sign in as, where the kubeconfig has no token.",
+        ),
+    ] = None,
+) -> None:
+    """Print a link to the console that signs a browser in, once, within five minutes."""
+    from streamgraft.cli import _console
+
+    _console.run(options.target(context, None), adapter, account)

@@ -1,0 +1,127 @@
+"""The routes of the console: files, sessions, jobs, logs."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Cookie, FastAPI, Header, Query, Request, Response
+from fastapi import Path as PathParameter
+from fastapi.responses import PlainTextResponse
+from pydantic import BaseModel, Field
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from streamgraft_common.kube.config import KubeConfig
+from streamgraft_metrics_adapter.access.guard import USER
+from streamgraft_metrics_adapter.access.sessions import COOKIE, SESSION_SECONDS, Sessions
+from streamgraft_metrics_adapter.api.console.calls import Calls, token_of
+from streamgraft_metrics_adapter.api.console.graph import View
+
+FILES = Path(__file__).with_name("static")
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src"
+        " 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+_API = "/console/api"
+_JOB = _API + "/namespaces/{namespace}/jobs/{name}"
+
+_NAME = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
+
+Name = Annotated[str, PathParameter(max_length=253, pattern=_NAME)]
+Authorization = Annotated[str, Header(include_in_schema=False)]
+
+
+class SavepointWanted(BaseModel):
+    """A savepoint that is to be taken."""
+
+    name: Annotated[str, Field(max_length=253, pattern=_NAME)]
+
+
+class Files(StaticFiles):
+    """The page and its parts, which run nothing that is not ours."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Return a file."""
+        response = await super().get_response(path, scope)
+        response.headers.update(_HEADERS)
+        return response
+
+
+def add_console(app: FastAPI, cluster: KubeConfig, sessions: Sessions) -> None:
+    """Add the console to an application that stands behind SessionsAsTokens and the guard."""
+    router = APIRouter(include_in_schema=False)
+    _add_sessions(router, sessions)
+    _add_jobs(router, Calls(cluster))
+    app.include_router(router)
+    app.mount("/console", Files(directory=FILES, html=True))
+
+
+def _add_sessions(router: APIRouter, sessions: Sessions) -> None:
+    @router.post(f"{_API}/tickets")
+    async def ticket(authorization: Authorization = "") -> dict[str, str]:
+        return {"ticket": sessions.ticket(token_of(authorization))}
+
+    @router.post(f"{_API}/session")
+    async def sign_in(
+        request: Request, response: Response, authorization: Authorization = ""
+    ) -> dict[str, str]:
+        secret, session = sessions.begin(token_of(authorization))
+        response.set_cookie(
+            COOKIE,
+            secret,
+            max_age=int(SESSION_SECONDS),
+            secure=True,
+            httponly=True,
+            samesite="strict",
+        )
+        return {"user": request.scope["state"][USER], "csrf": session.csrf}
+
+    @router.delete(f"{_API}/session")
+    async def sign_out(
+        response: Response, secret: Annotated[str, Cookie(alias=COOKIE)] = ""
+    ) -> dict[str, str]:
+        sessions.end(secret)
+        response.delete_cookie(COOKIE, secure=True, httponly=True, samesite="strict")
+        return {}
+
+
+def _add_jobs(router: APIRouter, calls: Calls) -> None:
+    @router.get(f"{_API}/jobs")
+    async def jobs(namespace: str = "", authorization: Authorization = "") -> list[View]:
+        async with calls.as_caller(authorization) as client:
+            return await calls.jobs(client, namespace)
+
+    @router.get(_JOB)
+    async def job(namespace: Name, name: Name, authorization: Authorization = "") -> View:
+        async with calls.as_caller(authorization) as client:
+            return await calls.job(client, namespace, name)
+
+    @router.delete(_JOB)
+    async def cancel(
+        namespace: Name, name: Name, authorization: Authorization = ""
+    ) -> dict[str, Any]:
+        async with calls.as_caller(authorization) as client:
+            await calls.cancel(client, namespace, name)
+        return {}
+
+    @router.post(_JOB + "/savepoints")
+    async def savepoint(
+        namespace: Name, name: Name, wanted: SavepointWanted, authorization: Authorization = ""
+    ) -> dict[str, Any]:
+        async with calls.as_caller(authorization) as client:
+            await calls.savepoint(client, namespace, name, wanted.name)
+        return {}
+
+    @router.get(_API + "/namespaces/{namespace}/pods/{pod}/log")
+    async def log(
+        namespace: Name,
+        pod: Name,
+        tail: Annotated[int, Query(ge=1, le=5000)] = 300,
+        authorization: Authorization = "",
+    ) -> Response:
+        async with calls.as_caller(authorization) as client:
+            return PlainTextResponse(await calls.log(client, namespace, pod, tail))

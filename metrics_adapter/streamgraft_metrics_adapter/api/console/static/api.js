@@ -1,0 +1,50 @@
+// Requests to the adapter: the cookie says who, the word of the page says that it is ours.
+
+const KEPT = "streamgraft-csrf";
+let csrf = sessionStorage.getItem(KEPT);
+
+export class Refused extends Error {
+  constructor(code, message) { super(message); this.code = code; }
+}
+
+async function send(method, path, { body, headers = {}, text = false } = {}) {
+  const sent = { ...headers };
+  if (csrf && !sent["X-Streamgraft-Ticket"] && !sent.Authorization) sent["X-Streamgraft-Csrf"] = csrf;
+  if (body !== undefined) sent["Content-Type"] = "application/json";
+  const options = { method, headers: sent, credentials: "same-origin", cache: "no-store" };
+  const answer = await fetch(path, body === undefined ? options : { ...options, body: JSON.stringify(body) });
+  if (!answer.ok) {
+    const status = await answer.json().catch(() => ({}));
+    throw new Refused(answer.status, status.message || answer.statusText);
+  }
+  return text ? answer.text() : answer.json();
+}
+
+async function signIn(headers) {
+  const session = await send("POST", "api/session", { headers });
+  csrf = session.csrf;
+  sessionStorage.setItem(KEPT, csrf);
+  return session.user;
+}
+
+export const withTicket = (ticket) => signIn({ "X-Streamgraft-Ticket": ticket });
+export const withToken = (token) => signIn({ Authorization: `Bearer ${token}` });
+export const signedIn = () => csrf !== null;
+
+export async function signOut() {
+  await send("DELETE", "api/session").catch(() => null);
+  csrf = null;
+  sessionStorage.removeItem(KEPT);
+}
+
+const region = (space, name) => `/api/v1/namespaces/${space}/regions/${name}`;
+const job = (space, name) => `api/namespaces/${space}/jobs/${name}`;
+
+export const jobs = (space) => send("GET", `api/jobs?namespace=${encodeURIComponent(space)}`);
+export const readJob = (space, name) => send("GET", job(space, name));
+export const cancelJob = (space, name) => send("DELETE", job(space, name));
+export const takeSavepoint = (space, name, as) => send("POST", `${job(space, name)}/savepoints`, { body: { name: as } });
+export const readRegion = (space, name) => send("GET", region(space, name));
+export const setWidth = (space, name, width) => send("PUT", `${region(space, name)}/scale`, { body: { width } });
+export const podLog = (space, pod) => send("GET", `api/namespaces/${space}/pods/${pod}/log?tail=300`, { text: true });
+export const history = async (space, name) => (await send("GET", `${region(space, name)}/history?limit=500`)).items;

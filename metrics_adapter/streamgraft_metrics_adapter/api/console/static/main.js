@@ -1,0 +1,102 @@
+// Sign in, go to a page by the address's hash, and keep it fresh while somebody looks.
+
+import * as api from "./api.js";
+import { h, show, clock } from "./dom.js";
+import { JobPage, phase } from "./job.js";
+
+const REFRESH = 2000;
+const main = document.getElementById("main"), crumbs = document.getElementById("crumbs"), live = document.getElementById("live");
+let page = null, timer = 0;
+
+class JobsPage {
+  constructor(space) {
+    this.space = space;
+    this.rows = h("tbody");
+    this.nothing = h("p", { class: "soft", hidden: true }, "No job runs here. Submit one: streamgraft submit app.py");
+    const heads = ["Job", "Namespace", "Phase", "Ready", ""].map((text) => h("th", { scope: "col" }, text));
+    const field = h("input", { id: "space", value: space, placeholder: "all namespaces", "aria-label": "Namespace", autocomplete: "off" });
+    const go = (event) => { event.preventDefault(); location.hash = field.value ? `#/${field.value}` : "#/"; };
+    this.element = h("div", {}, h("div", { class: "head" }, h("div", { class: "grow" }, h("h1", {}, "Jobs")), h("form", { class: "set", onsubmit: go }, field, h("button", { type: "submit" }, "Show"))),
+      h("section", { class: "card" }, h("table", {}, h("thead", {}, h("tr", {}, heads)), this.rows), this.nothing));
+  }
+
+  async refresh() {
+    const jobs = await api.jobs(this.space);
+    this.nothing.hidden = jobs.length > 0;
+    show(this.rows, jobs.map((job) => h("tr", {},
+      h("td", {}, h("a", { href: `#/${job.namespace}/${job.name}`, "data-key": `${job.namespace}/${job.name}` }, job.name)), h("td", {}, job.namespace),
+      h("td", {}, phase(job.phase)), h("td", {}, `${job.ready} of ${job.pes}`), h("td", { class: "soft" }, job.message))));
+  }
+}
+
+class DoorPage {
+  constructor(words) {
+    const token = h("input", { type: "password", id: "token", "aria-label": "Bearer token", placeholder: "Bearer token", autocomplete: "off" });
+    const enter = async (event) => {
+      event.preventDefault();
+      try { await api.withToken(token.value.trim()); go(); } catch (error) { this.words.textContent = error.message; }
+    };
+    this.words = h("p", { role: "alert" }, words);
+    this.element = h("div", { class: "door card" }, h("h1", {}, "Sign in"),
+      h("p", { class: "soft" }, "Run ", h("span", { class: "mono" }, "streamgraft console"), " and open the link that it prints, or paste a bearer token of the cluster. What you see and do here is what its owner may."),
+      this.words, h("form", { onsubmit: enter }, token, h("button", { type: "submit", class: "main" }, "Sign in")));
+  }
+
+  async refresh() {}
+}
+
+function route() {
+  const [space = "", job = ""] = location.hash.slice(2).split("/").map(decodeURIComponent);
+  crumbs.replaceChildren(...(job ? [h("a", { href: `#/${space}` }, space), " / ", h("b", {}, job)] : []));
+  document.title = job ? `${job} · Streamgraft` : "Streamgraft";
+  return job ? new JobPage(space, job) : new JobsPage(space);
+}
+
+async function go(words = "") {
+  clearTimeout(timer);
+  const inside = api.signedIn() && !words;
+  page = inside ? route() : new DoorPage(words);
+  document.getElementById("leave").hidden = !inside;
+  live.textContent = "";
+  main.replaceChildren(page.element);
+  if (inside) await keepFresh(page);
+}
+
+async function keepFresh(shown) {
+  if (shown !== page) return;
+  try {
+    if (!document.hidden) {
+      await shown.refresh();
+      live.textContent = `Live, ${clock(Date.now())}`;
+      live.classList.remove("stale");
+    }
+  } catch (error) {
+    if (shown !== page) return;
+    if (error.code === 401) { await api.signOut(); return go("You were signed out."); }
+    live.textContent = error.code === 404 ? "It is gone" : error.message;
+    live.classList.add("stale");
+  }
+  if (shown === page) timer = setTimeout(() => keepFresh(shown), REFRESH);
+}
+
+function dress() {
+  const kept = localStorage.getItem("streamgraft-theme");
+  document.documentElement.dataset.theme = kept ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+}
+
+document.getElementById("theme").addEventListener("click", () => {
+  localStorage.setItem("streamgraft-theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+  dress();
+});
+document.getElementById("leave").addEventListener("click", async () => { await api.signOut(); go(); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", dress);
+addEventListener("hashchange", () => go());
+dress();
+
+const ticket = new URLSearchParams(location.hash.slice(1)).get("ticket");
+if (ticket) {
+  history.replaceState(null, "", "#/");
+  api.withTicket(ticket).then(() => go(), (error) => go(error.message));
+} else {
+  go();
+}

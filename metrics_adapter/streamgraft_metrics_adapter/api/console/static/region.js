@@ -1,0 +1,99 @@
+// A region: figures, the last hour with a what-if, why its width is what it is, and its changes.
+
+import * as api from "./api.js";
+import { h, show, say, whole, percent } from "./dom.js";
+import { hour, needed, timeline } from "./charts.js";
+
+export class RegionCard {
+  constructor(space, region) {
+    this.space = space;
+    this.share = null;
+    this.figures = h("div", { class: "figures" });
+    this.plot = h("div");
+    this.guess = h("output", { class: "soft" });
+    this.reasons = h("ul", { class: "why" });
+    this.changes = h("ul", { class: "bare" });
+    this.state = h("span");
+    this.width = h("input", { type: "number", min: region.maySleep ? 0 : 1, max: region.maxWidth, value: region.width, id: `width-${region.name}` });
+    this.slider = h("input", { type: "range", min: 20, max: 100, step: 5, id: `busy-${region.name}`, oninput: () => this.asked() });
+    const form = h("form", { class: "set", onsubmit: (event) => this.widen(event) },
+      h("label", { for: `width-${region.name}`, class: "soft" }, "Channels"), this.width, h("button", { type: "submit" }, "Set width"));
+    this.element = h("section", { class: "card", "aria-label": `Region ${region.region}` },
+      h("div", { class: "head" }, h("div", { class: "grow" }, h("h2", {}, `Region ${region.region} `, this.state)), form),
+      this.figures, this.plot,
+      h("div", { class: "key" }, h("span", {}, h("i"), "records/s arriving"), h("span", {}, h("i", { class: "w" }), "channels"), h("span", {}, h("i", { class: "g" }), "what if")),
+      h("div", { class: "set" }, h("label", { for: `busy-${region.name}`, class: "soft" }, "What if channels were to be busy for"), this.slider, this.guess),
+      h("div", { class: "split" }, h("div", {}, h("h3", {}, "Why this width"), this.reasons), h("div", {}, h("h3", {}, "Width changes"), this.changes)));
+  }
+
+  // The region as the job has it; signals and history follow on their own.
+  async refresh(region) {
+    this.region = region;
+    const kind = region.resizing ? ["busy", "changing"] : region.serving === 0 ? ["", "asleep"] : ["good", "serving"];
+    show(this.state, h("span", { class: `tag ${kind[0]}` }, kind[1]));
+    const recent = region.changes.slice(-6).reverse();
+    show(this.changes, recent.length ? recent.map(timeline) : h("li", { class: "soft" }, "None yet."));
+    if (document.activeElement !== this.width && this.seen !== region.width) this.width.value = this.seen = region.width;
+    try {
+      [this.facts, this.samples] = await Promise.all([api.readRegion(this.space, region.name), api.history(this.space, region.name)]);
+    } catch (error) {
+      show(this.reasons, h("li", { class: "soft" }, error.message));
+      return;
+    }
+    const inputs = this.facts.signals.demand?.inputs;
+    this.channel = inputs?.stages["0"]?.load.capacity?.true_rate ?? null;
+    if (this.share === null && inputs) this.slider.value = Math.round(inputs.policy.target_utilization * 100);
+    this.draw();
+  }
+
+  draw() {
+    const { signals } = this.facts, region = this.region, now = this.samples.at(-1);
+    const figure = (value, name) => h("div", { class: "figure" }, h("b", {}, value), h("span", {}, name));
+    show(this.figures,
+      figure(`${region.serving} of ${region.maxWidth}`, region.serving === region.width ? "channels" : `channels, ${region.width} wanted`),
+      figure(whole(now?.inputRate), "records/s arrive"), figure(whole(now?.processingRate), "records/s done"),
+      figure(whole(signals.total_lag?.value), "records wait"), figure(percent(signals.utilization?.value), "utilization"),
+      figure(signals.demand?.value ?? "–", "channels asked for"));
+    const possible = this.channel !== null;
+    this.slider.disabled = !possible;
+    const guess = possible && this.share !== null ? (rate) => needed(rate, this.channel, this.share, region.maxWidth) : null;
+    show(this.plot, hour(this.samples, region.maxWidth, guess));
+    this.guess.textContent = possible ? this.verdict(guess) : "the capacity of a channel is not known yet";
+    show(this.reasons, ...why(signals.demand).map((line) => h("li", {}, line)));
+  }
+
+  verdict(guess) {
+    const share = `${this.slider.value} % of their time`;
+    if (!guess) return share;
+    const mean = (of) => this.samples.reduce((sum, sample) => sum + of(sample), 0) / this.samples.length;
+    const asked = mean((sample) => guess(sample.inputRate ?? 0)), was = mean((sample) => sample.width);
+    return `${share}: the load of this hour would have needed ${asked.toFixed(1)} channels on average; it had ${was.toFixed(1)}`;
+  }
+
+  asked() {
+    this.share = Number(this.slider.value) / 100;
+    if (this.facts) this.draw();
+  }
+
+  async widen(event) {
+    event.preventDefault();
+    const width = Number(this.width.value);
+    try {
+      await api.setWidth(this.space, this.region.name, width);
+      say(`Region ${this.region.region}: ${width} channels wanted`);
+    } catch (error) {
+      say(error.message, true);
+    }
+  }
+}
+
+// The decision in sentences, from its inputs.
+function why(demand) {
+  if (!demand || demand.value === undefined) return [demand?.message ?? "no signal yet", "the width is held"];
+  const { stages, stage, needed: count, held } = demand.inputs, lines = [];
+  const { load, fit, backlog } = stages[stage] ?? Object.values(stages)[0];
+  lines.push(`${whole(load.input_rate)} records/s arrive and ${whole(backlog)} wait; the fullest shard gets ${percent(load.largest_shard)}`);
+  if (load.capacity && fit) lines.push(`a busy channel does ${whole(load.capacity.true_rate)} records/s, as seen at width ${load.capacity.width}`);
+  lines.push(`the load needs ${count}, headroom included; the decision is ${demand.value}`);
+  return [...lines, ...held.map((reason) => `because ${reason}`)];
+}

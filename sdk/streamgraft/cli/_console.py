@@ -1,0 +1,79 @@
+"""`streamgraft console`: a link that signs a browser in, once."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+from streamgraft.cli import _output as output
+from streamgraft.cli._cluster import MANAGER, connected
+from streamgraft.cli._environment import running_adapter
+from streamgraft.cli._options import Target
+from streamgraft.cli._output import CommandError
+from streamgraft_common.kinds import CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
+from streamgraft_common.kube import KubeClient
+
+_EMBEDDED = ("kube-system", "streamgraft-console")
+"""Account of the embedded environment, whose own administrator has a certificate and no token."""
+_TOKEN_SECONDS = 8 * 3600
+
+
+def run(target: Target, adapter: str | None, account: str | None) -> None:
+    """Print a link that signs in whoever the kubeconfig's token, or the account's, is of."""
+    output.say(asyncio.run(link(target, adapter, account)))
+
+
+async def link(target: Target, adapter: str | None, account: str | None) -> str:
+    """Return the link; its ticket is good once, for five minutes. Raises CommandError."""
+    url = adapter or running_adapter()
+    if url is None:
+        raise CommandError(
+            "say where the metrics adapter is: --adapter https://HOST:PORT, after `kubectl"
+            " port-forward -n streamgraft-system service/streamgraft-metrics-adapter PORT:443`"
+        )
+    async with connected(target) as cluster:
+        embedded = adapter is None and target.kubeconfig is None and target.context is None
+        token = await _token(cluster.client, account, embedded)
+        config = replace(cluster.client.config.of_bearer(token), server=url)
+        async with KubeClient(config) as client:
+            answer = await client.request("POST", "/console/api/tickets")
+    return f"{url}/console/#ticket={answer['ticket']}"
+
+
+async def _token(client: KubeClient, account: str | None, embedded: bool) -> str:
+    if account is None and (token := client.config.bearer_token()):
+        return token
+    if account is None and not embedded:
+        raise CommandError(
+            "your kubeconfig has a client certificate and no token, which the console can't pass"
+            " on: choose a service account to sign in as, --account NAMESPACE/NAME"
+        )
+    if account is None:
+        await _make_account(client)
+    namespace, _, name = (account or "/".join(_EMBEDDED)).partition("/")
+    body = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": _TOKEN_SECONDS},
+    }
+    answer = await client.create(f"{SERVICE_ACCOUNT.path(namespace, name)}/token", body)
+    return str(answer["status"]["token"])
+
+
+async def _make_account(client: KubeClient) -> None:
+    """Make an account that may do all in the embedded environment, as its user may."""
+    namespace, name = _EMBEDDED
+    account: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": name, "namespace": namespace},
+    }
+    group = "rbac.authorization.k8s.io"
+    binding = {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": name}],
+    }
+    await client.apply(SERVICE_ACCOUNT.path(namespace, name), account, MANAGER)
+    await client.apply(CLUSTER_ROLE_BINDING.path("", name), binding, MANAGER)

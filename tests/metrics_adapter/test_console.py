@@ -1,0 +1,249 @@
+"""The console on the real API server: who signs in how, who may do what, and in a real Chromium.
+
+The region and its pod are played, so nothing has to be computed for it.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from tests.browser import PROGRAM, browser
+from tests.metrics_adapter.conftest import JOB as NAME
+from tests.metrics_adapter.conftest import MAX_WIDTH, REGION, PlayedRegion
+
+from streamgraft.cli._console import link
+from streamgraft.cli._options import Target
+from streamgraft_common import names
+from streamgraft_common.kube import KubeClient
+from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
+from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
+from streamgraft_local import Cluster
+
+pytestmark = pytest.mark.integration
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+API = "/console/api"
+
+
+def port(topic: str, operator: str, external: bool) -> dict[str, Any]:
+    """Return what input and output ports have in common."""
+    place = {"stream": "s", "topic": topic, "partitions": None, "bootstrap_servers": "b:1"}
+    return {"port": 0, **place, "external": external, "operator": operator}
+
+
+def metadata(namespace: str, number: int, stage: str, region: str | None) -> PeMetadata:
+    """Return the first or the second of two PEs in a row."""
+    first = number == 1
+    return PeMetadata(
+        namespace=namespace,
+        job=NAME,
+        pe_id=number,
+        stage_name=stage,
+        region=region,
+        channel=0 if region else None,
+        shard_count=4 if region else 1,
+        operators=[stage],
+        inputs=[InputPort(**port("flights" if first else "inner", stage, first))],
+        outputs=[OutputPort(**port("inner" if first else "results", stage, not first))],
+        checkpoint_path="p",
+        trigger_seconds=1.0,
+        bundle_digest="d",
+    )
+
+
+async def play_job(kube: KubeClient, namespace: str) -> None:
+    """Create a job of two PEs: one that reads, and the region's, which the pod belongs to."""
+    spec = {"bundle": {"configMap": {"name": "b"}}}
+    await kube.create(JOB.path(namespace), JOB.manifest(NAME, namespace, spec))
+    status: dict[str, Any] = {"phase": "Healthy", "peCount": 2, "readyPeCount": 2}
+    await kube.patch(f"{JOB.path(namespace, NAME)}/status", {"status": status})
+    labels = {names.LABEL_JOB: NAME}
+    for number, stage, region in ((1, "read", None), (0, "enrich", REGION)):
+        name = names.pe_name(NAME, number)
+        wanted = {"job": NAME, "peId": number, "stageName": stage, "region": region}
+        wanted |= {"channel": 0 if region else None}
+        body = PROCESSING_ELEMENT.manifest(name, namespace, wanted, labels=labels)
+        await kube.create(PROCESSING_ELEMENT.path(namespace), body)
+        shard = {"state": "Running", "epoch": 1, "busy": 0.4, "lag": 12}
+        status = {"phase": "Running", "launchCount": 1, "pod": f"{name}-1"}
+        status["runtime"] = {"shards": {"0": shard}}
+        await kube.patch(f"{PROCESSING_ELEMENT.path(namespace, name)}/status", {"status": status})
+        text = metadata(namespace, number, stage, region).model_dump_json(by_alias=True)
+        config_map = {"metadata": {"name": name}, "data": {names.PE_METADATA_KEY: text}}
+        await kube.create(f"/api/v1/namespaces/{namespace}/configmaps", config_map)
+
+
+async def account(kube: KubeClient, namespace: str, name: str, *verbs: str) -> str:
+    """Make a service account that may do this with all in the namespace; return its full name."""
+    await kube.create(
+        f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": name}}
+    )
+    rule = {"apiGroups": ["*"], "resources": ["*"], "verbs": list(verbs)}
+    roles = f"{RBAC}/namespaces/{namespace}"
+    await kube.create(f"{roles}/roles", {"metadata": {"name": name}, "rules": [rule]})
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
+    subject = {"kind": "ServiceAccount", "namespace": namespace, "name": name}
+    binding = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
+    await kube.create(f"{roles}/rolebindings", binding)
+    return f"{namespace}/{name}"
+
+
+class Visitor:
+    """Plain HTTP as a browser sends it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._url = cluster.adapter_url
+        self._authority = str(cluster.home.pki / "ca.crt")
+        self.session = requests.Session()
+        self.csrf = ""
+
+    def send(self, method: str, path: str, **more: Any) -> requests.Response:
+        """Send a request with the cookies that there are, and the page's word."""
+        headers = {"X-Streamgraft-Csrf": self.csrf} if self.csrf else {}
+        headers |= more.pop("headers", {})
+        more |= {"headers": headers, "verify": self._authority, "timeout": 30}
+        return self.session.request(method, self._url + path, **more)
+
+    def sign_in(self, ticket: str) -> requests.Response:
+        """Use a ticket."""
+        headers = {"X-Streamgraft-Ticket": ticket}
+        answer = self.send("POST", f"{API}/session", headers=headers)
+        if answer.ok:
+            self.csrf = answer.json()["csrf"]
+        return answer
+
+
+async def linked(cluster: Cluster, account: str) -> str:
+    """Return a link as the command line prints it."""
+    return await link(Target(kubeconfig=cluster.kubeconfig), cluster.adapter_url, account)
+
+
+async def test_a_reader_reads_and_may_write_nothing(
+    cluster: Cluster, kube: KubeClient, region: PlayedRegion, until: Any
+) -> None:
+    """A ticket is good once; a cookie alone is worth nothing; the API server refuses all writes."""
+    namespace = region.namespace
+    await play_job(kube, namespace)
+    reader = await account(kube, namespace, "reader", "get", "list", "watch")
+    visitor = Visitor(cluster)
+    page = visitor.send("GET", "/console/")
+    assert (page.status_code, "default-src 'none'" in page.headers["Content-Security-Policy"]) == (
+        200,
+        True,
+    )
+    assert visitor.send("GET", f"{API}/jobs").status_code == 401
+    ticket = (await linked(cluster, reader)).partition("ticket=")[2]
+    answer = visitor.sign_in(ticket)
+    assert answer.json()["user"] == f"system:serviceaccount:{namespace}:reader"
+    cookie = answer.headers["Set-Cookie"]
+    flags = {part.strip().lower() for part in cookie.split(";")}
+    assert {"httponly", "secure", "samesite=strict", "path=/"} <= flags
+    assert Visitor(cluster).sign_in(ticket).status_code == 401
+
+    job = f"{API}/namespaces/{namespace}/jobs/{NAME}"
+
+    async def readable() -> bool:  # the API server's own caches hear of the role a moment later
+        return visitor.send("GET", job).status_code == 200
+
+    await until(readable, 30)
+    seen = visitor.send("GET", job).json()
+    assert [stage["name"] for stage in seen["stages"]] == ["enrich", "read"]
+    ends = [(stream["from"], stream["to"]) for stream in seen["streams"]]
+    assert sorted(ends, key=str) == sorted(
+        [(None, "read"), ("read", "enrich"), ("enrich", None)], key=str
+    )
+    assert visitor.send("GET", f"{API}/jobs").status_code == 403  # of all namespaces
+
+    scale = f"/api/v1/namespaces/{namespace}/regions/flights-enrich/scale"
+    writes = [
+        ("DELETE", job, None),
+        ("POST", f"{job}/savepoints", {"name": "mine"}),
+        ("PUT", scale, {"width": 3}),
+    ]
+    refused = [visitor.send(method, path, json=body) for method, path, body in writes]
+    assert [answer.status_code for answer in refused] == [403, 403, 403]
+    assert "deletionTimestamp" not in (await kube.get(JOB.path(namespace, NAME)))["metadata"]
+    assert (await kube.get(region.path))["spec"]["width"] == 1
+
+    csrf, visitor.csrf = visitor.csrf, ""
+    assert visitor.send("GET", job).status_code == 403
+    visitor.csrf = csrf
+    assert visitor.send("DELETE", f"{API}/session").status_code == 200
+    assert visitor.send("GET", job).status_code == 401
+
+
+@pytest.mark.skipif(
+    PROGRAM is None, reason="NO CHROMIUM: apt-get install chromium to test the page"
+)
+async def test_in_a_browser(
+    cluster: Cluster, kube: KubeClient, region: PlayedRegion, until: Any, tmp_path: Path
+) -> None:
+    """From the link to a width that was set by keyboard, and a job that is cancelled."""
+    namespace = region.namespace
+    await play_job(kube, namespace)
+    owner = await account(kube, namespace, "owner", "*")
+    pictures = Path(os.environ.get("STREAMGRAFT_PICTURES", tmp_path))
+    async with browser(tmp_path / "profile") as page:
+        await page.dress("light")
+        await page.go(await linked(cluster, owner))
+        await page.until("document.querySelector('#space')")
+        await page.run(f"location.hash = '#/{namespace}'")
+        await page.until("document.querySelector('tbody a')")
+        await page.run("document.querySelector('tbody a').focus()")
+        await page.key("Enter")
+        await page.until("document.querySelectorAll('.node').length === 2")
+        await page.until("document.querySelector('.plot')", 90)
+
+        await page.run("document.querySelector('[data-key=stage-enrich]').focus()")
+        await page.key("Enter")
+        await page.until("document.querySelector('td button')")
+        await page.run("document.querySelector('td button').click()")
+        await page.until("document.querySelector('.log')?.textContent")
+        await page.picture(pictures / "console-light.png")
+        await page.dress("dark")
+        await page.until("document.documentElement.dataset.theme === 'dark'")
+        await page.picture(pictures / "console-dark.png")
+
+        field = "document.getElementById('width-flights-enrich')"
+        await page.run(f"{field}.focus(), {field}.value = {MAX_WIDTH - 1}")
+        await page.key("Enter")
+
+        async def widened() -> bool:
+            return bool((await kube.get(region.path))["spec"]["width"] == MAX_WIDTH - 1)
+
+        await until(widened, 30)
+        assert await page.run(ALL_ARE_NAMED)
+        assert await page.run(DRAW_A_THOUSAND) == 1000
+        await page.run("document.getElementById('cancel').click()")
+        await page.until("document.querySelector('dialog[open]')")
+        await page.run("document.querySelector('dialog button[value=yes]').click()")
+
+        async def gone() -> bool:
+            return await kube.find(JOB.path(namespace, NAME)) is None
+
+        await until(gone, 30)
+        assert page.errors == []
+
+
+ALL_ARE_NAMED = """
+[...document.querySelectorAll('button, input, a, [tabindex]')].every((item) =>
+  item.textContent.trim() || item.ariaLabel || item.labels?.length || item.id === 'main')"""
+PES = [
+    {"id": n, "name": f"j-{n}", "phase": "Running", "busy": 0.5, "lag": 1, "channel": n}
+    for n in range(500)
+]
+THOUSAND = {
+    "name": "j",
+    "regions": [],
+    "streams": [{"from": "a", "to": "b", "topic": "t"}],
+    "stages": [{"name": name, "region": None, "pes": PES} for name in "ab"],
+}
+DRAW_A_THOUSAND = f"""(async () => {{
+  const {{ graph }} = await import('/console/graph.js');
+  const drawn = graph({json.dumps(THOUSAND)}, null, () => null);
+  return drawn.querySelectorAll('.cell').length;
+}})()"""
+"""The cells of the picture of a job with a thousand PEs."""
