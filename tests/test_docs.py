@@ -1,4 +1,4 @@
-"""The documentation: links lead somewhere, and a line holds a sentence."""
+"""The documentation: links lead somewhere, a line holds a sentence, and both stay short."""
 
 import re
 from pathlib import Path
@@ -7,6 +7,11 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+DECISIONS = sorted(ROOT.glob("docs/decisions/*.md"))
+LONGEST_LINE = 160
+"""Characters of a line of prose, without the targets of its links."""
+LONGEST_DECISION = 410
+"""Words of a decision: half a page. Its tables do not count."""
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 SENTENCE_ENDS = re.compile(r"[a-z)`][.!?] +(?=[A-Z])")
 ABBREVIATIONS = ("e.g.", "i.e.", "vs.", "al.", "etc.")
@@ -59,6 +64,21 @@ def test_a_line_holds_one_sentence(page: Path) -> None:
         if not line.startswith("|") and any(not end.endswith(ABBREVIATIONS) for end in ends):
             crowded.append(line)
     assert crowded == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_lines_of_prose_are_short(page: Path) -> None:
+    """A longer sentence is two sentences, or a list."""
+    texts = [LINK.sub("]", line) for line in prose(page) if not line.lstrip().startswith("|")]
+    assert [text for text in texts if len(text) > LONGEST_LINE] == []
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=name_of)
+def test_a_decision_takes_half_a_page(page: Path) -> None:
+    """Its title has its number; figures belong to the page on performance."""
+    title, *text = [line for line in prose(page) if not line.startswith("|")]
+    assert title.startswith(f"# {int(page.name[:4])}. ")
+    assert len(" ".join(text).split()) <= LONGEST_DECISION
 
 
 def test_every_page_of_the_documentation_that_code_names_exists() -> None:
