@@ -72,6 +72,6 @@ async def run(client: KubeClient, settings: Settings, stopping: asyncio.Event) -
             recorder.cancel()
             caches.cancel()
     finally:
-        context.strangers.close()
+        context.external_calls.close()
         for collector in collectors:
             metrics.REGISTRY.unregister(collector)

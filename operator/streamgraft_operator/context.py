@@ -14,9 +14,9 @@ from streamgraft_operator.kafka.client import Brokers, Kafka
 from streamgraft_operator.kafka.tls import KafkaTls
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.coordinators import Coordinators
+from streamgraft_operator.kit.external_calls import ExternalCalls
 from streamgraft_operator.kit.parsed import job_spec, job_status, region_spec
 from streamgraft_operator.kit.recorder import Recorder
-from streamgraft_operator.kit.strangers import Strangers
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.settings import Settings
 
@@ -33,7 +33,7 @@ class Context:
     settings: Settings
     caches: Caches
     write: Coordinators
-    strangers: Strangers
+    external_calls: ExternalCalls
     bundles: Bundles
     expander: Expander
     references: References
@@ -47,14 +47,14 @@ class Context:
         """Return the parts for a cluster."""
         caches = Caches(client, settings.namespaces)
         write = Coordinators(client, caches)
-        strangers = Strangers()
-        bundles = Bundles(client, caches, write, strangers, Networks(settings.bundle_networks))
+        external_calls = ExternalCalls()
+        bundles = Bundles(client, caches, write, external_calls, Networks(settings.bundle_networks))
         return cls(
             client=client,
             settings=settings,
             caches=caches,
             write=write,
-            strangers=strangers,
+            external_calls=external_calls,
             bundles=bundles,
             expander=Expander(bundles, settings),
             references=References(client),

@@ -1,4 +1,4 @@
-"""Where the records of a plan go, and under which names it is noted that they are there. Pure."""
+"""Where the records of a plan go, and under which names it is noted that they are there."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -31,8 +31,8 @@ from streamgraft_operator.application.sources import Credentials, FetchFailed, N
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.conditions import BUNDLE_MISSING
 from streamgraft_operator.kit.coordinators import Coordinators
+from streamgraft_operator.kit.external_calls import ExternalCalls
 from streamgraft_operator.kit.parsed import job_spec
-from streamgraft_operator.kit.strangers import Strangers
 from streamgraft_operator.manifests.metadata import Owner, digest, metadata
 
 CACHED = 64
@@ -60,13 +60,13 @@ class Bundles:
         client: KubeClient,
         caches: Caches,
         write: Coordinators,
-        strangers: Strangers,
+        external_calls: ExternalCalls,
         networks: Networks,
     ) -> None:
         self._client = client
         self._caches = caches
         self._write = write
-        self._strangers = strangers
+        self._external = external_calls
         self._networks = networks
         self._read: OrderedDict[tuple[str, ...], Bundle] = OrderedDict()
         self._caught_up: dict[Key, tuple[str, int]] = {}
@@ -86,7 +86,7 @@ class Bundles:
         if have and have["metadata"].get("annotations", {}).get(names.ANNOTATION_SOURCE) == wanted:
             return
         credentials = await self._credentials(owner.namespace, source.secret)
-        data = await self._strangers.ask(
+        data = await self._external.ask(
             (owner.namespace, owner.name),
             "bundle",
             digest([wanted, repr(credentials)]),

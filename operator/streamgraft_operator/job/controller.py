@@ -40,9 +40,9 @@ from streamgraft_operator.kit.conditions import (
     is_true,
 )
 from streamgraft_operator.kit.control_loop import Again, Controller, Outcome, Watch, desired_changed
+from streamgraft_operator.kit.external_calls import UnderWay
 from streamgraft_operator.kit.objects import content_of, job_key, own_key
 from streamgraft_operator.kit.parsed import job_spec, job_status, savepoint_status
-from streamgraft_operator.kit.strangers import UnderWay
 from streamgraft_operator.pe.grafting import Grafter, Start, contents_of, replace_config_map
 from streamgraft_operator.pe.places import displaced, displaced_pods
 from streamgraft_operator.savepoint.parking import parked_stages
@@ -97,7 +97,7 @@ class JobController(Controller):
         """Take a job from what exists to what it wants."""
         job = self._caches.jobs.get(key)
         if job is None:
-            self._context.strangers.forget(key, "bundle", "kafka")
+            self._context.external_calls.forget(key, "bundle", "kafka")
             return None
         if "deletionTimestamp" in job["metadata"]:
             return await self._cleaner.clean(job)

@@ -24,8 +24,8 @@ from streamgraft_operator.kit.caches import Index
 from streamgraft_operator.kit.conditions import KAFKA_AVAILABLE, State
 from streamgraft_operator.kit.control_loop import Again, Outcome
 from streamgraft_operator.kit.coordinator import Coordinator
+from streamgraft_operator.kit.external_calls import UnderWay
 from streamgraft_operator.kit.parsed import job_status
-from streamgraft_operator.kit.strangers import UnderWay
 from streamgraft_operator.kit.together import together
 
 Kinds = tuple[tuple[Index, Coordinator], ...]

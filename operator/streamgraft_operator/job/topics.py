@@ -14,8 +14,8 @@ from streamgraft_operator.job.commands import report
 from streamgraft_operator.kafka.client import Brokers, KafkaUnavailable
 from streamgraft_operator.kafka.topics import KafkaCluster, TopicUnusable, changes, noted
 from streamgraft_operator.kit.conditions import KAFKA_AVAILABLE, SOURCES_AVAILABLE, State
+from streamgraft_operator.kit.external_calls import UnderWay
 from streamgraft_operator.kit.parsed import job_status
-from streamgraft_operator.kit.strangers import UnderWay
 from streamgraft_operator.manifests.metadata import digest
 
 FRESH_SECONDS = 50.0
@@ -113,7 +113,7 @@ class TopicKeeper:
 
 async def look(context: Context, job: Object, brokers: Brokers) -> KafkaCluster:
     """Return the cluster at a job's brokers. Raises KafkaUnavailable, or UnderWay."""
-    return await context.strangers.ask(
+    return await context.external_calls.ask(
         key_of(job),
         "kafka",
         digest([brokers.servers, *map(str, brokers.tls)]),

@@ -1,4 +1,4 @@
-"""PEs and pods of an earlier graph, which had other places. Pure.
+"""PEs and pods of an earlier graph, which had other places.
 
 A stage keeps its name when an edit gives it to another PE. The shards of a stage have one writer,
 so the PE that has it now waits for the pods of those that had it before.

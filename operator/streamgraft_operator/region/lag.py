@@ -17,9 +17,9 @@ from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError, PlannedPe
 from streamgraft_operator.kafka.client import Brokers, KafkaUnavailable
 from streamgraft_operator.kit.control_loop import Again, Controller, Outcome, Watch
+from streamgraft_operator.kit.external_calls import UnderWay
 from streamgraft_operator.kit.objects import own_key
 from streamgraft_operator.kit.parsed import region_spec, region_status
-from streamgraft_operator.kit.strangers import UnderWay
 from streamgraft_operator.region.lag_metrics import LagCollector, StagePosition
 
 log = logging.getLogger(__name__)
@@ -47,11 +47,11 @@ class LagController(Controller):
         region = self._caches.regions.get(key)
         job = self._context.living_job_of(region) if region else None
         if region is None or job is None or not region_status(region).asleep:
-            self._context.strangers.forget(key, "lag")
+            self._context.external_calls.forget(key, "lag")
             self._lags.forget(key)
             return None
         try:
-            found, read_at = await self._context.strangers.ask(
+            found, read_at = await self._context.external_calls.ask(
                 key,
                 "lag",
                 "",

@@ -1,4 +1,4 @@
-"""What `streamgraft doctor` makes of what it has seen. Pure."""
+"""What `streamgraft doctor` makes of what it has seen."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a submission would make, and what it would do to what runs. Pure."""
+"""What a submission would make, and what it would do to what runs."""
 
 from collections import Counter
 from dataclasses import dataclass

@@ -17,7 +17,7 @@ from streamgraft_operator.application.sources import Networks
 from streamgraft_operator.graph import GraphError
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.coordinators import Coordinators
-from streamgraft_operator.kit.strangers import Strangers
+from streamgraft_operator.kit.external_calls import ExternalCalls
 from streamgraft_operator.settings import Settings
 
 SETTINGS = Settings(bootstrap_servers="kafka:9092", checkpoint_volume={}, image="default:1")
@@ -28,7 +28,7 @@ async def expanded(file: Path, **spec: Any) -> Expansion:
     client = KubeClient(KubeConfig(server="http://127.0.0.1:1"))
     caches = Caches(client, ())
     write = Coordinators(client, caches)
-    bundles = Bundles(client, caches, write, Strangers(), Networks([]))
+    bundles = Bundles(client, caches, write, ExternalCalls(), Networks([]))
     expander = Expander(bundles, SETTINGS)
     metadata = {"namespace": "ns", "name": "job", "uid": "u", "generation": 1}
     source = {"file": str(file), **spec.pop("bundle", {})}

@@ -145,7 +145,7 @@ async def test_equal_bundle_restarts_nothing_and_a_changed_one_all(
     assert job["status"]["generationId"] == 1
 
 
-async def test_jobs_that_wait_for_strangers_hold_up_no_other(
+async def test_jobs_that_wait_for_servers_hold_up_no_other(
     world: World, player: HandPlayedPe, source_topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetching, "TIMEOUT_SECONDS", 600.0)

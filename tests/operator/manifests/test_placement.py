@@ -124,9 +124,9 @@ def test_isolated_pe_avoids_all_others_of_its_job() -> None:
 def test_exclusive_pool_avoids_other_pools_jobs_and_namespaces() -> None:
     pool = host_pool(hosts=["a"], exclusive=True)
     terms = told(Placement(host_pool="gpu"), pool)["podAntiAffinity"][REQUIRED]
-    others, strangers, elsewhere = (term["labelSelector"]["matchExpressions"] for term in terms)
+    others, other_jobs, elsewhere = (term["labelSelector"]["matchExpressions"] for term in terms)
     assert others[1] == {"key": "streamgraft.io/host-pool", "operator": "NotIn", "values": ["gpu"]}
-    assert strangers[1] == {"key": "streamgraft.io/job", "operator": "NotIn", "values": ["job"]}
+    assert other_jobs[1] == {"key": "streamgraft.io/job", "operator": "NotIn", "values": ["job"]}
     assert elsewhere == [{"key": "streamgraft.io/pe", "operator": "Exists"}]
     assert terms[2]["namespaceSelector"]["matchExpressions"][0]["values"] == ["ns"]
 

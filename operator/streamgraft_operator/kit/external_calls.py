@@ -1,4 +1,4 @@
-"""Waiting for strangers, outside of the workers: servers that users name may answer late or never.
+"""Calls to servers that users name, outside of the workers: these may answer late or never.
 
 A worker waits a moment, then goes on with other objects and looks again later.
 """
@@ -35,7 +35,7 @@ class _Call:
     ended: float = 0.0
 
 
-class Strangers:
+class ExternalCalls:
     """Calls that are under way, by object, purpose and server."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Workers don't wait for strangers, and one namespace's strangers hold up no other."""
+"""Workers don't wait for external calls, and one namespace's calls hold up no other."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from streamgraft_common.kube import ApiError
-from streamgraft_operator.kit import strangers as module
-from streamgraft_operator.kit.strangers import PARALLEL_IN_NAMESPACE, Strangers, UnderWay
+from streamgraft_operator.kit import external_calls as module
+from streamgraft_operator.kit.external_calls import PARALLEL_IN_NAMESPACE, ExternalCalls, UnderWay
 
 
 @pytest.fixture(autouse=True)
@@ -27,21 +27,21 @@ async def _at_once() -> str:
 
 
 async def _ask(
-    strangers: Strangers,
+    external_calls: ExternalCalls,
     call: Callable[[], Awaitable[str]],
     key: tuple[str, str] = ("ns", "job"),
     wanted: str = "a",
     longest: float = 0.01,
 ) -> str:
-    return await strangers.ask(key, "bundle", wanted, call, longest_pause_seconds=longest)
+    return await external_calls.ask(key, "bundle", wanted, call, longest_pause_seconds=longest)
 
 
 async def test_an_answer_that_comes_at_once() -> None:
-    assert await _ask(Strangers(), _at_once) == "there"
+    assert await _ask(ExternalCalls(), _at_once) == "there"
 
 
 async def test_an_answer_that_comes_later() -> None:
-    strangers, open_ = Strangers(), asyncio.Event()
+    external_calls, open_ = ExternalCalls(), asyncio.Event()
 
     async def later() -> str:
         await open_.wait()
@@ -49,32 +49,32 @@ async def test_an_answer_that_comes_later() -> None:
 
     for _ in range(3):
         with pytest.raises(UnderWay):
-            await _ask(strangers, later)
+            await _ask(external_calls, later)
     open_.set()
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert await _ask(strangers, later) == "late"
+    assert await _ask(external_calls, later) == "late"
 
 
 async def test_others_are_answered_while_a_namespace_waits() -> None:
-    strangers = Strangers()
+    external_calls = ExternalCalls()
     for number in range(PARALLEL_IN_NAMESPACE * 5):
         with pytest.raises(UnderWay):
-            await _ask(strangers, _never, ("noisy", f"job-{number}"))
-    assert await _ask(strangers, _at_once, ("quiet", "job")) == "there"
-    strangers.close()
+            await _ask(external_calls, _never, ("noisy", f"job-{number}"))
+    assert await _ask(external_calls, _at_once, ("quiet", "job")) == "there"
+    external_calls.close()
 
 
 async def test_what_is_wanted_now_counts() -> None:
-    strangers = Strangers()
+    external_calls = ExternalCalls()
     with pytest.raises(UnderWay):
-        await _ask(strangers, _never)
-    assert await _ask(strangers, _at_once, wanted="b") == "there"
+        await _ask(external_calls, _never)
+    assert await _ask(external_calls, _at_once, wanted="b") == "there"
 
 
 async def test_a_failure_is_said_until_the_next_attempt_succeeds() -> None:
-    strangers, answers = Strangers(), ["", "", "there"]
+    external_calls, answers = ExternalCalls(), ["", "", "there"]
 
     async def fails_twice() -> str:
         if answer := answers.pop(0):
@@ -85,7 +85,7 @@ async def test_a_failure_is_said_until_the_next_attempt_succeeds() -> None:
     async with asyncio.timeout(5):
         while True:
             try:
-                assert await _ask(strangers, fails_twice) == "there"
+                assert await _ask(external_calls, fails_twice) == "there"
                 break
             except ValueError:
                 failed += 1
@@ -102,12 +102,12 @@ async def test_errors_come_as_they_were_raised() -> None:
         raise error
 
     with pytest.raises(ApiError) as raised:
-        await _ask(Strangers(), refused)
+        await _ask(ExternalCalls(), refused)
     assert raised.value is error
 
 
 async def test_who_is_forgotten_is_asked_no_more() -> None:
-    strangers = Strangers()
+    external_calls = ExternalCalls()
     asked = asyncio.Event()
 
     async def ask() -> str:
@@ -117,9 +117,9 @@ async def test_who_is_forgotten_is_asked_no_more() -> None:
             asked.set()
 
     with pytest.raises(UnderWay):
-        await _ask(strangers, ask)
-    strangers.forget(("ns", "job"), "lag")
+        await _ask(external_calls, ask)
+    external_calls.forget(("ns", "job"), "lag")
     with pytest.raises(UnderWay):
-        await _ask(strangers, ask)
-    strangers.forget(("ns", "job"), "bundle")
+        await _ask(external_calls, ask)
+    external_calls.forget(("ns", "job"), "bundle")
     await asyncio.wait_for(asked.wait(), 5)
