@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 class Reason(StrEnum):
-    """What kind of trouble it is, in the CamelCase of Kubernetes' reasons."""
+    """The kind of reason, in the CamelCase of Kubernetes' reasons."""
 
     NO_DATA = "NoData"
     """Something that the signal needs was never measured, or only partly."""

@@ -1,8 +1,8 @@
-"""When the batches of a query in real-time mode end: at its own time, or at once.
+"""When the batches of a query in real-time mode end: at its own time, or immediately.
 
 Spark ends them a fixed time after they began. So queries that once began together end all their
 batches together, and each waits for the commits of all others; and a query that is to stop would go
-on for seconds, since only between two batches it can be stopped exactly. Both are told by a clock
+on for seconds, since only between two batches it can be stopped exactly. Both go by a clock
 that Spark reads when it plans a batch, and before each record.
 """
 
@@ -15,9 +15,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from streamgraft_pe_runtime import java_classes
-from streamgraft_pe_runtime.turns import Turn
+from streamgraft_pe_runtime.staggering import Stagger
 
-_TURN = "streamgraft.turn"
+_STAGGER = "streamgraft.stagger"
 """Local property of a query's thread, and so of its tasks: length of a batch and when it ends."""
 _RUN = "spark.jobGroup.id"
 """The same with the id of the query's run, which Spark sets."""
@@ -40,16 +40,17 @@ public class BatchClock implements org.apache.spark.util.Clock {{
     private long planned(long now) {{
         scala.Option context = org.apache.spark.SparkContext$.MODULE$.getActive();
         if (context.isEmpty()) return now;
-        String turn = ((org.apache.spark.SparkContext) context.get()).getLocalProperty("{_TURN}");
-        if (turn == null) return now;
-        int space = turn.indexOf(' ');
-        long length = Long.parseLong(turn.substring(0, space));
-        return beginning(now, length, Long.parseLong(turn.substring(space + 1)));
+        org.apache.spark.SparkContext driver = (org.apache.spark.SparkContext) context.get();
+        String stagger = driver.getLocalProperty("{_STAGGER}");
+        if (stagger == null) return now;
+        int space = stagger.indexOf(' ');
+        long length = Long.parseLong(stagger.substring(0, space));
+        return beginning(now, length, Long.parseLong(stagger.substring(space + 1)));
     }}
-    /** When a batch of this length would begin that ends at the next turn but those too near. */
-    public static long beginning(long now, long length, long turn) {{
+    /** When a batch of this length would begin that ends at its next time that is not too near. */
+    public static long beginning(long now, long length, long stagger) {{
         long first = now + length / 5;
-        return first + Math.floorMod(turn - first, length) - length;
+        return first + Math.floorMod(stagger - first, length) - length;
     }}
 }}
 """
@@ -58,44 +59,44 @@ public class BatchClock implements org.apache.spark.util.Clock {{
 class BatchEnds:
     """The ends of the batches of one query. `seconds`: the length of a batch."""
 
-    def __init__(self, session: SparkSession, seconds: float, turn: Turn, scans: int) -> None:
+    def __init__(self, session: SparkSession, seconds: float, stagger: Stagger, scans: int) -> None:
         self._clock = _clock(session)
         self._seconds = seconds
-        self._turn = turn
-        self.may_be_early = turn.count > 1 and scans == 1
+        self._stagger = stagger
+        self.may_be_early = stagger.count > 1 and scans == 1
         """Whether it surely reads one partition: others, where no record comes, would go on to the
         end of the batch, and the records of this one would wait for them."""
 
     def seconds_to_lull(self, now: float) -> float:
         """Return the seconds until its end meets no end of another shard. `now`: Unix time."""
-        return self._turn.seconds_to_lull(now, self._seconds)
+        return self._stagger.seconds_to_lull(now, self._seconds)
 
     def end(self, run: str) -> None:
         """End the running batch of a query's run before its next record, and any later one."""
         self._clock.end(run)
 
     def forget(self, run: str) -> None:
-        """Tell that the run is over."""
+        """Drop a run that is over."""
         self._clock.forget(run)
 
 
 @contextmanager
-def in_turn(
-    session: SparkSession, seconds: float, turn: Turn, scans: int = 1
+def staggered(
+    session: SparkSession, seconds: float, stagger: Stagger, scans: int = 1
 ) -> Iterator[BatchEnds]:
-    """Have a query that is started herein end its batches at its turn.
+    """Have a query that is started herein end its batches at its own time in the interval.
 
     `seconds`: length of a batch. The first is shorter, or up to a fifth longer, to get there.
     `scans`: how many times the query reads an input; shards of a stage with others read one
     partition of each.
     """
-    ends, context = BatchEnds(session, seconds, turn, scans), session.sparkContext
+    ends, context = BatchEnds(session, seconds, stagger, scans), session.sparkContext
     length = round(seconds * 1000)
-    context.setLocalProperty(_TURN, f"{length} {round(turn.share * length)}")
+    context.setLocalProperty(_STAGGER, f"{length} {round(stagger.share * length)}")
     try:
         yield ends
     finally:
-        context.setLocalProperty(_TURN, None)  # type: ignore[arg-type]
+        context.setLocalProperty(_STAGGER, None)  # type: ignore[arg-type]
 
 
 def _clock(session: SparkSession) -> Any:

@@ -29,8 +29,8 @@ from streamgraft_pe_runtime.exchange import exchange
 from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.settings import consumer_group
+from streamgraft_pe_runtime.staggering import Stagger
 from streamgraft_pe_runtime.state_stores import StateStores
-from streamgraft_pe_runtime.turns import Turn
 from streamgraft_pe_runtime.warm_up import EmptyInputs
 
 log = logging.getLogger(__name__)
@@ -176,9 +176,9 @@ class Driver:
             plan = prepared or self._plan(planned, shards, joint=joint)
         metadata = planned.metadata
         name = f"{metadata.stage_name}-{'-'.join(map(str, shards))}"
-        turn = Turn(shards[0], metadata.shard_count)
+        stagger = Stagger(shards[0], metadata.shard_count)
         seconds = real_time.BATCH_SECONDS if plan.real_time else metadata.trigger_seconds
-        return query.start(plan, checkpoint, seconds, name, turn)
+        return query.start(plan, checkpoint, seconds, name, stagger)
 
     def set_log_level(self, level: str) -> None:
         """Set the level of Spark's own log."""

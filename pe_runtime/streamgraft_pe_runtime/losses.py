@@ -1,4 +1,4 @@
-"""Records that retention deleted before they were read: counted, and told in the PE's status.
+"""Records that retention deleted before they were read: counted, and reported in the PE's status.
 
 The lag forgets them: behind what is gone nothing waits.
 """
@@ -25,7 +25,7 @@ class Losses:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counted_to: dict[tuple[str, int], int] = {}
-        self._untold: Counter[str] = Counter()
+        self._unreported: Counter[str] = Counter()
 
     def count(self, key: tuple[str, int], position: int, start: int) -> int:
         """Return how many records of a partition are newly lost.
@@ -37,31 +37,31 @@ class Losses:
             return 0
         with self._lock:
             self._counted_to[key] = start
-            self._untold[key[0]] += lost
+            self._unreported[key[0]] += lost
         return lost
 
-    def taken(self) -> Counter[str]:
-        """Return the losses that were not told yet, by topic, and forget them."""
+    def unreported(self) -> Counter[str]:
+        """Return the losses that are not in the status yet, by topic, and forget them."""
         with self._lock:
-            untold, self._untold = self._untold, Counter()
-        return untold
+            unreported, self._unreported = self._unreported, Counter()
+        return unreported
 
-    def put_back(self, untold: Counter[str]) -> None:
-        """Tell them the next time."""
+    def put_back(self, unreported: Counter[str]) -> None:
+        """Report them the next time."""
         with self._lock:
-            self._untold += untold
+            self._unreported += unreported
 
 
-async def tell(losses: Losses, client: KubeClient, store: Store) -> None:
+async def report(losses: Losses, client: KubeClient, store: Store) -> None:
     """Add losses to the status of our PE, until cancelled; `store` holds it."""
     while True:
         await asyncio.sleep(_LOOK_SECONDS)
         for item in store.items():
-            if not (untold := losses.taken()):
+            if not (unreported := losses.unreported()):
                 break
             known = ProcessingElementStatus.model_validate(item.get("status", {})).runtime
             before = known.lost.topics if known and known.lost else {}
-            topics = {topic: before.get(topic, 0) + untold[topic] for topic in {**before, **untold}}
+            topics = dict(Counter(before) + unreported)
             now = to_rfc3339(time.time())
             lost = LostRecords(topics=topics, last_at=now)
             try:
@@ -69,5 +69,5 @@ async def tell(losses: Losses, client: KubeClient, store: Store) -> None:
                 patch = {"status": {"runtime": {"lost": lost.to_wire()}}}
                 store.observe(await client.patch(f"{path}/status", patch))
             except (ApiError, Unreachable) as error:
-                log.warning("lost records not told, again in a moment: %s", error)
-                losses.put_back(untold)
+                log.warning("lost records not reported, again in a moment: %s", error)
+                losses.put_back(unreported)

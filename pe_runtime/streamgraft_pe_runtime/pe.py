@@ -102,8 +102,8 @@ async def _drive(
     if warning := checkpoint_mount.concern(mounts, settings.checkpoint_root):
         log.warning(warning)
     work = SparkWork(driver, metrics, settings.checkpoint_root)
-    tell = partial(losses.tell, client=client, store=element.store)
-    works = (_work(element, work, end), _follow(element, work, rehearsal, tell))
+    report = partial(losses.report, client=client, store=element.store)
+    works = (_work(element, work, end), _follow(element, work, rehearsal, report))
     await asyncio.gather(*(_watched(item, end) for item in works))
 
 
@@ -120,12 +120,12 @@ async def _follow(
     element: ProcessingElement,
     work: SparkWork,
     rehearsal: Rehearsal,
-    tell_losses: Callable[[losses.Losses], Coroutine[Any, Any, None]],
+    report_losses: Callable[[losses.Losses], Coroutine[Any, Any, None]],
 ) -> None:
     """Once we work: follow what the queries do, and prepare for shards that may come."""
     stage = await work.stage()
     prepare = rehearsal.keep_prepared(stage, lambda: element.shards.keys())
-    tell = tell_losses(stage.progress.losses)
+    tell = report_losses(stage.progress.losses)
     await asyncio.gather(stage.progress.run(), prepare, element.tell_loads(), tell)
 
 

@@ -148,7 +148,7 @@ class Progress:
         """Read what a query has done since the last call. Blocks."""
         with watched.collecting:
             for report in watched.query.reports(watched.batch):
-                self._take(watched, report)
+                self._record(watched, report)
 
     @property
     def _queries(self) -> list[_Watched]:
@@ -187,15 +187,15 @@ class Progress:
 
     async def run(self) -> None:
         """Follow all shards until cancelled."""
-        turn = 0
+        rounds = 0
         while True:
             began = asyncio.get_running_loop().time()
-            await asyncio.to_thread(self._turn, turn)
-            turn += 1
+            await asyncio.to_thread(self._follow, rounds)
+            rounds += 1
             spent = asyncio.get_running_loop().time() - began
             await asyncio.sleep(max(_PERIOD_SECONDS - spent, 0.1))
 
-    def _turn(self, turn: int) -> None:
+    def _follow(self, rounds: int) -> None:
         for watched in self._queries:
             try:
                 self._collect(watched)
@@ -204,7 +204,7 @@ class Progress:
         self._count_for_the_driver()
         self._publish()
         for name in self._brokers:
-            self._ask(name, calm=turn % _CALM_PERIODS == 0)
+            self._ask(name, calm=rounds % _CALM_PERIODS == 0)
         self._measure_loads()
         for watched in self._queries:
             if self._metadata.real_time:
@@ -263,7 +263,7 @@ class Progress:
                 watched.loads[shard] = Load(busy, lag)
             watched.since, watched.batch_seconds = now, {}
 
-    def _take(self, watched: _Watched, report: Mapping[str, Any]) -> None:
+    def _record(self, watched: _Watched, report: Mapping[str, Any]) -> None:
         watched.batch = report["batchId"]
         watched.unclean = False
         watched.last_batch_at = ended_at(report)

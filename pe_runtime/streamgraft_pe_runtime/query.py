@@ -14,11 +14,11 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from streamgraft_common.batches import Batch
 from streamgraft_pe_runtime import targets
 from streamgraft_pe_runtime.alignment import alignment
-from streamgraft_pe_runtime.batch_ends import BatchEnds, in_turn
+from streamgraft_pe_runtime.batch_ends import BatchEnds, staggered
 from streamgraft_pe_runtime.checkpoint_files import incarnation
 from streamgraft_pe_runtime.plan import Plan, SinkCall
+from streamgraft_pe_runtime.staggering import ALONE, Stagger
 from streamgraft_pe_runtime.triggers import Triggers
-from streamgraft_pe_runtime.turns import ALONE, Turn
 
 _RECORD = ("topic", "key", "value", "partition", "headers")
 _POLL_SECONDS = 0.003
@@ -34,11 +34,11 @@ _RUNNING = ("org.apache.spark.sql.classic.Dataset.collect", "ForeachBatchSink.ad
 
 
 def start(
-    plan: Plan, checkpoint: Path, seconds: float, name: str, turn: Turn = ALONE
+    plan: Plan, checkpoint: Path, seconds: float, name: str, stagger: Stagger = ALONE
 ) -> "ShardQuery":
     """Start the query of a plan on a checkpoint. Returns before its first batch.
 
-    `seconds`: between triggers; in real-time mode the length of a batch. `turn`: when in that time
+    `seconds`: between triggers; in real-time mode the length of a batch. `stagger`: where in it
     its triggers are, or its batches end.
     """
     writer = _sink(plan, checkpoint).outputMode(plan.output_mode).queryName(name)
@@ -48,7 +48,7 @@ def start(
     try:
         if not plan.real_time:
             writer = writer.trigger(processingTime=interval)
-            timing = Triggers(session, seconds, turn.share)
+            timing = Triggers(session, seconds, stagger.share)
             with alignment(session, wanted=plan.joint, states=plan.states):
                 started = writer.start()
             running = ShardQuery(session, started, timing, checkpoint)
@@ -57,7 +57,7 @@ def start(
         # PySpark's annotations leave this trigger out.
         writer = writer.trigger(realTime=interval)  # type: ignore[call-overload]
         aligned = alignment(session, wanted=False)
-        with aligned, in_turn(session, seconds, turn, plan.scans) as ends:
+        with aligned, staggered(session, seconds, stagger, plan.scans) as ends:
             return ShardQuery(session, writer.start(), ends, checkpoint)
     except Exception:
         _close_sink(session, checkpoint, clean=False)

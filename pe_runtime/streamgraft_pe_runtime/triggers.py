@@ -12,13 +12,13 @@ from pyspark.sql import SparkSession
 
 from streamgraft_pe_runtime import java_classes
 
-_TURN_CLOCK = """
-public class TurnClock implements org.apache.spark.util.Clock {
+_STAGGERED_CLOCK = """
+public class StaggeredClock implements org.apache.spark.util.Clock {
     private final org.apache.spark.util.Clock clock = new org.apache.spark.util.SystemClock();
-    private long interval = 1, turn = 0, began = clock.getTimeMillis();
-    public synchronized void set(long interval, long turn) {
+    private long interval = 1, stagger = 0, began = clock.getTimeMillis();
+    public synchronized void set(long interval, long stagger) {
         this.interval = interval;
-        this.turn = turn;
+        this.stagger = stagger;
     }
     public long getTimeMillis() { return clock.getTimeMillis(); }
     public long nanoTime() { return clock.nanoTime(); }
@@ -27,9 +27,9 @@ public class TurnClock implements org.apache.spark.util.Clock {
         begin(now);
         return now;
     }
-    /** The first turn behind the beginning of the batch that has just ended. */
+    /** The first trigger behind the beginning of the batch that has just ended. */
     private synchronized long next() {
-        return began + interval - Math.floorMod(began - turn, interval);
+        return began + interval - Math.floorMod(began - stagger, interval);
     }
     private synchronized void begin(long now) { began = now; }
 }
@@ -58,7 +58,7 @@ class Triggers:
         it is to wait: what is set within a batch is true of the very next trigger.
         """
         if self._clock is None:
-            self._clock = java_classes.instance(self._session, _TURN_CLOCK, "TurnClock")
+            self._clock = java_classes.instance(self._session, _STAGGERED_CLOCK, "StaggeredClock")
         self._clock.set(round(seconds * 1000), round(self._share * seconds * 1000))
         _field(executor, "clock").set(executor, self._clock)
         _field(executor, "intervalMs").setLong(executor, round(seconds * 1000))

@@ -24,7 +24,7 @@ def load(file: Path) -> tuple[str, Application]:
         module = importlib.import_module(file.stem)
     except ValidationError as error:
         place = innermost(error.__traceback__, file.parent) or start
-        errors.raise_all([errors.InvalidArgument(place, *told) for told in refused(error)])
+        errors.raise_all([errors.InvalidArgument(place, *found) for found in refused(error)])
         raise
     except (Exception, SystemExit) as error:
         where = innermost(error.__traceback__, file.parent)

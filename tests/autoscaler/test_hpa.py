@@ -1,4 +1,4 @@
-"""The HPA library: the rules of Kubernetes' controller, told as stories on a clock."""
+"""The HPA library: the rules of Kubernetes' controller, as stories on a clock."""
 
 from typing import Any
 
@@ -193,6 +193,6 @@ def test_quantities_are_thousandths_rounded_up(text: str, value: int) -> None:
 
 
 @pytest.mark.parametrize("document", [{}, {"spec": {"metrics": []}}, {"spec": None}])
-def test_what_is_no_hpa_is_told(document: dict[str, Any]) -> None:
+def test_what_is_no_hpa_is_refused(document: dict[str, Any]) -> None:
     with pytest.raises(SpecError, match="not a HorizontalPodAutoscaler"):
         spec_of(document)

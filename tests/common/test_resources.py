@@ -130,7 +130,7 @@ def test_map_that_server_side_apply_has_emptied_is_empty() -> None:
     assert properties["spec"]["properties"]["parameters"]["nullable"]
 
 
-def test_trouble_of_a_pe_is_its_own_or_that_of_its_first_shard() -> None:
+def test_failure_of_a_pe_is_its_own_or_that_of_its_first_shard() -> None:
     def failed(message: str) -> dict[str, Any]:
         return {"state": "Failed", "epoch": 1, "message": message}
 

@@ -103,7 +103,7 @@ def test_what_a_stage_is_kept_by_is_told_by_any_shard_with_state() -> None:
     assert united_state([[state], None]) is None
 
 
-def test_state_that_nobody_takes_is_named() -> None:
+def test_state_without_a_new_owner_is_named() -> None:
     status = SavepointStatus(phase="Completed", format=FORMAT, stages=SAVED)
     check("s", status, SAVED)
     assert dropped(SAVED, [SOURCE, SINK]) == [COUNTS]

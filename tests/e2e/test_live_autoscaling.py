@@ -115,7 +115,7 @@ class Live:
         return str(events["items"][0]["message"])
 
     async def autoscaler_pauses(self, region: str) -> None:
-        """Wait until the region's HPA says that it takes width 0 for somebody's wish."""
+        """Wait until the region's HPA says that it takes width 0 as set by somebody."""
         path = f"{AUTOSCALER.path(self._namespace)}/{names.region_name('live', region)}"
         await self._when(
             path, lambda item: "ScalingDisabled" in [e["reason"] for e in _conditions(item)]
@@ -181,17 +181,17 @@ async def test_a_live_job_sleeps_wakes_up_and_is_explained(live: Live, namespace
     await live.command("submit", str(APPLICATION), "--wait", "--timeout", str(PATIENCE_SECONDS))
     await live.send(RECORDS)
 
-    pods, told = await live.asleep("sleepy")
+    pods, text = await live.asleep("sleepy")
     assert pods == []
-    assert "wakes it as soon as a record waits or arrives" in told
+    assert "wakes it as soon as a record waits or arrives" in text
 
     await live.send(1)  # the HPA sees it in Kafka, and wakes the region
     await live.region("sleepy", lambda item, _: item["status"]["width"] > 0)
 
-    # The other region was never resized: it is only told of.
+    # The other region was never resized: it only gets Events.
     assert await live.advice() == "the load asks for width 1; it is 2 (mode: advise)"
-    told = await live.printed("Decision: width 1", *live.explain("advised"))
-    assert "it only advises: it does not shrink the region" in told
+    text = await live.printed("Decision: width 1", *live.explain("advised"))
+    assert "it only advises: it does not shrink the region" in text
     advised = await live.region("advised", lambda item, _: True)
     assert (advised["spec"]["width"], advised["status"]["changes"]) == (2, [])
 

@@ -91,7 +91,7 @@ async def test_bodies_up_to_the_limit_pass() -> None:
     assert (await request(limited(Reader()), b"x" * BODY_BYTES))[0] == 200
 
 
-async def test_too_many_at_once_are_told_to_come_again() -> None:
+async def test_too_many_at_once_get_429() -> None:
     """One address fills its share, and others theirs: the front proxy and probes still pass."""
     reader = Reader()
     reader.may_go_on.clear()
@@ -133,16 +133,16 @@ def test_a_rate_is_each_callers_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.monotonic", lambda: now)
     rate = Rate("things", 2, 0.5)
     for caller in ("a", "a", "b"):
-        rate.take(caller)
+        rate.acquire(caller)
     with pytest.raises(TooManyError, match="too many things: try again in 2 s"):
-        rate.take("a")
-    rate.take("b")
+        rate.acquire("a")
+    rate.acquire("b")
     now = 2.0
-    rate.take("a")
+    rate.acquire("a")
     rate.give_back("a")
-    rate.take("a")
+    rate.acquire("a")
     with pytest.raises(TooManyError):
-        rate.take("a")
+        rate.acquire("a")
 
 
 class Open:

@@ -93,8 +93,8 @@ async def test_certificates_token_and_tenant(tmp_path: Path) -> None:
         await source.rows("lag", "up", time.time())
         (shown / "token").write_text("second\n")
         await source.rows("lag", "up", time.time())
-        told = [(item["Authorization"], item["X-Scope-OrgID"]) for item in there.headers]
-        assert told == [("Bearer first", "team"), ("Bearer second", "team")]
+        sent = [(item["Authorization"], item["X-Scope-OrgID"]) for item in there.headers]
+        assert sent == [("Bearer first", "team"), ("Bearer second", "team")]
         with pytest.raises(SourceError, match=r"(?i)certificate"):
             await asked(PrometheusServer(url, secret(tmp_path / "unknown", **client)))
         anonymous = secret(tmp_path / "anonymous", ca_crt=read["ca.crt"])

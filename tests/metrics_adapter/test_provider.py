@@ -294,7 +294,7 @@ async def test_a_list_is_whole_or_an_error(prometheus: CannedPrometheus) -> None
     assert provider.by_selector("ns", selectors.parse("a=2"), "total_lag") == []
 
 
-async def test_history_tells_width_and_signals(prometheus: CannedPrometheus) -> None:
+async def test_history_has_width_and_signals(prometheus: CannedPrometheus) -> None:
     provider = provider_of(region())
     await refresh(provider, prometheus)
     (sample,) = provider.history.of(("ns", "flights-enrich"), 0.0)

@@ -15,10 +15,10 @@ from tests.pe_runtime.one_driver import driver, make_topic
 
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime import query
-from streamgraft_pe_runtime.batch_ends import in_turn
+from streamgraft_pe_runtime.batch_ends import staggered
 from streamgraft_pe_runtime.plan import Plan
+from streamgraft_pe_runtime.staggering import ALONE, Stagger
 from streamgraft_pe_runtime.targets import KafkaTarget
-from streamgraft_pe_runtime.turns import ALONE, Turn
 
 pytestmark = pytest.mark.integration
 
@@ -41,14 +41,14 @@ def planned_end(session: SparkSession, length: float) -> float:
 
 
 @pytest.mark.parametrize("length", [5.0, 0.2])
-def test_batches_end_at_their_turn(session: SparkSession, length: float) -> None:
-    """At the next that is a fifth of a batch away; without turns they keep their length."""
-    for turn in (ALONE, Turn(1, 4), Turn(7, 8)):
-        with in_turn(session, length, turn):
+def test_batches_end_at_their_times(session: SparkSession, length: float) -> None:
+    """At the next that is a fifth of a batch away; without other shards they keep their length."""
+    for stagger in (ALONE, Stagger(1, 4), Stagger(7, 8)):
+        with staggered(session, length, stagger):
             before = time.time()
             end = planned_end(session, length)
             after = time.time()
-        late = (end - turn.share * length + length / 2) % length - length / 2
+        late = (end - stagger.share * length + length / 2) % length - length / 2
         assert late == pytest.approx(0, abs=0.0015)
         assert before + length / 5 - 0.002 <= end < after + 1.2 * length + 0.002
     before = time.time()
@@ -137,9 +137,9 @@ def test_a_stop_ends_the_batch_before_its_next_record(
     topics = [counting, make_topic(cluster)]
     plans = [copying(session, cluster, topics, partition) for partition in (0, 1)]
     copy = Copy(cluster, topics[1])
-    other = query.start(plans[1], tmp_path / "1", LONG_SECONDS, "other", Turn(1, 2))
+    other = query.start(plans[1], tmp_path / "1", LONG_SECONDS, "other", Stagger(1, 2))
     for _ in range(STARTS):
-        stopped = query.start(plans[0], tmp_path / "0", LONG_SECONDS, "stopped", Turn(0, 2))
+        stopped = query.start(plans[0], tmp_path / "0", LONG_SECONDS, "stopped", Stagger(0, 2))
         copy.grow()
         assert stopped.stop(60)
         assert other.failure() is None
@@ -153,11 +153,12 @@ def test_a_stop_ends_the_batch_before_its_next_record(
 
 
 @pytest.mark.parametrize(
-    ("turn", "scans", "early"), [(Turn(1, 4), 1, True), (Turn(1, 4), 2, False), (ALONE, 1, False)]
+    ("stagger", "scans", "early"),
+    [(Stagger(1, 4), 1, True), (Stagger(1, 4), 2, False), (ALONE, 1, False)],
 )
 def test_whether_a_batch_may_end_early(
-    session: SparkSession, turn: Turn, scans: int, early: bool
+    session: SparkSession, stagger: Stagger, scans: int, early: bool
 ) -> None:
     """Only if it surely reads one partition: records of one would wait for those of others."""
-    with in_turn(session, 5.0, turn, scans) as ends:
+    with staggered(session, 5.0, stagger, scans) as ends:
         assert ends.may_be_early is early

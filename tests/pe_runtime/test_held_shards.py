@@ -155,7 +155,7 @@ async def test_what_a_batch_cut_off_is_reported(stage: PlayedStage) -> None:
     assert not shards.releases["0"].clean
 
 
-async def test_who_stops_takes_nothing_up(stage: PlayedStage) -> None:
+async def test_a_pe_that_stops_takes_up_nothing(stage: PlayedStage) -> None:
     shards = holding(stage, **{"5": Release(epoch=2, released_at="2026-01-01T00:00:00.000Z")})
     shards.follow(spec(1, 0))
     await until(lambda: shards.epoch == 1)

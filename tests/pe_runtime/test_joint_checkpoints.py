@@ -180,7 +180,7 @@ def test_owner_that_comes_back_is_fenced(tmp_path: Path) -> None:
     assert done[0] == [(0, 5), (5, 10), (10, 11)]
 
 
-def test_shard_is_run_alone_and_together_in_turn(tmp_path: Path) -> None:
+def test_shard_is_run_alone_and_together_by_turns(tmp_path: Path) -> None:
     """A query of one shard on the shard's own checkpoint goes on, and is cut off later."""
     done: Ranges = {}
     stage = stage_of(tmp_path, done)

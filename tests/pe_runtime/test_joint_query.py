@@ -81,7 +81,7 @@ async def test_shards_that_come_at_one_time_start_one_query() -> None:
     assert runs.all[-1].stopped is not None
 
 
-async def test_batch_that_is_cut_off_is_told_to_who_leaves() -> None:
+async def test_the_owner_that_leaves_learns_of_a_batch_that_is_cut_off() -> None:
     """It is unclean for each of them."""
     runs = Runs()
     one, two = await asyncio.gather(runs.joint.start(1), runs.joint.start(2))
@@ -91,7 +91,7 @@ async def test_batch_that_is_cut_off_is_told_to_who_leaves() -> None:
 
 
 async def test_shard_that_leaves_while_the_query_starts_again_waits_for_its_end() -> None:
-    """It may not be told that it is stopped, and then be run."""
+    """It may not be reported as stopped, and then be run."""
     runs = Runs()
     one, two = await asyncio.gather(runs.joint.start(1), runs.joint.start(2))
     runs.may_start.clear()

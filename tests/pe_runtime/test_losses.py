@@ -1,4 +1,4 @@
-"""Records that retention took away are counted and told, not forgotten with the lag."""
+"""Records that retention deleted are counted and reported, not forgotten with the lag."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,15 +20,15 @@ def test_each_record_is_lost_once() -> None:
     ]
     assert counted == [0, 20, 0, 15, 0]
     assert losses.count(KEY, 60, 70) == 10
-    taken = losses.taken()
-    assert (taken, losses.taken()) == ({"t": 45}, {})
-    losses.put_back(taken)
+    unreported = losses.unreported()
+    assert (unreported, losses.unreported()) == ({"t": 45}, {})
+    losses.put_back(unreported)
     losses.count(("t", 1), 0, 5)
-    assert losses.taken() == {"t": 50}
+    assert losses.unreported() == {"t": 50}
 
 
 @pytest.mark.integration
-async def test_records_that_retention_deleted_are_counted_and_told(
+async def test_records_that_retention_deleted_are_counted_and_reported(
     stage: Any, load: Callable[[int], Any], output: Any
 ) -> None:
     """Thirty of forty records go while no PE runs; the next one's query does not go on silently."""
@@ -56,9 +56,9 @@ async def test_records_that_retention_deleted_are_counted_and_told(
     deleted.result(30)
 
     again = await stage.start(1, [0, 1])
-    told = await again.until(lambda status: bool(status.lost and status.lost.topics))
-    assert told.lost.topics == {stage.input: 30}
-    assert told.lost.last_at
+    status = await again.until(lambda report: bool(report.lost and report.lost.topics))
+    assert status.lost.topics == {stage.input: 30}
+    assert status.lost.last_at
     metrics = (await again.get("/metrics"))[1]
     labels = f'partition="0",topic="{stage.input}"'
     assert f"streamgraft_pe_lost_records_total{{{labels}}} 30.0" in metrics

@@ -81,14 +81,14 @@ def checkpoint(folder: Path, topic: str, batches: int, *, clean: bool = True) ->
     (folder / "metadata").write_text('{"id": "x"}')
 
 
-WISH = Saving(savepoint="first", uid="1", shards=[0, 1])
+REQUEST = Saving(savepoint="first", uid="1", shards=[0, 1])
 TOPIC = names.topic("ns", "job", "raw", "work")
 
 
 def test_copies_share_their_files_and_keep_the_last_entries_of_the_logs(tmp_path: Path) -> None:
     here = storage(tmp_path, "job")
     checkpoint(here.checkpoint(0), TOPIC, 5)
-    size = here.save(WISH).size_bytes
+    size = here.save(REQUEST).size_bytes
     copy = tmp_path / "ns/savepoints/first/work/0"
     state = "state/0/0/1.delta"
     assert (copy / state).stat().st_ino == (here.checkpoint(0) / state).stat().st_ino
@@ -97,14 +97,14 @@ def test_copies_share_their_files_and_keep_the_last_entries_of_the_logs(tmp_path
     assert size >= len("state")
     # Shard 1 never ran; and what is there already is not made anew.
     assert (tmp_path / "ns/savepoints/first/work/1").is_dir()
-    assert here.save(WISH).size_bytes == size
+    assert here.save(REQUEST).size_bytes == size
 
 
 def test_a_later_savepoint_of_the_name_replaces_the_copies(tmp_path: Path) -> None:
     here = storage(tmp_path, "job")
-    here.save(WISH)
+    here.save(REQUEST)
     checkpoint(here.checkpoint(0), TOPIC, 1)
-    here.save(WISH.model_copy(update={"uid": "2"}))
+    here.save(REQUEST.model_copy(update={"uid": "2"}))
     assert (tmp_path / "ns/savepoints/first/work/0/metadata").exists()
 
 
@@ -112,8 +112,8 @@ def test_a_batch_that_was_cut_off_is_saved_as_begun_and_runs_again(tmp_path: Pat
     """The pod died within it: whoever goes on from there has to do what Spark always does."""
     here = storage(tmp_path, "job")
     checkpoint(here.checkpoint(0), TOPIC, 4, clean=False)
-    assert here.save(WISH).unclean == [0]
-    assert here.save(WISH).unclean == [0]  # also if it is asked for again
+    assert here.save(REQUEST).unclean == [0]
+    assert here.save(REQUEST).unclean == [0]  # also if it is asked for again
     fork = storage(tmp_path, "fork", "first")
     fork.prepare(0)
     logs = [
@@ -137,7 +137,7 @@ def test_batches_of_a_process_that_its_node_lost_are_not_copied_without_their_st
             (source / log / str(batch)).write_text("v1\n{}\n{}")
 
     monkeypatch.setattr(savepoints, "link_tree", go_on_meanwhile)
-    here.save(WISH)
+    here.save(REQUEST)
     copy = tmp_path / "ns/savepoints/first/work/0"
     logs = [
         sorted(file.name for file in (copy / log).glob("[0-9]*")) for log in ("commits", "offsets")
@@ -148,7 +148,7 @@ def test_batches_of_a_process_that_its_node_lost_are_not_copied_without_their_st
 def test_a_fork_begins_its_own_topics_at_their_starts(tmp_path: Path) -> None:
     here = storage(tmp_path, "job")
     checkpoint(here.checkpoint(0), TOPIC, 3)
-    here.save(WISH)
+    here.save(REQUEST)
     fork = storage(tmp_path, "fork", "first")
     fork.prepare(0)
     positions = {(names.topic("ns", "fork", "raw", "work"), 0): 0}

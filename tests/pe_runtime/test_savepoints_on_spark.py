@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.pe_runtime.one_driver import driver
-from tests.pe_runtime.test_savepoints import WISH, storage
+from tests.pe_runtime.test_savepoints import REQUEST, storage
 from tests.pe_runtime.test_state_handover import ROCKSDB, SCHEMA, Totals
 
 from streamgraft_common import names
@@ -78,14 +78,14 @@ def test_a_fork_needs_nothing_of_the_job_that_was_saved(
 ) -> None:
     """Neither the files of its schemas nor its topics, also where no record has ever been."""
     old, new = (f"{kind}-{uuid.uuid4().hex[:8]}" for kind in ("job", "fork"))
-    here, fork = storage(tmp_path, old), storage(tmp_path, new, WISH.savepoint)
+    here, fork = storage(tmp_path, old), storage(tmp_path, new, REQUEST.savepoint)
     topic = topic_of(cluster, old)
     send(cluster, topic, 0, 1, 2)
     first = [totals(session, cluster, topic, n, here.checkpoint(n)) for n in range(2)]
     assert first == [[3], []]
     (state,) = StateStores(session).describe(here.checkpoint(0))
     assert (state.operator, state.key) == ("transformWithStateInPandasExec", [])
-    here.save(WISH)
+    here.save(REQUEST)
     shutil.rmtree(here.checkpoint(0).parent)
     topic = topic_of(cluster, new)
     for shard in range(2):

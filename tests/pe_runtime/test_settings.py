@@ -49,20 +49,20 @@ async def test_each_domain_has_its_level() -> None:
 
 @pytest.mark.usefixtures("levels")
 async def test_spark_gets_the_newest_level_of_the_runtime() -> None:
-    told: asyncio.Queue[str] = asyncio.Queue()
+    levels: asyncio.Queue[str] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     followed = TraceLevels("WARN")
     followed.follow(pe({"runtimeTraceLevel": "DEBUG"}))
 
     def tell(level: str) -> None:
-        loop.call_soon_threadsafe(told.put_nowait, level)
+        loop.call_soon_threadsafe(levels.put_nowait, level)
 
     followed.attach(tell)
-    assert await told.get() == "DEBUG"
+    assert await levels.get() == "DEBUG"
     followed.follow(pe({"appTraceLevel": "INFO", "runtimeTraceLevel": "DEBUG"}))
     followed.follow(pe({}))
-    assert await told.get() == "WARN"
-    assert told.empty()
+    assert await levels.get() == "WARN"
+    assert levels.empty()
 
 
 def test_properties_are_the_keys_of_the_secret(tmp_path: Path) -> None:

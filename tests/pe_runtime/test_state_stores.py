@@ -37,31 +37,34 @@ def updating(rows: DataFrame, others: DataFrame) -> DataFrame:
     """Return counts and first occurrences, from one query."""
     counts = rows.groupBy("key").agg(F.count("*").alias("n"))
     distinct = rows.select("key", "n").dropDuplicates()
-    return told("count", counts, "n").unionAll(told("distinct", distinct, "n"))
+    return as_records("count", counts, "n").unionAll(as_records("distinct", distinct, "n"))
 
 
 def appending(rows: DataFrame, others: DataFrame) -> DataFrame:
     """Return windows, sessions, first occurrences and pairs, from one query."""
     timed = rows.withWatermark("time", "10 minutes")
     window = timed.groupBy("key", F.window("time", "5 minutes")).agg(F.count("*").alias("n"))
-    session = timed.groupBy("key", F.session_window("time", "90 seconds"))
+    in_sessions = timed.groupBy("key", F.session_window("time", "90 seconds"))
+    session = in_sessions.agg(F.count("*").alias("n"))
     first = timed.dropDuplicatesWithinWatermark(["key", "n"])
     some = rows.where("n = 0").select("key", "time")
     paired = some.join(others.where("n = 0").select("key", F.col("time").alias("then")), "key")
     return (
-        told("window", window, "window", "n")
-        .unionAll(told("session", session.agg(F.count("*").alias("n")), "session_window", "n"))
-        .unionAll(told("first", first, "n"))
-        .unionAll(told("paired", paired, "time", "then"))
+        as_records("window", window, "window", "n")
+        .unionAll(as_records("session", session, "session_window", "n"))
+        .unionAll(as_records("first", first, "n"))
+        .unionAll(as_records("paired", paired, "time", "then"))
     )
 
 
 def shouting(rows: DataFrame, others: DataFrame) -> DataFrame:
     """Return counts by what isn't the records' key any more, but has its name."""
-    return told("count", rows.withColumn("key", F.upper("key")).groupBy("key").count(), "count")
+    return as_records(
+        "count", rows.withColumn("key", F.upper("key")).groupBy("key").count(), "count"
+    )
 
 
-def told(kind: str, rows: DataFrame, *columns: str) -> DataFrame:
+def as_records(kind: str, rows: DataFrame, *columns: str) -> DataFrame:
     """Return rows of all kinds alike."""
     return rows.select(F.lit(kind).alias("kind"), "key", F.struct(*columns).cast("string"))
 

@@ -174,7 +174,7 @@ def test_function_that_runs_a_query(spark: SparkSession) -> None:
 
 
 def test_result_that_is_no_frame(spark: SparkSession) -> None:
-    """A forgotten return is told."""
+    """A forgotten return is reported."""
     app, flights = application()
 
     @app.operator(inputs=flights)
@@ -264,7 +264,7 @@ def test_what_spark_can_run_together_is_one_group(spark: SparkSession) -> None:
 
 
 def test_two_aggregates_in_a_row_are_two_groups(spark: SparkSession) -> None:
-    """Spark can't run them as one query; and the second one counts updates, which is told."""
+    """Spark can't run them as one query; and the second one counts updates, which a notice says."""
     app, flights = application()
     counts = app.operator(inputs=flights, output_mode="update")(counted("carrier", by="counts"))
     large = app.operator(inputs=counts)(named("large", lambda rows: rows.where("counts > 9")))
@@ -278,7 +278,7 @@ def test_two_aggregates_in_a_row_are_two_groups(spark: SparkSession) -> None:
     assert "'sizes' keeps state over rows that 'counts' updates" in notice.text
 
 
-def test_a_count_behind_records_that_a_crash_sends_again_is_told(spark: SparkSession) -> None:
+def test_a_count_behind_records_that_a_crash_sends_again_is_noticed(spark: SparkSession) -> None:
     """However far behind; exactly once is no news."""
     for delivery in ("at_least_once", "exactly_once"):
         app, flights = application()
@@ -290,8 +290,8 @@ def test_a_count_behind_records_that_a_crash_sends_again_is_told(spark: SparkSes
         app.kafka_sink("out", input="counts", topic="counts")
         found = planned(app, spark)
         assert found.errors == []
-        told = [notice.text for notice in found.notices]
-        assert told == (
+        notices = [notice.text for notice in found.notices]
+        assert notices == (
             [
                 "'quick' has delivery at_least_once: after a crash it sends records again, and"
                 " 'counts' takes them for new"

@@ -1,4 +1,4 @@
-"""Bundles: what goes in, that they are deterministic, and how failures of the module are told."""
+"""Bundles: what goes in, that they are deterministic, and how its failures are reported."""
 
 import io
 import os
@@ -217,7 +217,7 @@ def test_an_environment_in_the_folder_stays_out(
 
 
 @pytest.mark.integration
-def test_missing_java_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_java_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planning needs a JVM."""
     monkeypatch.setenv("STREAMGRAFT_JAVA", sys.executable + "-no-java")
     with pytest.raises(sg.BuildError, match="it needs Java 17 or newer"):

@@ -79,7 +79,7 @@ def test_start_is_light() -> None:
     assert result.stdout == "[]\n", result.stderr
 
 
-def test_errors_of_an_application_are_told_line_by_line(tmp_path: Path) -> None:
+def test_errors_of_an_application_are_shown_line_by_line(tmp_path: Path) -> None:
     """One line per error, exit code 1."""
     file = tmp_path / "app.py"
     file.write_text(
@@ -150,7 +150,7 @@ def test_no_cluster_at_all(tmp_path: Path) -> None:
 
 
 def test_cluster_that_does_not_answer(tmp_path: Path) -> None:
-    """A dead address is told, without a traceback."""
+    """A dead address is an error without a traceback."""
     file = tmp_path / "config"
     file.write_text(yaml.safe_dump(kubeconfig("dead", "http://127.0.0.1:1")))
     for command in (["cancel", "a"], ["scale", "a", "b", "2"], ["logs", "a"], ["watch"]):

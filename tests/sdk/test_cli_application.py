@@ -75,7 +75,7 @@ def await_counts(cluster: Cluster, wanted: dict[str, int]) -> None:
 
 
 class Follower:
-    """A command that runs in a terminal until it is told, or has reason, to end."""
+    """A command that runs in a terminal until it is ended, or ends by itself."""
 
     def __init__(self, process: subprocess.Popen[bytes], terminal: int) -> None:
         self._process = process

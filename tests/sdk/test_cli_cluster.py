@@ -131,7 +131,7 @@ def test_submit_may_be_repeated_and_cancel_removes_all(
     assert "There is no job mine" in command.succeed("cancel", "mine")
 
 
-def test_submit_takes_back_what_is_no_longer_asked_for(
+def test_submit_removes_what_is_no_longer_asked_for(
     cluster: Cluster, namespace: str, command: CommandLine, bundle: Path
 ) -> None:
     """Without --param the application's default is back."""
@@ -173,9 +173,9 @@ async def test_a_width_that_is_overruled_is_no_longer_awaited(
     while (await kube.get(f"{path}/j-r"))["spec"]["width"] != 2:
         await asyncio.sleep(0.05)
     await kube.patch(f"{path}/j-r/scale", {"spec": {"replicas": 3}})
-    told = await waiting
-    assert "width 3 of region r was set in the meantime, so 2 is no longer awaited" in told
-    assert "streamgraft explain region j-r" in told
+    output = await waiting
+    assert "width 3 of region r was set in the meantime, so 2 is no longer awaited" in output
+    assert "streamgraft explain region j-r" in output
     await kube.delete(f"{path}/j-r")
 
 

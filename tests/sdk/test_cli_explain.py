@@ -30,7 +30,7 @@ AUTOSCALER = {
 }
 
 
-def told(signal: dict[str, Any], *autoscalers: dict[str, Any], **more: Any) -> str:
+def explained(signal: dict[str, Any], *autoscalers: dict[str, Any], **more: Any) -> str:
     """Return the explanation of a region of width 2 with this demand."""
     region = {
         "namespace": "ns",
@@ -62,12 +62,12 @@ def signal(input_rate: float) -> dict[str, Any]:
 
 
 def test_the_price_of_a_change_and_its_reason() -> None:
-    text = told(signal(100.0))
+    text = explained(signal(100.0))
     assert "A width change has to save 40 s of a channel (measured in 1 changes: channels" in text
 
 
 def test_inputs_decision_and_what_would_change_it() -> None:
-    text = told(signal(100.0), AUTOSCALER)
+    text = explained(signal(100.0), AUTOSCALER)
     assert "100.0 records/s arrive" in text
     assert "a busy channel does 100.0 records/s" in text
     assert "the width grows above 190 records/s of work and fewer channels do below 64" in text
@@ -78,12 +78,12 @@ def test_inputs_decision_and_what_would_change_it() -> None:
     assert "to shrink, the need must last for 1800 s" in text
 
 
-def test_what_held_the_width_is_told() -> None:
-    assert "but the largest width is 8" in told(signal(10_000.0), AUTOSCALER)
+def test_it_shows_what_held_the_width() -> None:
+    assert "but the largest width is 8" in explained(signal(10_000.0), AUTOSCALER)
 
 
-def test_a_missing_value_and_a_missing_autoscaler_are_told() -> None:
-    text = told({"reason": "Stale", "message": "too old"})
+def test_it_shows_a_missing_value_and_a_missing_autoscaler() -> None:
+    text = explained({"reason": "Stale", "message": "too old"})
     assert "none: Stale: too old" in text
     assert "the width is held" in text
     assert "No HorizontalPodAutoscaler scales it" in text
@@ -94,9 +94,9 @@ def test_what_wakes_a_region_that_sleeps() -> None:
     slept = [{"type": "ScaledToZero", "status": "True", "message": ""}]
     waking = {**AUTOSCALER, "status": {"conditions": slept}}
     asleep = {"width": 0, "serving": 0, "asleep": True}
-    assert "Only a width that somebody sets wakes it" in told(unknown, AUTOSCALER, **asleep)
-    assert "can't wake it while the demand has no value" in told(unknown, waking, **asleep)
-    text = told(signal(0.0), waking, **asleep)
+    assert "Only a width that somebody sets wakes it" in explained(unknown, AUTOSCALER, **asleep)
+    assert "can't wake it while the demand has no value" in explained(unknown, waking, **asleep)
+    text = explained(signal(0.0), waking, **asleep)
     assert "wakes it as soon as a record waits or arrives" in text
 
 
@@ -107,8 +107,8 @@ def test_a_region_without_channels_is_not_said_to_be_busy() -> None:
     found = demand({"0": load}, policy, Surroundings(0))
     assert isinstance(found, Demand)
     inputs = asdict(found)
-    told_of = {"value": inputs.pop("value"), "inputs": inputs}
-    text = told(told_of, AUTOSCALER, width=0, serving=0, asleep=True)
+    value = {"value": inputs.pop("value"), "inputs": inputs}
+    text = explained(value, AUTOSCALER, width=0, serving=0, asleep=True)
     assert "it has no channel: with any work it wakes up" in text
     assert "busy;" not in text
     assert "Decision: width 1" in text

@@ -120,9 +120,7 @@ def test_all_is_well() -> None:
         ),
     ],
 )
-def test_each_fault_is_told_with_what_mends_it(
-    change: dict[str, Any], name: str, words: str
-) -> None:
+def test_each_fault_is_shown_with_its_remedy(change: dict[str, Any], name: str, words: str) -> None:
     (bad,) = [check for check in checks(facts(**change)) if check.state == "bad"]
     assert bad.name == name
     assert words in bad.mend
@@ -146,7 +144,7 @@ def element(number: int, *shards: tuple[float | None, int | None]) -> dict[str, 
 
 
 def test_top_has_the_busiest_first() -> None:
-    """A PE is as busy as its busiest shard; one that has told nothing is last."""
+    """A PE is as busy as its busiest shard; one that has reported nothing is last."""
     elements = [element(0), element(1, (0.2, 5), (0.9, 7)), element(2, (0.9, 40))]
     found = loads_of(Snapshot(jobs=[], regions=[], elements=elements))
     assert [(load.pe, load.busy, load.waiting) for load in found] == [

@@ -203,7 +203,7 @@ def test_channels_to_which_the_same_happens_share_a_line() -> None:
     assert lines == [["+", "2,", "…,", "5", "work", "4:", "0", "to", "3", "work", "1", "added"]]
 
 
-def test_delivery_is_told() -> None:
+def test_delivery_is_shown() -> None:
     adl = application()
     assert "at least once to functions of sinks: show" in text(outlook(submission(adl), None))
     sinks = [
@@ -219,7 +219,7 @@ def test_delivery_is_told() -> None:
     assert "at least once into sinks: at-sink\n" in text(outlook(submission(loose), None))
 
 
-def test_it_says_who_takes_repeats_of_a_real_time_hop_for_new() -> None:
+def test_it_names_what_counts_repeats_of_a_real_time_hop_as_new() -> None:
     """The operator with state, however far behind; nobody, if the hop waits for transactions."""
     quick = {"real_time": True, "delivery": "at_least_once"}
     for changed, said in (

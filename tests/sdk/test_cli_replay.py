@@ -51,9 +51,9 @@ def test_too_little_of_prometheus_says_what_to_do(tmp_path: Path, result: list[o
     """A job that has just started, or a query that finds nothing."""
     file = tmp_path / "range.json"
     file.write_text(json.dumps({"data": {"result": result}}))
-    told = CliRunner().invoke(app, ["replay", str(file), *MODEL])
-    assert told.exit_code == 1
-    assert "a replay needs two: look whether the query is right" in " ".join(told.output.split())
+    refused = CliRunner().invoke(app, ["replay", str(file), *MODEL])
+    assert refused.exit_code == 1
+    assert "a replay needs two: look whether the query is right" in " ".join(refused.output.split())
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_too_little_of_prometheus_says_what_to_do(tmp_path: Path, result: list[o
         (["LOAD", "--set", "target=2"], "Autoscaling has no 'target'"),
     ],
 )
-def test_what_is_wrong_is_told(load: Path, arguments: list[str], message: str) -> None:
+def test_what_is_wrong_is_reported(load: Path, arguments: list[str], message: str) -> None:
     typed = [str(load) if item == "LOAD" else item for item in arguments]
     result = CliRunner().invoke(app, ["replay", *typed, *MODEL])
     assert result.exit_code == 1

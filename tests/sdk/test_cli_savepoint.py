@@ -118,9 +118,9 @@ def test_savepoint_is_taken_refused_where_it_does_not_fit_restored_and_deleted(
 
     streams.send(100)
     wider = written(tmp_path, streams, "wider", groups=8)
-    told = run("savepoint", "restore", "first", wider, "--as", "fork", "--wait")
-    assert "4 key groups" in told
-    assert "dealt out to 8" in told
+    output = run("savepoint", "restore", "first", wider, "--as", "fork", "--wait")
+    assert "4 key groups" in output
+    assert "dealt out to 8" in output
     fork = streams.counted(f"{streams.source}-wider")
     assert min(count for _, count in fork) > 200 // KEYS  # what was counted before isn't again
 

@@ -82,7 +82,7 @@ def test_right_application_has_no_errors() -> None:
 
 
 def test_several_errors_come_together_in_order_of_lines() -> None:
-    """All that is wrong is told at once."""
+    """All that is wrong is reported at once."""
     app, flights = application()
     app.kafka_sink("a", input="nowhere", topic="a")
     app.kafka_sink("Bad_Name", input=flights, topic="b")
@@ -181,7 +181,7 @@ def test_operator_that_reads_itself() -> None:
 
 
 def test_region_inside_a_region() -> None:
-    """Nesting is told at the inner region."""
+    """Nesting is reported at the inner region."""
     app, flights = application()
     with app.parallel("outer", key="carrier", max_width=2):
         app.split("a", input=flights, outputs={"x": "true"})
@@ -253,7 +253,7 @@ def test_json_source_needs_a_schema() -> None:
 
 
 def test_values_of_kafka_endpoints() -> None:
-    """What the description's model rejects is told with the name of the argument."""
+    """What the description's model rejects is reported with the name of the argument."""
     app, flights = application()
     expected = here() + 1
     app.kafka_sink("late", input=flights, topic="late", partitions=0)
@@ -425,7 +425,7 @@ def test_captured_socket_in_a_closure() -> None:
 
 
 def test_captured_value_that_pickle_rejects() -> None:
-    """Whatever else cannot be pickled is told with pickle's own reason."""
+    """Whatever else cannot be pickled is reported with pickle's own reason."""
     app, flights = application()
     numbers = (number for number in range(3))
 
@@ -464,7 +464,7 @@ def test_captured_handles_and_values_are_fine() -> None:
 
 
 def test_notices() -> None:
-    """A stream that nothing reads and a missing sink are allowed, but told."""
+    """A stream that nothing reads and a missing sink are allowed, but noticed."""
     app, _ = application()
     assert check(app.graph) == []
     assert [notice.text for notice in notices(app.graph)] == [

@@ -4,7 +4,7 @@ from streamgraft.cli._restore import announced
 from streamgraft_common.restore import Redistribution
 
 
-def test_a_restore_tells_how_much_is_read_and_how_long_that_takes() -> None:
+def test_a_restore_estimates_bytes_and_seconds() -> None:
     work = Redistribution("work", "work", 4, 8, 50_000_000, 100_000_000)
     one, two = announced(work, 1), announced(work, 2)
     assert "the state of 4 key groups (50,000,000 bytes) is dealt out to 8" in one

@@ -42,7 +42,7 @@ def summed(rows: DataFrame) -> DataFrame:
 
 
 CHANGES: dict[str, tuple[Make, str, str]] = {
-    # What it becomes, what an edit in place is told, and what Spark would say at the start.
+    # What it becomes, what an edit in place reports, and what Spark would say at the start.
     "other alias": (lambda rows: rows.groupBy("user").agg(F.sum("millis").alias("t")), "", ""),
     "filter": (lambda rows: summed(rows.where("millis > 3")), "", ""),
     "aggregation": (lambda rows: rows.groupBy("user").agg(F.max("millis")), "max bigint", ""),
@@ -70,13 +70,13 @@ CHANGES: dict[str, tuple[Make, str, str]] = {
 def test_a_change_of_state_is_seen_before_spark_refuses_it(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
-    changed, told, refused = CHANGES[name]
+    changed, reported, refused = CHANGES[name]
     rows = empty_stream(spark, parse(spark, SCHEMA))
     old = stage(state_tables(summed(rows), "update"))
     new = stage(state_tables(changed(rows), "update"))
     operator, why = remade(old, new)
-    assert operator == ("totals" if told else "")
-    assert told in why
+    assert operator == ("totals" if reported else "")
+    assert reported in why
     plan_first_batch(summed(rows), "update", tmp_path)
     if refused:
         assert retyped(old, new)

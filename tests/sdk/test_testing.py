@@ -87,7 +87,7 @@ def test_state_grows_from_batch_to_batch(graph: GraphTest) -> None:
 
 
 @pytest.mark.integration
-def test_differences_and_unknown_names_are_told(graph: GraphTest) -> None:
+def test_differences_and_unknown_names_are_errors(graph: GraphTest) -> None:
     results = graph.run(clicks=[ADA])
     with pytest.raises(AssertionError, match=r"(?s)\+ .*90.*- .*91"):
         results.expect("totals", [{"user": "ada", "millis": 91}])

@@ -25,7 +25,7 @@ Counts = dict[int, int]
 
 @dataclass(frozen=True)
 class Origin:
-    """What a PE is told of its stage."""
+    """What a PE knows of its stage."""
 
     stage: SavedStage
     savepoint: str | None

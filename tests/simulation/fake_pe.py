@@ -1,7 +1,7 @@
 """What a PE's pod does without Spark: checkpoints, batches and time, under the real protocol.
 
 `streamgraft_pe_runtime.protocol` decides which shards run, and says what there is to say: the very
-code of a pod. What a process really does is told to `Truth` the moment it does it; what it says
+code of a pod. What a process really does is noted in `Truth` the moment it does it; what it says
 arrives later, or never.
 """
 
@@ -144,13 +144,13 @@ class FakePe:
 
     async def apply(self, content: str, metadata: str) -> "FakeStage":
         """Plan by a content."""
-        await self.takes(self.tempo.plan)
+        await self.passes(self.tempo.plan)
         self.metadata = metadata
         self.origin = origin_of(metadata)
         self.stage = self.pod["metadata"]["ownerReferences"][0]["uid"], self.origin.stage.name
         return FakeStage(self, self.origin, metadata_of(metadata))
 
-    async def takes(self, longest: float) -> None:
+    async def passes(self, longest: float) -> None:
         """Let some time pass."""
         await asyncio.sleep(self.some(longest))
 
@@ -159,7 +159,7 @@ class FakePe:
         return self._chance.random() * longest
 
     async def _work(self) -> None:
-        await self.takes(self.tempo.warm_up)
+        await self.passes(self.tempo.warm_up)
         self.warm = True
         await self.element.work(self)
 
@@ -180,7 +180,7 @@ class FakeStage:
         except NotRestorable:
             self.pe.truth.rests(self.pe, shard)
             raise
-        await self.pe.takes(self.pe.tempo.start)
+        await self.pe.passes(self.pe.tempo.start)
         return FakeQuery(self.pe, shard, self.metadata)
 
     async def leave(self, shard: int, *, publish: bool) -> Left:
@@ -189,7 +189,7 @@ class FakeStage:
 
     async def save(self, request: Saving) -> Saved:
         """Copy checkpoints. Raises OSError."""
-        await self.pe.takes(self.pe.tempo.plan)
+        await self.pe.passes(self.pe.tempo.plan)
         if self.pe.sick:
             raise OSError("the disk is full")
         return self._copied(request)
@@ -220,7 +220,7 @@ class FakeStage:
         if not pe.checkpoints.exists(pe.stage, shard):
             counts = pe.checkpoints.first_counts(self.origin, shard)
             if self.origin.savepoint:
-                await pe.takes(pe.tempo.plan)
+                await pe.passes(pe.tempo.plan)
             pe.checkpoints.create(pe.stage, shard, counts)
         if (first := pe.checkpoints.untouched(pe.stage, shard)) is not None:
             pe.truth.begins(pe, shard, first)
@@ -251,7 +251,7 @@ class FakeQuery:
         if self._timer:
             self._timer.cancel()
         if not self._failed.done():
-            await self._pe.takes(self._pe.tempo.stop)
+            await self._pe.passes(self._pe.tempo.stop)
             self._pe.checkpoints.settle(self._pe.stage, self._shard)
             self._pe.truth.rests(self._pe, self._shard)
         return True

@@ -55,7 +55,7 @@ def any_submission(world: World, job: str) -> Submission:
         strategy=chance.choice(["handover", "handover", "handover", "savepoint"]),
         extra={"warmPool": chance.choice([0, 0, 1, 2])},
     )
-    # No chance of its own: seeds tell the stories that they told before regions could sleep.
+    # No chance of its own: seeds give the traces that they gave before regions could sleep.
     sleepy = found.deadline == 120 and max_width < 4
     return replace(found, sleepy=sleepy, consistent=found.width == 2)
 

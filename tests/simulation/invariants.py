@@ -1,6 +1,6 @@
 """What must hold after every step, whatever happens. `rest` has what must hold in the end.
 
-All of it is told from the API server's own state and from what processes really do, never from
+All of it is checked against the API server's own state and what processes really do, never against
 what the operator believes.
 """
 

@@ -1,4 +1,4 @@
-"""What must hold once faults have stopped: the declared state, told without the operator's code."""
+"""What must hold once faults have stopped: the declared state, without the operator's code."""
 
 import json
 from collections.abc import Iterator

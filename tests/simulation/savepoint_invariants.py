@@ -1,4 +1,4 @@
-"""What must hold of savepoints, whatever happens: told from what processes really do.
+"""What must hold of savepoints, whatever happens: by what processes really do.
 
 A savepoint is consistent if no record is between two stages: a stage stands still only once all
 above it do, and nobody runs a shard from then on. A job that starts from it has what it has: each

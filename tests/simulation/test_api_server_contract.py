@@ -302,7 +302,7 @@ async def test_objects_enter_and_leave_a_selection(api: Api) -> None:
 
 
 async def test_a_watch_that_is_too_old(fake_api: Api) -> None:
-    """The real server forgets its history after five minutes, the fake one when it is told to."""
+    """The real server forgets its history after five minutes, the fake one when it is asked to."""
     with pytest.raises(Gone):
         await first(fake_api.client.watch(fake_api.path("configmaps"), "1"), 1)
 

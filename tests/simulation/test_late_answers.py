@@ -43,7 +43,7 @@ async def stores(api: Api) -> AsyncIterator[Callable[[], Store]]:
     await asyncio.gather(*running, return_exceptions=True)
 
 
-async def test_what_the_watch_told_of_is_not_brought_back(
+async def test_what_the_watch_deleted_is_not_brought_back(
     api: Api, stores: Callable[[], Store]
 ) -> None:
     store = stores()
@@ -91,7 +91,7 @@ async def created(api: Api, name: str) -> Object:
     return await api.client.create(PROCESSING_ELEMENT.path(api.namespace), manifest)
 
 
-async def test_what_no_watch_has_told_of_is_looked_up(api: Api) -> None:
+async def test_what_no_watch_has_shown_is_looked_up(api: Api) -> None:
     first, second = [await created(api, name) for name in ("job-0", "job-1")]
     cache = cache_of(api)
     await writer(api, cache).refresh(api.namespace, "own=job-1")

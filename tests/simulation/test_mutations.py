@@ -155,7 +155,7 @@ def drop_finalizer_early(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ignore_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache that, told that its watch is too old, watches on without listing again."""
+    """A cache that goes on watching although its watch is too old, and does not list again."""
     watch = Store._watch
 
     async def resume(self: Any) -> None:
@@ -218,7 +218,7 @@ def restore_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
         if not pe.checkpoints.exists(pe.stage, shard):
             counts = dict.fromkeys(range(KEYS), 0)
             pe.checkpoints.create(pe.stage, shard, counts)
-            await pe.takes(pe.tempo.plan)
+            await pe.passes(pe.tempo.plan)
             counts.clear()
             counts.update(pe.checkpoints.first_counts(self.origin, shard))
         await real(self, shard)

@@ -30,7 +30,7 @@ def saved(seed: int) -> SavepointStatus:
     return SavepointStatus.model_validate(item["status"])
 
 
-def test_it_is_complete_and_tells_which_batches_were_cut_off() -> None:
+def test_it_is_complete_and_names_the_batches_that_were_cut_off() -> None:
     found = [saved(seed) for seed in range(SEEDS)]
     assert {status.phase for status in found} == {"Completed"}
     assert any(status.unclean_shards for status in found)

@@ -8,7 +8,7 @@ from streamgraft_common.kinds import AUTOSCALER, EVENT
 from streamgraft_common.resources import PARALLEL_REGION
 
 SECONDS = 180.0
-"""Longer than the operator's look at everything: what is told again would be told by then."""
+"""Longer than the operator's look at everything: what is reported again would be by then."""
 
 
 def autoscaled(*, scale_to_zero: bool) -> World:
@@ -23,13 +23,13 @@ def autoscaled(*, scale_to_zero: bool) -> World:
 
 
 def refusals(world: World) -> list[str]:
-    """Return what was told of refusals."""
+    """Return the messages of refusals."""
     found = [item for item in world.objects(EVENT) if item["reason"] == "ScaleToZeroRefused"]
     assert all(item.get("count", 1) == 1 for item in found)
     return [item["message"] for item in found]
 
 
-def test_the_region_keeps_a_channel_and_tells_why_once() -> None:
+def test_the_region_keeps_a_channel_and_reports_why_once() -> None:
     world = autoscaled(scale_to_zero=False)
     (autoscaler,) = world.objects(AUTOSCALER)
     assert autoscaler["spec"]["minReplicas"] == 1
@@ -45,7 +45,7 @@ def test_with_the_feature_gate_it_may_have_none() -> None:
 
 
 def test_a_region_that_sleeps_is_woken_for_an_autoscaler_that_did_not_put_it_to_sleep() -> None:
-    """A new one would take width 0 for the user's wish."""
+    """A new one would take width 0 as set by the user."""
     world = World(1)
     world.server.scale_to_zero = True
     with world.surroundings():

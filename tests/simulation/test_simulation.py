@@ -17,7 +17,7 @@ FOUND = (
     17954486048973,
     # The answer to the creation of a ConfigMap that was deleted since brought it back to the cache.
     17954486042405,
-    # A region was deleted, and one of its PEs, of which no watch had told, had shards.
+    # A region was deleted, and one of its PEs, which no watch had shown, had shards.
     17954534215557,
     # A stage came between two of a consistent region while a cut drained, and before it began.
     1061,

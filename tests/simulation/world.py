@@ -57,7 +57,7 @@ class World:
             self._network,
             self.chance,
             self.invariants.broken.append,
-            # No chance of its own: seeds tell the stories that they told before.
+            # No chance of its own: seeds give the traces that they gave before.
             replace(SETTINGS, driver_starts=[None, 1, 2][seed % 3]),
         )
         for number in (1, 2):

@@ -127,7 +127,7 @@ class Authenticator:
         if self._refused.get(digest, 0.0) > time.monotonic():
             return None
         # Counted before it is known to be bad, so that many at once don't all pass.
-        self._attempts.take(address)
+        self._attempts.acquire(address)
         async with self._reviews:
             user = await self._review(token)
         until = time.monotonic() + _TOKEN_SECONDS

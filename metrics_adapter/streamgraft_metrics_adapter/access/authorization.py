@@ -50,7 +50,7 @@ class Authorizer:
         known = self._decisions.get(key)
         if known and known[0] > time.monotonic():
             return known[1].result() if known[1].done() else await asyncio.shield(known[1])
-        self._reviews.take(user.name)
+        self._reviews.acquire(user.name)
         self._decisions.pop(key, None)
         if len(self._decisions) >= _DECISIONS:
             del self._decisions[next(iter(self._decisions))]

@@ -17,22 +17,22 @@ class Share:
     def __init__(self, places: int, per_caller: int) -> None:
         self._places = places
         self._per_caller = per_caller
-        self._taken: Counter[str] = Counter()
+        self._in_use: Counter[str] = Counter()
 
     @contextmanager
     def place(self, caller: str) -> Iterator[None]:
         """Take a place, and give it back. Raises TooManyError if there is none."""
-        if self._taken[caller] >= self._per_caller:
+        if self._in_use[caller] >= self._per_caller:
             raise TooManyError(f"{self._per_caller} requests of yours are under way: try again")
-        if self._taken.total() >= self._places:
+        if self._in_use.total() >= self._places:
             raise TooManyError(f"{self._places} requests are under way: try again in a second")
-        self._taken[caller] += 1
+        self._in_use[caller] += 1
         try:
             yield
         finally:
-            self._taken[caller] -= 1
-            if not self._taken[caller]:
-                del self._taken[caller]
+            self._in_use[caller] -= 1
+            if not self._in_use[caller]:
+                del self._in_use[caller]
 
 
 class Rate:
@@ -47,7 +47,7 @@ class Rate:
         self._per_second = per_second
         self._left: dict[str, tuple[float, float]] = {}
 
-    def take(self, caller: str) -> None:
+    def acquire(self, caller: str) -> None:
         """Count one. Raises TooManyError if it is too early for one."""
         left = self._now_left(caller)
         if left < 1:

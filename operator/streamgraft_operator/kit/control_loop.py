@@ -23,7 +23,7 @@ WORKERS = 8
 STALE_SECONDS = 0.05
 """When to look again after the cache was found behind what was to be written."""
 _DESIRED = ("uid", "generation", "annotations", "deletionTimestamp")
-_TOLD = frozenset(("runtime", "phase", "message", "conditions"))
+_REPORTED = frozenset(("runtime", "phase", "message", "conditions"))
 
 
 class Again(enum.Enum):
@@ -52,7 +52,7 @@ def launch_changed(old: Object | None, new: Object | None) -> bool:
     if old is None or new is None or desired_changed(old, new):
         return True
     before, after = old.get("status") or {}, new.get("status") or {}
-    return _differ(before, after, (before.keys() | after.keys()) - _TOLD)
+    return _differ(before, after, (before.keys() | after.keys()) - _REPORTED)
 
 
 def _differ(before: Object, after: Object, fields: Iterable[str]) -> bool:

@@ -50,8 +50,8 @@ class AutoscalerController(Controller):
             if mine is not None:
                 await self._write.delete(mine)
                 name = mine["metadata"]["name"]
-                told = events.autoscaler_yielded(name, others[0]) if others else None
-                self._recorder.record(region, told or events.autoscaler_removed(name))
+                event = events.autoscaler_yielded(name, others[0]) if others else None
+                self._recorder.record(region, event or events.autoscaler_removed(name))
             return None
         try:
             await self._keep(key, region, mine, wanted)

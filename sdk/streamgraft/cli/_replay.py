@@ -131,7 +131,7 @@ def _autoscaling(settings: tuple[str, ...]) -> Autoscaling:
     try:
         return Autoscaling.model_validate(values)
     except ValidationError as error:
-        problems = "; ".join(": ".join(told) for told in refused(error))
+        problems = "; ".join(": ".join(found) for found in refused(error))
         raise CommandError(f"--set: {problems}") from error
 
 

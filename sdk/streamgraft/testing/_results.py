@@ -44,8 +44,8 @@ class Results:
         missing, surplus = (wanted - found).elements(), (found - wanted).elements()
         lines = [*(f"- {row}" for row in missing), *(f"+ {row}" for row in surplus)]
         if lines:
-            told = "\n".join(sorted(lines, key=lambda line: (line[2:], line)))
-            raise AssertionError(f"stream {stream} (- expected, + found):\n{told}")
+            differences = "\n".join(sorted(lines, key=lambda line: (line[2:], line)))
+            raise AssertionError(f"stream {stream} (- expected, + found):\n{differences}")
 
 
 def frame_of(spark: SparkSession, rows: Rows, schema: StructType) -> DataFrame:

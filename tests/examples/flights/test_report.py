@@ -60,7 +60,7 @@ def report() -> Report:
     return Report(plan, outcome, [Check("Nothing is lost", True, "842 of 842")])
 
 
-def test_markdown_tells_everything(report: Report) -> None:
+def test_markdown_has_everything(report: Report) -> None:
     """The load, the promises, the decisions, the pauses, and every key."""
     text = report.markdown()
     assert "842 flights" in text

@@ -119,9 +119,9 @@ class HandPlayedPe:
         return self._namespace, item["metadata"]["name"]
 
 
-def _saved(wish: Object | None) -> Object | None:
+def _saved(asked: Object | None) -> Object | None:
     """Claim to have copied what is wished for."""
-    return wish and {"uid": wish["uid"], "shards": wish["shards"]}
+    return asked and {"uid": asked["uid"], "shards": asked["shards"]}
 
 
 def _running() -> dict[str, Any]:

@@ -103,7 +103,7 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             stopping.set()
             await first
         async with running(operate(asyncio.Event())):
-            await _told_twice(world, "BundleMissing")
+            await _reported_twice(world, "BundleMissing")
             await refused_each(world)
             await world.create_pool("pool", tags=["none"])
             await world.upload(bundle(_consistent(_autoscaled(adl), 1)))
@@ -187,7 +187,7 @@ def _without_region(adl: dict[str, Any]) -> dict[str, Any]:
     return {**adl, "operators": [read, other], "regions": []}
 
 
-async def _told_twice(world: World, reason: str) -> None:
+async def _reported_twice(world: World, reason: str) -> None:
     """Wait until an event was counted a second time."""
     async with asyncio.timeout(60):
         while True:

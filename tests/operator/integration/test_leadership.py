@@ -27,8 +27,8 @@ class Replica:
 
     def leads(self) -> bool:
         """Return whether the last it said of the lease is that it has it."""
-        told = [line.rpartition(": ")[2] for line in self._log.read_text().splitlines()]
-        return [text for text in told if text in ("leading", "waiting for the lease")][-1:] == [
+        states = [line.rpartition(": ")[2] for line in self._log.read_text().splitlines()]
+        return [text for text in states if text in ("leading", "waiting for the lease")][-1:] == [
             "leading"
         ]
 

@@ -75,7 +75,7 @@ async def test_unsound_graph_and_unknown_parameter_are_refused(
 
 
 async def test_missing_source_topic_is_awaited(world: World, kafka: AdminClient) -> None:
-    """And told beside everything else that is missing, not after it."""
+    """And reported beside everything else that is missing, not after it."""
     await world.upload(bundle(application(world.namespace)))
     await world.submit(processingElement={"appPropertiesSecret": "keys"})
     source = f"{world.namespace}-in"

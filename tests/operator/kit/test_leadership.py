@@ -23,7 +23,7 @@ def test_lease_is_free_when_nobody_has_it_or_nobody_renewed_it() -> None:
     assert free_in(released(lease), 0.0) == 0.0
 
 
-def test_lease_tells_its_story() -> None:
+def test_a_lease_reads_as_what_happened() -> None:
     """As `kubectl describe lease` shows it; whatever others wrote into it stays."""
     first = claimed(FRESH, "one", TERM, 0.0)
     renewed = claimed(first, "one", TERM, 2.5)

@@ -1,4 +1,4 @@
-"""Placement: from operators to PEs, and from a PE to what the scheduler is told."""
+"""Placement: from operators to PEs, and from a PE to what the scheduler reads."""
 
 from typing import Any
 
@@ -14,13 +14,13 @@ from streamgraft_operator.manifests.placement import affinity, labels, lacking, 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def told(placement: Placement, pool: dict[str, Any] | None = None) -> dict[str, Any]:
+def affinity_of(placement: Placement, pool: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return the affinity of the pod of PE job-3."""
     return affinity(placement, pool, "ns", "job", "job-3")
 
 
 def node_terms(placement: Placement, pool: dict[str, Any] | None = None) -> Any:
-    return told(placement, pool)["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    return affinity_of(placement, pool)["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
 
 
 def named(node: str) -> dict[str, Any]:
@@ -69,8 +69,8 @@ def test_host_or_pool() -> None:
         Placement(host="a", host_pool="gpu")
 
 
-def test_nothing_asked_nothing_told() -> None:
-    assert told(Placement()) == {}
+def test_nothing_asked_no_affinity() -> None:
+    assert affinity_of(Placement()) == {}
     assert labels(Placement(), "job") == {}
 
 
@@ -97,7 +97,7 @@ def test_tokens_are_labels_and_terms_of_the_job() -> None:
         "exlocate.streamgraft.io/far": "job",
     }
     for kind, key in (("podAffinity", "colocate"), ("podAntiAffinity", "exlocate")):
-        (term,) = told(placement)[kind][REQUIRED]
+        (term,) = affinity_of(placement)[kind][REQUIRED]
         token = "near" if key == "colocate" else "far"
         assert term == {
             "topologyKey": "kubernetes.io/hostname",
@@ -114,7 +114,7 @@ def test_tokens_are_labels_and_terms_of_the_job() -> None:
 
 
 def test_isolated_pe_avoids_all_others_of_its_job() -> None:
-    (term,) = told(Placement(isolate=True))["podAntiAffinity"][REQUIRED]
+    (term,) = affinity_of(Placement(isolate=True))["podAntiAffinity"][REQUIRED]
     assert term["labelSelector"]["matchExpressions"] == [
         {"key": "streamgraft.io/job", "operator": "In", "values": ["job"]},
         {"key": "streamgraft.io/pe", "operator": "NotIn", "values": ["job-3"]},
@@ -123,7 +123,7 @@ def test_isolated_pe_avoids_all_others_of_its_job() -> None:
 
 def test_exclusive_pool_avoids_other_pools_jobs_and_namespaces() -> None:
     pool = host_pool(hosts=["a"], exclusive=True)
-    terms = told(Placement(host_pool="gpu"), pool)["podAntiAffinity"][REQUIRED]
+    terms = affinity_of(Placement(host_pool="gpu"), pool)["podAntiAffinity"][REQUIRED]
     others, other_jobs, elsewhere = (term["labelSelector"]["matchExpressions"] for term in terms)
     assert others[1] == {"key": "streamgraft.io/host-pool", "operator": "NotIn", "values": ["gpu"]}
     assert other_jobs[1] == {"key": "streamgraft.io/job", "operator": "NotIn", "values": ["job"]}

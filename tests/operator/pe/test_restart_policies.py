@@ -77,7 +77,7 @@ def test_graph_and_settings_always_launch_again() -> None:
     assert policy(never).allows(Relaunch("SettingsChanged"))
 
 
-def test_deletion_is_told_apart_from_an_end() -> None:
+def test_deletion_is_not_an_end() -> None:
     pod = replace(POD, phase="Failed", deleting=True)
     cause = relaunch(STATUS, CONTENT, [pod], "u")
     assert cause == replace(FAILED, deleting=True)

@@ -171,9 +171,9 @@ def test_a_shard_is_granted_when_nobody_can_have_it(old: PeView, granted: set[in
 
 def test_the_word_of_an_old_owner_needs_no_look_for_unseen_pods() -> None:
     """Who asks for nothing, or has only to take what was released, loses no time by it."""
-    told = {shard: ReleaseView(2, NOW, NOW, clean=True) for shard in (2, 3)}
+    releases = {shard: ReleaseView(2, NOW, NOW, clean=True) for shard in (2, 3)}
     assert not step(region(2, handing_over(), OLD, NEW)).on_absence
-    assert not step(region(2, handing_over(), replace(OLD, releases=told), NEW)).on_absence
+    assert not step(region(2, handing_over(), replace(OLD, releases=releases), NEW)).on_absence
     without_pod = replace(OLD, pod_alive=False, held={})
     for others in ((), (without_pod,), (replace(OLD, applied_epoch=2),)):
         assert step(region(2, handing_over(), *others, NEW)).on_absence
@@ -392,7 +392,7 @@ def test_a_width_that_served_is_no_longer_avoided() -> None:
     assert served.status.avoided == []
 
 
-def test_the_wish_changes_while_warming_up() -> None:
+def test_the_wanted_width_changes_while_warming_up() -> None:
     owner = running(0, {0, 1, 2, 3})
     begun = step(region(2, STEADY, owner))
     wider = step(region(3, begun.status, owner, now=NOW + 10))
@@ -447,7 +447,7 @@ def test_a_hot_group_that_shares_its_channel_can_be_helped_by_width() -> None:
     assert channels["0"] != channels["1"]
 
 
-def test_skew_is_not_told_before_all_loads_are_measured() -> None:
+def test_skew_is_not_reported_before_all_loads_are_measured() -> None:
     decision = step(region(1, STEADY, running(0, {0, 1, 2, 3})))
     assert find(decision.status.conditions, "Skewed") is None
 

@@ -1,4 +1,4 @@
-"""The turns that the shards of a stage take within an interval, the same with every owner. Pure."""
+"""How the shards of a stage are staggered within an interval, the same with every owner. Pure."""
 
 from dataclasses import dataclass
 
@@ -9,23 +9,25 @@ _MOVE_SECONDS = 0.4
 
 
 @dataclass(frozen=True)
-class Turn:
-    """A shard's place among so many."""
+class Stagger:
+    """The place of shard `number`, from 0, among `count` shards of its stage."""
 
     number: int = 0
     count: int = 1
 
     @property
     def share(self) -> float:
-        """Where in each interval it is, from 0 to 1.
+        """Where in each interval its trigger is, from 0 to 1.
 
-        Not at the beginning unless alone: there the queries outside of the region have theirs.
+        Not at the beginning unless alone: there the queries outside of the region are triggered.
         """
         return 0.0 if self.count == 1 else (self.number + 0.5) / self.count
 
     def seconds_to_lull(self, now: float, interval_seconds: float) -> float:
-        """Return the seconds until a move meets no turn of another shard, 0 where there is no such
-        time. `now`: Unix time."""
+        """Return the seconds until a move meets no trigger of another shard.
+
+        0 if none is met now, or if shards are too close for a lull. `now`: Unix time.
+        """
         between = interval_seconds / self.count
         since = (now - between / 2) % between
         if self.count == 1 or between < _END_SECONDS + _MOVE_SECONDS:
@@ -35,5 +37,5 @@ class Turn:
         return (_END_SECONDS - since) % between
 
 
-ALONE = Turn()
+ALONE = Stagger()
 """No other shard in the same stage."""
