@@ -8,7 +8,7 @@ SOURCES := autoscaler bench common dashboards deploy examples metrics_adapter op
 export PYTHONDONTWRITEBYTECODE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports unit simulation soak replay torture integration test-long fuzz generate clean
+.PHONY: help demo test check lint types imports unit simulation soak replay torture integration test-long fuzz audit generate clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -71,10 +71,16 @@ test-long: $(VENV)/.dev ## Tests that take many minutes each (long forms of thos
 fuzz: $(VENV)/.dev ## Hostile data and requests, 10,000 cases and more: CASES=N of each kind
 	@FUZZ_CASES=$(or $(CASES),1700) $(BIN)/python -m pytest -q tests/fuzz
 
-generate: $(VENV)/.run ## Write generated files again (custom resource definitions, roles, dashboards)
+audit: ## Known vulnerabilities of what is pinned: asks the package index
+	@$(PYTHON) -m venv .audit
+	@.audit/bin/python -m pip install --disable-pip-version-check --quiet pip-audit
+	@.audit/bin/pip-audit --strict --no-deps --disable-pip -r constraints.txt
+
+generate: $(VENV)/.run ## Write generated files again (definitions, roles, dashboards, licences)
 	@$(BIN)/python -m streamgraft_common.resources.crds deploy/crds
 	@$(BIN)/python -m streamgraft_common.access deploy
 	@$(BIN)/python -m dashboards.generate
+	@$(BIN)/python -m tests.licences
 
 generate-cluster: $(VENV)/.dev ## Render deploy/cluster from the Helm chart again (builds Helm once)
 	@$(BIN)/python -m tests.chart.helm

@@ -4,11 +4,12 @@ import ast
 import re
 import sys
 import tomllib
-from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from tests.licences import PAGE, canonical, licences, page
 
 from streamgraft_local.paths import DEPLOY
 
@@ -29,11 +30,6 @@ FREE = re.compile(
 def names(requirements: list[str]) -> set[str]:
     """Return the canonical names of requirements."""
     return {canonical(Requirement(item).name) for item in requirements}
-
-
-def canonical(name: str) -> str:
-    """Return a distribution's name as PyPI compares it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def imported(folder: Path) -> set[str]:
@@ -90,33 +86,11 @@ def test_versions_agree() -> None:
     assert released[:2] in (["Unreleased"], ["Unreleased", version], [version])
 
 
-def needed(name: str, found: dict[str, str]) -> None:
-    """Note the licence of a distribution and of all that it needs here."""
-    if name in found:
-        return
-    try:
-        metadata = distribution(name).metadata
-    except PackageNotFoundError:  # for another platform or Python
-        return
-    classifiers = [
-        item for item in metadata.get_all("Classifier") or [] if item.startswith("License")
-    ]
-    words = metadata["License-Expression"] or "; ".join(classifiers) or metadata["License"] or ""
-    found[name] = words
-    for requirement in map(Requirement, distribution(name).requires or []):
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-            needed(canonical(requirement.name), found)
-
-
-def licences() -> dict[str, str]:
-    """Return the licence of everything that an installation brings along."""
-    found: dict[str, str] = {}
-    extras = PROJECT["project"]["optional-dependencies"]
-    for name in names(PROJECT["project"]["dependencies"] + extras["adapter"]):
-        needed(name, found)
-    return dict(sorted(found.items()))
-
-
 def test_licences_go_with_ours() -> None:
     """Apache 2.0 may be linked with each of them."""
     assert {name: words for name, words in licences().items() if not FREE.search(words)} == {}
+
+
+def test_the_list_of_licences_is_complete() -> None:
+    """Packages for other platforms and Pythons may be missing here, and on the page."""
+    assert PAGE.read_text() == page()
