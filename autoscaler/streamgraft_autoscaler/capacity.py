@@ -51,20 +51,20 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What is known of a stage.
-
-    `true_rate`: records/s of one channel that is busy all the time, at `width` channels;
-    `busy_share`: lower limit of the load band that showed it; `seen_at`: when (Unix time);
-    `by_width`: true rates at all widths seen in that band; `loss_per_channel`: share of the rate
-    that each further channel is expected to cost all of them.
-    """
+    """What the channels of a stage can process."""
 
     true_rate: float
+    """Records/s of one channel that is busy all the time, at `width` channels."""
     width: int
+    """Channels."""
     busy_share: float
+    """Lower limit of the load band that showed it, 0 to 1."""
     seen_at: float
+    """When it was seen, Unix time."""
     by_width: Mapping[int, float]
+    """True rates, records/s, at all widths seen in that band."""
     loss_per_channel: float
+    """Share of the rate that each further channel is expected to cost all of them."""
 
     def rate_at(self, width: int) -> float:
         """Return the true rate to be expected at another width, at least LEAST_RATE of this one."""
@@ -96,17 +96,19 @@ def loss_per_channel(width: int, by_width: Mapping[int, float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CapacitySample:
-    """What a learner keeps of one load band at one width, so that another one can go on from there.
-
-    `band`: one of BANDS; `records` and `busy_seconds`: sums in which older windows count less;
-    `seen_at`: end of the last window (Unix time).
-    """
+    """What a learner keeps of one load band at one width, so that another learner can go on from
+    there."""
 
     band: float
+    """One of BANDS."""
     width: int
+    """Channels."""
     records: float
+    """Sum in which older windows count less."""
     busy_seconds: float
+    """Sum in which older windows count less."""
     seen_at: float
+    """End of the last window, Unix time."""
 
     def __post_init__(self) -> None:
         """Raise ValueError unless it says something that a window can show."""

@@ -28,39 +28,40 @@ BATCHES_IN_FLIGHT = 2.0
 
 @dataclass(frozen=True, slots=True)
 class StageLoad:
-    """What one stage of a region (the PEs at one place in every channel) has to do, and can.
-
-    `input_rate`: arriving records/s; `lag`: records not yet committed; `batch_seconds`: mean time
-    from one batch of a shard to its next, 0 if unknown; `largest_shard`: share of the arriving
-    records that the fullest shard gets; `capacity`: None if it was never seen.
-    """
+    """The load of one stage of a region: the PEs at one place in every channel."""
 
     input_rate: float
+    """Arriving records/s."""
     lag: float
+    """Records not yet committed."""
     batch_seconds: float = 0.0
+    """Mean time from one batch of a shard to its next, 0 if unknown."""
     largest_shard: float = 0.0
+    """Share of the arriving records that the fullest shard gets, 0 to 1."""
     capacity: Capacity | None = None
+    """What its channels can process; None if that was never seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemandPolicy:
-    """What the region asks for.
-
-    `shards`: how many it has; `target_utilization`: wanted busy share, above 0 to 1; `headroom`:
-    share by which the load may grow to that once a width was chosen; `price`: what a width change
-    must save;
-    `catch_up_seconds`: the objective, the time in which to work off the lag; `pause`: how long a
-    width change is expected to stop a shard.
-    """
+    """What the region asks for."""
 
     min_width: int
+    """Channels."""
     max_width: int
+    """Channels."""
     shards: int
+    """Shards of the region."""
     target_utilization: float
+    """Wanted busy share of the fullest channel, above 0 to 1."""
     headroom: float
+    """Share by which the load may grow to the target once a width was chosen."""
     price: ChangePrice
+    """What a width change must save."""
     catch_up_seconds: float
+    """The objective: the time in which the lag is worked off."""
     pause: ExpectedPause
+    """How long a width change is expected to stop a shard."""
 
     @property
     def target(self) -> Target:
@@ -70,50 +71,63 @@ class DemandPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """`width`: channels that serve; `past`: the widths needed before; `forecast`: the day to come,
-    None unless it can be trusted; `neighbourhood`: what other regions mean for this one;
-    `steady_seconds`: for how long the width is as it is."""
+    """What a demand depends on besides the load."""
 
     width: int
+    """Channels that serve."""
     past: Past = UNKNOWN
+    """The widths needed before."""
     forecast: Forecast | None = None
+    """The day to come; None unless it can be trusted."""
     neighbourhood: Neighbourhood = ALONE
+    """What other regions mean for this one."""
     steady_seconds: float = math.inf
+    """For how long the width has been what it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageDemand:
-    """`work`: records/s to be processed, of which `backlog` (records) has to be worked off;
-    `channels`: what that makes in channels at the target utilization; `busy_share`: of the fullest
-    channel at the present width; `fit`: the widths that can do it, None if there is no work, or if
-    the region sleeps and nothing is known of its channels; `ahead`: the least width for each
-    quarter of an hour of the forecast; `grows_above`: work, records/s, at which the present width
-    is too narrow; `narrower_below`: at which fewer channels would do, headroom included."""
+    """What one stage demands."""
 
     work: float
+    """Records/s to be processed, the backlog over the catch-up time included."""
     backlog: float
+    """Records that have to be worked off."""
     channels: float
+    """The work in channels at the target utilization."""
     busy_share: float
+    """Busy share of the fullest channel at the present width."""
     fit: Fit | None
+    """The widths that can do the work; None without work, or if the region sleeps and nothing is
+    known of its channels."""
     load: StageLoad
+    """What the demand was computed from."""
     ahead: tuple[int, ...] = ()
+    """The least width for each quarter of an hour of the forecast."""
     grows_above: float = 0.0
+    """Work, records/s, at which the present width is too narrow."""
     narrower_below: float = 0.0
+    """Work, records/s, at which fewer channels would do, headroom included."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """`value`: channels wanted, within the policy's limits; `needed`: channels that the load now
-    needs, headroom included; `stage`: the one that needs most; `held`: why the value is not what
-    the load alone would ask for, one sentence each."""
+    """The width that a region should have, and why."""
 
     value: float
+    """Channels wanted, within the policy's limits."""
     needed: int
+    """Channels that the load needs now, headroom included."""
     stage: str
+    """The stage that needs most."""
     stages: Mapping[str, StageDemand]
+    """The demand of each stage, by name."""
     policy: DemandPolicy
+    """What the region asks for."""
     surroundings: Surroundings
+    """What else it depends on."""
     held: tuple[str, ...]
+    """Why the value is not what the load alone would ask for, one sentence each."""
 
 
 def demand(

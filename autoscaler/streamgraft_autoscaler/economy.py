@@ -28,13 +28,14 @@ MEMORY_SECONDS = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What was needed before now. `known_seconds`: for how long it is known; `peaks`: (age in
-    seconds, width), oldest first: each the largest width that was needed since; `growth`: of the
-    input rate lately, as a share of it per hour."""
+    """What was needed before now."""
 
     known_seconds: float = 0.0
+    """For how long it is known."""
     peaks: tuple[tuple[float, int], ...] = ()
+    """Age in seconds and width, oldest first: each the largest width that was needed since."""
     growth: float = 0.0
+    """Recent growth of the input rate, as a share of it per hour."""
 
     def most_within(self, seconds: float) -> int | None:
         """Return the largest width needed in the last `seconds`, None if that is not known."""
@@ -101,31 +102,40 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`width`: what to have; `reason`: why it is not what the load alone asks for, or empty."""
+    """The width to have."""
 
     width: int
+    """Channels."""
     reason: str = ""
+    """Why it is not what the load alone asks for; empty if it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """`present`: the width; `crowded`: its fullest channel can't take more; `least`: the narrowest
-    width that is enough now; `needed`: the one to grow to; `widths`: all to choose from, ascending;
-    `price`: of a change, channel-hours; `past`; `ahead`: the least width of each `step_hours` of
-    the day to come, empty without a forecast; `steady_seconds`: for how long the width is as it is;
-    `full_share`: of the channels needed, headroom included, that are enough if they are full."""
+    """What a width is chosen from."""
 
     present: int
+    """The width as it is."""
     crowded: bool
+    """Whether its fullest channel can't take more."""
     least: int
+    """The narrowest width that is enough now."""
     needed: int
+    """The width to grow to."""
     widths: tuple[int, ...]
+    """All widths to choose from, ascending."""
     price: float
+    """Price of a width change, channel-hours."""
     past: Past = UNKNOWN
+    """What was needed before."""
     ahead: tuple[int, ...] = ()
+    """The least width of each `step_hours` of the day to come; empty without a forecast."""
     step_hours: float = 0.25
+    """Length of a step of `ahead`."""
     steady_seconds: float = math.inf
+    """For how long the width has been what it is."""
     full_share: float = 1.0
+    """Share of the channels needed, headroom included, that is enough if they are full."""
 
 
 def choose(situation: Situation) -> Choice:

@@ -19,10 +19,12 @@ def _divisions(shards: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """`count`: shards of the region; `largest`: share of the work that the fullest one gets."""
+    """How the work is divided."""
 
     count: int
+    """Shards of the region."""
     largest: float
+    """Share of the work that the fullest one gets, 0 to 1."""
 
     def fullest_channel(self, width: int) -> float:
         """Return the share of the work of the fullest of `width` channels."""
@@ -45,12 +47,14 @@ def _useful_widths(shards: Shards, limit: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`utilization`: wanted busy share of the fullest channel; `headroom`: by what share the load
-    may still grow to it once a width was chosen; `limit`: the largest width."""
+    """How full channels should be."""
 
     utilization: float
+    """Wanted busy share of the fullest channel, 0 to 1."""
     headroom: float
+    """Share by which the load may still grow to it once a width was chosen."""
     limit: int
+    """The largest width."""
 
     @property
     def roomy(self) -> float:
@@ -72,13 +76,14 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """`needed`: the narrowest width with the headroom, or the largest useful one; `least`: the
-    narrowest that has room for the error of what is known of the day, or the largest useful one;
-    `enough`: that one is not crowded."""
+    """The widths that can do some work."""
 
     needed: int
+    """The narrowest width with the headroom, or the largest useful one."""
     least: int
+    """The narrowest that has room for the error of the forecast, or the largest useful one."""
     enough: bool
+    """Whether that one is not crowded."""
 
 
 def fit(load: Callable[[int], float], shards: Shards, target: Target, error: float = 0.0) -> Fit:

@@ -36,13 +36,14 @@ LEVEL_BUCKETS = 4
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """`rates`: records/s expected in each quarter of an hour of the day to come, the present one
-    first; `error`: that of the last six hours, as a share of the day's mean rate; `trusted`: the
-    error is small enough."""
+    """The input rate of the day to come."""
 
     rates: tuple[float, ...]
+    """Expected records/s in each quarter of an hour, the present one first."""
     error: float
+    """The error of the last six hours, as a share of the day's mean rate."""
     trusted: bool
+    """Whether the error is small enough."""
 
 
 class SeasonalForecaster:

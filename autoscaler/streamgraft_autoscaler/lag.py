@@ -12,36 +12,37 @@ from streamgraft_autoscaler.readiness import NotReadyError, Reason, require_fini
 
 @dataclass(frozen=True, slots=True)
 class TopicLag:
-    """Lag of one input topic of a region.
-
-    `records`: sum over the partitions that were measured, records; `partitions`: how many.
-    """
+    """Lag of one input topic of a region."""
 
     topic: str
     records: float
+    """Sum over the partitions that were measured."""
     partitions: int
+    """How many were measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class TotalLag:
-    """Eq. 2: `value` is the records that wait in front of the region."""
+    """The total lag of a region (Eq. 2)."""
 
     value: float
+    """Records that wait in front of the region."""
     topics: tuple[TopicLag, ...]
+    """The lag of each input topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelativeLagChange:
-    """Eq. 3: `value` x width is the width that keeps up with the load (dimensionless).
-
-    `lag_change`: derivative of the total lag, records/s, positive while it grows;
-    `processing_rate`: records/s; `overshoot`: multiplier of the fraction, 1 is the paper's.
-    """
+    """The relative change of the lag (Eq. 3)."""
 
     value: float
+    """`value` x width is the width that keeps up with the load (dimensionless)."""
     lag_change: float
+    """Derivative of the total lag, records/s, positive while it grows."""
     processing_rate: float
+    """Records/s."""
     overshoot: float
+    """Multiplier of the fraction; the paper's is 1."""
 
 
 @dataclass(frozen=True, slots=True)

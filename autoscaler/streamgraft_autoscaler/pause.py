@@ -29,12 +29,16 @@ class MeasuredPause:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedPause:
-    """`seconds`: `fixed_seconds` + `seconds_per_byte` x the state; from `changes` past ones."""
+    """How long a width change is expected to stop a shard."""
 
     seconds: float
+    """`fixed_seconds` + `seconds_per_byte` x the size of the state."""
     fixed_seconds: float
+    """The part that does not depend on the state."""
     seconds_per_byte: float
+    """The part that each byte of a shard's state adds."""
     changes: int
+    """How many past changes it is learned from."""
 
 
 def expected_pause(measured: Sequence[MeasuredPause], state_bytes: float) -> ExpectedPause:

@@ -19,27 +19,29 @@ LATEST_CHANGES = 10
 
 @dataclass(frozen=True, slots=True)
 class MeasuredChange:
-    """A past width change that was finished.
-
-    `channels`: that came or went; `idle_seconds`: for how long they were there without serving;
-    `moved_channels`: channels' worth of shards that moved, and so stood still; `woke`: whether the
-    region had slept, so that all records waited until a channel served.
-    """
+    """A past width change that was finished."""
 
     channels: int
+    """Channels that came or went."""
     idle_seconds: float
+    """For how long they were there without serving."""
     moved_channels: float
+    """Shards that moved, and so stood still, in channels."""
     woke: bool = False
+    """Whether the region had slept, so that all records waited until a channel served."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangePrice:
-    """`channel_seconds`: what a width change must save; `per_channel_of_peak`: or so many seconds
-    of all channels at the largest width of the last day; `reason`: where that comes from."""
+    """What a width change must save."""
 
     channel_seconds: float
+    """Seconds of one channel."""
     reason: str
+    """Where the price comes from."""
     per_channel_of_peak: float | None = None
+    """The price in seconds of all channels at the largest width of the last day, if it was given
+    so."""
 
     def hours(self, largest_width: int) -> float:
         """Return the price in channel-hours; `largest_width`: that was needed in the last day."""

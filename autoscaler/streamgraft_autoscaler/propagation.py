@@ -11,24 +11,28 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RegionFlow:
-    """One region: `work`: records/s that it should process; `processing_rate`: that it does;
-    `limit`: that it can at its largest width; `upstream`: the regions that feed it."""
+    """The flow through one region, in records/s."""
 
     work: float
+    """What it should process."""
     processing_rate: float
+    """What it processes."""
     limit: float
+    """What it can process at its largest width."""
     upstream: Sequence[str] = ()
+    """The regions that feed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """`growth`: factor of the input rate once the regions above do their work, 1 or more;
-    `usable`: share of its work that the regions below can take, at most 1; `bottleneck`: which of
-    them limits it, if any."""
+    """What other regions mean for one."""
 
     growth: float = 1.0
+    """Factor of the input rate once the regions upstream do their work, 1 or more."""
     usable: float = 1.0
+    """Share of its work that the regions downstream can process, at most 1."""
     bottleneck: str | None = None
+    """Which of them limits it, if any."""
 
 
 ALONE = Neighbourhood()

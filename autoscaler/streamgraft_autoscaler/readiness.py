@@ -40,10 +40,11 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NotReady:
-    """A signal without a value; `message` is for people and says what is missing."""
+    """A signal without a value."""
 
     reason: Reason
     message: str
+    """For people: what is missing."""
 
 
 class NotReadyError(Exception):

@@ -10,13 +10,16 @@ DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """From `start` to `end` (HH:MM; at or before the start: on the next day), on the `days` of
-    DAYS on which it starts, or on all if there are none, in a time zone."""
+    """A time of the week."""
 
     start: str
+    """HH:MM."""
     end: str
+    """HH:MM; at or before the start: on the next day."""
     days: Collection[str]
+    """Those of DAYS on which it starts; empty: all."""
     time_zone: str
+    """IANA name."""
 
     def contains(self, now: float) -> bool:
         """Return whether a Unix time is in it. Raises ZoneInfoNotFoundError."""

@@ -7,14 +7,14 @@ from streamgraft_autoscaler.readiness import NotReadyError, Reason, require_fini
 
 @dataclass(frozen=True, slots=True)
 class Utilization:
-    """Eq. 5: `value` is the mean share of time that the tasks are busy, 0 to 1.
-
-    `idle_share`: mean over the PEs that hold shards; `elements`: how many of them were measured.
-    """
+    """The utilization of a region (Eq. 5)."""
 
     value: float
+    """Mean share of time that the tasks are busy, 0 to 1."""
     idle_share: float
+    """Mean over the PEs that hold shards, 0 to 1."""
     elements: int
+    """How many of these PEs were measured."""
 
 
 def utilization(idle_share: float, elements: int, expected_elements: int) -> Utilization:

@@ -17,20 +17,24 @@ class Recommendation:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A rescale at a Unix time: `replicas` is positive for added, negative for removed ones."""
+    """A rescale."""
 
     time: float
+    """Unix time."""
     replicas: int
+    """Positive for added, negative for removed ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Normalized:
-    """`stabilized`: after the stabilization windows; `replicas`: after rate limits and bounds;
-    `limit`: the reason of the condition ScalingLimited, empty if nothing limited."""
+    """A desired number of replicas after the HPA's `behavior`."""
 
     stabilized: int
+    """After the stabilization windows."""
     replicas: int
+    """After rate limits and bounds."""
     limit: str
+    """The reason of the condition ScalingLimited; empty if nothing limited."""
 
 
 class Memory:

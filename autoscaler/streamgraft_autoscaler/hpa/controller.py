@@ -16,20 +16,20 @@ from streamgraft_autoscaler.readiness import NotReady, Reason, outcome
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What one look led to.
-
-    `replicas`: wanted from now on; `proposals`: what each metric asked for, by name; `desired`: the
-    largest of them, None if the metrics were not or could not be used; `stabilized`: that after the
-    stabilization windows; `limit`: the reason of ScalingLimited, or empty; `message`: the HPA's
-    reason for a rescale, or why there is none.
-    """
+    """The result of one look of the HPA."""
 
     replicas: int
+    """Wanted from now on."""
     proposals: Mapping[str, int | NotReady]
+    """What each metric asked for, by name."""
     desired: int | None
+    """The largest proposal; None if the metrics were not or could not be used."""
     stabilized: int | None
+    """`desired` after the stabilization windows."""
     limit: str
+    """The reason of the condition ScalingLimited, or empty."""
     message: str
+    """The HPA's reason for a rescale, or why there is none."""
 
 
 class HorizontalPodAutoscaler:

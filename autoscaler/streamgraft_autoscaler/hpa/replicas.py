@@ -13,13 +13,16 @@ _LARGEST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The scale subresource (`spec`, `status`), and how many pods it selects and how many of them
-    are ready."""
+    """The scale subresource, and the pods that it selects."""
 
     spec: int
+    """Replicas wanted."""
     status: int
+    """Replicas as reported."""
     pods: int
+    """Selected pods."""
     ready: int
+    """How many of them are ready."""
 
 
 @dataclass(frozen=True, slots=True)

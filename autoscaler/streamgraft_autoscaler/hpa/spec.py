@@ -62,7 +62,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """`behaved`: the manifest has a `behavior`; without one, other rules apply to growing."""
+    """The spec of an HPA."""
 
     min_replicas: int
     max_replicas: int
@@ -70,6 +70,7 @@ class Spec:
     scale_up: Rules
     scale_down: Rules
     behaved: bool
+    """Whether the manifest has a `behavior`; without one, other rules apply to growing."""
 
 
 def spec_of(manifest: Mapping[str, Any]) -> Spec:

@@ -12,26 +12,27 @@ FIXED_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class RegionModel:
-    """What is assumed of a region.
-
-    `true_rate`: records/s of one busy channel when it is the only one; `loss_per_channel`: share of
-    it that each further channel costs all of them; `shards`: how many, `largest_shard`: share of
-    the records that the first one gets (0: an even share); `batch_seconds`: the trigger interval,
-    `batch_cost_seconds`: busy time of a batch without records; `launch_seconds`: until a new
-    channel is warm; `pause_seconds`: how long a moved shard stands still; `restarts`: every width
-    change writes a savepoint (`launch_seconds`) and then moves all shards at once, as a Flink job's
-    does.
-    """
+    """What is assumed of a region."""
 
     true_rate: float
+    """Records/s of one busy channel when it is the only one."""
     shards: int
+    """Shards of the region."""
     loss_per_channel: float = 0.0
+    """Share of the rate that each further channel costs all of them."""
     largest_shard: float = 0.0
+    """Share of the records that the first shard gets; 0: an even share."""
     batch_seconds: float = 1.0
+    """The trigger interval."""
     batch_cost_seconds: float = 0.05
+    """Busy time of a batch without records."""
     launch_seconds: float = 30.0
+    """Until a new channel is warm."""
     pause_seconds: float = 1.0
+    """How long a shard that moves stands still."""
     restarts: bool = False
+    """Whether every width change writes a savepoint (`launch_seconds`) and then moves all shards at
+    once, as a Flink job's does."""
 
     def shares(self) -> list[float]:
         """Return the share of the records of each shard."""

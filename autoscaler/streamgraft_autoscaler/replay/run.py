@@ -19,24 +19,28 @@ DAY_SECONDS = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What is tried.
-
-    `autoscaler`: the HPA; `policy`: what `demand` is asked for; `objective_seconds`: longest delay
-    that a record may have; `lag_threshold`, `overshoot`: of the paper's policy; `forecast`: whether
-    the demand looks ahead; `skip_seconds`: how much of the beginning does not count, for policies
-    that have to learn.
-    """
+    """A policy, a load and a region to try it on."""
 
     trace: Trace
+    """The load."""
     model: RegionModel
+    """The region."""
     autoscaler: Spec
+    """The HPA."""
     policy: DemandPolicy
+    """What `demand` is asked for."""
     objective_seconds: float
+    """Longest delay that a record may have."""
     window_seconds: float = 60.0
+    """Over which rates are taken."""
     lag_threshold: float = 1000.0
+    """Of the paper's policy, records."""
     overshoot: float = 1.0
+    """Of the paper's policy, a factor."""
     forecast: bool = False
+    """Whether the demand looks ahead."""
     skip_seconds: float = 0.0
+    """How much of the beginning does not count, for policies that have to learn."""
 
     @property
     def static_width(self) -> int:
@@ -53,18 +57,26 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One look of the HPA. `pods`: channels that run, those that warm up included; `delay`: seconds
-    that a record waits; `why`: what the HPA said."""
+    """One look of the HPA."""
 
     seconds: float
+    """Since the beginning."""
     rate: float
+    """Arriving records/s."""
     lag: float
+    """Records."""
     delay: float
+    """Seconds that a record waits."""
     wanted: int
+    """Channels."""
     serving: int
+    """Channels."""
     pods: int
+    """Channels that run, those that warm up included."""
     demand: float | None
+    """Channels."""
     why: str
+    """The HPA's message."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,13 @@ class TraceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """`rates[i]`: records/s from i x `step_seconds` on, until the next one."""
+    """A load over time."""
 
     name: str
     step_seconds: float
+    """Length of a step."""
     rates: tuple[float, ...]
+    """`rates[i]`: records/s from i x `step_seconds` on, until the next one."""
 
     @property
     def duration_seconds(self) -> float:
