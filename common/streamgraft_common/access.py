@@ -26,12 +26,13 @@ _SCHEMA_ONLY = tuple(kind.plural for kind in SCHEMA_ONLY)
 
 @dataclass(frozen=True)
 class Rule:
-    """Verbs on resources of one API group; with `only`, on objects of these names."""
+    """Verbs on resources of one API group."""
 
     group: str
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     only: tuple[str, ...] = ()
+    """Names of the objects that they hold for; empty: all."""
 
     def to_wire(self) -> dict[str, Any]:
         """Return the rule as a role has it."""

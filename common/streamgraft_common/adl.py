@@ -48,14 +48,12 @@ TopicName = Annotated[str, AfterValidator(_topic_name)]
 
 
 class KafkaEndpoint(AdlModel):
-    """An outside Kafka topic that a source reads or a sink writes.
-
-    `format` json: the value is one JSON object with the stream's fields. raw: the stream has the
-    Kafka columns themselves (key, value: binary; topic, partition, offset, timestamp, headers).
-    """
+    """An outside Kafka topic that a source reads or a sink writes."""
 
     topic: TopicName
     format: Literal["json", "raw"] = "json"
+    """json: the value is one JSON object with the stream's fields. raw: the stream has the Kafka
+    columns themselves (key, value: binary; topic, partition, offset, timestamp, headers)."""
     key: list[str] = []
     """Sinks: columns whose values make the record key (JSON array text; one column: its text)."""
     partitions: int = Field(default=1, ge=1)
@@ -73,10 +71,11 @@ class KafkaEndpoint(AdlModel):
 
 
 class SplitOutput(AdlModel):
-    """One output of a split: the rows for which the SQL `condition` is true."""
+    """One output of a split."""
 
     stream: Name
     condition: str
+    """SQL; the output has the rows for which it is true."""
 
 
 Token = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", max_length=63)]
@@ -133,24 +132,24 @@ class StateTable(AdlModel):
 
 
 class Operator(AdlModel):
-    """One operator of the graph.
-
-    kinds: `kafka-source` and `kafka-sink` (see `kafka`), `source` (a function of the SparkSession),
-    `function` (DataFrames in, one DataFrame out), `split` (`split` has its outputs), `sink` (a
-    function of a batch's DataFrame and the batch id, Spark's foreachBatch).
-    """
+    """One operator of the graph."""
 
     name: Name
     kind: Literal["kafka-source", "source", "function", "split", "sink", "kafka-sink"]
+    """`source`: a function of the SparkSession; `function`: DataFrames in, one DataFrame out;
+    `sink`: a function of a batch's DataFrame and the batch id, Spark's foreachBatch."""
     inputs: list[Name] = []
     outputs: list[Name] = []
     region: Name | None = None
     kafka: KafkaEndpoint | None = None
+    """Of kinds `kafka-source` and `kafka-sink`."""
     split: list[SplitOutput] = []
+    """Outputs of kind `split`."""
     function: str | None = None
     """Attribute of the operator's function within the application object (its own name)."""
     stateful: bool = False
-    """True if planning found a stateful operator (aggregate, join of streams, deduplication…)."""
+    """True if the analysis found a stateful operator (aggregate, join of streams,
+    deduplication…)."""
     state: list[StateTable] | None = None
     """What its state consists of; None if it has none, or Spark could not say."""
     joint_state: bool = False
@@ -286,12 +285,14 @@ class Autoscaling(AdlModel):
 
 
 class Region(AdlModel):
-    """A parallel region: its input streams are keyed by `key` into `max_width` key groups."""
+    """A parallel region."""
 
     name: Annotated[str, Field(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=20)]
     key: list[str] = Field(min_length=1)
+    """Columns by which its input streams are divided into key groups."""
     width: int = Field(default=1, ge=1)
     max_width: int = Field(ge=1, le=1024)
+    """Channels at most, and so the number of key groups."""
     autoscaling: Autoscaling | None = None
     placement: Placement = Placement()
     """Of the PEs of all channels, as far as their operators ask for no other host or pool."""

@@ -25,15 +25,13 @@ class OwnTopic(AdlModel):
 
 
 class InputPort(AdlModel):
-    """A stream that enters the PE from a Kafka topic.
-
-    `partitions` is None for an outside topic: the PE then reads whatever partitions it has.
-    """
+    """A stream that enters the PE from a Kafka topic."""
 
     port: int
     stream: str
     topic: str
     partitions: int | None
+    """None for an outside topic: the PE then reads whatever partitions it has."""
     bootstrap_servers: str
     tls: bool = False
     """Whether these brokers speak TLS: the job's own, if it has transport security."""
@@ -47,12 +45,7 @@ class InputPort(AdlModel):
 
 
 class OutputPort(AdlModel):
-    """A stream that leaves the PE for a Kafka topic.
-
-    `key`: columns hashed into the record key (murmur2 partitioner); empty: no key. With
-    `keep_partition` the record goes to the partition whose number is the shard's, so that key
-    groups stay together inside and behind a region.
-    """
+    """A stream that leaves the PE for a Kafka topic."""
 
     port: int
     stream: str
@@ -62,7 +55,10 @@ class OutputPort(AdlModel):
     tls: bool = False
     """Whether these brokers speak TLS: the job's own, if it has transport security."""
     key: list[str] = []
+    """Columns hashed into the record key (murmur2 partitioner); empty: no key."""
     keep_partition: bool = False
+    """Whether a record goes to the partition whose number is the shard's, so that key groups stay
+    together inside and behind a region."""
     external: bool = False
     operator: str
     """The kafka-sink operator (external) or the operator that makes the stream."""

@@ -95,10 +95,11 @@ class JvmFailed(Exception):
 
 @dataclass(frozen=True)
 class JvmSettings:
-    """How to start the JVM. `jars`: folder whose jars follow Spark's own on the class path."""
+    """How to start the JVM."""
 
     java: str = "java"
     jars: Path | None = None
+    """Folder whose jars follow Spark's own on the class path."""
     cds_archive: Path | None = None
     heap_mb: int = 400
     options: str = ""

@@ -19,11 +19,13 @@ _COMMA = re.compile(r",(?![^(]*\))")
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One part of a selector: the label is among `values`, or exists (`values` None)."""
+    """One part of a selector."""
 
     key: str
     values: frozenset[str] | None
+    """The label's value is one of them; None: the label exists."""
     negated: bool
+    """Whether the opposite is required."""
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Tell whether these labels meet it; a missing label meets what is negated."""

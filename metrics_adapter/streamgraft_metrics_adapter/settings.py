@@ -13,14 +13,10 @@ OWN_TARGETS = 'job="streamgraft-metrics-adapter"'
 
 @dataclass(frozen=True)
 class Settings:
-    """Durations are seconds. `kubeconfig` None: $KUBECONFIG, else the pod's own account.
-
-    `window`: over which rates and derivatives are taken (the paper: 60); it must hold at least two
-    scrapes. `max_age`: samples older than this are stale. `own_targets`: matchers, in PromQL, of
-    the labels by which Prometheus tells the adapter's replicas from all others.
-    """
+    """Settings of the adapter, from its command line."""
 
     kubeconfig: str | None
+    """None: $KUBECONFIG, else the pod's own account."""
     prometheus: PrometheusServer
     bind: str
     port: int
@@ -28,8 +24,12 @@ class Settings:
     tls_key: Path
     refresh_seconds: float
     window_seconds: float
+    """Over which rates and derivatives are taken (the paper: 60); it must hold at least two
+    scrapes."""
     metrics_config: Path | None
     own_targets: str
+    """Matchers, in PromQL, of the labels by which Prometheus tells the adapter's replicas from all
+    others."""
 
     @property
     def max_age_seconds(self) -> float:

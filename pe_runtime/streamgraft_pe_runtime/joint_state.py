@@ -24,15 +24,14 @@ _ALONE, _JOINT = ("v1", "v1"), ("v1", "v2")
 
 @dataclass(frozen=True)
 class Description:
-    """What `shards.json` says of a query: its shards, and which state it begins with.
-
-    `provider`: class that keeps the state, None for a query without. A shard that is not in `state`
-    has none yet.
-    """
+    """What `shards.json` says of a query."""
 
     shards: list[int]
+    """Its shards."""
     provider: str | None = None
+    """Class that keeps the state; None for a query without."""
     state: Mapping[int, str] | None = None
+    """Shard → id of the state that it begins with; a shard that is not here has none yet."""
 
     @classmethod
     def parse(cls, text: str) -> Self:

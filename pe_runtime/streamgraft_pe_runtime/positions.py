@@ -18,9 +18,10 @@ Positions = dict[tuple[str, int], int]
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint says: `clean` if no batch was begun and not committed."""
+    """What a checkpoint says."""
 
     clean: bool = True
+    """Whether every batch that was begun is committed."""
     positions: Positions = field(default_factory=dict)
 
 

@@ -25,18 +25,18 @@ class NotJoinable(Exception):
 
 @dataclass(frozen=True)
 class Position:
-    """How far a query, or a shard of it, has come.
-
-    `sources`: where its next batch begins, by source. `batch` and `commit`: what the logs say of
-    the last batch besides, None if there was none. `version`: of the formats of both logs.
-    `state`: by shard, the id of the state that it goes on from (joint_state.py).
-    """
+    """How far a query, or a shard of it, has come."""
 
     sources: tuple[Offsets, ...]
+    """Where its next batch begins, by source."""
     batch: Mapping[str, Any] | None = None
+    """Entry of the last batch in the offset log, besides the sources; None if there was none."""
     commit: Mapping[str, Any] | None = None
+    """Entry of the last batch in the commit log; None if there was none."""
     version: tuple[str, str] = ("v1", "v1")
+    """Of the formats of both logs."""
     state: Mapping[int, str] = field(default_factory=dict)
+    """Shard → id of the state that it goes on from (joint_state.py)."""
 
     @classmethod
     def parse(cls, offsets: str, commit: str) -> Self:

@@ -10,10 +10,12 @@ _MOVE_SECONDS = 0.4
 
 @dataclass(frozen=True)
 class Stagger:
-    """The place of shard `number`, from 0, among `count` shards of its stage."""
+    """The place of a shard among those of its stage."""
 
     number: int = 0
+    """From 0."""
     count: int = 1
+    """Shards of the stage."""
 
     @property
     def share(self) -> float:

@@ -22,12 +22,10 @@ record is a request of its own."""
 
 @dataclass(frozen=True)
 class KafkaTarget:
-    """Where records go: the brokers and the options of Spark's sink.
-
-    `name` belongs to the sink, not to the target's place among others.
-    """
+    """Where records go: the brokers and the options of Spark's sink."""
 
     name: str
+    """That of the sink, whatever its place among others."""
     bootstrap_servers: str
     ledger_topic: str
     """A topic there that lives as long as the target."""

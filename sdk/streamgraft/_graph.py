@@ -23,7 +23,7 @@ SINKS: tuple[Kind, ...] = ("kafka-sink", "sink")
 
 @dataclass(frozen=True)
 class RegionNode:
-    """A parallel region; `outer` is the region that was open where it was written."""
+    """A parallel region."""
 
     name: str
     key: tuple[str, ...]
@@ -32,6 +32,7 @@ class RegionNode:
     autoscaling: Autoscaling | None
     location: Location
     outer: str | None
+    """The region that was open where this one was written."""
     placement: Placement = field(default_factory=Placement)
 
 

@@ -18,10 +18,7 @@ _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 @dataclass(frozen=True)
 class KubeConfig:
-    """One cluster and one identity.
-
-    `token_file` is read again at every request, since the kubelet rotates it.
-    """
+    """One cluster and one identity."""
 
     server: str
     namespace: str = "default"
@@ -31,6 +28,7 @@ class KubeConfig:
     client_key: bytes | None = None
     token: str | None = None
     token_file: Path | None = None
+    """Read again at every request, since the kubelet rotates it."""
     renewed_token: Callable[[], str] | None = None
     """Of a plugin or provider: returns the token to send, a new one if the last has expired."""
     insecure: bool = False

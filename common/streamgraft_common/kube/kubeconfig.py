@@ -23,11 +23,12 @@ _KNOWN = {*_CREDENTIALS, *_DELEGATED, "client-key", "client-key-data", "extensio
 
 @dataclass(frozen=True)
 class Entry:
-    """A named entry; `folder` is that of its file, to which paths in it are relative."""
+    """A named entry."""
 
     name: str
     values: dict[str, Any]
     folder: Path
+    """That of its file, to which paths in it are relative."""
 
     def content(self, key: str) -> bytes | None:
         """Return what stands under `key`-data, or in the file that `key` names."""

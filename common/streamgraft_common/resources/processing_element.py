@@ -40,7 +40,8 @@ class ProcessingElementSpec(Model):
     pe_id: Annotated[int, Field(ge=0)]
     """Number of the PE within its job."""
     stage_name: str
-    """What the PE is in the graph: `pe-<id>`, or `<region>`, or `<region>.<stage>`."""
+    """Its stage of the graph: the name of the operator that the stage keeps state or positions
+    for."""
     region: str | None = None
     """Parallel region that it is in."""
     channel: Annotated[int, Field(ge=0)] | None = None

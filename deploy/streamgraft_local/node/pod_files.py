@@ -40,9 +40,10 @@ def _make_missing(folders: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class PodFiles:
-    """Volumes, kubeconfig and command lines of one pod. `pod` has its addresses in status."""
+    """Volumes, kubeconfig and command lines of one pod."""
 
     pod: Object
+    """With its addresses in status."""
     folder: Path
     settings: NodeSettings
     client: KubeClient

@@ -28,9 +28,10 @@ class ProbeTiming:
 
 @dataclass(frozen=True)
 class ProbeState:
-    """Where a probe stands. `healthy` is None until a threshold was reached for the first time."""
+    """Where a probe stands."""
 
     healthy: bool | None = None
+    """None until a threshold was reached for the first time."""
     streak: int = 0
     """Equal results in a row."""
     last: bool | None = None

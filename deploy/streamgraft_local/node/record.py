@@ -14,12 +14,14 @@ _FILE = "state.json"
 
 @dataclass(frozen=True)
 class Record:
-    """The newest run of a container: it runs (`process`) or has ended (`ended`)."""
+    """The newest run of a container."""
 
     restart_count: int = 0
     started_at: str = ""
     process: ProcessId | None = None
+    """While it runs."""
     ended: Terminated | None = None
+    """Once it has ended."""
     last: Terminated | None = None
     """End of the run before."""
 

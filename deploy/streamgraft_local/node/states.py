@@ -35,16 +35,16 @@ class Running:
 
 @dataclass(frozen=True)
 class Terminated:
-    """The process ended. `exit_code` is 128 + n after signal n, as shells and the kubelet say.
-
-    `started_at` and `container_id` are empty if it never started.
-    """
+    """The end of a container's process."""
 
     exit_code: int
+    """128 + n after signal n, as shells and the kubelet have it."""
     reason: str
     started_at: str
+    """Empty if it never started."""
     finished_at: str
     container_id: str
+    """Empty if it never started."""
     message: str = ""
 
     def as_api(self) -> dict[str, Any]:

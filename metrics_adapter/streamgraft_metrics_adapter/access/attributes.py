@@ -19,13 +19,11 @@ _CONSOLE_API = "/console/api/"
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """Attributes of a request; empty texts mean all, as in a SubjectAccessReview.
-
-    Attributes of a path that is no resource have a `path` and a `verb` only.
-    """
+    """Attributes of a request; empty texts mean all, as in a SubjectAccessReview."""
 
     verb: str
     path: str = ""
+    """Of a request for a path that is no resource, which has a verb besides and nothing else."""
     group: str = ""
     version: str = ""
     namespace: str = ""

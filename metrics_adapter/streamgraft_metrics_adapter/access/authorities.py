@@ -24,13 +24,11 @@ NAMESPACE, NAME = "kube-system", "extension-apiserver-authentication"
 
 @dataclass(frozen=True)
 class Authorities:
-    """The present content of the ConfigMap; empty until it was read, and then nobody is trusted.
-
-    `allowed_names`: common names of front proxies; empty allows any, as in the API server.
-    """
+    """The present content of the ConfigMap; empty until it was read, and then nobody is trusted."""
 
     proxy: tuple[x509.Certificate, ...] = ()
     allowed_names: frozenset[str] = frozenset()
+    """Common names of front proxies; empty allows any, as in the API server."""
     user_headers: tuple[str, ...] = ()
     group_headers: tuple[str, ...] = ()
     extra_prefixes: tuple[str, ...] = ()

@@ -25,9 +25,10 @@ PAUSES = 20
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was known of one region at a refresh, which took place at the Unix time `now`."""
+    """What was known of one region at a refresh."""
 
     now: float
+    """Unix time of the refresh."""
     capacities: Mapping[str, Capacity] = field(default_factory=dict)
     pauses: tuple[MeasuredPause, ...] = ()
     past: Past = UNKNOWN

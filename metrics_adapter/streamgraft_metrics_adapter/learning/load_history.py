@@ -35,10 +35,11 @@ FIRST_RETRY_SECONDS = 30.0
 
 @dataclass
 class Unread:
-    """Regions that are known up to the same quarter of an hour; `first`: the next one."""
+    """Regions that are known up to the same quarter of an hour."""
 
     keys: set[RegionKey]
     first: int
+    """The first quarter of an hour that is not known."""
 
 
 class LoadHistoryReader:

@@ -17,15 +17,14 @@ class CredentialsError(Exception):
 
 @dataclass(frozen=True)
 class PrometheusServer:
-    """A server of Prometheus' API, such as Prometheus, Thanos, Mimir or a proxy before one.
-
-    `credentials`: a folder, as of a mounted Secret, with any of `ca.crt`; `tls.crt` and `tls.key`;
-    `token`, or `username` and `password`. `headers`: sent with each query, as a tenant's name.
-    """
+    """A server of Prometheus' API, such as Prometheus, Thanos, Mimir or a proxy before one."""
 
     url: str
     credentials: Path | None = None
+    """A folder, such as that of a mounted Secret, with any of `ca.crt`; `tls.crt` and `tls.key`;
+    `token`, or `username` and `password`."""
     headers: Mapping[str, str] = field(default_factory=dict)
+    """Sent with each query, such as a tenant's name."""
 
     def prepare(self, session: Session) -> None:
         """Have a session show them. Raises CredentialsError."""

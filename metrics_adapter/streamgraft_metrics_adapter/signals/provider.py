@@ -38,12 +38,13 @@ RECALL_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One signal of one region; `sampled_at` is the Unix time of its oldest sample, if known."""
+    """One signal of one region."""
 
     region: Region
     metric: str
     result: Signal | NotReady
     sampled_at: float | None
+    """Unix time of its oldest sample, if known."""
 
     def signal(self) -> Signal:
         """Return the result. Raises UnavailableError if it has no value."""

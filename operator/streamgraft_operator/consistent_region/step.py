@@ -52,9 +52,10 @@ class ConsistentRegionView:
 
 @dataclass(frozen=True)
 class ConsistentRegionDecision:
-    """What should be done: write `status`, record `events`, create and delete Savepoints."""
+    """What should be done."""
 
     status: ConsistentRegionStatus
+    """To be written."""
     create: int | None = None
     """Number of the cut whose Savepoint must exist."""
     delete: tuple[str, ...] = ()
@@ -62,6 +63,7 @@ class ConsistentRegionDecision:
     again_seconds: float | None = None
     """When to look again though nothing has changed."""
     events: tuple[Event, ...] = ()
+    """To be recorded."""
 
 
 def step(view: ConsistentRegionView) -> ConsistentRegionDecision:

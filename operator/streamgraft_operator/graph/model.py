@@ -87,17 +87,15 @@ class PlannedRegion:
 
 @dataclass(frozen=True)
 class PlannedTopic:
-    """One Kafka topic that the job needs.
-
-    external: belongs to the user. A missing one is created, unless `awaited`, and never deleted.
-    awaited: a source topic that the user creates.
-    """
+    """One Kafka topic that the job needs."""
 
     name: str
     partitions: int
     bootstrap_servers: str
     external: bool
+    """It belongs to the user: a missing one is created, unless `awaited`, and never deleted."""
     awaited: bool
+    """It is a source topic that the user creates."""
     tls: bool = False
 
 

@@ -14,10 +14,11 @@ from streamgraft_operator.graph.model import GraphError
 
 @dataclass(frozen=True)
 class Replica:
-    """One copy of a stage: `channel` is None outside of regions."""
+    """One copy of a stage."""
 
     stage: Stage
     channel: int | None
+    """None outside of regions."""
 
 
 def without_dead_operators(model: LogicalModel) -> LogicalModel:

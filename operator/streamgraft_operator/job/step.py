@@ -33,10 +33,11 @@ Phase = Literal["Pending", "Submitting", "Submitted", "Healthy", "Failed"]
 
 @dataclass(frozen=True)
 class JobView:
-    """What exists of a job. `missing`: `<kind> <name>` of resources that should exist."""
+    """What exists of a job."""
 
     wanted_pes: int
     missing: tuple[str, ...]
+    """`<kind> <name>` of resources that should exist."""
     not_ready: Mapping[str, str]
     """PE → why it is not ready."""
     submitted: bool = False

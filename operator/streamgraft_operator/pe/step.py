@@ -84,13 +84,15 @@ class PeLaunch:
 
 @dataclass(frozen=True)
 class PodDecision:
-    """What to do with the pods of a PE. `waiting_for` says why none is created yet."""
+    """What to do with the pods of a PE."""
 
     delete: tuple[str, ...]
+    """Names of pods."""
     create: bool = False
     adopt: str | None = None
-    """Pod of the warm pool to take instead of creating one."""
+    """Pod of the warm pool to adopt instead of creating one."""
     waiting_for: str = ""
+    """Why none is created yet."""
     again_in: float | None = None
     """Seconds after which to look again, for nothing else will announce it."""
 

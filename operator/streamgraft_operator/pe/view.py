@@ -29,34 +29,39 @@ class ShardView:
 
 @dataclass(frozen=True)
 class ReleaseView:
-    """The last release of a shard by a PE. `epoch`: of the spec that took it away."""
+    """The last release of a shard by a PE."""
 
     epoch: int
+    """Of the spec that took it away."""
     released_at: float
+    """Unix time."""
     last_batch_at: float | None
+    """Unix time."""
     clean: bool
+    """Whether it was stopped between two batches."""
 
 
 @dataclass(frozen=True)
 class PeView:
-    """One PE of the region.
-
-    `exists`: the ProcessingElement is there and not being deleted. `pod_alive`: some pod of this
-    PE may be running: it was scheduled and has not ended. `held`, `releases`, `ready` and
-    `applied_epoch` are what that pod reports.
-    """
+    """One PE of the region."""
 
     pe_id: int
     channel: int
     stage: int
     exists: bool
+    """The ProcessingElement is there and not being deleted."""
     spec_shards: frozenset[int] = frozenset()
     spec_epoch: int = 0
     held: Mapping[int, ShardView] = field(default_factory=dict)
+    """What its pod reports of shards that it may still write for."""
     releases: Mapping[int, ReleaseView] = field(default_factory=dict)
+    """What its pod reports of shards that it has released."""
     ready: bool = False
+    """As its pod reports."""
     applied_epoch: int = 0
+    """Epoch of the newest spec that its pod has applied, as it reports."""
     pod_alive: bool = False
+    """Some pod of this PE may be running: it was scheduled and has not ended."""
     orphaned: bool = False
     """Whether one of those pods is of an earlier PE, deleted since, that had this one's name."""
     launch_count: int = 0

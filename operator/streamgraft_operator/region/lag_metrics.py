@@ -23,9 +23,10 @@ _METRICS = (
 
 @dataclass(frozen=True)
 class StagePosition:
-    """A partition that a stage reads; `stage`: its number in the region, as a label."""
+    """A partition that a stage reads, and how far."""
 
     stage: str
+    """Its number in the region, as a label."""
     position: Position
 
 

@@ -66,14 +66,14 @@ class RegionDecision:
     """What should be done now.
 
     Write `status` first, with the resource version of the view (on a conflict drop the decision and
-    step again), then record `events`, then apply the rest. PEs of the channels 0 … channels-1 must
-    exist, those of other channels must not. A PE that has to be created starts with what
-    `spec_updates` says of it, or no shards.
+    step again), then record `events`, then apply the rest.
     """
 
     channels: int
+    """PEs of the channels 0 … channels-1 must exist, those of other channels must not."""
     spec_updates: Mapping[int, SpecUpdate]
-    """PE id → new `spec.shards` and `spec.epoch`."""
+    """PE id → new `spec.shards` and `spec.epoch`; a PE that has to be created starts with these, or
+    no shards."""
     status: ParallelRegionStatus
     events: tuple[Event, ...]
     on_absence: bool = False

@@ -10,7 +10,7 @@ from streamgraft_operator.pe.view import PeView
 
 @dataclass(frozen=True)
 class RegionView:
-    """A region, its PEs and the time (Unix seconds). PEs missing in `pes` do not exist."""
+    """A region, its PEs and the time."""
 
     job: str
     region: str
@@ -23,7 +23,9 @@ class RegionView:
     first_pe_id: int
     status: ParallelRegionStatus
     pes: tuple[PeView, ...]
+    """Those that exist."""
     now: float
+    """Unix time."""
     deadline_seconds: float = 300.0
     """For new channels to become ready, and then for moved shards to run."""
     strategy: Strategy = "handover"

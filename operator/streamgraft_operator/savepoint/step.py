@@ -82,10 +82,12 @@ class SavepointView:
 
 @dataclass(frozen=True)
 class SavepointDecision:
-    """What should be done: write `status`, then record `events`."""
+    """What should be done."""
 
     status: SavepointStatus
+    """To be written."""
     events: tuple[Event, ...] = ()
+    """To be recorded then."""
 
 
 def frontier(stages: tuple[StageView, ...], parked: frozenset[str]) -> list[StageView]:

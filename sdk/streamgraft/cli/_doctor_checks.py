@@ -45,12 +45,13 @@ RIGHTS = (
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at. `mend`: what to do about it."""
+    """One thing that was looked at."""
 
     name: str
     state: Literal["good", "bad", "unknown"]
     text: str
     mend: str = ""
+    """What to do about it."""
 
 
 @dataclass(frozen=True)

@@ -39,16 +39,18 @@ _TIMEOUT_SECONDS = 60
 
 @dataclass(frozen=True)
 class Request:
-    """What the user typed. `load`: a CSV, a saved answer to a range query, or Prometheus' URL with
-    `query`; `hpa` None: the one that a region with the `settings` gets."""
+    """What the user asked for."""
 
     load: str
+    """A CSV, a saved answer to a range query, or Prometheus' URL."""
     query: str | None
+    """PromQL, with a URL."""
     hours: float
     model: RegionModel
     objective_seconds: float
     settings: tuple[str, ...]
     hpa: Path | None
+    """Manifest of an HPA; None: the one that a region with the `settings` gets."""
     svg: Path | None
 
 

@@ -31,12 +31,14 @@ _UNCHANGED_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for: `parameters` and `widths` still as KEY=VALUE."""
+    """What the user asked for."""
 
     application: Path
     name: str | None = None
     parameters: tuple[str, ...] = ()
+    """KEY=VALUE each."""
     widths: tuple[str, ...] = ()
+    """KEY=VALUE each."""
     include: tuple[Path, ...] = ()
     create_topics: bool = False
     drop_state: tuple[str, ...] = ()

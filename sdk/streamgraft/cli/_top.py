@@ -18,7 +18,7 @@ from streamgraft_common.resources import ProcessingElementSpec, ProcessingElemen
 
 @dataclass(frozen=True)
 class Load:
-    """One PE. `busy`: of its busiest shard, 0 to 1; `waiting`: records; None: not told yet."""
+    """One PE."""
 
     pe: str
     stage: str
@@ -26,7 +26,9 @@ class Load:
     phase: str
     shards: int
     busy: float | None
+    """Of its busiest shard, 0 to 1; None: not reported yet."""
     waiting: int | None
+    """Records; None: not reported yet."""
 
 
 def run(target: Target, job: str | None, form: str) -> None:

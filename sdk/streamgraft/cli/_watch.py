@@ -37,12 +37,13 @@ _MILLI = 1000
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything that one refresh shows; `signals` by (metric, name of the region)."""
+    """Everything that one refresh shows."""
 
     jobs: list[Object]
     regions: list[Object]
     elements: list[Object]
     signals: dict[tuple[str, str], float] = field(default_factory=dict)
+    """Values by metric and name of the region."""
 
 
 def run(target: Target, job: str | None, once: bool, form: str) -> None:
