@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
 from pathlib import Path
 
 from streamgraft_common import names
@@ -94,11 +93,6 @@ class Deployed:
 def _life(pod: Object) -> tuple[str, int]:
     containers = pod["status"].get("containerStatuses", [])
     return pod["metadata"]["uid"], sum(item["restartCount"] for item in containers)
-
-
-def timestamp(text: str) -> float:
-    """Return an RFC 3339 time as seconds since the epoch."""
-    return datetime.fromisoformat(text).timestamp()
 
 
 async def command(cluster: Cluster, *arguments: str) -> None:

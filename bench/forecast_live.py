@@ -21,10 +21,11 @@ from rich.console import Console
 from tests.promtool.backfill import backfill
 
 from bench import report
-from bench.cluster import NAMESPACE, Deployed, application, running_cluster, timestamp
+from bench.cluster import NAMESPACE, Deployed, application, running_cluster
 from bench.traffic import Load, Probe, create_topic, keys_by_group
 from streamgraft_autoscaler.forecast import BUCKET_SECONDS, DAY_BUCKETS, bucket_of
 from streamgraft_common import names
+from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_local import Cluster, ClusterSpec
 
 JOB = "forecast"
@@ -144,12 +145,12 @@ async def course(app: Deployed, region: str, begin: float) -> list[dict[str, flo
         {
             "from": change["fromWidth"],
             "to": change["toWidth"],
-            "asked_s": round(timestamp(change["requestedAt"]) - begin, 1),
-            "serving_s": round(timestamp(change["servingAt"]) - begin, 1),
+            "asked_s": round(from_rfc3339(change["requestedAt"]) - begin, 1),
+            "serving_s": round(from_rfc3339(change["servingAt"]) - begin, 1),
         }
         for change in changes
         if change.get("servingAt")
-        and begin <= timestamp(change["requestedAt"]) < begin + starts()["end"]
+        and begin <= from_rfc3339(change["requestedAt"]) < begin + starts()["end"]
     ]
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from bench import report
-from bench.cluster import timestamp
 from examples.flights.app import quick
 from examples.flights.settings import BATCH_SECONDS, MAX_WIDTH, Settings
 from streamgraft_autoscaler import DemandPolicy
@@ -25,6 +24,7 @@ from streamgraft_autoscaler.pause import ExpectedPause
 from streamgraft_autoscaler.pricing import ChangePrice
 from streamgraft_autoscaler.replay import Experiment, RegionModel, Trace, replay
 from streamgraft_common.resources import PARALLEL_REGION
+from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.manifests.autoscaler import autoscaler
 
 LARGEST_SHARD = 0.41
@@ -95,7 +95,7 @@ def _grew(change: Document) -> bool:
 
 
 def _seconds(change: Document, until: str) -> float:
-    return timestamp(change[until]) - timestamp(change["requestedAt"])
+    return from_rfc3339(change[until]) - from_rfc3339(change["requestedAt"])
 
 
 def _load(samples: Sequence[Document], stretch: float) -> Trace:

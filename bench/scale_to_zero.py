@@ -16,8 +16,9 @@ from confluent_kafka import Producer
 from rich.console import Console
 
 from bench import report
-from bench.cluster import Deployed, application, running_cluster, timestamp
+from bench.cluster import Deployed, application, running_cluster
 from bench.traffic import Probe, create_topic
+from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_local import ClusterSpec
 
 WAKE_UPS = 3
@@ -63,7 +64,7 @@ async def woken(case: str, app: Deployed, producer: Producer, probe: Probe, numb
             await asyncio.sleep(0.02)
     output = next(item.at for item in probe.arrivals.items if item.id == number)
     change = (await app.region(REGION))["status"]["changes"][-1]
-    return WakeUp(case, timestamp(change["requestedAt"]) - sent, output - sent)
+    return WakeUp(case, from_rfc3339(change["requestedAt"]) - sent, output - sent)
 
 
 async def measure(app: Deployed, servers: str, probe: Probe) -> list[WakeUp]:

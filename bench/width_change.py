@@ -25,9 +25,10 @@ from confluent_kafka import Producer
 from rich.console import Console
 
 from bench import report
-from bench.cluster import Deployed, application, running_cluster, timestamp
+from bench.cluster import Deployed, application, running_cluster
 from bench.traffic import Arrivals, Load, Probe, create_topic, keys_by_group
 from bench.width_gaps import Change, Result, table
+from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_local import Cluster
 
 REGION = "work"
@@ -175,7 +176,7 @@ class Run:
         status = await self._finished(wanted)
         self._warm_pods -= max(0, wanted - width)
         await self.app.set_warm_pool(self._warm_pods)
-        serving, finished = timestamp(status["servingAt"]), timestamp(status["finishedAt"])
+        serving, finished = from_rfc3339(status["servingAt"]), from_rfc3339(status["finishedAt"])
         await asyncio.sleep(
             max(finished + SETTLE_SECONDS, requested + LATENCY_SECONDS) - time.time()
         )

@@ -5,9 +5,9 @@ from typing import Literal
 
 
 def to_rfc3339(
-    seconds: float, timespec: Literal["milliseconds", "microseconds"] = "milliseconds"
+    seconds: float, timespec: Literal["seconds", "milliseconds", "microseconds"] = "milliseconds"
 ) -> str:
-    """Return a UTC timestamp, always with this many digits."""
+    """Return a UTC timestamp, cut off at this unit and always with its digits."""
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec=timespec).replace("+00:00", "Z")
 

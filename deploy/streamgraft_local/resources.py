@@ -5,7 +5,6 @@ import base64
 from collections.abc import Iterable
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -25,9 +24,9 @@ from streamgraft_common.kinds import (
     SERVICE,
 )
 from streamgraft_common.kube import KubeClient, load_config
+from streamgraft_common.kube.client import Object
 from streamgraft_local.paths import DEPLOY
 
-Object = dict[str, Any]
 MANAGER = "streamgraft-local"
 
 _KINDS = {

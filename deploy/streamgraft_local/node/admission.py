@@ -1,10 +1,7 @@
 """What the process node refuses, with the reason shown in the pod's status."""
 
-from typing import Any
-
+from streamgraft_common.kube.client import Object
 from streamgraft_local.node.volumes import SUPPORTED
-
-Object = dict[str, Any]
 
 
 def refusal(pod: Object) -> str:

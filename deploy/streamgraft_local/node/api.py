@@ -1,12 +1,11 @@
 """What the node writes to the API server about its pods."""
 
 import logging
-from typing import Any
 
 from streamgraft_common.kube import ApiError, KubeClient, Unreachable
+from streamgraft_common.kube.client import Object
 from streamgraft_local.node.states import now
 
-Object = dict[str, Any]
 log = logging.getLogger(__name__)
 
 _STRATEGIC = "application/strategic-merge-patch+json"

@@ -4,14 +4,12 @@ import asyncio
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 
+from streamgraft_common.kube.client import Object
 from streamgraft_local.node.expansion import rewrite
 from streamgraft_local.node.process import Process
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,12 @@ import asyncio
 import logging
 import shutil
 from pathlib import Path
-from typing import Any
 
 from streamgraft_common.kube import ApiError, Conflict, KubeClient, NotFound, Store, Unreachable
+from streamgraft_common.kube.client import Object
 from streamgraft_local.node.api import patch_status
 from streamgraft_local.node.volumes import VolumeError, host_folder
 
-Object = dict[str, Any]
 log = logging.getLogger(__name__)
 
 _VOLUMES = "/api/v1/persistentvolumes"

@@ -5,8 +5,9 @@ import contextlib
 import logging
 import signal
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
+from streamgraft_common.kube.client import Object
 from streamgraft_local.node.checks import Checks, Command, Result
 from streamgraft_local.node.health import Health
 from streamgraft_local.node.process import Process, ProcessId, kill_marked
@@ -16,7 +17,6 @@ from streamgraft_local.node.states import Running, State, Terminated, Waiting, n
 from streamgraft_local.node.status import ContainerView
 from streamgraft_local.node.termination import Termination
 
-Object = dict[str, Any]
 log = logging.getLogger(__name__)
 
 START_FAILED = 128

@@ -9,11 +9,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from streamgraft_common.kube.client import Object
 from streamgraft_local.node import quantities
 from streamgraft_local.node.expansion import expand
 from streamgraft_local.node.references import MissingReference, Sources
-
-Object = dict[str, Any]
 
 _SUBSCRIPT = re.compile(r"^metadata\.(labels|annotations)\['(.+)'\]$")
 _FIELDS = {

@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
+from streamgraft_common.kube.client import Object
 from streamgraft_local.node.checks import Result
 from streamgraft_local.node.probes import ProbeState, ProbeTiming
 
-Object = dict[str, Any]
 RunAction = Callable[[Object, float], Awaitable[Result]]
 """Carries out an action (the probe itself holds it) within so many seconds."""
 

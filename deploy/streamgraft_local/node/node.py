@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 
 from streamgraft_common.kube import ApiError, KubeClient, NotFound, Store, Unreachable
+from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_local.node.addresses import NODE_HOST, AddressPool, NoFreeAddress, ranges
 from streamgraft_local.node.api import delete_pod, patch_status, pod_path
@@ -25,7 +26,6 @@ from streamgraft_local.node.registration import Registration
 from streamgraft_local.node.settings import NodeSettings
 from streamgraft_local.node.states import Running
 
-Object = dict[str, Any]
 log = logging.getLogger(__name__)
 
 _ENDED = ("Succeeded", "Failed")

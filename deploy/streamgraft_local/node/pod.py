@@ -9,11 +9,11 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 
 from streamgraft_common.kube import ApiError, Conflict, KubeClient, NotFound, Unreachable
+from streamgraft_common.kube.client import Object
 from streamgraft_local.node.admission import refusal
 from streamgraft_local.node.api import delete_pod, patch_status, pod_path, post_event
 from streamgraft_local.node.checks import Checks, Command
@@ -28,7 +28,6 @@ from streamgraft_local.node.status import initialized, pod_status
 from streamgraft_local.node.termination import Termination
 from streamgraft_local.node.tokens import Tokens
 
-Object = dict[str, Any]
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 5.0

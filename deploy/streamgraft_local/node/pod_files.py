@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from streamgraft_common.kube import ApiError, KubeClient, NotFound, Unreachable
+from streamgraft_common.kube.client import Object
 from streamgraft_local.node.checks import Command
 from streamgraft_local.node.claims import claim_folder
 from streamgraft_local.node.container import NotReady
@@ -27,7 +27,6 @@ from streamgraft_local.node.volumes import (
     token_keys,
 )
 
-Object = dict[str, Any]
 _CONFIG_ERROR = "CreateContainerConfigError"
 
 

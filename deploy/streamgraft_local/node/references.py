@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from streamgraft_common.kube import KubeClient
+from streamgraft_common.kube.client import Object
 
-Object = dict[str, Any]
 Kind = Literal["configmaps", "secrets"]
 Reference = tuple[Kind, str]
 """(kind, name) in the pod's namespace."""

@@ -3,15 +3,15 @@
 import asyncio
 import logging
 import platform
-from datetime import UTC, datetime
-from typing import Any
+import time
 
 from streamgraft_common.kube import ApiError, Conflict, KubeClient, NotFound, Store, Unreachable
+from streamgraft_common.kube.client import Object
+from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_local.node.api import patch_status
 from streamgraft_local.node.settings import NodeSettings
 from streamgraft_local.node.states import now
 
-Object = dict[str, Any]
 log = logging.getLogger(__name__)
 
 _RENEW_SECONDS = 10
@@ -169,8 +169,7 @@ class Registration:
             await asyncio.sleep(_RENEW_SECONDS)
 
     async def _renew_once(self) -> None:
-        time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        spec = self._lease_spec | {"renewTime": time}
+        spec = self._lease_spec | {"renewTime": to_rfc3339(time.time(), "microseconds")}
         name = self._settings.name
         try:
             await self._client.patch(f"{_LEASES}/{name}", {"spec": spec})

@@ -1,13 +1,15 @@
 """What a container is doing, in the API's terms."""
 
+import time
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from typing import Any
+
+from streamgraft_common.timestamps import to_rfc3339
 
 
 def now() -> str:
     """Return the time as the API writes it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return to_rfc3339(time.time(), "seconds")
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from streamgraft_common.kube.client import Object
 from streamgraft_local.node.states import State, Terminated, Waiting
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True)

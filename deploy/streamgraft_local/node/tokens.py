@@ -3,15 +3,13 @@
 import asyncio
 import base64
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from streamgraft_common.kube import KubeClient, KubeConfig
+from streamgraft_common.kube.client import Object
 from streamgraft_local.node.files import write_atomically
 from streamgraft_local.node.volumes import TOKEN_SECONDS, TokenKey
-
-Object = dict[str, Any]
 
 API_TOKEN: TokenKey = ("", TOKEN_SECONDS)
 """The token of the pod's kubeconfig."""

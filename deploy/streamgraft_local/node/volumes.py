@@ -5,14 +5,13 @@ Pure, but for the folders of emptyDir and hostPath. Tokens are fetched by the ca
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
+from streamgraft_common.kube.client import Object
 from streamgraft_local.node.environment import data_of, field_value, resource_value
 from streamgraft_local.node.expansion import expand
 from streamgraft_local.node.files import File
 from streamgraft_local.node.references import Kind, MissingReference, Sources
 
-Object = dict[str, Any]
 TokenKey = tuple[str, int]
 """(audience, "" for the API server's own; lifetime in seconds)."""
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from streamgraft_common.kinds import Kind
-from streamgraft_metrics_adapter.api.wire import quantity, resource_entry, timestamp
+from streamgraft_common.timestamps import to_rfc3339
+from streamgraft_metrics_adapter.api.wire import quantity, resource_entry
 from streamgraft_metrics_adapter.objects import Item
 from streamgraft_metrics_adapter.selectors import label_selector
 
@@ -33,7 +34,7 @@ def _item(version: Version, item: Item) -> dict[str, Any]:
     }
     common = {
         "describedObject": described,
-        "timestamp": timestamp(item.sampled_at),
+        "timestamp": to_rfc3339(item.sampled_at, "seconds"),
         "value": quantity(item.value),
     }
     window = None if item.window_seconds is None else round(item.window_seconds)

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from streamgraft_metrics_adapter.api.wire import quantity, resource_entry, timestamp
+from streamgraft_common.timestamps import to_rfc3339
+from streamgraft_metrics_adapter.api.wire import quantity, resource_entry
 from streamgraft_metrics_adapter.rules.rule_metrics import Measured
 
 GROUP = "external.metrics.k8s.io"
@@ -23,7 +24,7 @@ def value_list(
             {
                 "metricName": metric,
                 "metricLabels": dict(found.labels),
-                "timestamp": timestamp(found.sampled_at),
+                "timestamp": to_rfc3339(found.sampled_at, "seconds"),
                 "value": quantity(found.value),
                 **window,
             }

@@ -1,9 +1,7 @@
-"""Forms that several Kubernetes APIs share: quantities, times, and discovery."""
+"""Forms that several Kubernetes APIs share: quantities and discovery."""
 
-import functools
 import math
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 
@@ -13,16 +11,6 @@ def quantity(value: float) -> str:
         raise ValueError(f"{value} is no quantity")
     milli = round(value * 1000)
     return f"{milli}m" if milli % 1000 else str(milli // 1000)
-
-
-def timestamp(unix: float) -> str:
-    """Return a Unix time as RFC 3339 to the second, as Kubernetes writes times."""
-    return _of_second(math.floor(unix))
-
-
-@functools.lru_cache(maxsize=1024)
-def _of_second(unix: int) -> str:
-    return datetime.fromtimestamp(unix, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def group_list(groups: Iterable[tuple[str, Sequence[str]]]) -> dict[str, Any]:

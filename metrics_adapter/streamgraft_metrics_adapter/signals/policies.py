@@ -1,13 +1,12 @@
 """The demand policy of a region: what its resource asks for, and what its width changes cost."""
 
-from datetime import datetime
-
 from streamgraft_autoscaler import DemandPolicy, NotReadyError, Reason
 from streamgraft_autoscaler.pause import expected_pause
 from streamgraft_autoscaler.pricing import ChangePrice, MeasuredChange, measured_price
 from streamgraft_autoscaler.schedule import Period
 from streamgraft_common.adl import Period as AskedPeriod
 from streamgraft_common.resources import WidthChange
+from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_metrics_adapter.learning.knowledge import Known
 from streamgraft_metrics_adapter.regions import Region
 
@@ -45,10 +44,10 @@ def _measured(change: WidthChange, shards: int) -> MeasuredChange | None:
     ended = change.serving_at if channels > 0 else change.finished_at
     if change.failure or change.rollback or not channels or not ended:
         return None
-    idle = datetime.fromisoformat(ended) - datetime.fromisoformat(change.requested_at)
+    idle_seconds = max(from_rfc3339(ended) - from_rfc3339(change.requested_at), 0.0)
     moved = len(change.moved_shards) / shards * max(change.from_width, change.to_width)
     woke = change.from_width == 0
-    return MeasuredChange(abs(channels), max(idle.total_seconds(), 0.0), moved, woke)
+    return MeasuredChange(abs(channels), idle_seconds, moved, woke)
 
 
 def refuse_blackout(region: Region, now: float) -> None:

@@ -8,7 +8,7 @@ from pydantic.alias_generators import to_camel
 
 from streamgraft_autoscaler import NotReady
 from streamgraft_common.resources import WidthChange
-from streamgraft_metrics_adapter.api.wire import timestamp
+from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_metrics_adapter.regions import Region
 from streamgraft_metrics_adapter.signals.history import Sample
 from streamgraft_metrics_adapter.signals.provider import Reading
@@ -112,7 +112,7 @@ def region_view(region: Region, readings: list[Reading]) -> RegionView:
 
 def _signal_view(reading: Reading) -> SignalView:
     result = reading.result
-    sampled_at = None if reading.sampled_at is None else timestamp(reading.sampled_at)
+    sampled_at = None if reading.sampled_at is None else to_rfc3339(reading.sampled_at, "seconds")
     if isinstance(result, NotReady):
         return SignalView(reason=result.reason.value, message=result.message, sampled_at=sampled_at)
     inputs = asdict(result)
