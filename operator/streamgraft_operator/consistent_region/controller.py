@@ -21,6 +21,7 @@ from streamgraft_operator.kit.control_loop import (
     Outcome,
     Watch,
     desired_changed,
+    status_changed,
 )
 from streamgraft_operator.kit.objects import own_key, saved_job
 from streamgraft_operator.kit.parsed import (
@@ -50,7 +51,7 @@ class ConsistentRegionController(Controller):
         return (
             Watch(caches.consistent_regions, own_key, desired_changed),
             Watch(caches.savepoints, self._of_savepoint),
-            Watch(caches.jobs, self._of_job, _phase_changed),
+            Watch(caches.jobs, self._of_job, status_changed("phase")),
         )
 
     async def reconcile(self, key: Key) -> Outcome:
@@ -141,10 +142,3 @@ class ConsistentRegionController(Controller):
 def _cut(savepoint: Object) -> CutView:
     name = savepoint["metadata"]["name"]
     return CutView(names.cut_number(name), name, savepoint_status(savepoint))
-
-
-def _phase_changed(old: Object | None, new: Object | None) -> bool:
-    """Return whether a job came, went, or is in another phase."""
-    if old is None or new is None:
-        return True
-    return bool((old.get("status") or {}).get("phase") != (new.get("status") or {}).get("phase"))

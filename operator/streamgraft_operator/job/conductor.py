@@ -17,7 +17,14 @@ from streamgraft_operator.graph import GraphError, Topology
 from streamgraft_operator.job.commands import report
 from streamgraft_operator.job.step import JobView, step
 from streamgraft_operator.kit.conditions import ACCEPTED, ROLLING_BACK, SUBMITTED, find
-from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, desired_changed
+from streamgraft_operator.kit.control_loop import (
+    Controller,
+    Outcome,
+    Watch,
+    desired_changed,
+    either,
+    status_changed,
+)
 from streamgraft_operator.kit.objects import content_of, job_key, own_key
 from streamgraft_operator.kit.parsed import (
     job_spec,
@@ -32,6 +39,10 @@ from streamgraft_operator.region.shards import assigned_width
 
 RESTORING_SECONDS = 2.0
 """While a job's shards begin from a savepoint: each of them is no news of the job's health."""
+
+
+_channels_due = either(desired_changed, status_changed("assignment", "avoided"))
+"""Whether other channels of a region may be due."""
 
 
 class JobConductor(Controller):
@@ -49,8 +60,8 @@ class JobConductor(Controller):
         caches = self._caches
         return (
             Watch(caches.jobs, own_key),
-            Watch(caches.processing_elements, job_key, _health_changed),
-            Watch(caches.regions, job_key, _assignment_changed),
+            Watch(caches.processing_elements, job_key, status_changed("phase", "message")),
+            Watch(caches.regions, job_key, _channels_due),
             Watch(caches.services, job_key, desired_changed),
             Watch(caches.config_maps, job_key, desired_changed),
         )
@@ -164,14 +175,6 @@ class JobConductor(Controller):
         return result
 
 
-def _health_changed(old: Object | None, new: Object | None) -> bool:
-    """Return whether a PE came, went, or is in another state."""
-    if old is None or new is None:
-        return True
-    before, after = old.get("status") or {}, new.get("status") or {}
-    return any(before.get(field) != after.get(field) for field in ("phase", "message"))
-
-
 def _width_due(region: Object, now: float) -> int:
     """Return the width that a region should have by now: not one that was rolled back just before.
 
@@ -180,14 +183,6 @@ def _width_due(region: Object, now: float) -> int:
     wanted = region_spec(region).width
     status = region_status(region)
     return status.width if avoided(status, wanted, now) else wanted
-
-
-def _assignment_changed(old: Object | None, new: Object | None) -> bool:
-    """Return whether other channels may be due."""
-    if old is None or new is None or desired_changed(old, new):
-        return True
-    before, after = old.get("status") or {}, new.get("status") or {}
-    return any(before.get(field) != after.get(field) for field in ("assignment", "avoided"))
 
 
 def _was_submitted(status: JobStatus, generation: int) -> bool:

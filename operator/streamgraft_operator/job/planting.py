@@ -7,7 +7,7 @@ from streamgraft_operator import manifests
 from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import Topology, check_region
-from streamgraft_operator.kit.coordinator import Command, Patch, replacing
+from streamgraft_operator.kit.coordinator import Command, Patch, updating
 from streamgraft_operator.kit.objects import content_of, is_owned_by
 from streamgraft_operator.kit.parsed import region_spec
 from streamgraft_operator.manifests.metadata import Owner
@@ -63,13 +63,13 @@ def _region_command(manifest: Object) -> Command:
     may_sleep = ParallelRegionSpec.model_validate(manifest["spec"]).may_sleep
 
     def command(item: Object) -> Patch | None:
-        present = {field: item["spec"].get(field) for field in _FROM_JOB}
-        if content_of(item) == content_of(manifest) and wanted == present:
+        spec = updating(item["spec"], wanted)
+        if content_of(item) == content_of(manifest) and not spec:
             return None
         wakes = region_spec(item).width == 0 and not may_sleep
         return {
             "metadata": {"labels": metadata["labels"], "annotations": metadata["annotations"]},
-            "spec": {**replacing(present, wanted), **({"width": 1} if wakes else {})},
+            "spec": {**spec, **({"width": 1} if wakes else {})},
         }
 
     return command
@@ -105,8 +105,7 @@ def _consistent_command(manifest: Object) -> Command:
     wanted = {field: manifest["spec"].get(field) for field in _FROM_APPLICATION}
 
     def command(item: Object) -> Patch | None:
-        present = {field: item["spec"].get(field) for field in _FROM_APPLICATION}
-        spec = replacing(present, wanted)
+        spec = updating(item["spec"], wanted)
         return {"spec": spec} if spec else None
 
     return command

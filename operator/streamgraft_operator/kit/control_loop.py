@@ -32,6 +32,8 @@ class Again(enum.Enum):
     WITH_BACKOFF = "with back-off"
 
 
+Predicate = Callable[[Object | None, Object | None], bool]
+"""Whether a change of an object, from old to new, matters to a controller; None: not there."""
 Outcome = Again | float | None
 """None: done. A number: look again after so many seconds."""
 
@@ -45,6 +47,22 @@ def desired_changed(old: Object | None, new: Object | None) -> bool:
     if old is None or new is None:
         return True
     return _differ(old["metadata"], new["metadata"], _DESIRED)
+
+
+def status_changed(*fields: str) -> Predicate:
+    """Return whether an object came or went, or one of these fields of its status changed."""
+
+    def predicate(old: Object | None, new: Object | None) -> bool:
+        if old is None or new is None:
+            return True
+        return _differ(old.get("status") or {}, new.get("status") or {}, fields)
+
+    return predicate
+
+
+def either(*predicates: Predicate) -> Predicate:
+    """Return whether one of the predicates holds."""
+    return lambda old, new: any(predicate(old, new) for predicate in predicates)
 
 
 def launch_changed(old: Object | None, new: Object | None) -> bool:
@@ -65,7 +83,7 @@ class Watch:
 
     collection: Collection
     keys: Callable[[Object], Iterable[Key]]
-    predicate: Callable[[Object | None, Object | None], bool] = _any_change
+    predicate: Predicate = _any_change
 
 
 class Controller(ABC):

@@ -36,6 +36,11 @@ def replacing(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     return patch
 
 
+def updating(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON merge patch that brings the fields of `new` into `old`; others stay."""
+    return replacing({name: old.get(name) for name in new}, new)
+
+
 class Coordinator:
     """Applies commands to objects of one kind: per object in order, each on the newest version.
 

@@ -62,7 +62,7 @@ def affinity(
     if placement.isolate:
         ours = _expression(names.LABEL_JOB, "In", job)
         apart.append(_on_node(ours, _expression(names.LABEL_PE, "NotIn", pe)))
-    if pool and placement.host_pool and pool["spec"].get("exclusive"):
+    if pool and placement.host_pool and host_pool_spec(pool).exclusive:
         apart += _exclusive(placement.host_pool, namespace, job)
     result = {
         "nodeAffinity": _required({"nodeSelectorTerms": _node_terms(placement, pool)}),

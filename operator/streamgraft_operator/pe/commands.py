@@ -9,7 +9,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import ProcessingElementStatus, Saving, Stopped
 from streamgraft_operator.kit.conditions import State, merged
-from streamgraft_operator.kit.coordinator import Coordinator, Patch, replacing
+from streamgraft_operator.kit.coordinator import Coordinator, Patch, updating
 from streamgraft_operator.kit.parsed import pe_spec, pe_status
 from streamgraft_operator.pe.launches import Relaunch, raised
 
@@ -137,8 +137,7 @@ async def regenerate(
                 "annotations": {names.ANNOTATION_CONTENT: content_id},
                 "labels": {names.LABEL_GENERATION: str(generation)},
             }
-        have = {name: item["spec"].get(name) for name in from_job}
-        if spec := replacing(have, from_job):
+        if spec := updating(item["spec"], from_job):
             patch["spec"] = spec
         return patch or None
 

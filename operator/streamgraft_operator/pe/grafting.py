@@ -13,7 +13,7 @@ from streamgraft_operator import manifests
 from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.graph import PlannedPe
 from streamgraft_operator.kit.caches import Caches
-from streamgraft_operator.kit.coordinator import replacing
+from streamgraft_operator.kit.coordinator import updating
 from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.kit.objects import content_of
 from streamgraft_operator.kit.parsed import pe_spec
@@ -121,10 +121,7 @@ class Grafter:
         wanted = str(expansion.contents[pe.pe_id])
         if content_of(item) != wanted or content_of(self._caches.config_maps.get(key)) != wanted:
             return False
-        follows = expansion.from_job[pe.pe_id]
-        return same_place(item, pe) and not replacing(
-            {name: item["spec"].get(name) for name in follows}, follows
-        )
+        return same_place(item, pe) and not updating(item["spec"], expansion.from_job[pe.pe_id])
 
     async def _graft(self, owner: Owner, expansion: Expansion, pe: PlannedPe, start: Start) -> None:
         key, content_id = (owner.namespace, pe.name), str(expansion.contents[pe.pe_id])
