@@ -28,7 +28,7 @@ class Requirement:
     """Whether the opposite is required."""
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether these labels meet it; a missing label meets what is negated."""
+        """Return whether these labels meet it; a missing label meets what is negated."""
         found = self.key in labels and (self.values is None or labels[self.key] in self.values)
         return found != self.negated
 
@@ -40,7 +40,7 @@ class Selector:
     requirements: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether these labels meet all requirements."""
+        """Return whether these labels meet all requirements."""
         return all(requirement.matches(labels) for requirement in self.requirements)
 
 

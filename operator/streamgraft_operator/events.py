@@ -17,54 +17,54 @@ class Event:
 
 
 def width_change_started(old: int, new: int) -> Event:
-    """Tell that a region begins to change its width."""
+    """Report that a region begins to change its width."""
     return Event("Normal", "WidthChangeStarted", f"changing the width from {old} to {new}")
 
 
 def width_change_retargeted(old: int, new: int) -> Event:
-    """Tell that the wanted width changed while channels were warming up."""
+    """Report that the wanted width changed while channels were warming up."""
     return Event("Normal", "WidthChangeRetargeted", f"the wanted width is now {new}, not {old}")
 
 
 def width_change_divided(wanted: int, warm: int) -> Event:
-    """Tell that shards move to the channels that are warm, before the others are."""
+    """Report that shards move to the channels that are warm, before the others are."""
     message = f"{warm} of {wanted} channels are warm and get their shards now, the others later"
     return Event("Normal", "WidthChangeDivided", message)
 
 
 def width_change_withdrawn(width: int) -> Event:
-    """Tell that the wanted width went back to the serving one before any shard moved."""
+    """Report that the wanted width went back to the serving one before any shard moved."""
     return Event("Normal", "WidthChangeWithdrawn", f"staying at width {width}; no shard moved")
 
 
 def shards_moving(count: int, epoch: int) -> Event:
-    """Tell that a new assignment was decided."""
+    """Report that a new assignment was decided."""
     return Event("Normal", "ShardsMoving", f"moving {count} shards (assignment epoch {epoch})")
 
 
 def width_serving(width: int, pause_seconds: float | None) -> Event:
-    """Tell that all moved shards run under their new owners."""
+    """Report that all moved shards run under their new owners."""
     pause = "unknown" if pause_seconds is None else f"{pause_seconds:.2f} s"
     return Event("Normal", "WidthServing", f"width {width} serves; longest pause {pause}")
 
 
 def records_lost(message: str) -> Event:
-    """Tell that retention deleted records that a PE had not read."""
+    """Report that retention deleted records that a PE had not read."""
     return Event("Warning", "RecordsLost", message)
 
 
 def asleep() -> Event:
-    """Tell that a region has no channels now."""
+    """Report that a region has no channels now."""
     return Event("Normal", "Asleep", "every shard has stopped behind a batch; the region sleeps")
 
 
 def width_change_finished(width: int) -> Event:
-    """Tell that a width change is over and surplus channels are gone."""
+    """Report that a width change is over and surplus channels are gone."""
     return Event("Normal", "WidthChangeFinished", f"the region has {width} channels")
 
 
 def width_change_rolled_back(old: int, new: int, why: str, again_in: float) -> Event:
-    """Tell that a width did not get healthy in time, and the old one serves."""
+    """Report that a width did not get healthy in time, and the old one serves."""
     return Event(
         "Warning",
         "WidthChangeRolledBack",
@@ -74,7 +74,7 @@ def width_change_rolled_back(old: int, new: int, why: str, again_in: float) -> E
 
 
 def savepoint_completed(name: str, shards: int, size_bytes: int, unclean: int) -> Event:
-    """Tell that a savepoint can be restored from now on."""
+    """Report that a savepoint can be restored from now on."""
     text = f"savepoint {name} has {shards} shards, {size_bytes:,} bytes"
     if unclean:
         text += f"; {unclean} of them in the midst of a batch, which runs again after a restore"
@@ -82,49 +82,49 @@ def savepoint_completed(name: str, shards: int, size_bytes: int, unclean: int) -
 
 
 def savepoint_failed(name: str, why: str) -> Event:
-    """Tell that there is no savepoint, and that the job goes on."""
+    """Report that there is no savepoint, and that the job goes on."""
     return Event("Warning", "SavepointFailed", f"savepoint {name}: {why}; the job goes on")
 
 
 def cut_failed(region: str, number: int, why: str) -> Event:
-    """Tell that a cut was given up, and that the region goes on."""
+    """Report that a cut was given up, and that the region goes on."""
     text = f"cut {number} of consistent region {region}: {why}; the region goes on"
     return Event("Warning", "CutFailed", text)
 
 
 def savepoint_left_over(path: str, message: str) -> Event:
-    """Tell which files of a deleted savepoint could not be removed."""
+    """Report which files of a deleted savepoint could not be removed."""
     return Event("Warning", "SavepointLeftOver", f"remove {path} yourself: {message}")
 
 
 def job_rejected(reason: str, message: str) -> Event:
-    """Tell why a job can't be accepted as it is."""
+    """Report why a job can't be accepted as it is."""
     return Event("Warning", reason, message)
 
 
 def generation_began(generation_id: int, changes: Mapping[Change, int]) -> Event:
-    """Tell that a generation of the job's graph is being submitted, and what its PEs take."""
+    """Report that a generation of the job's graph is being submitted, and what its PEs take."""
     what = ", ".join(f"{changes[change]} {change}" for change in Change if changes.get(change))
     return Event("Normal", "Submitting", f"generation {generation_id} of the graph; PEs: {what}")
 
 
 def submission_rolled_back(why: str) -> Event:
-    """Tell that a submission is given up and will be repeated from a clean slate."""
+    """Report that a submission is given up and will be repeated from a clean slate."""
     return Event("Warning", "SubmissionRolledBack", f"{why}; all of it is deleted and made anew")
 
 
 def kafka_unavailable(message: str) -> Event:
-    """Tell that topics can't be created at the moment."""
+    """Report that topics can't be created at the moment."""
     return Event("Warning", "KafkaUnavailable", message)
 
 
 def topic_unusable(message: str) -> Event:
-    """Tell that an existing topic is in the way."""
+    """Report that an existing topic is in the way."""
     return Event("Warning", "TopicUnusable", message)
 
 
 def sources_missing(topics: list[str]) -> Event:
-    """Tell which topics the job reads that nobody has created."""
+    """Report which topics the job reads that nobody has created."""
     names = ", ".join(topics)
     return Event(
         "Warning",
@@ -135,7 +135,7 @@ def sources_missing(topics: list[str]) -> Event:
 
 
 def references_missing(names: Iterable[object]) -> Event:
-    """Tell what the job's settings name that does not exist."""
+    """Report what the job's settings name that does not exist."""
     listed = ", ".join(map(str, names))
     return Event(
         "Warning",
@@ -145,12 +145,12 @@ def references_missing(names: Iterable[object]) -> Event:
 
 
 def pe_launched(launch: int, reason: str) -> Event:
-    """Tell that the launch count of a PE was raised."""
+    """Report that the launch count of a PE was raised."""
     return Event("Normal", "Launching", f"launch {launch}: {reason}")
 
 
 def pe_failed(pod: str, launch: int, why: str, delay_seconds: float) -> Event:
-    """Tell that a pod ended by itself and when the next one starts."""
+    """Report that a pod ended by itself and when the next one starts."""
     return Event(
         "Warning",
         "PodFailed",
@@ -166,7 +166,7 @@ _POLICIES = {
 
 
 def pe_stopped(reason: str, why: str) -> Event:
-    """Tell that a PE is not launched again, and how to change that."""
+    """Report that a PE is not launched again, and how to change that."""
     ended = f"{reason} ({why})" if why else reason
     return Event(
         "Warning",
@@ -177,17 +177,17 @@ def pe_stopped(reason: str, why: str) -> Event:
 
 
 def pe_waiting(what: str) -> Event:
-    """Tell what the pod of a PE waits for before it is created."""
+    """Report what the pod of a PE waits for before it is created."""
     return Event("Normal", "WaitingToLaunch", f"waiting for {what}")
 
 
 def pe_adopts(pod: str) -> Event:
-    """Tell that a launch takes a pod of the warm pool."""
+    """Report that a launch takes a pod of the warm pool."""
     return Event("Normal", "AdoptsWarmPod", f"pod {pod} of the warm pool takes up this PE")
 
 
 def pod_lost(pod: str, node: str, seconds: float) -> Event:
-    """Tell that a pod is deleted by force, which did not end in time."""
+    """Report that a pod is deleted by force, which did not end in time."""
     return Event(
         "Warning",
         "PodLost",
@@ -197,12 +197,12 @@ def pod_lost(pod: str, node: str, seconds: float) -> Event:
 
 
 def pod_refused(message: str) -> Event:
-    """Tell that the API server does not let a pod be created; it is tried again."""
+    """Report that the API server does not let a pod be created; it is tried again."""
     return Event("Warning", "PodRefused", message)
 
 
 def topics_left_over(servers: str, what: str, message: str) -> Event:
-    """Tell what a deleted job leaves behind in Kafka."""
+    """Report what a deleted job leaves behind in Kafka."""
     return Event(
         "Warning",
         "TopicsLeftOver",
@@ -211,7 +211,7 @@ def topics_left_over(servers: str, what: str, message: str) -> Event:
 
 
 def topics_in_former_kafka(cluster_id: str, topics: Sequence[str]) -> Event:
-    """Tell what a job leaves behind in the Kafka that it no longer uses."""
+    """Report what a job leaves behind in the Kafka that it no longer uses."""
     return Event(
         "Warning",
         "TopicsLeftOver",
@@ -221,12 +221,12 @@ def topics_in_former_kafka(cluster_id: str, topics: Sequence[str]) -> Event:
 
 
 def checkpoints_left_over(path: str, message: str) -> Event:
-    """Tell which checkpoints of a deleted job could not be removed."""
+    """Report which checkpoints of a deleted job could not be removed."""
     return Event("Warning", "CheckpointsLeftOver", f"remove {path} yourself: {message}")
 
 
 def woken_for_autoscaler() -> Event:
-    """Tell why a region that slept has a channel again."""
+    """Report why a region that slept has a channel again."""
     return Event(
         "Normal",
         "WokenForAutoscaler",
@@ -236,14 +236,14 @@ def woken_for_autoscaler() -> Event:
 
 
 def autoscaler_created(name: str, low: int, high: int) -> Event:
-    """Tell that a HorizontalPodAutoscaler was generated from a region's `autoscaling`."""
+    """Report that a HorizontalPodAutoscaler was generated from a region's `autoscaling`."""
     return Event(
         "Normal", "AutoscalerCreated", f"HorizontalPodAutoscaler {name}: width {low} to {high}"
     )
 
 
 def scale_to_zero_refused(message: str) -> Event:
-    """Tell that the cluster's HorizontalPodAutoscalers can't scale to zero."""
+    """Report that the cluster's HorizontalPodAutoscalers can't scale to zero."""
     return Event(
         "Warning",
         "ScaleToZeroRefused",
@@ -254,7 +254,7 @@ def scale_to_zero_refused(message: str) -> Event:
 
 
 def autoscaler_corrected(name: str) -> Event:
-    """Tell that a generated HorizontalPodAutoscaler was set back to what the region asks for."""
+    """Report that a generated HorizontalPodAutoscaler was set back to what the region asks for."""
     return Event(
         "Normal",
         "AutoscalerCorrected",
@@ -263,12 +263,12 @@ def autoscaler_corrected(name: str) -> Event:
 
 
 def autoscaler_removed(name: str) -> Event:
-    """Tell that a region asks for no autoscaling any more."""
+    """Report that a region asks for no autoscaling any more."""
     return Event("Normal", "AutoscalerRemoved", f"HorizontalPodAutoscaler {name} is deleted")
 
 
 def autoscaler_yielded(name: str, other: str) -> Event:
-    """Tell that a user's HorizontalPodAutoscaler takes the place of the generated one."""
+    """Report that a user's HorizontalPodAutoscaler takes the place of the generated one."""
     return Event(
         "Warning",
         "AutoscalerYielded",
@@ -278,7 +278,7 @@ def autoscaler_yielded(name: str, other: str) -> Event:
 
 
 def width_advised(width: int, wanted: int) -> Event:
-    """Tell what the autoscaler of a region that is only advised would do."""
+    """Report what the autoscaler of a region that is only advised would do."""
     return Event(
         "Normal", "WidthAdvised", f"the load asks for width {wanted}; it is {width} (mode: advise)"
     )

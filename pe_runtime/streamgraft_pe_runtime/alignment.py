@@ -20,7 +20,7 @@ _lock = threading.Lock()
 
 @contextmanager
 def alignment(session: SparkSession, *, wanted: bool, states: int = 0) -> Iterator[None]:
-    """Have the queries that are started herein keep their shards apart, or not.
+    """Have the queries that are started inside keep their shards apart, or not.
 
     `states`: number of shards whose state is to be kept apart, too. A query takes the session's
     settings with it when it starts, so one starts after the other.

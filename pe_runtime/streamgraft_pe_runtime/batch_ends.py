@@ -84,7 +84,7 @@ class BatchEnds:
 def staggered(
     session: SparkSession, seconds: float, stagger: Stagger, scans: int = 1
 ) -> Iterator[BatchEnds]:
-    """Have a query that is started herein end its batches at its own time in the interval.
+    """Have a query that is started inside end its batches at its own time in the interval.
 
     `seconds`: length of a batch. The first is shorter, or up to a fifth longer, to get there.
     `scans`: how many times the query reads an input; shards of a stage with others read one

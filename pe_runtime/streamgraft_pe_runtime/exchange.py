@@ -1,4 +1,4 @@
-"""Records from Kafka and back: what the rehearsal of a plan, which lets none pass, never runs.
+"""A round trip of records through Kafka, which the rehearsal of a plan never makes.
 
 In a driver that has done it a hundred methods of Kafka's clients and of Spark's sources and sinks
 are compiled. Otherwise that is done when the first shard starts, between its first batch and the

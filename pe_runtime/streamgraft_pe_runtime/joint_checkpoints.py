@@ -64,7 +64,7 @@ class JointCheckpoints:
     """Spark's class for the state of shards that have none yet; None: the stage has no state."""
 
     def take_over(self, shards: Iterable[int], start_of: StartOf) -> Path:
-        """Return the checkpoint for a query over these shards; who ran them before is fenced off.
+        """Return the checkpoint for a query over these shards; former owners are fenced off.
 
         The query that has exactly these shards goes on with its own. Raises TakenByAnother,
         NotJoinable, OSError.

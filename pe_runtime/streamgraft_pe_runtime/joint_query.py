@@ -178,7 +178,7 @@ class JointQuery:
                 left.set_result(clean)
 
     def _give_up(self, members: Mapping[int, _Member], why: str) -> None:
-        """Tell shards that their query failed; each is started again by itself, at one time."""
+        """Fail the shards of the query: each is started again, all at one time."""
         for shard, member in members.items():
             if self._wanted.get(shard) is member:
                 del self._wanted[shard]

@@ -21,7 +21,7 @@ class Markers:
         return end if begin == position else position
 
     def wants_look(self, key: Partition, position: int, end: int) -> bool:
-        """Return whether to find out if there are records: once, if nothing has moved of late."""
+        """Return whether to find out if there are records: once, if nothing has moved recently."""
         before, self._seen[key] = self._seen.get(key), (position, end)
         still = before == (position, end) != self._looked.get(key)
         return still and 0 <= position < end

@@ -136,7 +136,7 @@ def _give_up(element: ProcessingElement, error: Exception, end: Any) -> None:
 
 
 async def _listen(element: ProcessingElement, end: Any) -> None:
-    """Listen and tell until our Pod is gone; then end."""
+    """Follow our PE and report until our Pod is gone; then end."""
     await element.listen()
     end(1, "the Pod of this process is gone")
 

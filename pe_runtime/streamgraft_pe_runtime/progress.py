@@ -133,7 +133,7 @@ class Progress:
                     self._metrics.drop_partition(topic, number)
 
     def watch(self, shards: Sequence[int], query: ShardQuery, checkpoint: Path) -> None:
-        """Follow the query of shards, in the place of earlier ones. Blocks."""
+        """Follow the query of shards, instead of earlier ones. Blocks."""
         found = read_checkpoint(checkpoint)
         watched = _Watched(shards, query, checkpoint, found.positions, unclean=not found.clean)
         for shard in shards:

@@ -117,7 +117,7 @@ class ShardQuery:
         self._given_up: str | None = None
 
     def first_trigger_done(self) -> bool:
-        """Tell whether the first trigger since the start has completed, with or without data."""
+        """Return whether the first trigger since the start has completed, with or without data."""
         return bool(
             self._handle.status().message() == "Waiting for next trigger"
             or self._handle.lastProgress() is not None

@@ -9,7 +9,7 @@ from streamgraft_pe_runtime.checkpoint_files import entries
 from streamgraft_pe_runtime.spark_log import Position
 
 _CLOSED = "closed\n"
-"""Text of the entry that a query's owner finds in the place of its next batch."""
+"""Text of the entry that a query's owner finds instead of its next batch."""
 _OFFSETS, _COMMITS, _SOURCES = "offsets", "commits", "sources"
 
 
@@ -29,7 +29,7 @@ def read(checkpoint: Path) -> Position | None:
 
 
 def is_cut_off(checkpoint: Path) -> bool:
-    """Tell whether a query ended, or is, amid a batch."""
+    """Return whether a query ended, or is, amid a batch."""
     planned = newest(checkpoint / _OFFSETS)
     return planned > newest(checkpoint / _COMMITS) and not is_closed(checkpoint)
 
@@ -47,7 +47,7 @@ def write(checkpoint: Path, number: int, position: Position) -> None:
 
 
 def is_closed(checkpoint: Path) -> bool:
-    """Tell whether a query is over, for whoever runs it."""
+    """Return whether a query is over, for whoever runs it."""
     log = checkpoint / _OFFSETS
     last = newest(log)
     return last >= 0 and (log / str(last)).read_text() == _CLOSED
@@ -89,7 +89,7 @@ def go_on(checkpoint: Path, number: int, position: Position) -> None:
 def cut(checkpoint: Path) -> bool:
     """Do the same to a shard's own checkpoint, whose log goes on to be one that Spark reads.
 
-    Its newest entries say the same once more, in the place of the owner's next batch. An owner that
+    Its newest entries say the same once more, instead of the owner's next batch. An owner that
     has not begun any is not told.
     """
     while not is_cut_off(checkpoint):

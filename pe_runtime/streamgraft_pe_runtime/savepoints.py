@@ -197,7 +197,7 @@ def _save_shard(
 
 
 def _is_saved(target: Path, uid: str) -> bool:
-    """Tell whether a shard was saved already for this very savepoint."""
+    """Return whether a shard was saved already for this very savepoint."""
     return (target / SHARD_FILE).exists() and bool(_read(target)["savepoint"] == uid)
 
 

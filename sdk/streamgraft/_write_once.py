@@ -42,7 +42,7 @@ def write_once(connection: Any, batch: Batch, write: Callable[[Any], object]) ->
 
 
 def _commits_by_itself(connection: Any) -> bool:
-    """Tell whether a connection is in autocommit; sqlite3 says it in another way than the rest."""
+    """Return whether a connection is in autocommit; sqlite3 has a way of its own to say so."""
     if isinstance(connection, sqlite3.Connection):
         return connection.isolation_level is None
     return bool(getattr(connection, "autocommit", False))

@@ -51,7 +51,7 @@ class Memory:
             self._recommendations.append(Recommendation(now, replicas))
 
     def rescaled(self, now: float, difference: int) -> None:
-        """Remember a rescale, in the place of one that its direction's policies don't ask for."""
+        """Remember a rescale, instead of one that its direction's policies don't ask for."""
         grown = difference > 0
         rules = self._spec.scale_up if grown else self._spec.scale_down
         longest = max((policy.period_seconds for policy in rules.policies), default=0)

@@ -75,18 +75,18 @@ def attributes_of(method: str, path: str) -> Attributes:
 
 
 def is_page(path: str) -> bool:
-    """Tell whether it is a file of the console, which has nothing of any cluster in it."""
+    """Return whether it is a file of the console, which has nothing of any cluster in it."""
     inside = path == _CONSOLE or path.startswith(f"{_CONSOLE}/")
     return inside and not path.startswith(_CONSOLE_API)
 
 
 def is_callers_own(path: str) -> bool:
-    """Tell whether the API server authorizes it: it is asked with the caller's own token."""
+    """Return whether the API server authorizes it: it is asked with the caller's own token."""
     return path.startswith(_CONSOLE_API)
 
 
 def is_stream(path: str) -> bool:
-    """Tell whether the answer to a request has no end."""
+    """Return whether the answer to a request has no end."""
     return path.startswith("/api/v1/") and path.endswith("/stream")
 
 

@@ -96,7 +96,7 @@ class Authenticator:
         self._reviews = asyncio.Semaphore(_REVIEWS)
 
     def is_front_proxy(self, peer: bytes | None) -> bool:
-        """Tell whether a client certificate (DER) is that of the API server's front proxy."""
+        """Return whether a client certificate (DER) is that of the API server's front proxy."""
         proved = _proved(peer, self._watch.current)
         return proved is not None and proved.is_proxy
 

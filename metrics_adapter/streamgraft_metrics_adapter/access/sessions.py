@@ -74,7 +74,7 @@ class Sessions:
 
 
 class SessionsAsTokens:
-    """ASGI middleware: puts a bearer token in the place of a ticket or of a session."""
+    """ASGI middleware: replaces a ticket or a session by its bearer token."""
 
     def __init__(self, app: ASGIApp, sessions: Sessions) -> None:
         self._app = app

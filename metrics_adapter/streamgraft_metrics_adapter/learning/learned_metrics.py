@@ -52,7 +52,7 @@ class Learned:
     """Since when that is known (Unix time)."""
 
     def __bool__(self) -> bool:
-        """Tell whether there is anything."""
+        """Return whether there is anything."""
         return bool(self.samples or self.pauses or self.since)
 
 

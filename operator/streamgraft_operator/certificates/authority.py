@@ -1,4 +1,4 @@
-"""Keys and certificates as PEM: an authority, and what it issues. Pure but for the dice."""
+"""Keys and certificates as PEM: an authority, and what it issues. Keys are random."""
 
 import datetime
 from dataclasses import dataclass

@@ -98,7 +98,7 @@ def _report(item: Object | None) -> tuple[object, ...]:
 
 
 def lost_records(status: ProcessingElementStatus) -> tuple[State, ...]:
-    """Tell what retention deleted before it was read; nothing if it never did."""
+    """Report what retention deleted before it was read; nothing if it never did."""
     lost = status.runtime.lost if status.runtime else None
     if lost is None or not lost.topics:
         return ()

@@ -16,7 +16,7 @@ from streamgraft_operator.manifests.autoscaler import autoscaler
 
 
 class AutoscalerController(Controller):
-    """Keyed by region. A user's own autoscaler of a region has precedence: two would quarrel."""
+    """Keyed by region. A user's own autoscaler of a region has precedence: there is only one."""
 
     name = "autoscaler"
 

@@ -13,7 +13,7 @@ NEGLIGIBLE = 0.1
 
 
 def ready(shards: Shards) -> State:
-    """Tell whether all shards run, but for those that a width change moves at the moment."""
+    """Report whether all shards run, but for those that a width change moves at the moment."""
     if not shards.status.assignment:
         return State("Ready", "True", "Asleep", "no channels: records wait in Kafka")
     change = under_way(shards.status)
@@ -27,7 +27,7 @@ def ready(shards: Shards) -> State:
 
 
 def asleep(shards: Shards) -> tuple[State, ...]:
-    """Tell whether a region that may sleep does."""
+    """Report whether a region that may sleep does."""
     known = find(shards.view.status.conditions, "Asleep")
     if not (shards.view.may_sleep or shards.status.asleep or known):
         return ()
@@ -63,7 +63,7 @@ def resizing(shards: Shards) -> State:
 
 
 def skewed(shards: Shards) -> tuple[State, ...]:
-    """Tell whether one key group is the bottleneck; nothing while loads are not measured.
+    """Report whether one key group is the bottleneck; nothing while loads are not measured.
 
     It is if its batches take (nearly) all the time, records wait for it, and the rest of its
     channel hardly works: then no other width gives it more.

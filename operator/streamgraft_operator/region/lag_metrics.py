@@ -38,12 +38,12 @@ class LagCollector(Collector):
         self._found: dict[Key, tuple[float, Sequence[StagePosition]]] = {}
 
     def remember(self, key: Key, positions: Sequence[StagePosition], read_at: float) -> None:
-        """Take the positions of a region in the place of earlier ones; `read_at`: when reading them
+        """Remember the newest positions of a region; `read_at`: when reading them
         began (monotonic clock)."""
         self._found[key] = read_at, positions
 
     def forget(self, key: Key) -> None:
-        """Tell nothing of a region any more."""
+        """Export nothing of a region any more."""
         self._found.pop(key, None)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:

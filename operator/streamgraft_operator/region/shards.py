@@ -154,7 +154,10 @@ class Shards:
         return [self.pe(channel, stage) for stage in range(self.view.stages)]
 
     def cost(self, change: WidthChange) -> Cost:
-        """Return what a change cost whose shards have all arrived. Who slept paused nothing."""
+        """Return the cost of a change whose shards have all arrived.
+
+        A region that slept had no shards that could pause.
+        """
         if change.from_width == 0:
             return Cost(None, 0)
         pauses: list[float] = []
@@ -201,8 +204,11 @@ class Shards:
 
     @property
     def _gathers(self) -> bool:
-        """Whether PEs wait for all shards that they are to get, so that their queries start again
-        once. Not for long: a shard whose owner does not let go keeps no others."""
+        """Return whether PEs wait until all shards that they are to get are free.
+
+        Their queries then start again only once. They do not wait long, since one owner may not
+        release its shard.
+        """
         change = under_way(self.status)
         if not self.view.joint or change is None or change.decided_at is None:
             return False
@@ -210,8 +216,10 @@ class Shards:
 
     @cached_property
     def _waiting(self) -> frozenset[int]:
-        """Return the moved shards whose round has not come. What is handed back waits for none, nor
-        does what only stops, nor what has a query with others, which stops once for all."""
+        """Return the moved shards whose round has not come.
+
+        Shards that are handed back, that only stop, or that share a query wait for no round.
+        """
         change = under_way(self.status)
         if change is None or change.rollback or not self.status.assignment or self.view.joint:
             return frozenset()

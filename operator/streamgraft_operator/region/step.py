@@ -8,7 +8,7 @@ A change goes through these phases; each is told from the resources alone:
 
 At width 0 the region sleeps: no shard is assigned, no channel exists, and records wait in Kafka.
 
-With strategy savepoint the region stops, and a savepoint of it is written, in the place of warming
+With strategy savepoint the region stops, and a savepoint of it is written, instead of warming
 up; new channels come when shards move. While another savepoint has stages stand still, no change
 begins.
 

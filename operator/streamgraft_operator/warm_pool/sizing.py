@@ -1,6 +1,6 @@
 """How large a warm pool is that has to find its own size. Pure.
 
-It holds the drivers of the largest step that the job's regions have made of late, since what grew
+It holds the drivers of the largest step that the job's regions have made recently, since what grew
 by three channels this morning is likely to do so again; at least one channel for each region that
 may grow, and no more than fit into the memory that the pool may take.
 """

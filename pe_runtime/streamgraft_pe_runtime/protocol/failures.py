@@ -17,7 +17,7 @@ _JAVA_CAUSE = re.compile(r"^(?:Caused by|Cause): (.+)$")
 
 
 def is_fenced(text: str) -> bool:
-    """Tell whether the query ended because the shard has another owner, who writes."""
+    """Return whether the query ended because the shard has another owner, who writes."""
     return any(sign in text for sign in FENCED)
 
 

@@ -67,11 +67,11 @@ class ProcessingElement:
 
     @property
     def shards(self) -> dict[int, ShardStatus]:
-        """What is said of each shard that is ours, or was and is not released yet, by number."""
+        """The status of each shard that is ours, or was and is not released yet, by number."""
         return self._shards.statuses() if self._shards else {}
 
     def status(self) -> RuntimeStatus:
-        """Return what we say of ourselves."""
+        """Return our status."""
         element, shards = self.own.now, self._shards
         known = element.status.runtime if element else None
         releases = shards.releases if shards else known.releases if known else {}
@@ -94,7 +94,7 @@ class ProcessingElement:
         self._reporter.changed()
 
     async def listen(self) -> None:
-        """Follow our PE and tell of ourselves, until our Pod is gone: then somebody else may run
+        """Follow our PE and report our status, until our Pod is gone: then somebody else may run
         our shards, and another pod speaks for our PE. Whoever deleted the Pod counts on that."""
         pods = own_pod(self._client, self._pod.namespace, self._pod.name)
         works = (self.store.run(), self._reporter.run(), pods.run())

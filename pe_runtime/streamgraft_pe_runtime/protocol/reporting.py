@@ -35,7 +35,7 @@ class Reporter:
         self._dirty.set()
 
     def disown(self) -> None:
-        """Say nothing more: our pod is gone, and what is said of our PE is another's to say."""
+        """Report nothing more: our pod is gone, and another one reports of our PE."""
         self._disowned = True
 
     def follow(self, element: Element) -> None:

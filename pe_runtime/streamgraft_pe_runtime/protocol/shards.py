@@ -61,7 +61,7 @@ class Shards:
         self._publishes = False
 
     def statuses(self) -> dict[int, ShardStatus]:
-        """Return what is said of each shard that we hold, by number."""
+        """Return the status of each shard that we hold, by number."""
         loads = self.stage.loads()
         found: dict[int, ShardStatus] = {}
         for number, (shard, _) in sorted(self._held.items()):

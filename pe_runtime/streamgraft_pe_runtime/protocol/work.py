@@ -12,7 +12,7 @@ class Load:
     """How busy a shard is."""
 
     busy: float
-    """Share of the time that its batches took of late, 0 to 1."""
+    """Share of the time that its batches took recently, 0 to 1."""
     lag: int
     """Records of its inputs that are not committed."""
 
@@ -70,7 +70,7 @@ class Work(Protocol):
 
 
 class Telemetry(Protocol):
-    """Hears what is worth counting."""
+    """Counts what happens to shards, for metrics."""
 
     def held(self, shards: int) -> None:
         """Note how many shards we hold."""

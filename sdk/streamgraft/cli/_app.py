@@ -345,7 +345,7 @@ def savepoint_restore(
     timeout: options.Timeout = 300.0,
     namespace: options.Namespace = None,
 ) -> None:
-    """Start a job from a savepoint: in the place of one, or as a fork."""
+    """Start a job from a savepoint: instead of one, or as a fork."""
     from streamgraft.cli import _restore
 
     request = _restore.Restore(
