@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 
 from starlette.responses import StreamingResponse
 
-from streamgraft_metrics_adapter.api.routes.views import region_view
+from streamgraft_metrics_adapter.api.routes.answers import region_answer
 from streamgraft_metrics_adapter.regions import Region
 from streamgraft_metrics_adapter.signals.provider import Provider
 from streamgraft_metrics_adapter.status import StatusError
@@ -51,7 +51,7 @@ class LiveViews:
     async def _page(self, regions: list[Region]) -> str:
         """Return a `Page` of all the regions as JSON, in time slices, as they may be many."""
         items = [
-            region_view(region, self._provider.read_all(region)).model_dump_json(
+            region_answer(region, self._provider.read_all(region)).model_dump_json(
                 by_alias=True, exclude_none=True
             )
             async for region in in_slices(regions)

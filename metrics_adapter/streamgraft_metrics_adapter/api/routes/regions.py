@@ -10,18 +10,18 @@ from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_metrics_adapter import selectors
 from streamgraft_metrics_adapter.access.authentication import bearer
 from streamgraft_metrics_adapter.api.routes import scale
-from streamgraft_metrics_adapter.api.routes.live import EventStream, LiveViews
-from streamgraft_metrics_adapter.api.routes.views import (
-    DecisionView,
+from streamgraft_metrics_adapter.api.routes.answers import (
+    DecisionAnswer,
     Page,
-    RegionView,
-    SampleView,
-    ScaleView,
+    RegionAnswer,
+    SampleAnswer,
+    ScaleAnswer,
     WidthWanted,
-    decision_view,
-    region_view,
-    sample_view,
+    decision_answer,
+    region_answer,
+    sample_answer,
 )
+from streamgraft_metrics_adapter.api.routes.live import EventStream, LiveViews
 from streamgraft_metrics_adapter.signals.provider import Provider
 from streamgraft_metrics_adapter.status import BadRequestError
 
@@ -53,10 +53,10 @@ def _add_views(router: APIRouter, provider: Provider) -> None:
     )
     async def regions(
         namespace: Name, label_selector: Labels = "", limit: Limit = 100, after: Continue = ""
-    ) -> Page[RegionView]:
+    ) -> Page[RegionAnswer]:
         found = provider.regions(namespace, selectors.parse(label_selector))
         rest = [region for region in found if region.name > after]
-        items = [region_view(region, provider.read_all(region)) for region in rest[:limit]]
+        items = [region_answer(region, provider.read_all(region)) for region in rest[:limit]]
         return Page(items=items, continue_=items[-1].name if len(rest) > limit else None)
 
     @router.get(
@@ -64,9 +64,9 @@ def _add_views(router: APIRouter, provider: Provider) -> None:
         summary="A region: every signal with its inputs, or why it has no value",
         response_model_exclude_none=True,
     )
-    async def region(namespace: Name, name: Name) -> RegionView:
+    async def region(namespace: Name, name: Name) -> RegionAnswer:
         found = provider.region(namespace, name)
-        return region_view(found, provider.read_all(found))
+        return region_answer(found, provider.read_all(found))
 
 
 def _add_past(router: APIRouter, provider: Provider) -> None:
@@ -77,21 +77,21 @@ def _add_past(router: APIRouter, provider: Provider) -> None:
         since: Annotated[float, Query(description="Unix time.")] = 0.0,
         limit: Limit = 500,
         after: Continue = "",
-    ) -> Page[SampleView]:
+    ) -> Page[SampleAnswer]:
         provider.region(namespace, name)
         start = max(since, _number(after)) if after else since
         samples = provider.history.of((namespace, name), start)
-        items = [sample_view(sample) for sample in samples[:limit]]
+        items = [sample_answer(sample) for sample in samples[:limit]]
         return Page(items=items, continue_=repr(items[-1].time) if len(samples) > limit else None)
 
     @router.get(_REGION + "/decisions", summary="Changes of the wanted width, newest first")
     async def decisions(
         namespace: Name, name: Name, limit: Limit = 100, after: Continue = ""
-    ) -> Page[DecisionView]:
+    ) -> Page[DecisionAnswer]:
         changes = provider.region(namespace, name).status.changes[::-1]
         rest = [change for change in changes if not after or change.requested_at < after]
         items = [
-            decision_view(change, provider.history.before((namespace, name), _unix(change)))
+            decision_answer(change, provider.history.before((namespace, name), _unix(change)))
             for change in rest[:limit]
         ]
         return Page(items=items, continue_=items[-1].requested_at if len(rest) > limit else None)
@@ -121,9 +121,9 @@ def _add_streams(router: APIRouter, provider: Provider) -> None:
 
 def _add_scale(router: APIRouter, provider: Provider, cluster: KubeConfig) -> None:
     @router.get(_REGION + "/scale", summary="The wanted and the serving width")
-    async def read_scale(namespace: Name, name: Name) -> ScaleView:
+    async def read_scale(namespace: Name, name: Name) -> ScaleAnswer:
         region = provider.region(namespace, name)
-        return ScaleView(width=region.spec.width, serving=region.status.width)
+        return ScaleAnswer(width=region.spec.width, serving=region.status.width)
 
     @router.put(
         _REGION + "/scale",
@@ -131,7 +131,7 @@ def _add_scale(router: APIRouter, provider: Provider, cluster: KubeConfig) -> No
     )
     async def write_scale(
         namespace: Name, name: Name, wanted: WidthWanted, authorization: Authorization = ""
-    ) -> ScaleView:
+    ) -> ScaleAnswer:
         return await scale.written(cluster, bearer(authorization), namespace, name, wanted.width)
 
 

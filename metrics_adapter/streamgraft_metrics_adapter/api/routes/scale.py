@@ -9,13 +9,13 @@ from urllib.parse import quote
 from streamgraft_common.kube import KubeClient, Unreachable
 from streamgraft_common.kube.config import KubeConfig
 from streamgraft_common.resources import PARALLEL_REGION
-from streamgraft_metrics_adapter.api.routes.views import ScaleView
+from streamgraft_metrics_adapter.api.routes.answers import ScaleAnswer
 from streamgraft_metrics_adapter.status import ForbiddenError, UnavailableError
 
 
 async def written(
     cluster: KubeConfig, token: str | None, namespace: str, name: str, width: int
-) -> ScaleView:
+) -> ScaleAnswer:
     """Set the wanted width by PUT to /scale, for which the API server asks for the verb `update`.
 
     Raises ForbiddenError without a token, ApiError as the API server says, UnavailableError.
@@ -38,6 +38,6 @@ async def written(
             found = await caller.replace(path, body)
     except Unreachable as error:
         raise UnavailableError(str(error)) from error
-    return ScaleView(
+    return ScaleAnswer(
         width=found["spec"].get("replicas", 0), serving=found.get("status", {}).get("replicas", 0)
     )

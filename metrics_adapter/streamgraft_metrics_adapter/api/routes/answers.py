@@ -16,13 +16,13 @@ from streamgraft_metrics_adapter.signals.provider import Reading
 Item = TypeVar("Item")
 
 
-class View(BaseModel):
+class Answer(BaseModel):
     """An answer."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
-class SignalView(View):
+class SignalAnswer(Answer):
     """A signal: its value with the inputs it follows from, or why it has none."""
 
     value: float | None = None
@@ -32,7 +32,7 @@ class SignalView(View):
     sampled_at: str | None = Field(default=None, description="Of the oldest sample, RFC 3339.")
 
 
-class RegionView(View):
+class RegionAnswer(Answer):
     """A region as it is now."""
 
     namespace: str
@@ -44,10 +44,10 @@ class RegionView(View):
     max_width: int
     resizing: bool
     asleep: bool = Field(description="Whether it has no channels, and none is being started.")
-    signals: dict[str, SignalView]
+    signals: dict[str, SignalAnswer]
 
 
-class SampleView(View):
+class SampleAnswer(Answer):
     """A moment of a region's past: channels, records/s; null where there was no value."""
 
     time: float = Field(description="Unix time.")
@@ -58,7 +58,7 @@ class SampleView(View):
     signals: dict[str, float | None]
 
 
-class DecisionView(View):
+class DecisionAnswer(Answer):
     """A change of the wanted width, what came of it, and the signals just before it."""
 
     requested_at: str
@@ -72,14 +72,14 @@ class DecisionView(View):
     )
 
 
-class Page(View, Generic[Item]):
+class Page(Answer, Generic[Item]):
     """Some of the items; `continue` is to be passed on for the next ones, null after the last."""
 
     items: list[Item]
     continue_: Annotated[str | None, Field(alias="continue")] = None
 
 
-class ScaleView(View):
+class ScaleAnswer(Answer):
     """The wanted and the serving width (channels)."""
 
     width: int
@@ -94,9 +94,9 @@ class WidthWanted(BaseModel):
     ]
 
 
-def region_view(region: Region, readings: list[Reading]) -> RegionView:
+def region_answer(region: Region, readings: list[Reading]) -> RegionAnswer:
     """Return a region with its signals."""
-    return RegionView(
+    return RegionAnswer(
         namespace=region.namespace,
         name=region.name,
         job=region.spec.job,
@@ -106,27 +106,29 @@ def region_view(region: Region, readings: list[Reading]) -> RegionView:
         max_width=region.spec.max_width,
         resizing=region.resizing is not None,
         asleep=region.status.asleep and region.resizing is None,
-        signals={reading.metric: _signal_view(reading) for reading in readings},
+        signals={reading.metric: _signal_answer(reading) for reading in readings},
     )
 
 
-def _signal_view(reading: Reading) -> SignalView:
+def _signal_answer(reading: Reading) -> SignalAnswer:
     result = reading.result
     sampled_at = None if reading.sampled_at is None else to_rfc3339(reading.sampled_at, "seconds")
     if isinstance(result, NotReady):
-        return SignalView(reason=result.reason.value, message=result.message, sampled_at=sampled_at)
+        return SignalAnswer(
+            reason=result.reason.value, message=result.message, sampled_at=sampled_at
+        )
     inputs = asdict(result)
-    return SignalView(value=inputs.pop("value"), inputs=inputs, sampled_at=sampled_at)
+    return SignalAnswer(value=inputs.pop("value"), inputs=inputs, sampled_at=sampled_at)
 
 
-def sample_view(sample: Sample) -> SampleView:
+def sample_answer(sample: Sample) -> SampleAnswer:
     """Return a sample of the history."""
-    return SampleView.model_validate(asdict(sample))
+    return SampleAnswer.model_validate(asdict(sample))
 
 
-def decision_view(change: WidthChange, before: Sample | None) -> DecisionView:
+def decision_answer(change: WidthChange, before: Sample | None) -> DecisionAnswer:
     """Return a width change with what was known when it was asked for."""
-    return DecisionView(
+    return DecisionAnswer(
         requested_at=change.requested_at,
         from_width=change.from_width,
         to_width=change.to_width,
