@@ -4,23 +4,10 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.simulation.fake_patches import merged
 
 from streamgraft_common.resources import Release, RuntimeStatus, ShardStatus
 from streamgraft_pe_runtime.protocol.runtime_status import applied, merge_patch
-
-
-def after(target: Any, patch: Any) -> Any:
-    """Apply a JSON merge patch (RFC 7386)."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = after(result.get(key), value)
-    return result
-
 
 shards = st.builds(
     ShardStatus,
@@ -46,7 +33,7 @@ def test_the_patch_leads_from_any_status_to_any_other(
 ) -> None:
     """Shards that are gone disappear, and so do fields that are None."""
     known = old.to_wire()
-    patched = after({"status": {"runtime": known}}, merge_patch(known, new))
+    patched = merged({"status": {"runtime": known}}, merge_patch(known, new))
     assert patched["status"]["runtime"] == new.to_wire()
 
 
@@ -58,6 +45,6 @@ def test_a_patch_that_may_be_lost(
     known = old.to_wire()
     first = merge_patch(known, lost)
     server: Any = {"status": {"runtime": known}}
-    server = after(server, first) if arrived else server
+    server = merged(server, first) if arrived else server
     second = merge_patch(applied(known, first), new)
-    assert after(server, second)["status"]["runtime"] == new.to_wire()
+    assert merged(server, second)["status"]["runtime"] == new.to_wire()

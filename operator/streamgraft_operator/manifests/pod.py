@@ -9,7 +9,7 @@ from streamgraft_common import names
 from streamgraft_common.adl import Placement
 from streamgraft_common.resources import JobSpec, PodSettings
 from streamgraft_operator.graph import PlannedPe, with_settings
-from streamgraft_operator.kit.parsed import pe_spec
+from streamgraft_operator.kit.parsed import pe_spec, pe_status
 from streamgraft_operator.manifests import placement, pod_security, pod_settings, transport
 from streamgraft_operator.manifests.metadata import Owner, digest
 from streamgraft_operator.manifests.pod_settings import DEFAULT_RESOURCES, Mount
@@ -59,7 +59,7 @@ def pod(
     `pool` is the HostPool that the PE is placed in. Raises PodForbidden.
     """
     pe = pe_spec(item)
-    name = names.pod_name(owner.name, pe.pe_id, item["status"]["launchCount"])
+    name = names.pod_name(owner.name, pe.pe_id, pe_status(item).launch_count)
     affinity = placement.affinity(
         pe.placement, pool, owner.namespace, owner.name, item["metadata"]["name"]
     )
@@ -97,7 +97,7 @@ def adoption(item: dict[str, Any]) -> dict[str, Any]:
     labels = {
         **metadata["labels"],
         **placement.labels(pe.placement, pe.job),
-        names.LABEL_LAUNCH: str(item["status"]["launchCount"]),
+        names.LABEL_LAUNCH: str(pe_status(item).launch_count),
     }
     return {"labels": labels, "annotations": annotations}
 
