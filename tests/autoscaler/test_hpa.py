@@ -141,7 +141,7 @@ def test_bounds_come_before_metrics() -> None:
     assert Story(1, manifest(minReplicas=3)).look(demand=MISSING).replicas == 3
 
 
-def test_zero_is_left_only_by_who_went_there() -> None:
+def test_the_hpa_leaves_zero_only_if_it_went_there() -> None:
     story = Story(1, manifest(minReplicas=0), scale_to_zero=True)
     assert story.look(demand=0.0).replicas == 0
     assert story.look(demand=2.5).replicas == 3

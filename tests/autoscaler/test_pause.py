@@ -9,7 +9,7 @@ def test_nothing_measured_is_a_guess() -> None:
     assert expected_pause([], 1e9).seconds == UNKNOWN_PAUSE_SECONDS
 
 
-def test_one_size_tells_nothing_of_others() -> None:
+def test_one_size_says_nothing_about_others() -> None:
     pauses = [MeasuredPause(seconds, 1e6) for seconds in (1.0, 9.0, 2.0)]
     assert expected_pause(pauses, 1e12).seconds == 2.0
 

@@ -51,7 +51,7 @@ def test_hollow_pe_releases_cleanly_what_is_taken_away() -> None:
     assert said["releases"] == {"6": release}
 
 
-def test_hollow_pe_has_nothing_to_say_twice() -> None:
+def test_a_hollow_pe_reports_a_state_once() -> None:
     before = {"podUid": "u", "epoch": 2, "shards": {"5": RUNNING}}
     assert runtime_status(pe([5], 2, before), POD, AT) is None
 

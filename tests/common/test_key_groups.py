@@ -36,7 +36,7 @@ def test_a_multiple_of_groups_reads_one_old_group_each() -> None:
         ("transformWithStateExec", [], ["key"], None),
     ],
 )
-def test_state_is_told_apart_by_the_columns_of_the_key(
+def test_state_is_partitioned_by_the_columns_of_the_key(
     operator: str, kept_by: list[str], key: list[str], expected: list[str] | None
 ) -> None:
     assert key_columns(SavedState(operator=operator, key=kept_by), key) == expected

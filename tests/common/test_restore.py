@@ -95,7 +95,7 @@ def test_other_state_keeps_its_key_groups(saved: SavedStage, message: str) -> No
         match([saved], changed(COUNTS, shards=8))
 
 
-def test_what_a_stage_is_kept_by_is_told_by_any_shard_with_state() -> None:
+def test_any_shard_with_state_has_the_columns_that_it_is_kept_by() -> None:
     state = SavedState(operator="dedupe", key=["key"])
     assert united_state([[], [state], []]) == [state]
     assert united_state([[], [state.to_wire()]]) == [state]

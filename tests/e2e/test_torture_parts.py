@@ -122,7 +122,7 @@ async def _frozen(process: "subprocess.Popen[bytes]") -> None:
     assert await asyncio.to_thread(process.wait, 5) == -signal.SIGKILL
 
 
-def test_a_full_disk_takes_nothing_until_it_is_over(tmp_path: Path) -> None:
+def test_a_full_disk_accepts_nothing_until_it_is_over(tmp_path: Path) -> None:
     script = (
         "import sys\nfor line in sys.stdin:\n"
         " try:\n  with open(line.strip(), 'w') as file: file.write('x')\n"

@@ -39,7 +39,7 @@ def test_quantity_is_right_to_a_thousandth(value: float) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_no_quantity_of_what_is_no_number(value: float) -> None:
+def test_what_is_not_a_number_has_no_quantity(value: float) -> None:
     with pytest.raises(ValueError, match="no quantity"):
         quantity(value)
 

@@ -115,7 +115,7 @@ def test_certificates_count_only_while_they_are_valid(first_day: int, last_day: 
     assert proxied_user(valid, HEADERS, trusted("front")) == JANE
 
 
-def test_rotation_changes_who_is_believed_at_once() -> None:
+def test_rotation_changes_the_trusted_authorities_at_once() -> None:
     """Both while both are published; then a connection of the old authority is no longer."""
     old, new = certificate(PROXY, "front"), certificate(FOREIGN, "front")
     before = trusted("front")

@@ -129,7 +129,7 @@ async def test_failure_is_that_of_all_shards() -> None:
     assert runs.shards == [(0, 1, 2), (0, 1, 2)]
 
 
-async def test_query_that_can_not_be_started_fails_for_who_came_and_who_stayed() -> None:
+async def test_a_query_that_cannot_start_fails_for_new_and_old_shards() -> None:
     """And it is tried again when they are."""
     runs = Runs()
     stays = await runs.joint.start(1)

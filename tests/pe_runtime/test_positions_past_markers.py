@@ -22,7 +22,7 @@ def test_nothing_to_look_for_at_the_end_and_before_the_first_position() -> None:
         assert not markers.wants_look(KEY, position, end)
 
 
-def test_what_nobody_can_read_is_passed_from_that_position_only() -> None:
+def test_offsets_without_records_are_passed_from_that_position_only() -> None:
     markers = Markers()
     markers.wants_look(KEY, 5, 8)
     markers.looked(KEY, 5, 8, records=False)

@@ -70,7 +70,7 @@ def test_delay_doubles_up_to_a_limit(failures: int, least: float, most: float) -
     assert least <= retry_delay(failures) <= most
 
 
-async def test_closed_queue_hands_out_nothing_but_takes_back() -> None:
+async def test_a_closed_queue_hands_out_nothing_but_accepts_done() -> None:
     queue = WorkQueue()
     queue.add(A)
     key = await queue.get()

@@ -194,7 +194,7 @@ def test_content_is_not_changed_by_what_pods_do_not_depend_on() -> None:
     assert manifests.settings_id(spec, SETTINGS) == manifests.settings_id(later, SETTINGS)
 
 
-def test_warm_pod_is_a_pod_of_a_pe_but_for_who_it_is() -> None:
+def test_a_warm_pod_differs_from_the_pod_of_a_pe_in_identity_only() -> None:
     spec = JobSpec.model_validate(IN_CONFIG_MAP)
     warm = manifests.warm_pod("flights-warm-1", planned(), OWNER, spec, SETTINGS)
     taken = pod(IN_CONFIG_MAP)

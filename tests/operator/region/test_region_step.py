@@ -547,7 +547,7 @@ def test_it_wakes_up_as_a_region_that_grows() -> None:
     assert condition(step(sleepy(2, served.status, *awake)), "Asleep") == ("False", "Awake")
 
 
-def test_who_wakes_up_late_serves_with_what_runs() -> None:
+def test_a_late_wake_up_serves_with_the_shards_that_run() -> None:
     begun = step(sleepy(1, ASLEEP)).status
     decided = step(sleepy(1, begun, replace(running(0, set()), spec_epoch=2))).status
     part = replace(running(0, {0, 1, 2}, 3), spec_shards=frozenset({0, 1, 2, 3}))

@@ -122,7 +122,7 @@ def test_it_fails_at_once_if_nobody_is_left_to_copy(phase: str) -> None:
     assert failed.status.message == "region work fell asleep"
 
 
-def test_whoever_sleeps_is_waited_for_before_it_begins() -> None:
+def test_it_waits_for_regions_that_sleep_before_it_begins() -> None:
     seen = view(abandoned="region work fell asleep", waiting_for="region work to be woken")
     assert step(seen).status.phase == "Pending"
 
