@@ -8,7 +8,7 @@ from rich.table import Table
 
 from streamgraft._builder import MAX_CONFIG_MAP_BYTES, BuiltBundle, build_bundle
 from streamgraft.cli import _output as output
-from streamgraft.cli._environment import offer_tools
+from streamgraft.cli._embedded import offer_tools
 from streamgraft.cli._tables import table
 from streamgraft_common.adl import Adl
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from streamgraft.cli import _output as output
 from streamgraft.cli._cluster import MANAGER, connected
-from streamgraft.cli._environment import running_adapter
+from streamgraft.cli._embedded import running_adapter
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft_common.kinds import CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT

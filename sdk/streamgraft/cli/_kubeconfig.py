@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from streamgraft.cli import _output as output
-from streamgraft.cli._environment import running_kubeconfig
+from streamgraft.cli._embedded import running_kubeconfig
 from streamgraft.cli._output import CommandError
 
 

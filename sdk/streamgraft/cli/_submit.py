@@ -13,7 +13,7 @@ from typing import Any
 from streamgraft._builder import build_bundle, check_size
 from streamgraft.cli import _output as output
 from streamgraft.cli._cluster import MANAGER, Cluster, connected, not_installed, until
-from streamgraft.cli._environment import offer_tools
+from streamgraft.cli._embedded import offer_tools
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft_common import names

@@ -42,7 +42,7 @@ def application(application_file: Path) -> "Application":
 def spark() -> "Iterator[SparkSession]":
     """A small local Spark session, one for all tests."""
     from streamgraft._analysis_session import analysis_session
-    from streamgraft.cli._environment import offer_tools
+    from streamgraft.cli._embedded import offer_tools
 
     offer_tools()
     with analysis_session({"spark.sql.shuffle.partitions": "1"}) as session:

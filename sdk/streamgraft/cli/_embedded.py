@@ -1,0 +1,39 @@
+"""What the other commands use of the embedded environment, if it is up."""
+
+import os
+from pathlib import Path
+
+
+def running_kubeconfig() -> Path | None:
+    """Return the kubeconfig of the embedded environment, or None if it is not up."""
+    from streamgraft_local import Cluster
+
+    cluster = Cluster()
+    return cluster.kubeconfig if cluster.leftovers() else None
+
+
+def running_adapter() -> str | None:
+    """Return the URL of the embedded environment's metrics adapter, or None if it is not up."""
+    from streamgraft_local import Cluster
+
+    cluster = Cluster()
+    return cluster.adapter_url if cluster.leftovers() else None
+
+
+def offer_tools() -> None:
+    """Let builds use the embedded environment's Java, if there is one: its driver starts faster.
+
+    What the user has set stays. Without an environment builds take the machine's own Java.
+    """
+    from streamgraft_local import Cluster, LocalError
+
+    if os.environ.get("STREAMGRAFT_JAVA"):
+        return
+    try:
+        tools = Cluster().state().tools
+    except LocalError:
+        return  # it was never up
+    os.environ["STREAMGRAFT_JAVA"] = str(tools.java)
+    os.environ["STREAMGRAFT_JARS"] = str(tools.driver_jars)
+    if tools.cds_archive:
+        os.environ["STREAMGRAFT_CDS_ARCHIVE"] = str(tools.cds_archive)
