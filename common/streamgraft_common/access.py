@@ -45,7 +45,7 @@ class Rule:
 
 
 OPERATOR = (
-    # A warm pod gets the labels of the PE that takes it.
+    # A warm pod gets the labels of the PE that adopts it.
     Rule("", ("pods",), ("patch",)),
     Rule(names.GROUP, ("hostpools", *_SCHEMA_ONLY), _READ),
     # Users create and delete jobs; the operator adds its finalizer.

@@ -182,7 +182,7 @@ def pe_waiting(what: str) -> Event:
 
 
 def pe_adopts(pod: str) -> Event:
-    """Report that a launch takes a pod of the warm pool."""
+    """Report that a launch adopts a pod of the warm pool."""
     return Event("Normal", "AdoptsWarmPod", f"pod {pod} of the warm pool takes up this PE")
 
 

@@ -168,8 +168,8 @@ def ignore_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Store, "_watch", resume)
 
 
-def take_pods_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pod conductor that takes a pod of the warm pool whether or not it is still in there."""
+def adopt_pods_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pod conductor that adopts a pod of the warm pool whether or not it is still in there."""
 
     async def adopt(self: Any, item: Object, name: str) -> bool:
         adoption = manifests.adoption(item)
@@ -254,7 +254,7 @@ def forget_the_savepoint(monkeypatch: pytest.MonkeyPatch) -> None:
         (write_again, (crash_pod,)),
         (drop_finalizer_early, (cancel_job,)),
         (ignore_gone, (compact, cancel_job, delete(POD))),
-        (take_pods_twice, (delete_by_label,)),
+        (adopt_pods_twice, (delete_by_label,)),
         (log_batches_twice, (lose_node,)),
         (save_what_runs, (take_savepoint,)),
         (stop_all_at_once, (take_savepoint,)),

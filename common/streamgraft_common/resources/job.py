@@ -134,7 +134,7 @@ class JobSpec(Model):
     submission_timeout_seconds: Annotated[int, Field(ge=1)] = 300
     """Time in which all resources must exist, or a first submission is rolled back and repeated."""
     warm_pool: WarmPool | None = None
-    """Warm pods, without a PE: a launch takes one of them, if there is one, instead of starting a
+    """Warm pods, without a PE: a launch adopts one of them, if there is one, instead of starting a
     driver. Each takes the memory of a PE. `auto`: as many as the largest step of the job's regions
     within the last day took, at least one channel for each that may grow. Default: auto if a region
     has autoscaling, else 0."""

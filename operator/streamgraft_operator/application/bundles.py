@@ -98,8 +98,8 @@ class Bundles:
     async def caught_up(self, job: Object, source: BundleSource) -> bool:
         """Return whether the bundle's ConfigMap is known as it was when the Job was written.
 
-        Users write the bundle, then the Job, but watches may tell of them in the other order. To
-        plan with the bundle of before would fix what can't change later, as a region's key groups.
+        Users write the bundle, then the Job, but watches may show them in the other order. The old
+        bundle would then fix what can't change later, such as a region's key groups.
         """
         key = key_of(job)
         version = job["metadata"]["uid"], job["metadata"]["generation"]

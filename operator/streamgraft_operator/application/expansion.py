@@ -1,4 +1,4 @@
-"""From a Job to its topology: read the bundle, check the parameters, plan.
+"""From a Job to its topology: read the bundle, check the parameters, expand.
 
 Nothing is kept but caches: the topology of a job is computed whenever it is needed.
 """
@@ -28,7 +28,7 @@ CACHED = 64
 
 @dataclass(frozen=True)
 class Expansion:
-    """A job's bundle and its plan for certain widths."""
+    """A job's bundle and its topology at certain widths."""
 
     bundle: Bundle
     topology: Topology
@@ -81,7 +81,7 @@ class Expander:
         self._expansions: OrderedDict[tuple[object, ...], Expansion] = OrderedDict()
 
     async def expand(self, job: Object, widths: Mapping[str, int]) -> Expansion:
-        """Return the plan of a job; `widths` by region name, absent ones as the job begins.
+        """Return the expansion of a job; `widths` by region name, absent ones as the job begins.
 
         Widths of regions that the application no longer has are ignored.
 

@@ -101,7 +101,7 @@ class PlannedTopic:
 
 @dataclass(frozen=True)
 class Topology:
-    """The whole plan of a job."""
+    """All PEs, regions and topics of a job at certain widths."""
 
     pes: tuple[PlannedPe, ...]
     stages: tuple[PlannedPe, ...]

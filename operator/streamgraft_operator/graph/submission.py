@@ -41,7 +41,7 @@ class Submission:
         return {name: region.width for name, region in self.spec.regions.items() if region.width}
 
     def widths(self, present: Mapping[str, int]) -> dict[str, int]:
-        """Return the widths to plan for, by region name: the present ones, else the first ones.
+        """Return the widths of the topology, by region name: the present ones, else the first ones.
 
         Widths of regions that the application no longer has are ignored.
         """
@@ -98,11 +98,11 @@ class Submission:
 
 def check_region(existing: ParallelRegionSpec, planned: PlannedRegion) -> None:
     """Raise GraphError if an existing region can't become what is planned."""
-    plan = planned.region
-    if (existing.max_width, existing.key) != (plan.max_width, plan.key):
+    region = planned.region
+    if (existing.max_width, existing.key) != (region.max_width, region.key):
         raise GraphError(
-            f"region {plan.name} has max_width {existing.max_width} and key {existing.key};"
-            f" they can't become {plan.max_width} and {plan.key}, since state is"
+            f"region {region.name} has max_width {existing.max_width} and key {existing.key};"
+            f" they can't become {region.max_width} and {region.key}, since state is"
             " partitioned by them: for another max_width take a savepoint and restore it with this"
             " application, or cancel the job and submit it anew, or rename the region"
         )

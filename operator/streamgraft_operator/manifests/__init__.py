@@ -1,4 +1,4 @@
-"""Every object that the operator creates, as pure functions from the plan to a plain dict."""
+"""Every object that the operator creates, as pure functions from the topology to a plain dict."""
 
 from streamgraft_operator.manifests.access import role_binding, service_account
 from streamgraft_operator.manifests.config_map import job_config_map, pe_config_map, stages_of

@@ -31,22 +31,22 @@ def parallel_region(
     owner: Owner, job: JobSpec, topology: Topology, region: PlannedRegion, content_id: str
 ) -> dict[str, Any]:
     """Return the resource with its first width; later widths are the user's."""
-    plan = region.region
-    settings = job.regions.get(plan.name) or RegionOverride()
+    described = region.region
+    settings = job.regions.get(described.name) or RegionOverride()
     spec = ParallelRegionSpec(
         job=owner.name,
-        region=plan.name,
+        region=described.name,
         width=region.width,
-        max_width=plan.max_width,
-        key=plan.key,
+        max_width=described.max_width,
+        key=described.key,
         change_deadline_seconds=settings.change_deadline_seconds or DEFAULT_DEADLINE_SECONDS,
         strategy=settings.strategy or "handover",
-        autoscaling=plan.autoscaling,
+        autoscaling=described.autoscaling,
         upstream=list(region.upstream),
         stages=_stages(topology, region.region.name),
     )
     manifest = PARALLEL_REGION.manifest(region.name, owner.namespace, spec)
-    labels = {names.LABEL_REGION: plan.name}
+    labels = {names.LABEL_REGION: described.name}
     return {**manifest, "metadata": metadata(owner, region.name, labels, content_id)}
 
 
@@ -62,7 +62,7 @@ def width_savepoint(
     owner: Owner, region: PlannedRegion, name: str, timeout_seconds: int
 ) -> dict[str, Any]:
     """Return the savepoint of a width change: it goes with the job."""
-    plan = region.region
-    spec = SavepointSpec(job=owner.name, region=plan.name, timeout_seconds=timeout_seconds)
+    described = region.region
+    spec = SavepointSpec(job=owner.name, region=described.name, timeout_seconds=timeout_seconds)
     manifest = SAVEPOINT.manifest(name, owner.namespace, spec)
-    return {**manifest, "metadata": metadata(owner, name, {names.LABEL_REGION: plan.name})}
+    return {**manifest, "metadata": metadata(owner, name, {names.LABEL_REGION: described.name})}

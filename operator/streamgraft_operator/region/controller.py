@@ -88,7 +88,7 @@ class RegionController(Controller):
             return Again.WITH_BACKOFF  # the job says what is wrong
 
     async def _conduct(self, region: Object, job: Object) -> Outcome:
-        planned = await self._plan(job, region)
+        planned = await self._planned(job, region)
         if planned is None:
             return None
         if region_status(region).epoch == 0:
@@ -118,8 +118,8 @@ class RegionController(Controller):
         await self._carry_out(job, region, decision, seen)
         return decision.again_in
 
-    async def _plan(self, job: Object, region: Object) -> PlannedRegion | None:
-        """Return the plan of the region, or None if the job has not come to this graph yet."""
+    async def _planned(self, job: Object, region: Object) -> PlannedRegion | None:
+        """Return the region as it is planned, or None if the job has not come to this graph yet."""
         spec = region_spec(region)
         name = spec.region
         expansion = await self._context.expander.expand(job, {name: spec.width})
