@@ -1,7 +1,7 @@
 """The lag signals of the scaling policy (autoscaling paper, section 4.1).
 
 The paper multiplies the largest lag of a task by its partitions (Eq. 2), an upper bound, because
-its engine told no more. Here the lag of every partition is known, so the sum is exact.
+its engine reported no more. Here the lag of every partition is known, so the sum is exact.
 """
 
 from collections.abc import Sequence

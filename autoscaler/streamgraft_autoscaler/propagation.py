@@ -36,7 +36,7 @@ class Neighbourhood:
 
 
 ALONE = Neighbourhood()
-"""What a region without neighbours, or with ones that don't matter, is told."""
+"""What a region without neighbours, or with ones that don't matter, gets."""
 
 
 def neighbourhoods(regions: Mapping[str, RegionFlow]) -> dict[str, Neighbourhood]:

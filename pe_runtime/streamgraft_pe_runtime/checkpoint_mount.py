@@ -1,4 +1,4 @@
-"""What the file system below the checkpoints may get wrong, told by how it is mounted.
+"""What the file system below the checkpoints may get wrong, by how it is mounted.
 
 The fence needs one thing of it: that `link(2)` makes a name or fails, which NFS leaves to the
 server. What its clients remember of folders does no harm, but a new owner that remembers an old one

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from streamgraft_common.pe_metadata import OutputPort
 
-# Spark's default writes milliseconds only; it reads any number of digits if told no format.
+# Spark's default writes milliseconds only; it reads any number of digits if given no format.
 _TIMESTAMP_OPTIONS = (
     "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\","
     " 'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\")"

@@ -125,8 +125,8 @@ async def _follow(
     """Once we work: follow what the queries do, and prepare for shards that may come."""
     stage = await work.stage()
     prepare = rehearsal.keep_prepared(stage, lambda: element.shards.keys())
-    tell = report_losses(stage.progress.losses)
-    await asyncio.gather(stage.progress.run(), prepare, element.tell_loads(), tell)
+    lost = report_losses(stage.progress.losses)
+    await asyncio.gather(stage.progress.run(), prepare, element.report_loads(), lost)
 
 
 def _give_up(element: ProcessingElement, error: Exception, end: Any) -> None:

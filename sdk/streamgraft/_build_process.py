@@ -30,7 +30,7 @@ def build_application(file: Path) -> Built:
 
 
 def _described(application: Application, file: Path, variable: str) -> tuple[Adl, list[Notice]]:
-    # Only here does Spark come in: a graph that is wrong is told without waiting for a JVM.
+    # Only here does Spark come in: a wrong graph is reported without waiting for a JVM.
     from streamgraft._adl import describe
     from streamgraft._analysis import analyze
     from streamgraft._analysis_session import analysis_session

@@ -1,4 +1,4 @@
-"""What can be wrong with an application, and how it is told.
+"""What can be wrong with an application, and how it is reported.
 
 StreamgraftError            everything that this package reports to its user
   ApplicationError          the application is wrong: where, what, and what to do

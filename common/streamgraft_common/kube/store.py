@@ -54,7 +54,7 @@ class Store:
         self._metadata_only = metadata_only
         self._items: dict[Key, Object] = {}
         self._delivered = 0
-        """Resource version up to which list and watch have told of everything."""
+        """Resource version up to which list and watch have shown everything."""
         self._listeners: list[Listener] = []
         self.synced = asyncio.Event()
 
@@ -136,7 +136,7 @@ class Store:
             if version < began:
                 raise Gone(410, "Expired", f"{version} comes after {began}: was etcd restored?")
             if version <= self._delivered:
-                continue  # told before
+                continue  # known already
             self._delivered = version
             if kind == "DELETED":
                 self._remove(key_of(item))
@@ -150,7 +150,7 @@ class Store:
             self._set(key, item)
 
     def _remove(self, key: Key) -> None:
-        """Forget an object that is gone by now, unless an answer told of a newer one."""
+        """Forget an object that is gone by now, unless an answer showed a newer one."""
         known = self._items.get(key)
         if known is not None and version_of(known) <= self._delivered:
             self._set(key, None)

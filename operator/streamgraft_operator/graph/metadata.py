@@ -1,4 +1,4 @@
-"""Step 5, graph metadata: what each PE is told about its place in the graph."""
+"""Step 5, graph metadata: what each PE learns about its place in the graph."""
 
 from streamgraft_common import names
 from streamgraft_common.adl import Adl

@@ -134,7 +134,7 @@ class JobController(Controller):
     async def _submit(self, job: Object, expansion: Expansion) -> Outcome:
         key, topology = key_of(job), expansion.topology
         job = await self._begin(job, expansion)
-        # Both are told before either is awaited.
+        # Both are reported before either is awaited.
         missing = await self._references(job, expansion)
         status = job_status(job)
         problem, seen = await self._topics.ensure(job, topology)
@@ -304,7 +304,7 @@ class JobController(Controller):
         if all(self._caches.processing_elements.get((key[0], name)) for name in stages):
             return False
         ours = f"{names.LABEL_JOB}={key[1]},!{names.LABEL_REGION}"
-        path = POD.path(key[0])  # of some the watch may not have told yet
+        path = POD.path(key[0])  # some may not be in the cache yet
         pods = await self._context.client.list(path, {"labelSelector": ours})
         return displaced_pods(pods["items"], stages)
 

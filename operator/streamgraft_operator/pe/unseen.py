@@ -1,4 +1,4 @@
-"""Pods that run already though no watch has told of them yet."""
+"""Pods that run already though no watch has shown them yet."""
 
 from collections.abc import Collection
 
@@ -14,7 +14,7 @@ async def unseen_pods(
     """Return whether a pod that matches may run, and is of a PE that has none by the caches.
 
     `seen`: the PEs that have one. A pod that starts from now on reads what its PE's spec says now.
-    One that the watch has not told of yet may have read what the spec said before, and its PE may
+    One that the watch has not shown yet may have read what the spec said before, and its PE may
     have been deleted since; so only the API server knows.
     """
     pods = await client.list(POD.path(namespace), {"labelSelector": selector})

@@ -92,7 +92,7 @@ class RegionController(Controller):
         if planned is None:
             return None
         if region_status(region).epoch == 0:
-            # It may have been deleted, and PEs with shards be there of which no watch has told.
+            # It may have been deleted, and PEs with shards be there that no watch has shown.
             namespace, name = key_of(job)
             ours = _selector(name, planned.region.name)
             await self._context.write.processing_elements.refresh(namespace, ours)

@@ -63,7 +63,7 @@ class Shards:
         }
 
     def rely_on_absence(self, updates: Mapping[int, SpecUpdate]) -> bool:
-        """Return whether some shard is given to a PE although no old owner told of its release.
+        """Return whether a shard is given to a PE although no old owner has reported its release.
 
         Nobody is seen to have it then, as far as caches show.
         """

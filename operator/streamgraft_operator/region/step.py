@@ -1,6 +1,6 @@
 """The region conductor: one step of a width change, as a pure function of what is there.
 
-A change goes through these phases; each is told from the resources alone:
+A change goes through these phases; each is recognized from the resources alone:
 
 - warming up: the last change has an epoch beyond the status; new channels start, without shards;
 - handing over: its epoch is decided and it does not serve yet; shards move one by one;

@@ -131,7 +131,7 @@ class ProcessingElement:
             self._applied = content
             self.report("")
 
-    async def tell_loads(self) -> None:
+    async def report_loads(self) -> None:
         """Write the loads of shards when they have changed enough to matter, until cancelled."""
         said: object = None
         while True:

@@ -1,4 +1,4 @@
-"""The command line: global options, commands, and how expected failures are told."""
+"""The command line: global options, commands, and how expected failures are reported."""
 
 from pathlib import Path
 from typing import Annotated, Any

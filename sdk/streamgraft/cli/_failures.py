@@ -1,4 +1,4 @@
-"""Which failures are expected, so that they are told without a traceback."""
+"""Which failures are expected, so that they are reported without a traceback."""
 
 
 def expected_failures() -> tuple[type[BaseException], ...]:
