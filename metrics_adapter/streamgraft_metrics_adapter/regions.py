@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from streamgraft_common.adl import Autoscaling
+from streamgraft_common.conditions import find
 from streamgraft_common.kube import Store
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
@@ -44,10 +45,10 @@ class Region:
     @cached_property
     def resizing(self) -> str | None:
         """Return what the width change under way says of itself, or None."""
-        for condition in self.status.conditions:
-            if condition.type == "Resizing" and condition.status == "True":
-                return condition.message or condition.reason
-        return None
+        condition = find(self.status.conditions, "Resizing")
+        if condition is None or condition.status != "True":
+            return None
+        return condition.message or condition.reason
 
     @cached_property
     def changed_at(self) -> float:

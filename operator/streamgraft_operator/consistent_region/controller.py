@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from streamgraft_common import names
+from streamgraft_common.conditions import is_true
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator import manifests
@@ -14,7 +15,6 @@ from streamgraft_operator.consistent_region.step import (
     step,
 )
 from streamgraft_operator.context import Context, owner_of
-from streamgraft_operator.kit.conditions import is_true
 from streamgraft_operator.kit.control_loop import (
     STALE_SECONDS,
     Controller,

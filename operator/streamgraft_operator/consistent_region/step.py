@@ -9,6 +9,7 @@ it; the region goes on, and the next cut comes when it is due.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from streamgraft_common.conditions import find
 from streamgraft_common.resources import (
     ConsistentRegionSpec,
     ConsistentRegionStatus,
@@ -153,7 +154,7 @@ def _ready(
     if recorded and status.failed_cuts:
         return State(READY, "False", "CutFailed", recorded[-1].message)
     if status.failed_cuts:  # said already
-        old = next((item for item in view.status.conditions if item.type == READY), None)
+        old = find(view.status.conditions, READY)
         return State(READY, "False", "CutFailed", old.message if old else "")
     if not status.completed_sequence_id:
         why = view.waiting_for or "the first cut"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
+from streamgraft_common.conditions import find
 from streamgraft_common.content import Content
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
@@ -16,7 +17,7 @@ from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError, Topology
 from streamgraft_operator.job.commands import report
 from streamgraft_operator.job.step import JobView, step
-from streamgraft_operator.kit.conditions import ACCEPTED, ROLLING_BACK, SUBMITTED, find
+from streamgraft_operator.kit.conditions import ACCEPTED, ROLLING_BACK, SUBMITTED
 from streamgraft_operator.kit.control_loop import (
     Controller,
     Outcome,

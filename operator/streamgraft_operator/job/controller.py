@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
+from streamgraft_common.conditions import find, is_true
 from streamgraft_common.edits import EditRefused
 from streamgraft_common.edits import check as check_edit
 from streamgraft_common.kinds import CONFIG_MAP, POD, ROLE_BINDING, SERVICE_ACCOUNT
@@ -36,8 +37,6 @@ from streamgraft_operator.kit.conditions import (
     REFERENCES_FOUND,
     SUBMITTED,
     State,
-    find,
-    is_true,
 )
 from streamgraft_operator.kit.control_loop import Again, Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.external_calls import UnderWay

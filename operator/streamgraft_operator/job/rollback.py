@@ -6,13 +6,14 @@ has state to lose. All of this is in the job's status, so any operator can go on
 """
 
 from streamgraft_common import names
+from streamgraft_common.conditions import find
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import key_of
 from streamgraft_common.resources import JobStatus
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
 from streamgraft_operator.job.commands import report
-from streamgraft_operator.kit.conditions import ROLLING_BACK, SUBMITTED, TIMED_OUT, State, find
+from streamgraft_operator.kit.conditions import ROLLING_BACK, SUBMITTED, TIMED_OUT, State
 from streamgraft_operator.kit.parsed import job_status
 
 LOOK_AGAIN_SECONDS = 1.0

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from streamgraft_common.conditions import find, is_true
 from streamgraft_common.resources.base import Condition
 from streamgraft_common.text import listed
 from streamgraft_operator.kit.conditions import (
@@ -21,8 +22,6 @@ from streamgraft_operator.kit.conditions import (
     SUBMITTED,
     TIMED_OUT,
     State,
-    find,
-    is_true,
 )
 
 SHOWN = 3

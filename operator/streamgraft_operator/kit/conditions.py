@@ -59,14 +59,3 @@ def merged(
 def _says(condition: Condition, state: State, generation: int) -> bool:
     said = condition.status, condition.reason, condition.message, condition.observed_generation
     return said == (state.status, state.reason, state.message, generation)
-
-
-def find(conditions: Iterable[Condition], kind: str) -> Condition | None:
-    """Return the condition of a type, or None."""
-    return next((condition for condition in conditions if condition.type == kind), None)
-
-
-def is_true(conditions: Iterable[Condition], kind: str) -> bool:
-    """Return whether there is a condition of this type with status True."""
-    condition = find(conditions, kind)
-    return condition is not None and condition.status == "True"

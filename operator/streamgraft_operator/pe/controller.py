@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
+from streamgraft_common.conditions import find, is_true
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import ProcessingElementStatus, RuntimeStatus
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
-from streamgraft_operator.kit.conditions import SUBMITTED, State, find, is_true
+from streamgraft_operator.kit.conditions import SUBMITTED, State
 from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, launch_changed
 from streamgraft_operator.kit.objects import content_of, own_key, pe_key
 from streamgraft_operator.kit.parsed import job_status, pe_status

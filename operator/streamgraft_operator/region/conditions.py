@@ -1,8 +1,9 @@
 """What the conditions of a ParallelRegion say."""
 
 from streamgraft_common import names
+from streamgraft_common.conditions import find
 from streamgraft_common.text import listed
-from streamgraft_operator.kit.conditions import State, find
+from streamgraft_operator.kit.conditions import State
 from streamgraft_operator.region.rollback import avoided
 from streamgraft_operator.region.shards import Shards, under_way
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from streamgraft_common.conditions import is_true
 from streamgraft_operator.kit.caches import Collection
-from streamgraft_operator.kit.conditions import is_true
 from streamgraft_operator.kit.parsed import region_spec, region_status
 
 _LABELS = ("namespace", "streams_job", "region")

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from streamgraft_common import names
+from streamgraft_common.conditions import is_true
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import SavepointSpec
@@ -13,7 +14,6 @@ from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.graph.model import PlannedPe
 from streamgraft_operator.graph.stages import first_pes, inner_topics
 from streamgraft_operator.kit.caches import Caches
-from streamgraft_operator.kit.conditions import is_true
 from streamgraft_operator.kit.objects import content_of
 from streamgraft_operator.kit.parsed import (
     job_status,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
+from streamgraft_common.conditions import is_true
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_common.resources import JobSpec
@@ -16,7 +17,6 @@ from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import GraphError, PlannedPe
 from streamgraft_operator.graph.quantities import parse
-from streamgraft_operator.kit.conditions import is_true
 from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.objects import job_key, own_key, pool_key
 from streamgraft_operator.kit.parsed import (

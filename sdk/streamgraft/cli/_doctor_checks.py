@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from streamgraft_common import names
+from streamgraft_common.conditions import find
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import KINDS, JobStatus
 from streamgraft_common.timestamps import from_rfc3339
@@ -143,7 +144,7 @@ def _kafka(jobs: Sequence[Object]) -> Iterator[Check]:
     for item in jobs:
         status = JobStatus.model_validate(item.get("status") or {})
         for kind in ("KafkaAvailable", "SourcesAvailable"):
-            found = next((each for each in status.conditions if each.type == kind), None)
+            found = find(status.conditions, kind)
             if found and found.status == "False":
                 name = f"Kafka of job {item['metadata']['name']}"
                 mend = (

@@ -7,6 +7,7 @@ from streamgraft.cli._cluster import Cluster, connected, until
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft_common import names
+from streamgraft_common.conditions import is_true
 from streamgraft_common.kube import Invalid, NotFound
 from streamgraft_common.resources import PARALLEL_REGION, ParallelRegionSpec, ParallelRegionStatus
 
@@ -63,8 +64,5 @@ async def _serves(cluster: Cluster, path: str, region: str, width: int) -> bool:
             f" {item['metadata']['name']}` tells why; it lets a width be with mode advise"
         )
     status = ParallelRegionStatus.model_validate(item.get("status") or {})
-    resizing = any(
-        entry.type == "Resizing" and entry.status == "True" for entry in status.conditions
-    )
     current = status.observed_generation >= item["metadata"]["generation"]
-    return current and status.width == width and not resizing
+    return current and status.width == width and not is_true(status.conditions, "Resizing")

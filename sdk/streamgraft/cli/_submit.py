@@ -19,6 +19,7 @@ from streamgraft.cli._output import CommandError
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
 from streamgraft_common.bundle import read_bundle
+from streamgraft_common.conditions import find
 from streamgraft_common.kube import NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, JobStatus
@@ -203,6 +204,5 @@ async def wait_healthy(cluster: Cluster, applied: Object, digest: str, wait_seco
 
 
 def _sources_missing(status: JobStatus) -> bool:
-    return any(
-        item.type == "SourcesAvailable" and item.status == "False" for item in status.conditions
-    )
+    condition = find(status.conditions, "SourcesAvailable")
+    return condition is not None and condition.status == "False"

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from streamgraft_common.conditions import find
 from streamgraft_common.resources import (
     ConsistentRegionSpec,
     ConsistentRegionStatus,
@@ -14,7 +15,6 @@ from streamgraft_operator.consistent_region.step import (
     CutView,
     step,
 )
-from streamgraft_operator.kit.conditions import find
 
 NOW = 1_700_000_000.0
 PERIODIC = ConsistentRegionSpec(job="job", region="all", period_seconds=10, retained_cuts=2)

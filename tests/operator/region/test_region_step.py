@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from streamgraft_common.conditions import find
 from streamgraft_common.resources import ParallelRegionStatus, SavepointStatus, WidthChange
 from streamgraft_common.timestamps import to_rfc3339
-from streamgraft_operator.kit.conditions import find
 from streamgraft_operator.pe.view import PeView, ReleaseView, ShardView
 from streamgraft_operator.region.rollback import avoid
 from streamgraft_operator.region.shards import SpecUpdate

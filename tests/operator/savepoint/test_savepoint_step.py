@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from streamgraft_common.conditions import find
 from streamgraft_common.resources import SavedStage, SavepointSpec, SavepointStatus
-from streamgraft_operator.kit.conditions import find
 from streamgraft_operator.savepoint.step import (
     JobFacts,
     SavepointDecision,

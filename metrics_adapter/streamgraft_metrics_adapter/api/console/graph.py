@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from streamgraft_common import names
+from streamgraft_common.conditions import is_true
 from streamgraft_common.kube.client import Object
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import (
@@ -123,6 +124,6 @@ def _region(item: Object) -> View:
         "serving": status.width,
         "maxWidth": spec.max_width,
         "maySleep": spec.may_sleep,
-        "resizing": any(c.type == "Resizing" and c.status == "True" for c in status.conditions),
+        "resizing": is_true(status.conditions, "Resizing"),
         "changes": [change.to_wire() for change in status.changes],
     }
