@@ -158,7 +158,7 @@ JOBS = (
         (Query(f"sum by (pe) (streamgraft_pe_shards{{{JOB}}})", "{{pe}}"),),
     ),
     Panel(
-        "Trouble",
+        "Failures",
         "Queries restarted after a failure, and shards not stopped at a batch boundary.",
         "short",
         (

@@ -125,9 +125,9 @@ def test_front_proxy_is_believed(caller: Caller) -> None:
     answer = caller.get(METRIC, certificate=proxy, headers=PROXY_HEADERS)
     # system:masters may read it; there is no such region.
     assert answer.status_code == 404
-    stranger = {"X-Remote-User": "somebody"}
-    assert caller.get(DISCOVERY, certificate=proxy, headers=stranger).status_code == 200
-    assert caller.get(METRIC, certificate=proxy, headers=stranger).status_code == 403
+    user = {"X-Remote-User": "somebody"}
+    assert caller.get(DISCOVERY, certificate=proxy, headers=user).status_code == 200
+    assert caller.get(METRIC, certificate=proxy, headers=user).status_code == 403
 
 
 def test_front_proxy_authority_but_another_name(caller: Caller, tmp_path: Path) -> None:

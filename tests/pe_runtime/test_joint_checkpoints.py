@@ -254,10 +254,10 @@ def test_old_queries_are_swept_but_those_that_say_where_a_shard_is(tmp_path: Pat
     assert [len(list((tmp_path / shard / "queries").iterdir())) for shard in "01"] == [1, 1]
 
 
-Turn = tuple[int, str, int, int]
+Ownership = tuple[int, str, int, int]
 """Owner, what it does, with how many records or how many of its shards, and after how many files
-it crashes or another owner's turn comes."""
-turns = st.lists(
+it crashes or another owner comes."""
+ownerships = st.lists(
     st.tuples(
         st.integers(0, 2),
         st.sampled_from(["start", "plan", "commit", "batch", "crashed start", "overtaken start"]),
@@ -290,9 +290,9 @@ def crash() -> None:
     raise Crash
 
 
-@given(turns)
+@given(ownerships)
 def test_nothing_is_lost_or_committed_twice(
-    tmp_path_factory: pytest.TempPathFactory, plan: list[Turn]
+    tmp_path_factory: pytest.TempPathFactory, plan: list[Ownership]
 ) -> None:
     """Whoever dies or comes back wherever: the committed batches of a shard follow each other."""
     done: Ranges = {}

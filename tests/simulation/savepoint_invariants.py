@@ -25,7 +25,7 @@ Place = tuple[Stage, int]
 class Copy:
     """A copy of a shard's checkpoint."""
 
-    turn: int
+    start: int
     """How often the shard had been started; -1 if a pod ran it meanwhile."""
     counts: Counts
 
@@ -45,7 +45,7 @@ class SavepointInvariants:
         self._writer = writer
         self._break = broken
         self._unread = unread
-        self._turns: Counter[Place] = Counter()
+        self._starts: Counter[Place] = Counter()
         self._jobs: dict[str, str] = {}
         """Savepoint → uid of the job that it is of."""
         self._parked: set[tuple[str, str]] = set()
@@ -61,7 +61,7 @@ class SavepointInvariants:
 
     def starts(self, stage: Stage, shard: int) -> None:
         """Note that a pod begins to write for a shard."""
-        self._turns[stage, shard] += 1
+        self._starts[stage, shard] += 1
 
     def copies(self, stage: Stage, shard: int, savepoint: str, counts: Counts) -> None:
         """Note that the checkpoint of a shard was copied into a savepoint, by its uid.
@@ -69,8 +69,8 @@ class SavepointInvariants:
         A copy that is made while a pod runs the shard is worth nothing; if the savepoint was given
         up meanwhile it does no harm, either.
         """
-        turn = -1 if self._writer(stage, shard) else self._turns[stage, shard]
-        self._copies.setdefault(savepoint, {})[stage, shard] = Copy(turn, dict(counts))
+        start = -1 if self._writer(stage, shard) else self._starts[stage, shard]
+        self._copies.setdefault(savepoint, {})[stage, shard] = Copy(start, dict(counts))
 
     def begins(self, stage: Stage, shard: int, counts: Counts) -> None:
         """Note with which counts of its keys a shard begins."""
@@ -132,7 +132,7 @@ class SavepointInvariants:
         topics = [port["topic"] for port in ports if not port.get("external")]
         if not item["spec"].get("region") and (unread := self._unread(topics)):
             self._break(f"{unread} have records that savepoint {item['metadata']['name']} lacks")
-        self._cuts[item["metadata"]["uid"]] = {place: self._turns[place] for place in places}
+        self._cuts[item["metadata"]["uid"]] = {place: self._starts[place] for place in places}
 
     def _is_complete(self, item: Object) -> None:
         uid, name = item["metadata"]["uid"], item["metadata"]["name"]
@@ -146,7 +146,7 @@ class SavepointInvariants:
         for stage, shard in self._places(item):
             if (copy := copies.get((stage, shard))) is None:
                 self._break(f"savepoint {name} lacks shard {shard} of {stage[1]}")
-            elif not cut[stage, shard] == copy.turn == self._turns[stage, shard]:
+            elif not cut[stage, shard] == copy.start == self._starts[stage, shard]:
                 self._break(f"shard {shard} of {stage[1]} ran while savepoint {name} was written")
             elif stage[1] in saved:
                 saved[stage[1]] |= copy.counts
