@@ -47,7 +47,7 @@ class Rule:
 OPERATOR = (
     # A warm pod gets the labels of the PE that adopts it.
     Rule("", ("pods",), ("patch",)),
-    Rule(names.GROUP, ("hostpools", *_SCHEMA_ONLY), _READ),
+    Rule(names.GROUP, ("hostpools", "testsuites", *_SCHEMA_ONLY), _READ),
     # Users create and delete jobs; the operator adds its finalizer.
     Rule(names.GROUP, ("jobs",), (*_READ, "patch")),
     # Of savepoints those of width changes and of cuts are its own.
@@ -70,6 +70,7 @@ OPERATOR = (
             "hostpools/status",
             "savepoints/status",
             "consistentregions/status",
+            "testsuites/status",
             *(f"{plural}/status" for plural in _SCHEMA_ONLY),
         ),
         ("patch",),
@@ -105,6 +106,22 @@ PE = (
     Rule(names.GROUP, ("processingelements/status",), ("patch",)),
     # Its graph metadata.
     Rule("", ("configmaps",), ("get",)),
+)
+
+TEST = (
+    # What the steps of a scenario do. Who runs test suites in a namespace binds it there.
+    Rule(
+        names.GROUP,
+        ("jobs", "savepoints", "hostpools", "imports", "exports"),
+        (*_READ, "create", "patch", "delete"),
+    ),
+    Rule(
+        names.GROUP,
+        ("parallelregions", "parallelregions/scale", "processingelements"),
+        (*_READ, "patch", "delete"),
+    ),
+    Rule("", ("configmaps",), (*_READ, "create", "patch", "delete")),
+    Rule("", ("pods",), (*_READ, "delete")),
 )
 
 METRICS_ADAPTER = (
@@ -143,6 +160,7 @@ def cluster_roles() -> list[dict[str, Any]]:
         role("ClusterRole", "streamgraft-operator-nodes", NODES),
         role("Role", "streamgraft-operator-own", OWN, SYSTEM_NAMESPACE),
         role("ClusterRole", names.SERVICE_ACCOUNT_PE, PE),
+        role("ClusterRole", names.SERVICE_ACCOUNT_TEST, TEST),
         role("ClusterRole", "streamgraft-metrics-adapter", METRICS_ADAPTER),
         _prometheus(),
         role("ClusterRole", "streamgraft-metrics-reader", METRICS_READER),
@@ -186,6 +204,7 @@ def rules_of_chart() -> dict[str, Any]:
         "operatorNodes": NODES,
         "operatorOwn": OWN,
         "pe": PE,
+        "test": TEST,
         "metricsAdapter": METRICS_ADAPTER,
         "metricsReader": METRICS_READER,
     }

@@ -30,6 +30,10 @@ LABEL_EXLOCATE = f"exlocate.{GROUP}"
 """Prefix of the label of a placement token: `<prefix>/<token>`, its value the job."""
 LABEL_TAG = f"tag.{GROUP}"
 """Prefix of the labels that give a node its tags: `<prefix>/<tag>`."""
+LABEL_TEST_SUITE = f"{GROUP}/test-suite"
+"""TestSuite that a pod runs a test of."""
+LABEL_SCENARIO = f"{GROUP}/scenario"
+"""Name of the test that a pod of a TestSuite runs."""
 LABEL_LAUNCH = f"{GROUP}/launch"
 LABEL_POOL = f"{GROUP}/pool"
 """On a warm pod that no PE has yet: such pods wait for any PE of the job."""
@@ -59,6 +63,8 @@ BUNDLE_KEY = "bundle.zip"
 
 SERVICE_ACCOUNT_PE = "streamgraft-pe"
 """The account that PE pods run under."""
+SERVICE_ACCOUNT_TEST = "streamgraft-test"
+"""The account that pods of test suites run under; who runs suites in a namespace makes it."""
 
 AUTHORITY_SECRET = "streamgraft-ca"
 """Secret in the operator's namespace with the authority of the control ports' certificates."""
@@ -108,6 +114,19 @@ def warm_pod_name(job: str, token: str) -> str:
     It keeps the name when a PE takes it.
     """
     return f"{_stem(job)}-warm-{token}"
+
+
+def suite_pod_name(suite: str, scenario: str) -> str:
+    """Return the name of the pod of a test of a suite: no pod of a job has such a name.
+
+    A scenario's name begins with a letter, what follows a double hyphen there with a digit.
+    """
+    return f"{suite}--{scenario}"
+
+
+def junit_config_map(suite: str) -> str:
+    """Return the name of the ConfigMap with the results of a test suite as JUnit XML."""
+    return f"{suite}-junit"
 
 
 def region_name(job: str, region: str) -> str:

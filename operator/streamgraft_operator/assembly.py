@@ -25,6 +25,7 @@ from streamgraft_operator.savepoint.controller import SavepointController
 from streamgraft_operator.savepoint.parking_controller import ParkingController
 from streamgraft_operator.schema_only.controller import SchemaOnlyController
 from streamgraft_operator.settings import Settings
+from streamgraft_operator.test_suite.controller import SuiteController
 from streamgraft_operator.warm_pool.controller import WarmPoolController
 
 log = logging.getLogger(__name__)
@@ -54,6 +55,7 @@ async def run(client: KubeClient, settings: Settings, stopping: asyncio.Event) -
         *(controller(context) for controller in CONTROLLERS),
         LagController(context, lags),
         *(SchemaOnlyController(context, kind) for kind in SCHEMA_ONLY),
+        SuiteController(context),
     )
     loops = [ControlLoop(controller) for controller in controllers]
     collectors = (RegionCollector(context.caches.regions), lags)

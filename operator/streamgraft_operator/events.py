@@ -201,6 +201,30 @@ def pod_refused(message: str) -> Event:
     return Event("Warning", "PodRefused", message)
 
 
+def suite_ended(passed: int, failed: int, aborted: int) -> Event:
+    """Tell how the tests of a suite ended."""
+    bad = failed or aborted
+    return Event(
+        "Warning" if bad else "Normal",
+        "TestsFailed" if bad else "TestsPassed",
+        f"{passed} passed, {failed} failed, {aborted} aborted",
+    )
+
+
+def test_began(name: str) -> Event:
+    """Tell that the pod of a test is created."""
+    return Event("Normal", "TestBegan", f"test {name} begins")
+
+
+def junit_in_the_way(name: str) -> Event:
+    """Tell why the results are not written as JUnit XML."""
+    return Event(
+        "Warning",
+        "JUnitNotWritten",
+        f"ConfigMap {name} belongs to something else: delete it, and the results go there",
+    )
+
+
 def topics_left_over(servers: str, what: str, message: str) -> Event:
     """Report what a deleted job leaves behind in Kafka."""
     return Event(

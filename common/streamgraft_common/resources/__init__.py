@@ -57,7 +57,16 @@ from streamgraft_common.resources.settings import (
     VolumeClaim,
 )
 from streamgraft_common.resources.streams import EXPORT, IMPORT
-from streamgraft_common.resources.suite import TEST_SUITE
+from streamgraft_common.resources.suite import (
+    TEST_SUITE,
+    Probe,
+    Scenario,
+    ScenarioRun,
+    Step,
+    SuiteSpec,
+    SuiteStatus,
+    Target,
+)
 
 KINDS = (
     JOB,
@@ -71,7 +80,7 @@ KINDS = (
     TEST_SUITE,
 )
 
-SCHEMA_ONLY = (IMPORT, EXPORT, TEST_SUITE)
+SCHEMA_ONLY = (IMPORT, EXPORT)
 """Kinds that the operator does nothing with but to say so in a condition."""
 
 __all__ = [
@@ -104,6 +113,7 @@ __all__ = [
     "ParallelRegionSpec",
     "ParallelRegionStatus",
     "PodSettings",
+    "Probe",
     "ProcessingElementSettings",
     "ProcessingElementSpec",
     "ProcessingElementStatus",
@@ -119,9 +129,15 @@ __all__ = [
     "SavepointSpec",
     "SavepointStatus",
     "Saving",
+    "Scenario",
+    "ScenarioRun",
     "ShardStatus",
     "SourceTopic",
+    "Step",
     "Stopped",
+    "SuiteSpec",
+    "SuiteStatus",
+    "Target",
     "Threading",
     "TraceLevel",
     "TransportSecurity",

@@ -17,6 +17,7 @@ from streamgraft_common.resources import (
     PROCESSING_ELEMENT,
     SAVEPOINT,
     SCHEMA_ONLY,
+    TEST_SUITE,
 )
 from streamgraft_operator.kit.objects import label_key, pool_key, saved_job, scaled_region
 
@@ -130,6 +131,7 @@ class Caches:
         self.config_maps = Collection(client, CONFIG_MAP, namespaces, metadata_only=True)
         self.services = Collection(client, SERVICE, namespaces, labelSelector=names.LABEL_JOB)
         self.schema_only = {kind.kind: Collection(client, kind, namespaces) for kind in SCHEMA_ONLY}
+        self.test_suites = Collection(client, TEST_SUITE, namespaces)
         # All of them, since a user may have one for a region.
         self.autoscalers = Collection(client, AUTOSCALER, namespaces)
         job = label_key(names.LABEL_JOB)
@@ -160,6 +162,7 @@ class Caches:
             self.services,
             self.autoscalers,
             *self.schema_only.values(),
+            self.test_suites,
         )
 
     async def run(self) -> None:

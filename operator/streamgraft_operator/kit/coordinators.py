@@ -10,6 +10,7 @@ from streamgraft_common.resources import (
     PROCESSING_ELEMENT,
     SAVEPOINT,
     SCHEMA_ONLY,
+    TEST_SUITE,
 )
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.coordinator import Coordinator
@@ -34,4 +35,5 @@ class Coordinators:
             kind.kind: Coordinator(client, kind, caches.schema_only[kind.kind])
             for kind in SCHEMA_ONLY
         }
+        self.test_suites = Coordinator(client, TEST_SUITE, caches.test_suites)
         self.autoscalers = Coordinator(client, AUTOSCALER, caches.autoscalers)

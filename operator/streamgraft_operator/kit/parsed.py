@@ -17,6 +17,8 @@ from streamgraft_common.resources import (
     ProcessingElementStatus,
     SavepointSpec,
     SavepointStatus,
+    SuiteSpec,
+    SuiteStatus,
 )
 from streamgraft_common.resources.base import Model
 
@@ -65,3 +67,5 @@ consistent_region_spec = Reader(ConsistentRegionSpec, "spec")
 consistent_region_status = Reader(ConsistentRegionStatus, "status")
 host_pool_spec = Reader(HostPoolSpec, "spec")
 host_pool_status = Reader(HostPoolStatus, "status")
+suite_spec = Reader(SuiteSpec, "spec")
+suite_status = Reader(SuiteStatus, "status")

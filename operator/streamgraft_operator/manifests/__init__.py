@@ -19,6 +19,7 @@ from streamgraft_operator.manifests.region import (
     width_savepoint,
 )
 from streamgraft_operator.manifests.service import service
+from streamgraft_operator.manifests.suite_pod import junit_config_map, suite_pod
 
 __all__ = [
     "PodForbidden",
@@ -29,6 +30,7 @@ __all__ = [
     "from_job",
     "is_generic",
     "job_config_map",
+    "junit_config_map",
     "parallel_region",
     "pe_config_map",
     "pod",
@@ -39,6 +41,7 @@ __all__ = [
     "service_account",
     "settings_id",
     "stages_of",
+    "suite_pod",
     "warm_pod",
     "width_savepoint",
 ]

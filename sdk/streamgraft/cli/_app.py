@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 from streamgraft.cli import _operating as operating
 from streamgraft.cli import _options as options
 from streamgraft.cli import _output as output
+from streamgraft.cli import _suite
 
 
 class ErrorTellingGroup(TyperGroup):
@@ -375,5 +376,11 @@ def savepoint_delete(
     _savepoint.delete(options.target(context, namespace), name, timeout)
 
 
-for command in (operating.logs, operating.top, operating.doctor, operating.console):
+for command in (
+    operating.logs,
+    operating.top,
+    operating.doctor,
+    operating.console,
+    _suite.suite,
+):
     app.command()(command)

@@ -4,12 +4,11 @@ from typing import Any
 
 from tests.operator.integration.world import World, condition
 
-from streamgraft_common.resources import EXPORT, IMPORT, SCHEMA_ONLY, TEST_SUITE
+from streamgraft_common.resources import EXPORT, IMPORT, SCHEMA_ONLY
 
 SPECS: dict[str, dict[str, Any]] = {
     EXPORT.kind: {"job": "j", "operator": "o", "stream": "s", "name": "n"},
     IMPORT.kind: {"job": "j", "operator": "o", "name": "n"},
-    TEST_SUITE.kind: {"image": "i", "include": ["*"]},
 }
 
 

@@ -19,7 +19,13 @@ from streamgraft_common.access import NODES, OPERATOR, OWN, Rule, namespaced_rol
 from streamgraft_common.kinds import AUTOSCALER, EVENT, LEASE, POD, SECRET, SERVICE
 from streamgraft_common.kube import ApiError, KubeClient, KubeConfig, load_config
 from streamgraft_common.kube.client import Object
-from streamgraft_common.resources import HOST_POOL, JOB, PARALLEL_REGION, PROCESSING_ELEMENT
+from streamgraft_common.resources import (
+    HOST_POOL,
+    JOB,
+    PARALLEL_REGION,
+    PROCESSING_ELEMENT,
+    TEST_SUITE,
+)
 from streamgraft_local import Cluster
 from streamgraft_operator import assembly
 from streamgraft_operator.kit.leadership import Elector, Term, replica
@@ -105,6 +111,7 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
         async with running(operate(asyncio.Event())):
             await _reported_twice(world, "BundleMissing")
             await refused_each(world)
+            await _suite_refused(world)
             await world.create_pool("pool", tags=["none"])
             await world.upload(bundle(_consistent(_autoscaled(adl), 1)))
             await _certificate_renewed(world)
@@ -132,6 +139,16 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
     implied = {use for use in allowed if use[2] in ("bind", "get")}
     assert client.used <= allowed
     assert allowed - implied <= client.used
+
+
+async def _suite_refused(world: World) -> None:
+    """Let the operator say that a test suite makes no sense."""
+    empty = {"scenarios": [{"name": "empty"}]}
+    manifest = TEST_SUITE.manifest("suite", world.namespace, empty)
+    await world.client.create(TEST_SUITE.path(world.namespace), manifest)
+    await world.eventually(
+        TEST_SUITE, "suite", lambda item: condition(item or {}, "Accepted").get("status") == "False"
+    )
 
 
 async def _pod_waits(world: World) -> bool:

@@ -4,7 +4,7 @@ import pytest
 from tests.operator.integration.schema_only import refused_each
 from tests.operator.integration.world import World, condition
 
-from streamgraft_common.resources import TEST_SUITE
+from streamgraft_common.resources import IMPORT
 
 pytestmark = pytest.mark.integration
 
@@ -13,8 +13,10 @@ pytestmark = pytest.mark.integration
 async def test_a_condition_says_that_nothing_happens(world: World) -> None:
     """It follows the spec, and the API server takes the status as the schema has it."""
     await refused_each(world)
-    image = {"spec": {"image": "other"}}
-    await world.client.patch(TEST_SUITE.path(world.namespace, "it"), image)
+    name = {"spec": {"name": "other"}}
+    await world.client.patch(IMPORT.path(world.namespace, "it"), name)
     await world.eventually(
-        TEST_SUITE, "it", lambda item: condition(item or {}, "Ready")["observedGeneration"] == 2
+        IMPORT,
+        "it",
+        lambda item: condition(item or {}, "Ready")["observedGeneration"] == 2,
     )

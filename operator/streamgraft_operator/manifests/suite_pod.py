@@ -1,0 +1,88 @@
+"""What a TestSuite consists of: the pod of each test, and the ConfigMap with the results."""
+
+import json
+from typing import Any
+
+from streamgraft_common import names
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import PodSettings, Scenario, SuiteSpec
+from streamgraft_operator.manifests import pod_security
+from streamgraft_operator.manifests.template import merged
+from streamgraft_operator.settings import Settings
+
+JUNIT_KEY = "junit.xml"
+RUNNER = ["python", "-m", "streamgraft.scenarios"]
+
+
+def suite_pod(
+    suite: Object, spec: SuiteSpec, scenario: Scenario, settings: Settings
+) -> dict[str, Any]:
+    """Return the pod of a test. Raises PodForbidden if the template asks for too much."""
+    pod_security.check(PodSettings(pod_template=spec.pod_template), settings.pod_security)
+    metadata = suite["metadata"]
+    environment = {
+        **scenario.env,
+        "STREAMGRAFT_NAMESPACE": metadata["namespace"],
+        "STREAMGRAFT_SCENARIO": json.dumps(scenario.to_wire()),
+    }
+    container = {
+        "name": "test",
+        "image": spec.image or settings.image,
+        "command": scenario.command or RUNNER,
+        "env": [{"name": name, "value": value} for name, value in environment.items()],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    ours = {
+        "metadata": {
+            "labels": {
+                names.LABEL_TEST_SUITE: metadata["name"],
+                names.LABEL_SCENARIO: scenario.name,
+            }
+        },
+        "spec": {
+            "restartPolicy": "Never",
+            "serviceAccountName": names.SERVICE_ACCOUNT_TEST,
+            "enableServiceLinks": False,
+            "nodeSelector": scenario.node_selector,
+            "containers": [container],
+        },
+    }
+    template = merged(spec.pod_template or {}, ours)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            **template["metadata"],
+            "name": names.suite_pod_name(metadata["name"], scenario.name),
+            "namespace": metadata["namespace"],
+            "ownerReferences": [_owned_by(suite)],
+        },
+        "spec": pod_security.with_defaults(template["spec"]),
+    }
+
+
+def junit_config_map(suite: Object, xml: str) -> dict[str, Any]:
+    """Return the ConfigMap with the results of a suite."""
+    metadata = suite["metadata"]
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": names.junit_config_map(metadata["name"]),
+            "namespace": metadata["namespace"],
+            "labels": {names.LABEL_TEST_SUITE: metadata["name"]},
+            "ownerReferences": [_owned_by(suite)],
+        },
+        "data": {JUNIT_KEY: xml},
+    }
+
+
+def _owned_by(suite: Object) -> dict[str, Any]:
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": suite["kind"],
+        "name": suite["metadata"]["name"],
+        "uid": suite["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }

@@ -1,0 +1,1 @@
+"""Test suites: their tests, each in a pod of its own."""

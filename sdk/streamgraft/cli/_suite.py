@@ -1,0 +1,158 @@
+"""`streamgraft suite`: run a TestSuite, and tell how its tests end."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from streamgraft.cli import _options as options
+
+if TYPE_CHECKING:
+    from streamgraft.cli._cluster import Cluster
+    from streamgraft_common.resources import SuiteStatus
+
+SuiteFile = Annotated[Path, typer.Argument(metavar="SUITE.YAML")]
+Bundles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--bundle",
+        metavar="APP.PY|BUNDLE.ZIP",
+        help="Application to upload before, as the ConfigMap NAME-bundle.",
+    ),
+]
+JUnit = Annotated[Path | None, typer.Option("--junit", help="File for the results as JUnit XML.")]
+
+
+def suite(
+    context: typer.Context,
+    file: SuiteFile,
+    bundle: Bundles = None,
+    junit: JUnit = None,
+    timeout: options.Timeout = 3600.0,
+    namespace: options.Namespace = None,
+) -> None:
+    """Run a TestSuite anew and wait for its end; exit code 1 unless all tests pass."""
+    target = options.target(context, namespace)
+    passed, results = asyncio.run(_run(target, file, bundle or [], timeout))
+    if junit:
+        junit.write_text(results)
+    if not passed:
+        raise typer.Exit(1)
+
+
+async def _run(
+    target: options.Target, file: Path, bundles: list[Path], seconds: float
+) -> tuple[bool, str]:
+    """Return whether all tests passed, and their results as JUnit XML."""
+    from streamgraft.cli import _submit
+    from streamgraft.cli._cluster import MANAGER, connected, until
+    from streamgraft.cli._output import CommandError
+    from streamgraft_common.resources import TEST_SUITE, SuiteStatus
+
+    manifest = _manifest(file)
+    name = manifest["metadata"]["name"]
+    built = [_submit.Request(path) for path in bundles]
+    uploads = [(request, *_submit.read_request(request)) for request in built]
+    async with connected(target) as cluster:
+        for request, data, adl in uploads:
+            await _submit.upload(cluster, _submit.job_name(request, adl), data)
+        await _forget(cluster, name)
+        path = TEST_SUITE.path(cluster.namespace, name)
+        await cluster.client.apply(path, manifest, MANAGER)
+        status, told = SuiteStatus(), set[str]()
+
+        async def ended() -> bool:
+            nonlocal status
+            item = await cluster.client.find(path)
+            if item is None:
+                raise CommandError(f"TestSuite {name} was deleted")
+            status = SuiteStatus.model_validate(item.get("status") or {})
+            _tell(status, told)
+            return status.phase in ("Passed", "Failed")
+
+        await until(f"TestSuite {name} has not ended", ended, seconds)
+        return status.phase == "Passed", await _junit(cluster, name)
+
+
+def _manifest(file: Path) -> dict[str, Any]:
+    import yaml
+
+    from streamgraft.cli._output import CommandError
+
+    try:
+        item = yaml.safe_load(file.read_text())
+    except yaml.YAMLError as error:
+        raise CommandError(f"{file} is no YAML: {error}") from error
+    if not isinstance(item, dict) or item.get("kind") != "TestSuite":
+        raise CommandError(f"{file} has no TestSuite: write one as docs/use/test-suites.md shows")
+    if not isinstance(metadata := item.get("metadata"), dict) or not metadata.get("name"):
+        raise CommandError(f"{file}: the TestSuite needs a metadata.name")
+    return item
+
+
+async def _forget(cluster: "Cluster", name: str) -> None:
+    """Delete the last run of a suite, and wait until its pods and results are gone."""
+    from streamgraft.cli._cluster import until
+    from streamgraft.cli._output import CommandError
+    from streamgraft_common import names
+    from streamgraft_common.resources import TEST_SUITE, SuiteStatus
+
+    path = TEST_SUITE.path(cluster.namespace, name)
+    if (last := await cluster.client.find(path)) is None:
+        return
+    if SuiteStatus.model_validate(last.get("status") or {}).phase not in ("Passed", "Failed"):
+        raise CommandError(f"TestSuite {name} is running: wait for it, or delete it")
+    await cluster.client.delete(path)
+
+    async def gone() -> bool:
+        label = f"{names.LABEL_TEST_SUITE}={name}"
+        for plural in ("pods", "configmaps"):
+            if (await cluster.client.get(cluster.core(plural), labelSelector=label))["items"]:
+                return False
+        return await cluster.client.find(path) is None
+
+    await until(f"the last run of TestSuite {name} is still there", gone, 60.0)
+
+
+def _tell(status: "SuiteStatus", told: set[str]) -> None:
+    """Print what is new."""
+    from streamgraft.cli import _output as output
+
+    runs = {run.name: run for run in status.runs}
+    for state in ("passed", "failed", "aborted"):
+        for name in getattr(status, state):
+            run = runs.get(name)
+            took = f" after {run.seconds:.1f} s" if run and run.seconds is not None else ""
+            why = f": {run.message}" if run and run.message else ""
+            _once(told, f"{name} {state}{took}{why}")
+    for condition in status.conditions:
+        if condition.status == "False" and f"{condition.reason}{condition.message}" not in told:
+            told.add(f"{condition.reason}{condition.message}")
+            output.warn(f"{condition.reason}: {condition.message}")
+
+
+def _once(told: set[str], line: str) -> None:
+    from streamgraft.cli import _output as output
+
+    if line not in told:
+        told.add(line)
+        output.say(line)
+
+
+async def _junit(cluster: "Cluster", name: str) -> str:
+    """Return the results, which come right behind the suite's end."""
+    from streamgraft.cli._cluster import until
+    from streamgraft_common import names
+
+    path = cluster.core("configmaps", names.junit_config_map(name))
+    text = ""
+
+    async def there() -> bool:
+        nonlocal text
+        item = await cluster.client.find(path)
+        text = item["data"]["junit.xml"] if item else ""
+        return item is not None
+
+    await until(f"TestSuite {name} has no results in its ConfigMap", there, 60.0)
+    return text

@@ -1,0 +1,28 @@
+"""Run the scenario of this pod; exit code 1 if it fails."""
+
+import asyncio
+import os
+import sys
+
+from streamgraft.scenarios.runner import Runner
+from streamgraft_common.kube import KubeClient, load_config
+from streamgraft_common.resources import Scenario
+
+
+async def main() -> int:
+    """Return the exit code."""
+    scenario = Scenario.model_validate_json(os.environ["STREAMGRAFT_SCENARIO"])
+    namespace = os.environ["STREAMGRAFT_NAMESPACE"]
+    async with KubeClient(load_config()) as client:
+        problems = await Runner(client, namespace, _say).run(scenario)
+    for problem in problems:
+        _say(f"FAILED: {problem}")
+    return 1 if problems else 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

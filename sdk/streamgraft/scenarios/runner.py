@@ -1,0 +1,185 @@
+"""Takes the steps of a scenario, one after the other, in one namespace."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from streamgraft.scenarios.fields import text_at
+from streamgraft_common.kinds import POD
+from streamgraft_common.kube import ApiError, KubeClient, NotFound, Unreachable
+from streamgraft_common.resources import Probe, Scenario, Step, Target
+from streamgraft_common.resources.suite import Kill
+
+_POLL_SECONDS = 0.25
+_KILL_GRACE_SECONDS = 1
+"""Long enough for no clean end; 0 would drop the pod's name while its process may still run."""
+
+
+class StepFailed(Exception):
+    """A step did not do what it should; the text says what is there instead."""
+
+
+class Runner:
+    """Runs scenarios; `say` takes the lines of the log."""
+
+    def __init__(self, client: KubeClient, namespace: str, say: Callable[[str], None]) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._say = say
+        self._plurals: dict[tuple[str, str], str] = {}
+        self._last_look = ""
+
+    async def run(self, scenario: Scenario) -> list[str]:
+        """Run a scenario; return what failed: of its steps the first, of its clean-up all."""
+        problems = []
+        for number, step in enumerate(scenario.steps or [], 1):
+            if problem := await self._taken(f"step {number}", step):
+                problems.append(problem)
+                break
+        for number, step in enumerate(scenario.clean_up, 1):
+            if problem := await self._taken(f"clean-up {number}", step):
+                problems.append(problem)
+        return problems
+
+    async def _taken(self, title: str, step: Step) -> str:
+        """Take a step; return what was wrong, '' if nothing."""
+        title = f"{title} ({_described(step)})"
+        began = time.monotonic()
+        self._last_look = ""
+        try:
+            async with asyncio.timeout(step.timeout_seconds):
+                await self._take(step)
+        except TimeoutError:
+            found = f": {self._last_look}" if self._last_look else ""
+            return f"{title} was not done within {step.timeout_seconds:g} s{found}"
+        except (StepFailed, ApiError, Unreachable) as error:
+            return f"{title}: {error}"
+        self._say(f"{title}: done in {time.monotonic() - began:.1f} s")
+        return ""
+
+    async def _take(self, step: Step) -> None:
+        if step.apply is not None:
+            await self._apply(step.apply)
+        elif step.patch is not None:
+            await self._client.patch(await self._path(step.patch), step.patch.patch)
+        elif step.delete is not None:
+            await self._delete(step.delete)
+        elif step.kill is not None:
+            await self._kill(step.kill)
+        elif step.wait is not None:
+            await self._wait(step.wait)
+        elif step.run is not None:
+            await self._run(step.run)
+        else:
+            await asyncio.sleep(step.sleep_seconds or 0.0)
+
+    async def _apply(self, manifest: dict[str, Any]) -> None:
+        target = Target(
+            api_version=manifest["apiVersion"],
+            kind=manifest["kind"],
+            name=manifest["metadata"]["name"],
+        )
+        metadata = {**manifest["metadata"], "namespace": self._namespace}
+        body = {**manifest, "metadata": metadata}
+        await self._client.apply(await self._path(target), body, "streamgraft-test")
+
+    async def _delete(self, target: Target) -> None:
+        try:
+            await self._client.delete(await self._path(target))
+        except NotFound:
+            self._say(f"{target.kind} {target.name} is absent")
+
+    async def _kill(self, kill: Kill) -> None:
+        """Kill pods, and wait until they are gone: a later probe must not see them."""
+        selector = {"labelSelector": kill.selector}
+        found = (await self._client.list(POD.path(self._namespace), selector))["items"]
+        alive = sorted(
+            pod["metadata"]["name"]
+            for pod in found
+            if pod["status"].get("phase") == "Running"
+            and "deletionTimestamp" not in pod["metadata"]
+        )
+        if len(alive) < kill.count:
+            raise StepFailed(f"{len(alive)} pods run that {kill.selector} selects")
+        seed = random.randrange(2**32) if kill.seed is None else kill.seed
+        victims = random.Random(seed).sample(alive, kill.count)
+        self._say(f"kills {', '.join(victims)} of {len(alive)} (seed {seed})")
+        uids = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in found}
+        grace = {"gracePeriodSeconds": _KILL_GRACE_SECONDS}
+        for name in victims:
+            await self._client.request("DELETE", POD.path(self._namespace, name), body=grace)
+        for name in victims:
+            path = POD.path(self._namespace, name)
+            while (pod := await self._client.find(path)) and pod["metadata"]["uid"] == uids[name]:
+                await asyncio.sleep(_POLL_SECONDS)
+
+    async def _wait(self, probe: Probe) -> None:
+        path = await self._path(probe)
+        since: float | None = None
+        while True:
+            if self._holds(probe, await self._client.find(path)):
+                since = time.monotonic() if since is None else since
+                if time.monotonic() - since >= probe.for_seconds:
+                    return
+            else:
+                since = None
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def _holds(self, probe: Probe, item: dict[str, Any] | None) -> bool:
+        if probe.absent:
+            self._last_look = "it is still there" if item else "it is absent"
+            return item is None
+        found = text_at(item, probe.field)
+        message = text_at(item, "status.message")
+        said = f" ({message})" if message else ""
+        self._last_look = "it is absent" if item is None else f"it is {found}{said}"
+        return found is not None if probe.equals is None else found == probe.equals
+
+    async def _run(self, command: Sequence[str]) -> None:
+        try:
+            process = await asyncio.create_subprocess_exec(*command)
+        except OSError as error:
+            raise StepFailed(str(error)) from error
+        try:
+            code = await process.wait()
+        except asyncio.CancelledError:
+            process.kill()
+            await process.wait()
+            raise
+        if code:
+            raise StepFailed(f"it ended with exit code {code}")
+
+    async def _path(self, target: Target) -> str:
+        """Return the URL path of an object. Raises StepFailed for a kind that is not served."""
+        version = target.api_version
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        if (version, target.kind) not in self._plurals:
+            served = await self._client.get(root)
+            for resource in served.get("resources", []):
+                if "/" not in resource["name"]:
+                    self._plurals[version, resource["kind"]] = resource["name"]
+        plural = self._plurals.get((version, target.kind))
+        if plural is None:
+            raise StepFailed(f"the cluster has no kind {target.kind} in {version}")
+        return f"{root}/namespaces/{self._namespace}/{plural}/{target.name}"
+
+
+def _described(step: Step) -> str:
+    """Return a step in a few words."""
+    if step.apply is not None:
+        return f"apply {step.apply['kind']} {step.apply['metadata']['name']}"
+    if step.patch is not None:
+        return f"patch {step.patch.kind} {step.patch.name}"
+    if step.delete is not None:
+        return f"delete {step.delete.kind} {step.delete.name}"
+    if step.kill is not None:
+        return f"kill {step.kill.count} of {step.kill.selector}"
+    if step.wait is not None:
+        probe = step.wait
+        wanted = "absent" if probe.absent else f"{probe.field} = {probe.equals or 'anything'}"
+        return f"wait for {probe.kind} {probe.name} {wanted}"
+    if step.run is not None:
+        return f"run {' '.join(step.run)}"
+    return f"sleep {step.sleep_seconds:g} s"

@@ -1,0 +1,52 @@
+"""The pods of test suites."""
+
+import json
+from typing import Any
+
+import pytest
+
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import TEST_SUITE, SuiteSpec
+from streamgraft_operator.manifests import PodForbidden, suite_pod
+from streamgraft_operator.settings import Settings
+
+SETTINGS = Settings(bootstrap_servers="k:9092", checkpoint_volume={}, image="streamgraft:1")
+
+
+def made(template: dict[str, Any] | None = None, **fields: Any) -> Object:
+    """Return the pod of a suite's only test."""
+    scenario = {"name": "kills", "steps": [], **fields}
+    spec = {"scenarios": [scenario], "podTemplate": template}
+    suite = TEST_SUITE.manifest("nightly", "ns", spec, uid="u-1")
+    parsed = SuiteSpec.model_validate(spec)
+    return suite_pod(suite, parsed, parsed.scenarios[0], SETTINGS)
+
+
+def test_a_scenario_goes_to_our_runner() -> None:
+    pod = made(env={"WORD": "yes"}, nodeSelector={"disk": "ssd"})
+    (container,) = pod["spec"]["containers"]
+    variables = {item["name"]: item["value"] for item in container["env"]}
+    assert pod["metadata"]["name"] == "nightly--kills"
+    assert pod["metadata"]["ownerReferences"][0]["uid"] == "u-1"
+    assert pod["spec"]["nodeSelector"] == {"disk": "ssd"}
+    assert (container["image"], container["command"][-1]) == (
+        "streamgraft:1",
+        "streamgraft.scenarios",
+    )
+    assert (variables["WORD"], variables["STREAMGRAFT_NAMESPACE"]) == ("yes", "ns")
+    assert json.loads(variables["STREAMGRAFT_SCENARIO"])["name"] == "kills"
+
+
+def test_a_template_adds_what_a_test_needs() -> None:
+    resources = {"requests": {"cpu": "2"}}
+    pod = made({"spec": {"containers": [{"name": "test", "resources": resources}]}})
+    (container,) = pod["spec"]["containers"]
+    assert container["resources"] == resources
+    assert container["securityContext"]["allowPrivilegeEscalation"] is False
+
+
+def test_a_template_gives_no_other_account() -> None:
+    pod = made({"spec": {"serviceAccountName": "admin"}})
+    assert pod["spec"]["serviceAccountName"] == "streamgraft-test"
+    with pytest.raises(PodForbidden, match="hostNetwork"):
+        made({"spec": {"hostNetwork": True}})

@@ -1,0 +1,197 @@
+"""Test suites, step by step."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from streamgraft_common.resources import SuiteSpec, SuiteStatus
+from streamgraft_operator.kit.conditions import find
+from streamgraft_operator.test_suite.junit import junit
+from streamgraft_operator.test_suite.step import (
+    ScenarioPod,
+    SuiteDecision,
+    SuiteView,
+    problem_of,
+    step,
+)
+
+NOW = 1_700_000_000.0
+
+
+def suite(*names: str, **spec: Any) -> SuiteSpec:
+    """Return a suite of tests of these names."""
+    scenarios = [{"name": name, "command": ["true"], "timeoutSeconds": 100} for name in names]
+    return SuiteSpec.model_validate({"scenarios": scenarios, **spec})
+
+
+def pod(name: str, phase: str = "Running", **more: Any) -> ScenarioPod:
+    """Return the pod of a test; it was created ten seconds ago."""
+    made = {"name": f"s--{name}", "uid": f"uid-{name}", "created": NOW - 10}
+    return ScenarioPod(**{**made, "phase": phase, **more})
+
+
+def taken(
+    spec: SuiteSpec,
+    status: SuiteStatus | None = None,
+    *pods: ScenarioPod,
+    now: float = NOW,
+) -> SuiteDecision:
+    """Take one step."""
+    seen = {pod.name.removeprefix("s--"): pod for pod in pods}
+    return step(SuiteView(spec, status or SuiteStatus(), 1, seen, now))
+
+
+def lists(status: SuiteStatus) -> dict[str, Sequence[str]]:
+    """Return the lists that have something."""
+    states = ("pending", "running", "passed", "failed", "aborted")
+    return {state: names for state in states if (names := getattr(status, state))}
+
+
+def test_as_many_begin_as_may_run_at_a_time() -> None:
+    first = taken(suite("a", "b", "c", concurrency=2))
+    assert lists(first.status) == {"pending": ["c"], "running": ["a", "b"]}
+    assert (first.status.phase, first.create) == ("Running", ["a", "b"])
+
+
+def test_the_next_begins_when_one_has_ended() -> None:
+    spec = suite("a", "b", "c")
+    first = taken(spec).status
+    ended = pod("a", "Succeeded", ended=NOW - 3, exited=True)
+    second = taken(spec, first, ended)
+    assert lists(second.status) == {"pending": ["c"], "running": ["b"], "passed": ["a"]}
+    assert (second.create, second.delete) == (["b"], ["s--a"])
+    (run, _) = second.status.runs
+    assert (run.pod_uid, run.seconds) == ("uid-a", 7.0)
+
+
+def test_all_passed_or_not() -> None:
+    spec = suite("a", "b", concurrency=2)
+    begun = taken(spec).status
+    good = taken(spec, begun, pod("a", "Succeeded"), pod("b", "Succeeded")).status
+    assert (good.phase, good.completed_at is None) == ("Passed", False)
+    bad = taken(spec, begun, pod("a", "Succeeded"), pod("b", "Failed", exited=True)).status
+    assert (bad.phase, lists(bad)) == ("Failed", {"passed": ["a"], "failed": ["b"]})
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        (pod("a", "Failed", message="Evicted: the node was low on memory"), "low on memory"),
+        (pod("a", deleting=True), "its pod was deleted"),
+        (pod("a", uid="another"), "its pod was deleted"),
+        (pod("a", created=NOW - 101, message="Unschedulable"), "within 100 s: Unschedulable"),
+    ],
+)
+def test_what_came_to_no_end_is_aborted(seen: ScenarioPod, why: str) -> None:
+    begun = taken(suite("a"), taken(suite("a")).status, pod("a")).status
+    decision = taken(suite("a"), begun, seen)
+    assert lists(decision.status) == {"aborted": ["a"]}
+    assert why in decision.status.runs[0].message
+    assert (decision.status.phase, decision.create) == ("Failed", [])
+
+
+def test_a_pod_that_was_seen_is_not_made_again() -> None:
+    begun = taken(suite("a"), taken(suite("a")).status, pod("a"))
+    assert begun.create == []
+    gone = taken(suite("a"), begun.status)
+    assert (gone.create, lists(gone.status)) == ([], {"aborted": ["a"]})
+
+
+def test_a_pod_that_nobody_has_seen_is_made_again() -> None:
+    assert taken(suite("a"), taken(suite("a")).status).create == ["a"]
+
+
+def test_the_threshold_aborts_what_has_not_begun() -> None:
+    spec = suite("a", "b", "c", "d", concurrency=2, failureThreshold=1)
+    begun = taken(spec).status
+    status = taken(spec, begun, pod("a", "Failed", exited=True), pod("b")).status
+    assert lists(status) == {"running": ["b"], "failed": ["a"], "aborted": ["c", "d"]}
+    assert "1 tests had failed or were aborted" in status.runs[-1].message
+    assert status.phase == "Running"
+    assert taken(spec, status, pod("b", "Succeeded")).status.phase == "Failed"
+
+
+@pytest.mark.parametrize(
+    ("artifacts", "deleted"),
+    [("Keep", []), ("KeepFailed", ["s--a"]), ("Delete", ["s--a", "s--b"])],
+)
+def test_pods_are_kept_as_wanted(artifacts: str, deleted: list[str]) -> None:
+    spec = suite("a", "b", concurrency=2, artifacts=artifacts)
+    pods = pod("a", "Succeeded"), pod("b", "Failed", exited=True)
+    over = taken(spec, taken(spec).status, *pods)
+    assert over.delete == deleted
+    assert taken(spec, over.status, *pods).delete == deleted
+
+
+def test_a_pod_that_comes_too_late_goes() -> None:
+    over = taken(suite("a"), taken(suite("a")).status, pod("a", "Succeeded")).status
+    assert taken(suite("a"), over, pod("a", uid="late")).delete == ["s--a"]
+
+
+def test_tests_are_selected_by_patterns() -> None:
+    spec = suite("kill-pe", "kill-pod", "width", include=["kill-*", "w*"], exclude=["*-pod"])
+    assert taken(spec).status.running + taken(spec).status.pending == ["kill-pe", "width"]
+
+
+def test_an_edit_while_it_runs_counts() -> None:
+    begun = taken(suite("a", "b", "c")).status
+    fewer = taken(suite("a", "c", "e", concurrency=3), begun, pod("a")).status
+    assert lists(fewer) == {"running": ["a", "c", "e"]}
+
+
+def scenario(**fields: Any) -> SuiteSpec:
+    """Return a suite of one scenario."""
+    return SuiteSpec.model_validate({"scenarios": [{"name": "a", **fields}]})
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        (suite("a", "a"), "several scenarios have the name a"),
+        (suite("a", exclude=["*"]), "leave no scenario: there are a"),
+        (scenario(), "either steps or a command"),
+        (scenario(steps=[], command=["true"]), "either steps or a command"),
+        (scenario(command=["true"], cleanUp=[{"sleepSeconds": 1}]), "cleanUp belongs to steps"),
+        (scenario(steps=[{}]), "step 1 needs exactly one of"),
+        (scenario(steps=[{"sleepSeconds": 1, "run": ["x"]}]), "it has run, sleep_seconds"),
+        (scenario(steps=[{"apply": {"kind": "Job"}}]), "without apiVersion, kind or metadata.name"),
+        (scenario(steps=[{"run": []}]), "an empty command"),
+        (scenario(steps=[{"run": ["x" * 100_000]}]), "larger than 100,000 bytes"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(spec: SuiteSpec, problem: str) -> None:
+    assert problem in problem_of(spec)
+    status = taken(spec).status
+    accepted = find(status.conditions, "Accepted")
+    assert accepted is not None
+    assert (status.phase, accepted.status) == ("Failed", "False")
+    assert problem in accepted.message
+
+
+def test_results_as_junit() -> None:
+    spec = suite("a", "b", "c", concurrency=3)
+    bell = "it rang\x07 <& in vain"
+    pods = (
+        pod("a", "Succeeded", ended=NOW),
+        pod("b", "Failed", ended=NOW - 5, exited=True, message=bell),
+        replace(pod("c"), deleting=True),
+    )
+    status = taken(spec, taken(spec).status, *pods).status
+    root = ElementTree.fromstring(junit("nightly", status).encode())
+    assert root.attrib == {
+        "name": "nightly",
+        "tests": "3",
+        "failures": "1",
+        "errors": "1",
+        "time": "25.000",
+    }
+    cases = {case.attrib["name"]: case for case in root}
+    failure, error = cases["b"].find("failure"), cases["c"].find("error")
+    assert failure is not None
+    assert error is not None
+    assert list(cases["a"]) == []
+    assert (failure.text, cases["b"].attrib["time"]) == ("it rang\ufffd <& in vain", "5.000")
+    assert error.attrib["message"] == "its pod was deleted"
