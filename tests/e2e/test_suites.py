@@ -15,7 +15,7 @@ from streamgraft.cli._app import app
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_local import Cluster
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 PAGE = Path(__file__).parents[2] / "docs" / "use" / "test-suites.md"
 

@@ -94,7 +94,7 @@ class SuiteController(Controller):
                 await self._refused(item, str(error))
                 return Again.WITH_BACKOFF
             self._context.recorder.record(item, events.test_began(scenario.name))
-        return LOOK_AGAIN_SECONDS
+        return STALE_SECONDS if tests else LOOK_AGAIN_SECONDS
 
     async def _create(self, item: Object, manifest: Object) -> None:
         """Create a pod, unless it is there already. Raises PodInTheWay."""
