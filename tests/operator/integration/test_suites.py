@@ -105,6 +105,7 @@ async def test_steps_are_taken_and_the_threshold_aborts_the_rest(world: World) -
     }
     target = {"kind": "HostPool", "name": "pool"}
     ready = {**target, "field": "status.conditions[type=Ready].reason", "equals": "NoNodes"}
+    pod = {"apiVersion": "v1", "kind": "Pod"}
     victim = f"{names.LABEL_SCENARIO}=victim"
     works = {
         "name": "works",
@@ -112,16 +113,11 @@ async def test_steps_are_taken_and_the_threshold_aborts_the_rest(world: World) -
             {"apply": pool},
             {"patch": {**target, "patch": {"spec": {"tags": ["other"]}}}},
             {"wait": ready},
-            {
-                "wait": {
-                    "apiVersion": "v1",
-                    "kind": "Pod",
-                    "name": "it--victim",
-                    "equals": "Running",
-                }
-            },
+            {"wait": {**pod, "name": "it--victim", "equals": "Running"}},
             {"kill": {"selector": victim}},
             {"run": ["true"]},
+            # It runs until the threshold is reached, so there is no place for the last one.
+            {"wait": {**pod, "name": "it--wrong", "equals": "Failed"}},
         ],
         "cleanUp": [{"delete": target}, {"wait": {**target, "absent": True}}],
     }
