@@ -18,8 +18,19 @@ OURS = tuple(path.name for path in PACKAGES)
 COMPUTING = {
     *("array", "base64", "bisect", "collections", "csv", "dataclasses", "datetime", "enum"),
     *("fractions", "functools", "hashlib", "heapq", "html", "io", "itertools", "json", "lzma"),
-    *("math", "operator", "re", "statistics", "string", "struct", "typing", "zipfile", "zlib"),
-    *("coreforecast", "numpy", "pydantic", "zoneinfo"),
+    *(
+        "math",
+        "operator",
+        "re",
+        "statistics",
+        "string",
+        "struct",
+        "typing",
+        "xml",
+        "zipfile",
+        "zlib",
+    ),
+    *("coreforecast", "fnmatch", "numpy", "pydantic", "zoneinfo"),
 }
 """Libraries that compute: no client, no event loop, no clock, no chance, no files, no log."""
 PROTOCOL = COMPUTING | {"asyncio", "logging", "time"}

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from streamgraft_common.conditions import find
 from streamgraft_common.resources import SuiteSpec, SuiteStatus
-from streamgraft_operator.kit.conditions import find
 from streamgraft_operator.test_suite.junit import junit
 from streamgraft_operator.test_suite.step import (
     ScenarioPod,
