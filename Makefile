@@ -3,12 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet
-SOURCES := autoscaler bench common dashboards deploy examples metrics_adapter operator pe_runtime sdk tests
+SOURCES := autoscaler bench common dashboards deploy examples metrics_adapter operator pe_runtime sdk tests website
 
 export PYTHONDONTWRITEBYTECODE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports unit simulation soak replay torture integration test-long fuzz audit generate clean
+.PHONY: help demo test check lint types imports unit simulation soak replay torture integration test-long fuzz docs audit generate clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -70,6 +70,10 @@ test-long: $(VENV)/.dev ## Tests that take many minutes each (long forms of thos
 
 fuzz: $(VENV)/.dev ## Hostile data and requests, 10,000 cases and more: CASES=N of each kind
 	@FUZZ_CASES=$(or $(CASES),1700) $(BIN)/python -m pytest -q tests/fuzz
+
+docs: $(VENV)/.dev ## The documentation's site, into build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "build/site/index.html"
 
 audit: ## Known vulnerabilities of what is pinned: asks the package index
 	@$(PYTHON) -m venv .audit

@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 from streamgraft.cli import _operating as operating
 from streamgraft.cli import _options as options
 from streamgraft.cli import _output as output
+from streamgraft.cli import _record_commands as record_commands
 from streamgraft.cli import _suite
 
 
@@ -265,6 +266,8 @@ def ports(
 
     _ports.run(options.target(context, namespace), job, operator, output_format)
 
+
+app.add_typer(record_commands.records, name="records")
 
 explain = typer.Typer(no_args_is_help=True, help="Tell why something is as it is.")
 app.add_typer(explain, name="explain")

@@ -20,6 +20,14 @@ def running_adapter() -> str | None:
     return cluster.adapter_url if cluster.leftovers() else None
 
 
+def running_kafka() -> str | None:
+    """Return the address of the embedded environment's Kafka, or None if it is not up."""
+    from streamgraft_local import Cluster
+
+    cluster = Cluster()
+    return cluster.bootstrap_servers if cluster.leftovers() else None
+
+
 def offer_tools() -> None:
     """Let builds use the embedded environment's Java, if there is one: its driver starts faster.
 

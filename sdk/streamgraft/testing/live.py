@@ -1,8 +1,6 @@
 """A whole application on the embedded environment: records in, records out."""
 
 import asyncio
-import json
-import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from streamgraft import _records as records
 from streamgraft.cli import _cancel, _scale, _submit
 from streamgraft.cli._options import Target
 from streamgraft_common.adl import Adl
@@ -56,32 +54,19 @@ class LiveJob:
 
     def write(self, topic: str, rows: Sequence[Mapping[str, Any]], key: str | None = None) -> None:
         """Write rows as JSON records; `key`: the column whose text becomes the record's key."""
-        producer = Producer({"bootstrap.servers": self.bootstrap_servers})
-        for row in rows:
-            record_key = None if key is None else str(row[key])
-            producer.produce(topic, json.dumps(row), record_key)
-        if left := producer.flush(_REQUEST_SECONDS):
-            raise TimeoutError(f"{left} records of {topic} were not written")
+        records.write(self._settings, topic, rows, key)
 
     def read(self, topic: str, count: int, timeout_seconds: float = 60.0) -> list[dict[str, Any]]:
         """Return the rows of a topic from its beginning, once there are `count` of them.
 
         Raises TimeoutError, which says what was there.
         """
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.bootstrap_servers,
-                "group.id": f"{self.namespace}.test",
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-            }
-        )
-        try:
-            partitions = consumer.list_topics(topic, _REQUEST_SECONDS).topics[topic].partitions
-            consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-            return _consumed(consumer, topic, count, timeout_seconds)
-        finally:
-            consumer.close()
+        rows = records.read(self._settings, topic, count=count, seconds=timeout_seconds)
+        return list(rows)
+
+    @property
+    def _settings(self) -> dict[str, str]:
+        return {"bootstrap.servers": self.bootstrap_servers, "group.id": f"{self.namespace}.test"}
 
     def scale(self, region: str, width: int) -> None:
         """Set the width of a region and wait until it serves. Raises CommandError."""
@@ -93,25 +78,6 @@ class LiveJob:
         present = topics & set(admin.list_topics(timeout=_REQUEST_SECONDS).topics)
         for deleted in admin.delete_topics(sorted(present)).values() if present else ():
             deleted.result(_REQUEST_SECONDS)
-
-
-def _consumed(
-    consumer: Consumer, topic: str, count: int, timeout_seconds: float
-) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    deadline = time.monotonic() + timeout_seconds
-    while len(rows) < count:
-        message = consumer.poll(_POLL_SECONDS)
-        if message is not None:
-            if error := message.error():
-                raise KafkaException(error)
-            rows.append(json.loads(message.value() or b"null"))
-        elif time.monotonic() > deadline:
-            raise TimeoutError(
-                f"topic {topic} has {len(rows)} rows after {timeout_seconds:.0f} s, not {count}:"
-                f" {rows[-5:]}"
-            )
-    return rows
 
 
 async def _create_namespace(cluster: Cluster, namespace: str) -> None:

@@ -1,0 +1,111 @@
+"""Records of topics as rows of JSON: written, and read up to the end, to a count, or for ever."""
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+_POLL_SECONDS = 0.2
+_REQUEST_SECONDS = 10.0
+
+Settings = Mapping[str, str]
+"""Properties of librdkafka, of which `bootstrap.servers` is needed."""
+
+
+def write(
+    settings: Settings, topic: str, rows: Iterable[Mapping[str, Any]], key: str | None = None
+) -> int:
+    """Write rows as JSON records and return their number.
+
+    `key`: the column whose text becomes the record's key. Raises KeyError for a row without it,
+    KafkaException for a record that the brokers refuse, TimeoutError if they do not answer.
+    """
+    failures: list[Any] = []
+
+    def delivered(error: Any, _: Any) -> None:
+        if error:
+            failures.append(error)
+
+    producer, written = Producer(dict(settings)), 0
+    try:
+        for row in rows:
+            record_key = None if key is None else str(row[key])
+            producer.produce(topic, json.dumps(row), record_key, on_delivery=delivered)
+            producer.poll(0)
+            written += 1
+    finally:
+        left = producer.flush(_REQUEST_SECONDS)
+    if failures:
+        raise KafkaException(failures[0])
+    if left:
+        raise TimeoutError(f"{left} of {written} records of {topic} were not written")
+    return written
+
+
+def read(
+    settings: Settings, topic: str, *, count: int | None, follow: bool = False, seconds: float = 60
+) -> Iterator[Any]:
+    """Yield the committed rows of a topic from its beginning.
+
+    `count`: stop behind so many, for which it waits `seconds` from one to the next. Without a count
+    it stops at the present end, or with `follow` never. Raises KafkaException, and TimeoutError,
+    which says what was there.
+    """
+    isolation = {"isolation.level": "read_committed", "enable.auto.commit": "false"}
+    consumer = Consumer({"group.id": "streamgraft.records", **settings, **isolation})
+    try:
+        found = consumer.list_topics(topic, _REQUEST_SECONDS).topics[topic]
+        if found.error:
+            raise KafkaException(found.error)
+        consumer.assign([TopicPartition(topic, number, 0) for number in found.partitions])
+        left = None if count is not None or follow else _ends(consumer, topic, found.partitions)
+        yield from _rows(consumer, topic, count, left, seconds if count is not None else None)
+    finally:
+        consumer.close()
+
+
+def _ends(consumer: Consumer, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+    """Return the end of each partition that has records."""
+    ends = {}
+    for number in partitions:
+        place = TopicPartition(topic, number)
+        first, end = consumer.get_watermark_offsets(place, _REQUEST_SECONDS)
+        if end > first:
+            ends[number] = end
+    return ends
+
+
+def _rows(
+    consumer: Consumer,
+    topic: str,
+    count: int | None,
+    left: dict[int, int] | None,
+    seconds: float | None,
+) -> Iterator[Any]:
+    last: list[Any] = []
+    read, since = 0, time.monotonic()
+    while read != count and left != {}:
+        message = consumer.poll(_POLL_SECONDS)
+        if message is not None:
+            if error := message.error():
+                raise KafkaException(error)
+            row = json.loads(message.value() or b"null")
+            last, read, since = [*last[-4:], row], read + 1, time.monotonic()
+            yield row
+        elif seconds is not None and time.monotonic() > since + seconds:
+            raise TimeoutError(
+                f"topic {topic} has {read} rows after {seconds:.0f} s, not {count}: {last}"
+            )
+        _pass(consumer, left)
+
+
+def _pass(consumer: Consumer, left: dict[int, int] | None) -> None:
+    """Forget the partitions whose end is reached; their last records may be markers."""
+    if left:
+        for place in consumer.position(
+            [TopicPartition(item.topic, item.partition) for item in consumer.assignment()]
+        ):
+            if place.partition in left and place.offset >= left[place.partition]:
+                del left[place.partition]

@@ -1,0 +1,44 @@
+"""`streamgraft records` says what is wrong; tests/e2e/test_tutorials.py has the rest."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from streamgraft.cli._app import app
+
+NOBODY = ["--bootstrap-servers", "127.0.0.1:1"]
+
+
+def failure(*arguments: str, given: str = "") -> str:
+    """Return the error of a command."""
+    result = CliRunner().invoke(app, ["records", *arguments], input=given)
+    assert result.exit_code == 1, result.output
+    return result.output
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "wanted"),
+    [
+        ("[1]\n", [], "line 1 is not a JSON object"),
+        ("\n{\n", [], "line 2 is not a JSON object"),
+        ('{"a": 1}\n', ["--key", "b"], "line 1 has no 'b'"),
+    ],
+)
+def test_lines_that_are_no_records(given: str, options: list[str], wanted: str) -> None:
+    assert wanted in failure("write", "t", *NOBODY, *options, given=given)
+
+
+def test_properties_are_pairs() -> None:
+    assert "security.protocol is not a property" in failure(
+        "read", "t", *NOBODY, "-X", "security.protocol"
+    )
+
+
+def test_brokers_must_be_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STREAMGRAFT_HOME", str(tmp_path))
+    assert "--bootstrap-servers HOST:PORT" in failure("read", "t")
+
+
+def test_brokers_that_do_not_answer() -> None:
+    assert "topic t can't be read" in failure("read", "t", *NOBODY)

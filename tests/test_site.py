@@ -1,0 +1,59 @@
+"""The documentation's site: built, complete, and made from the code as it is."""
+
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from streamgraft.cli._app import app
+from streamgraft_common.resources import KINDS
+from website.hooks import resolved
+from website.reference import command_line, language, resources
+
+ROOT = Path(__file__).parents[1]
+DOCS = "docs"
+
+
+def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
+    """Every page is in the navigation, and every link and anchor leads somewhere."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in PAGES}
+    assert [page for page in pages if not (tmp_path / page).is_file()] == []
+
+
+PAGES = sorted(ROOT.glob("docs/**/*.md"))
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "wanted"),
+    [
+        (f"[a]({DOCS}/use/a.md#b)", "README.md", "[a](use/a.md#b)"),
+        (f"![a]({DOCS}/images/a.svg)", "README.md", "![a](images/a.svg)"),
+        ("[a](../../README.md)", f"{DOCS}/use/b.md", "[a](../index.md)"),
+        ("[a](../operate/c.md)", f"{DOCS}/use/b.md", "[a](../operate/c.md)"),
+        ("[`x.py`](../../sdk/x.py)", f"{DOCS}/use/b.md", "`x.py`"),
+        ("[x](../../sdk/x.py)", f"{DOCS}/use/b.md", "x (`sdk/x.py`)"),
+        ("[a](https://example.com/a.md), [b](#c)", "README.md", None),
+    ],
+)
+def test_links(text: str, place: str, wanted: str | None) -> None:
+    """Those that leave the folder become what they name."""
+    assert resolved(text, PurePosixPath(place)) == (wanted or text)
+
+
+def test_the_reference_has_every_command_field_and_name() -> None:
+    text = command_line()
+    assert "## streamgraft savepoint create\n" in text
+    assert "`--create-topics`" in text
+    assert len([line for line in text.splitlines() if line.startswith("## ")]) > len(
+        app.registered_commands
+    )
+    text = resources()
+    assert [kind.kind for kind in KINDS if f"\n## {kind.kind}\n" not in text] == []
+    assert "| `spec.bundle.git.url` | string |" in text
+    text = language()
+    assert "### Application.kafka_source\n" in text
+    assert "| `latency_seconds` | `None` | Longest time that records may wait" in text

@@ -1,0 +1,1 @@
+"""The documentation's site: what mkdocs.yml calls, and the pages that are made from the code."""
