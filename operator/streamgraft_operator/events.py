@@ -140,7 +140,7 @@ def references_missing(names: Iterable[object]) -> Event:
     return Event(
         "Warning",
         "ReferenceMissing",
-        f"waiting for {listed}: create it, the job goes on by itself then",
+        f"waiting for {listed}: create it, and the job goes on by itself",
     )
 
 
