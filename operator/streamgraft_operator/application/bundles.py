@@ -193,7 +193,7 @@ class Bundles:
     async def _from_config_map(self, namespace: str, name: str, data_key: str) -> Bundle:
         missing = BundleMissing(
             f"there is no ConfigMap {name} in namespace {namespace}: upload the bundle"
-            " (`streamgraft submit` does), the job goes on by itself then"
+            " (`streamgraft submit` does), and the job goes on by itself"
         )
         known = self._caches.config_maps.get((namespace, name))
         if known is None:

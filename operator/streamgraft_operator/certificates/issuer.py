@@ -81,7 +81,7 @@ class Issuer:
         if held and not is_owned_by(held, owner.uid):
             raise SecretTaken(
                 f"the job keeps the certificate of its control ports in Secret {name}, and there is"
-                " one that is not the job's: delete it, the job goes on by itself then"
+                " one that is not the job's: delete it, and the job goes on by itself"
             )
         if held and not needs_renewal(
             _field(held, CERTIFICATE_KEY), authority.certificate, hosts, days, now

@@ -42,7 +42,7 @@ class KafkaTls:
         except NotFound as error:
             raise KafkaUnavailable(
                 f"there is no Secret {name}, which transportSecurity.kafkaSecret names: create it,"
-                " the job goes on by itself then"
+                " and the job goes on by itself"
             ) from error
         data = item.get("data") or {}
         try:
