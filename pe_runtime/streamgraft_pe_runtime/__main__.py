@@ -31,6 +31,8 @@ def main() -> int:
         adl = settings.adl()
         unpack(settings.bundle, folder)
         with recording(settings.profiles, settings.pod):
+            # For the application, also in Python's workers: they come from the JVM.
+            os.environ["STREAMGRAFT_DRIVER_PID"] = str(os.getpid())
             jvm = SparkJvm.start(spark_conf(settings.pod, settings.slots, settings.spark_conf))
             # Only now what imports PySpark: the JVM starts meanwhile.
             from streamgraft_pe_runtime.pe import run

@@ -32,7 +32,8 @@ _THREADS = 64
 
 
 async def run(settings: Settings, adl: Adl, jvm: SparkJvm) -> int:
-    """Run the PE until SIGTERM (returns 0) or until its JVM ends or can't warm up (returns 1)."""
+    """Run the PE until SIGTERM, or until its application wants no more (returns 0), or until its
+    JVM ends or can't warm up (returns 1)."""
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(_THREADS, "blocking"))
     ended: asyncio.Future[int] = loop.create_future()
@@ -44,6 +45,8 @@ async def run(settings: Settings, adl: Adl, jvm: SparkJvm) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end, 0, signal.Signals(number).name)
+    # What `streamgraft.shutdown_pe` sends, from our process or from a Python worker.
+    loop.add_signal_handler(signal.SIGUSR1, end, 0, "the application called shutdown_pe")
     jvm.on_exit(lambda code: _call(loop, end, 1, f"the driver's JVM ended with code {code}"))
     metrics = PeMetrics(settings.slots)
     async with AsyncExitStack() as stack:

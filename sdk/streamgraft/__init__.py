@@ -25,7 +25,7 @@ from streamgraft._errors import (
 )
 from streamgraft._location import Location
 from streamgraft._streams import Parameter, Stream
-from streamgraft._surroundings import data_path, properties
+from streamgraft._surroundings import data_path, properties, shutdown_pe
 from streamgraft._write_once import write_once
 from streamgraft_common.adl import Autoscaling, Placement
 from streamgraft_common.batches import Batch
@@ -60,5 +60,6 @@ __all__ = [
     "build",
     "data_path",
     "properties",
+    "shutdown_pe",
     "write_once",
 ]

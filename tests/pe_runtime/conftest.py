@@ -39,7 +39,7 @@ KEYS = 20
 MODULE = """
 from pathlib import Path
 from pyspark.sql import functions as F
-from streamgraft import Application
+from streamgraft import Application, shutdown_pe
 
 app = Application("numbers")
 broken = app.parameter("broken", default="")
@@ -50,7 +50,10 @@ least = app.parameter("least", default="0")
 def plain(frame):
     def check(n):
         if broken.value and Path(broken.value).exists():
-            raise ValueError("the service is out of order")
+            if Path(broken.value).read_text() == "enough":
+                shutdown_pe()
+            else:
+                raise ValueError("the service is out of order")
         return n
     frame = frame.where(f"n >= {least.value}")
     return frame.withColumn("n", F.udf(check, "long")("n")) if broken.value else frame

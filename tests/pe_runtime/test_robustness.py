@@ -73,3 +73,25 @@ async def test_failing_user_function(
     sent = source.stop()
     output.until(lambda values: {k: len(set(v)) for k, v in values.items()} == sent)
     assert (await pe.get("/metrics"))[1].count("streamgraft_pe_query_restarts_total{") == 2
+
+
+@pytest.mark.parametrize("stage", ["broken"], indirect=True)
+async def test_pe_that_ends_itself(
+    stage: Any, load: Callable[[int], Any], output: Any, tmp_path: Path
+) -> None:
+    """Python's worker calls shutdown_pe: the PE ends behind its batch, and the next goes on."""
+    pe = await stage.start(0, [0, 1])
+    await pe.running(0, 1)
+    source = load(100)
+    output.until(lambda values: sum(map(len, values.values())) > 100)
+    (tmp_path / "broken").write_text("enough")
+    assert await asyncio.to_thread(pe.process.wait, 60) == 0
+    status = await pe.status()
+    assert (status.ready, status.shards) == (False, {})
+    assert [release.clean for release in status.releases.values()] == [True, True]
+    (tmp_path / "broken").unlink()
+    again = await stage.start(1, [0, 1])
+    await again.running(0, 1)
+    expected = {key: list(range(count)) for key, count in source.stop().items()}
+    output.until(lambda values: sum(map(len, values.values())) >= source.sent)
+    assert output.values == expected

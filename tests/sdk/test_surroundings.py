@@ -1,5 +1,7 @@
 """What operators find around them in a PE."""
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -26,3 +28,14 @@ def test_without_a_pe_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_data_path_is_the_volumes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STREAMGRAFT_DATA_PATH", "/data")
     assert streamgraft.data_path() == Path("/data")
+
+
+def test_a_pe_ends_itself_by_a_signal_to_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number)))
+    monkeypatch.delenv("STREAMGRAFT_DRIVER_PID", raising=False)
+    streamgraft.shutdown_pe()
+    assert sent == []
+    monkeypatch.setenv("STREAMGRAFT_DRIVER_PID", "7")
+    streamgraft.shutdown_pe()
+    assert sent == [(7, signal.SIGUSR1)]

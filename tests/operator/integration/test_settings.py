@@ -86,24 +86,52 @@ async def test_live_settings_restart_nothing_and_others_only_their_pe(world: Wor
     assert before.items() - after.items() == {("job-0-1", before["job-0-1"])}
 
 
-async def test_failed_pod_is_followed_by_another_as_the_policy_says(world: World) -> None:
-    policies = {"restartFailedPod": False, "deleteFailedPod": False}
+@pytest.mark.parametrize(
+    ("ended", "policy", "phase"),
+    [
+        ("Failed", "restartFailedPod", "Failed"),
+        ("Succeeded", "restartCompletedPod", "Stopped"),
+    ],
+)
+async def test_pod_that_ended_is_followed_by_another_as_the_policy_says(
+    world: World, ended: str, policy: str, phase: str
+) -> None:
+    policies = {policy: False, "deleteFailedPod": False}
     await world.upload(bundle(application(world.namespace)))
     await world.submit(processingElement=policies | UNSCHEDULABLE)
     await world.job_in("Healthy")
 
     pod = POD.path(world.namespace, "job-0-1")
-    await world.client.patch(f"{pod}/status", {"status": {"phase": "Failed"}})
+    await world.client.patch(f"{pod}/status", {"status": {"phase": ended}})
     item = await world.pe("job-0", lambda item: item["status"].get("stopped"))
-    assert item["status"]["phase"] == "Failed"
-    assert "restartFailedPod" in item["status"]["message"]
+    assert item["status"]["phase"] == phase
+    assert policy in item["status"]["message"]
     assert condition(item, "Ready")["status"] == "False"
     assert "job-0-1" in await world.names(POD)
 
-    await edit(world, {"processingElement": {"restartFailedPod": True}})
+    await edit(world, {"processingElement": {policy: True}})
     item = await world.pe("job-0", lambda item: item["status"]["phase"] == "Running")
     assert item["status"]["launchCount"] == 2
-    assert {"job-0-1", "job-0-2"} <= set(await world.names(POD))
+    assert ("job-0-1" in await world.names(POD)) == (ended == "Failed")
+
+
+async def test_deleted_pe_comes_back_even_if_it_is_not_restartable(world: World) -> None:
+    """What a job declares is there; `restartable` is about failures of its pods only."""
+    adl = application(world.namespace)
+    adl["operators"][0]["restartable"] = False
+    await world.upload(bundle(adl))
+    await world.submit(processingElement=UNSCHEDULABLE)
+    await world.job_in("Healthy")
+    pe = await world.pe("job-0", lambda item: item["spec"]["restartable"] is False)
+    await world.client.patch(
+        f"{POD.path(world.namespace, 'job-0-1')}/status", {"status": {"phase": "Failed"}}
+    )
+    await world.pe("job-0", lambda item: item["status"].get("stopped"))
+    await world.client.delete(PROCESSING_ELEMENT.path(world.namespace, "job-0"))
+    again = await world.pe("job-0", lambda item: item["status"].get("phase") == "Running")
+    assert again["metadata"]["uid"] != pe["metadata"]["uid"]
+    assert again["status"]["launchReason"] == "Created"
+    await world.job_in("Healthy")
 
 
 async def test_submission_that_takes_too_long_is_rolled_back_and_repeated(world: World) -> None:
@@ -121,26 +149,38 @@ async def test_submission_that_takes_too_long_is_rolled_back_and_repeated(world:
     assert job["status"]["submittedGeneration"] == job["metadata"]["generation"]
 
 
-@pytest.fixture
-async def shelf(world: World) -> AsyncIterator[str]:
-    """The address of a bundle, for those who have the token."""
+class Shelf:
+    """A server of one bundle, for those who have the token."""
 
-    async def serve(request: web.Request) -> web.Response:
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self.url = ""
+        self.asked = 0
+
+    async def serve(self, request: web.Request) -> web.Response:
+        """Answer a request."""
         if request.headers.get("Authorization") != "Bearer sesame":
             raise web.HTTPUnauthorized
-        return web.Response(body=bundle(application(world.namespace)))
+        self.asked += 1
+        return web.Response(body=self.content)
 
+
+@pytest.fixture
+async def shelf(world: World) -> AsyncIterator[Shelf]:
+    """The server of the job's bundle."""
+    shelf = Shelf(bundle(application(world.namespace)))
     served = web.Application()
-    served.router.add_get("/tiny.zip", serve)
+    served.router.add_get("/tiny.zip", shelf.serve)
     runner = web.AppRunner(served)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    yield f"http://127.0.0.1:{runner.addresses[0][1]}/tiny.zip"
+    shelf.url = f"http://127.0.0.1:{runner.addresses[0][1]}/tiny.zip"
+    yield shelf
     await runner.cleanup()
 
 
-async def test_bundle_by_url_with_a_secret_that_comes_late(world: World, shelf: str) -> None:
-    await world.submit(bundle={"url": shelf, "secret": "token", "name": "tiny"})
+async def test_bundle_by_url_with_a_secret_that_comes_late(world: World, shelf: Shelf) -> None:
+    await world.submit(bundle={"url": shelf.url, "secret": "token", "name": "tiny"})
     job = await world.job(lambda status: "no Secret token" in status.get("message", ""))
     assert condition(job, "Accepted")["reason"] == "BundleFetchFailed"
 
@@ -150,3 +190,22 @@ async def test_bundle_by_url_with_a_secret_that_comes_late(world: World, shelf: 
     assert pod
     volumes = {item["name"]: item for item in pod["spec"]["volumes"]}
     assert volumes["bundle"]["configMap"]["name"] == "job-fetched"
+
+
+@pytest.mark.parametrize(("policy", "fetched"), [("IfNotPresent", 1), ("Always", 2)])
+async def test_pull_policy(world: World, shelf: Shelf, policy: str, fetched: int) -> None:
+    """An edit of something else fetches the bundle again if it is to be fetched always."""
+    await secret(world, "token", token="sesame", hosts="127.0.0.1")
+    source = {"url": shelf.url, "secret": "token", "pullPolicy": policy}
+    await world.submit(bundle=source)
+    before = await world.job_in("Healthy")
+    assert shelf.asked == 1
+
+    shelf.content = bundle(application(world.namespace, parameters={"speed": "1", "more": "2"}))
+    await edit(world, {"parameters": {"speed": "3"}})
+    job = await world.job(
+        lambda status: (status.get("phase"), status["observedGeneration"]) == ("Healthy", 2)
+    )
+    assert shelf.asked == fetched
+    changed = job["status"]["bundleDigest"] != before["status"]["bundleDigest"]
+    assert changed == (policy == "Always")
