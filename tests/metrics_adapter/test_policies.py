@@ -1,9 +1,11 @@
 """What a region's resource makes of its demand policy."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from streamgraft_autoscaler import DemandPolicy
 from streamgraft_autoscaler.pricing import ASSUMED_CHANNEL_SECONDS
 from streamgraft_common.adl import Autoscaling
 from streamgraft_common.resources import PARALLEL_REGION
@@ -29,13 +31,35 @@ def change(before: int, after: int, **more: Any) -> dict[str, Any]:
     }
 
 
-def price(*changes: dict[str, Any], **autoscaling: Any) -> float:
-    """Return the price of a change in channel-seconds, if four channels were needed lately."""
+def policy(*changes: dict[str, Any], **autoscaling: Any) -> DemandPolicy:
+    """Return the policy of a region with these settings that has changed like this."""
     spec = {"job": "j", "region": "r", "width": 1, "maxWidth": 8, "key": ["k"]}
     spec |= {"autoscaling": autoscaling}
     body = PARALLEL_REGION.manifest("j-r", "ns", spec)
     region = region_of({**body, "status": {"width": 1, "changes": list(changes)}})
-    return policy_of(region, Known(0.0), 0.0).price.hours(4) * 3600
+    return policy_of(region, Known(0.0), 0.0)
+
+
+def price(*changes: dict[str, Any], **autoscaling: Any) -> float:
+    """Return the price of a change in channel-seconds, if four channels were needed lately."""
+    return policy(*changes, **autoscaling).price.hours(4) * 3600
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "expected"),
+    [
+        ("catchUpSeconds", 7.0, lambda made: made.catch_up_seconds),
+        ("headroom", 0.5, lambda made: made.headroom),
+        ("targetUtilization", 0.6, lambda made: made.target_utilization),
+        ("minWidth", 2, lambda made: made.min_width),
+        ("maxWidth", 3, lambda made: made.max_width),
+    ],
+)
+def test_settings_reach_the_policy(
+    setting: str, value: float, expected: Callable[[DemandPolicy], float]
+) -> None:
+    assert expected(policy()) != value
+    assert expected(policy(**{setting: value})) == value
 
 
 @pytest.mark.parametrize(

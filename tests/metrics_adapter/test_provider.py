@@ -177,6 +177,16 @@ async def test_signals(prometheus: CannedPrometheus, metric: str, value: float) 
     assert found.signal().value == pytest.approx(value)
 
 
+async def test_the_gate_is_the_regions_own(prometheus: CannedPrometheus) -> None:
+    """600 records wait, more every second: the paper's policy by the region's settings."""
+    item = region()
+    item["spec"]["autoscaling"] = {"lagThreshold": 500, "overshoot": 2}
+    provider = provider_of(item)
+    await refresh(provider, prometheus)
+    found = provider.by_name("ns", "flights-enrich", "relative_lag_change_rate_gated")
+    assert found.signal().value == pytest.approx(1.2)
+
+
 async def test_demand_counts_what_waits_beyond_two_batches(prometheus: CannedPrometheus) -> None:
     found = (await reading(prometheus, "demand")).signal()
     assert isinstance(found, Demand)

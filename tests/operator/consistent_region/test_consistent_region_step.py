@@ -15,6 +15,8 @@ from streamgraft_operator.consistent_region.step import (
     CutView,
     step,
 )
+from streamgraft_operator.manifests import cut_savepoint
+from streamgraft_operator.manifests.metadata import Owner
 
 NOW = 1_700_000_000.0
 PERIODIC = ConsistentRegionSpec(job="job", region="all", period_seconds=10, retained_cuts=2)
@@ -118,3 +120,10 @@ def test_without_a_period_a_cut_comes_when_it_is_asked_for() -> None:
     assert (quiet.status.state, quiet.again_seconds) == ("Running", None)
     asked = step(view(spec=ON_DEMAND.model_copy(update={"requested": 3}), **seen))
     assert asked.create == 3
+
+
+def test_a_cut_has_the_time_of_its_region() -> None:
+    owner = Owner(namespace="ns", name="job", uid="u1", generation_id=1)
+    region = ConsistentRegionSpec(job="job", region="all", drain_timeout_seconds=7.5)
+    spec = cut_savepoint(owner, region, 1)["spec"]
+    assert (spec["timeoutSeconds"], spec["consistentRegion"]) == (8, "all")

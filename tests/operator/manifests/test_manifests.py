@@ -129,6 +129,24 @@ def test_bundle_in_a_file_needs_no_volume() -> None:
     assert volumes == {"checkpoints", "data"}
 
 
+def test_bundle_in_a_config_map_is_mounted_by_its_key() -> None:
+    manifest = pod({"bundle": {"configMap": {"name": "apps", "key": "flights.zip"}}})
+    assert environment(manifest)["STREAMGRAFT_BUNDLE"] == "/etc/streamgraft/bundle/flights.zip"
+    volumes = {volume["name"]: volume for volume in manifest["spec"]["volumes"]}
+    assert volumes["bundle"]["configMap"]["name"] == "apps"
+
+
+def test_slots_and_spark_settings_are_the_elements() -> None:
+    job = JobSpec.model_validate(IN_CONFIG_MAP)
+    item = manifests.processing_element(OWNER, job, planned(), "content", [0], 5)
+    item["spec"] |= {"slots": 3, "sparkConf": {"spark.a": "1"}}
+    item["metadata"]["uid"] = "pe-uid"
+    item["status"] = {"launchCount": 7}
+    variables = environment(manifests.pod(item, OWNER, job, SETTINGS, None))
+    assert variables["STREAMGRAFT_SLOTS"] == "3"
+    assert variables["STREAMGRAFT_SPARK_CONF"] == '{"spark.a": "1"}'
+
+
 def test_settings_of_the_job_reach_the_pod() -> None:
     settings = {
         "heapMb": 900,
@@ -261,17 +279,24 @@ def test_service_selects_the_pods_of_the_pe() -> None:
     assert spec["ports"][0]["port"] == 10000
 
 
-@pytest.mark.parametrize(("given", "expected"), [(None, 300), (20, 20)])
-def test_region_has_the_deadline_of_its_job(given: int | None, expected: int) -> None:
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, (300, "handover")),
+        ({"changeDeadlineSeconds": 20, "strategy": "savepoint"}, (20, "savepoint")),
+    ],
+)
+def test_region_has_the_settings_of_its_job(
+    given: dict[str, Any], expected: tuple[int, str]
+) -> None:
     plan = PlannedRegion(
         "flights-delays", Region(name="delays", key=["k"], max_width=4), ("sum",), 2, 0
     )
-    regions = {"delays": {"changeDeadlineSeconds": given} if given else {}}
-    job = JobSpec.model_validate({**IN_CONFIG_MAP, "regions": regions})
+    job = JobSpec.model_validate({**IN_CONFIG_MAP, "regions": {"delays": given}})
     topology = Topology((), (planned(),), (plan,), (), {})
     spec = manifests.parallel_region(OWNER, job, topology, plan, "content")["spec"]
-    assert spec["changeDeadlineSeconds"] == expected
-    assert spec["width"] == 2
+    assert (spec["changeDeadlineSeconds"], spec["strategy"]) == expected
+    assert (spec["width"], spec["key"]) == (2, ["k"])
 
 
 def test_region_content_id_is_that_of_all_widths() -> None:
