@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.resources import SCHEMA_ONLY
@@ -11,7 +12,7 @@ from streamgraft_operator.host_pool.controller import HostPoolController
 from streamgraft_operator.job.conductor import JobConductor
 from streamgraft_operator.job.controller import JobController
 from streamgraft_operator.kit import metrics
-from streamgraft_operator.kit.control_loop import ControlLoop
+from streamgraft_operator.kit.control_loop import Controller, ControlLoop
 from streamgraft_operator.pe.controller import ProcessingElementController
 from streamgraft_operator.pe.lost_pods import LostPodController
 from streamgraft_operator.pe.pod_conductor import PodConductor
@@ -25,6 +26,7 @@ from streamgraft_operator.savepoint.controller import SavepointController
 from streamgraft_operator.savepoint.parking_controller import ParkingController
 from streamgraft_operator.schema_only.controller import SchemaOnlyController
 from streamgraft_operator.settings import Settings
+from streamgraft_operator.stray.controller import stray_controllers
 from streamgraft_operator.test_suite.controller import SuiteController
 from streamgraft_operator.warm_pool.controller import WarmPoolController
 
@@ -47,17 +49,22 @@ CONTROLLERS = (
 )
 
 
-async def run(client: KubeClient, settings: Settings, stopping: asyncio.Event) -> None:
-    """Operate until `stopping`, and finish what is in hand then; cancelled, break off at once."""
-    context = Context.of(client, settings)
-    lags = LagCollector(context.caches.regions)
-    controllers = (
+def controllers_of(context: Context, lags: LagCollector) -> Sequence[Controller]:
+    """Return all controllers."""
+    return (
         *(controller(context) for controller in CONTROLLERS),
         LagController(context, lags),
         *(SchemaOnlyController(context, kind) for kind in SCHEMA_ONLY),
         SuiteController(context),
+        *stray_controllers(context),
     )
-    loops = [ControlLoop(controller) for controller in controllers]
+
+
+async def run(client: KubeClient, settings: Settings, stopping: asyncio.Event) -> None:
+    """Operate until `stopping`, and finish what is in hand then; cancelled, break off at once."""
+    context = Context.of(client, settings)
+    lags = LagCollector(context.caches.regions)
+    loops = [ControlLoop(controller) for controller in controllers_of(context, lags)]
     collectors = (RegionCollector(context.caches.regions), lags)
     for collector in collectors:
         metrics.REGISTRY.register(collector)

@@ -15,7 +15,7 @@ from streamgraft_operator.kafka.tls import KafkaTls
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.kit.external_calls import ExternalCalls
-from streamgraft_operator.kit.parsed import job_spec, job_status, region_spec
+from streamgraft_operator.kit.parsed import job_spec, job_status
 from streamgraft_operator.kit.recorder import Recorder
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.settings import Settings
@@ -84,8 +84,8 @@ class Context:
 
     def widths_of(self, job: Key) -> dict[str, int]:
         """Return the wanted widths of a job's regions, by their names in the application."""
-        specs = map(region_spec, self.caches.regions_by_job.get(job))
-        return {spec.region: spec.width for spec in specs}
+        specs = (item["spec"] for item in self.caches.regions_by_job.get(job))
+        return {spec["region"]: spec["width"] for spec in specs}
 
     def rest_seconds(self, job: Key) -> float:
         """Return how long to rest after a look at all PEs of a job."""

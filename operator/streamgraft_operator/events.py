@@ -186,6 +186,11 @@ def pe_adopts(pod: str) -> Event:
     return Event("Normal", "AdoptsWarmPod", f"pod {pod} of the warm pool takes up this PE")
 
 
+def stray(reason: str, why: str) -> Event:
+    """Tell why nothing is done with a region or a PE."""
+    return Event("Warning", reason, why)
+
+
 def pod_lost(pod: str, node: str, seconds: float) -> Event:
     """Report that a pod is deleted by force, which did not end in time."""
     return Event(

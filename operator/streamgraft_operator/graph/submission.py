@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from streamgraft_common import names
 from streamgraft_common.bundle import Bundle
-from streamgraft_common.resources import JobSpec, ParallelRegionSpec
+from streamgraft_common.resources import JobSpec
 from streamgraft_operator.graph.logical import logical_model
 from streamgraft_operator.graph.model import GraphError, JobContext, PlannedRegion, Topology
 from streamgraft_operator.graph.pipeline import topology_of
@@ -96,12 +96,12 @@ class Submission:
         return {**known, **given}
 
 
-def check_region(existing: ParallelRegionSpec, planned: PlannedRegion) -> None:
-    """Raise GraphError if an existing region can't become what is planned."""
+def check_region(max_width: int, key: list[str], planned: PlannedRegion) -> None:
+    """Raise GraphError if a region that has these can't become what is planned."""
     region = planned.region
-    if (existing.max_width, existing.key) != (region.max_width, region.key):
+    if (max_width, key) != (region.max_width, region.key):
         raise GraphError(
-            f"region {region.name} has max_width {existing.max_width} and key {existing.key};"
+            f"region {region.name} has max_width {max_width} and key {key};"
             f" they can't become {region.max_width} and {region.key}, since state is"
             " partitioned by them: for another max_width take a savepoint and restore it with this"
             " application, or cancel the job and submit it anew, or rename the region"

@@ -17,7 +17,7 @@ from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError, Topology
 from streamgraft_operator.job.commands import report
 from streamgraft_operator.job.step import JobView, step
-from streamgraft_operator.kit.conditions import ACCEPTED, ROLLING_BACK, SUBMITTED
+from streamgraft_operator.kit.conditions import ACCEPTED, READY, ROLLING_BACK, SUBMITTED, State
 from streamgraft_operator.kit.control_loop import (
     Controller,
     Outcome,
@@ -30,6 +30,7 @@ from streamgraft_operator.kit.objects import content_of, job_key, own_key
 from streamgraft_operator.kit.parsed import (
     job_spec,
     job_status,
+    obstacle,
     pe_spec,
     pe_status,
     region_spec,
@@ -84,6 +85,9 @@ class JobConductor(Controller):
         if submitted and submitted.reason == ROLLING_BACK:
             return None  # the job controller's
         regions = self._caches.regions_by_job.get(key)
+        if unreadable := [item for item in regions if obstacle(region_spec, item)]:
+            await self._tell_unreadable(job, unreadable[0])
+            return None
         widths = {region_spec(item).region: _width_due(item, time.time()) for item in regions}
         try:
             expansion = await self._context.expander.expand(job, widths)
@@ -110,6 +114,12 @@ class JobConductor(Controller):
         if view.missing and left > 0:
             return left + 0.1
         return RESTORING_SECONDS if starts and not restored else None
+
+    async def _tell_unreadable(self, job: Object, region: Object) -> None:
+        name, why = region["metadata"]["name"], obstacle(region_spec, region)
+        message = f"ParallelRegion {name} can't be read: {why}; correct its spec"
+        state = State(READY, "False", "RegionUnreadable", message)
+        await report(self._context.write.jobs, key_of(job), [state], job["metadata"]["generation"])
 
     def _view(self, job: Object, topology: Topology, status: JobStatus) -> JobView:
         namespace, name = key_of(job)

@@ -9,7 +9,6 @@ from streamgraft_operator.context import Context
 from streamgraft_operator.graph import Topology, check_region
 from streamgraft_operator.kit.coordinator import Command, Patch, updating
 from streamgraft_operator.kit.objects import content_of, is_owned_by
-from streamgraft_operator.kit.parsed import region_spec
 from streamgraft_operator.manifests.metadata import Owner
 
 _FROM_JOB = ("autoscaling", "changeDeadlineSeconds", "strategy", "upstream", "stages")
@@ -37,7 +36,8 @@ class RegionPlanter:
         for planned in topology.regions:
             existing = self._caches.regions.get((key[0], planned.name))
             if existing is not None:
-                check_region(region_spec(existing), planned)
+                spec = existing["spec"]
+                check_region(spec["maxWidth"], spec["key"], planned)
 
     async def plant(self, owner: Owner, expansion: Expansion) -> None:
         """Create regions that are missing, move on their content ids, delete surplus ones."""
@@ -66,7 +66,7 @@ def _region_command(manifest: Object) -> Command:
         spec = updating(item["spec"], wanted)
         if content_of(item) == content_of(manifest) and not spec:
             return None
-        wakes = region_spec(item).width == 0 and not may_sleep
+        wakes = item["spec"]["width"] == 0 and not may_sleep
         return {
             "metadata": {"labels": metadata["labels"], "annotations": metadata["annotations"]},
             "spec": {**spec, **({"width": 1} if wakes else {})},

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from streamgraft_common.kube import ApiError, Unreachable
 from streamgraft_common.kube.client import Object
-from streamgraft_common.kube.store import Key
+from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.caches import Collection
 from streamgraft_operator.kit.work_queue import Closed, WorkQueue
@@ -135,22 +135,37 @@ class ControlLoop:
             self._queue.close()
 
     def _listener(self, watch: Watch) -> Callable[[Key, Object | None, Object | None], None]:
-        predicate, keys, add = watch.predicate, watch.keys, self._queue.add
-
         def changed(_: Key, old: Object | None, new: Object | None) -> None:
-            if predicate(old, new):
+            if self._matters(watch, old, new):
                 for item in (old, new):
-                    for key in keys(item) if item else ():
-                        add(key)
+                    self._add_keys(watch, item)
 
         return changed
+
+    def _matters(self, watch: Watch, old: Object | None, new: Object | None) -> bool:
+        try:
+            return watch.predicate(old, new)
+        except Exception as error:  # one object that can't be read must not end the watch of all
+            self._count(new or old, error)
+            return True
+
+    def _add_keys(self, watch: Watch, item: Object | None) -> None:
+        try:
+            for key in watch.keys(item) if item else ():
+                self._queue.add(key)
+        except Exception as error:  # as above
+            self._count(item, error)
+
+    def _count(self, item: Object | None, error: Exception) -> None:
+        metrics.RECONCILE_ERRORS.labels(self._controller.name).inc()
+        name = key_of(item) if item else ("", "")
+        log.warning("%s: %s/%s can't be read: %r", self._controller.name, *name, error)
 
     async def _resync(self) -> None:
         while True:
             for watch in self._controller.watches:
                 for item in watch.collection.items():
-                    for key in watch.keys(item):
-                        self._queue.add(key)
+                    self._add_keys(watch, item)
             await asyncio.sleep(RESYNC_SECONDS)
 
     async def _work(self) -> None:
@@ -169,7 +184,14 @@ class ControlLoop:
                 )
                 self._queue.add_rate_limited(key)
             finally:
-                self._queue.done(key, self._controller.rest_seconds(key))
+                self._queue.done(key, self._rest_seconds(key))
+
+    def _rest_seconds(self, key: Key) -> float:
+        try:
+            return self._controller.rest_seconds(key)
+        except Exception as error:  # one key's object that can't be read must not end the loop
+            log.warning("%s %s/%s: %r", self._controller.name, *key, error)
+            return 0.0
 
     async def _timed(self, key: Key) -> Outcome:
         begin = time.perf_counter()

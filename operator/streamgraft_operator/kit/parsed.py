@@ -2,6 +2,8 @@
 
 from typing import Generic, Literal, TypeVar
 
+from pydantic import ValidationError
+
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import (
@@ -53,6 +55,19 @@ class Reader(Generic[_Model]):
         if len(self._read) > REMEMBERED:
             del self._read[next(iter(self._read))]
         return model
+
+
+def obstacle(read: Reader[_Model], item: Object) -> str:
+    """Return why a part of an object can't be read; "" if it can.
+
+    The definitions let a little pass that the models refuse, such as names of time zones.
+    """
+    try:
+        read(item)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return ""
 
 
 job_spec = Reader(JobSpec, "spec")

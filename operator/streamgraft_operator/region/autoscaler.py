@@ -11,7 +11,7 @@ from streamgraft_operator.context import Context
 from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.coordinator import Patch, replacing
 from streamgraft_operator.kit.objects import own_key, scaled_region
-from streamgraft_operator.kit.parsed import region_spec
+from streamgraft_operator.kit.parsed import obstacle, region_spec
 from streamgraft_operator.manifests.autoscaler import autoscaler
 
 
@@ -42,6 +42,8 @@ class AutoscalerController(Controller):
         if region is None or "deletionTimestamp" in region["metadata"]:
             self._without_zero.pop(key, None)
             return None  # garbage collection takes it along
+        if obstacle(region_spec, region):
+            return None  # a condition of the region says so
         wanted = self._wanted(key, region)
         found = self._caches.autoscalers_by_region.get(key)
         mine = next((item for item in found if _owned(item, region)), None)

@@ -24,6 +24,7 @@ from streamgraft_operator.kit.control_loop import (
 )
 from streamgraft_operator.kit.objects import content_of, own_key, region_key, saved_job
 from streamgraft_operator.kit.parsed import (
+    obstacle,
     pe_spec,
     region_spec,
     region_status,
@@ -74,7 +75,7 @@ class RegionController(Controller):
     def rest_seconds(self, key: Key) -> float:
         """Return a time in proportion to the job's size."""
         region = self._caches.regions.get(key)
-        return self._context.rest_seconds((key[0], region_spec(region).job)) if region else 0.0
+        return self._context.rest_seconds((key[0], region["spec"]["job"])) if region else 0.0
 
     async def reconcile(self, key: Key) -> Outcome:
         """Take one step of a width change, or put right what is missing."""
@@ -82,6 +83,8 @@ class RegionController(Controller):
         job = self._context.living_job_of(region) if region else None
         if region is None or job is None or "deletionTimestamp" in region["metadata"]:
             return None
+        if obstacle(region_spec, region):
+            return None  # a condition says so
         try:
             return await self._conduct(region, job)
         except (BundleError, GraphError):

@@ -10,7 +10,6 @@ from prometheus_client.registry import Collector
 from streamgraft_common.kube.store import Key
 from streamgraft_operator.kafka.client import Position
 from streamgraft_operator.kit.caches import Collection
-from streamgraft_operator.kit.parsed import region_spec
 
 _LABELS = ("namespace", "streams_job", "region", "stage", "topic", "partition")
 _METRICS = (
@@ -53,8 +52,8 @@ class LagCollector(Collector):
         for key, (read_at, positions) in list(self._found.items()):
             if (region := self._regions.get(key)) is None:
                 continue
-            spec = region_spec(region)
-            place = (key[0], spec.job, spec.region)
+            spec = region["spec"]  # as it is written: it need not be readable as a whole
+            place = (key[0], spec["job"], spec["region"])
             for item in positions:
                 where = item.position
                 labels = (*place, item.stage, where.topic, str(where.partition))

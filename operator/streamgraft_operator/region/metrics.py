@@ -7,7 +7,7 @@ from prometheus_client.registry import Collector
 
 from streamgraft_common.conditions import is_true
 from streamgraft_operator.kit.caches import Collection
-from streamgraft_operator.kit.parsed import region_spec, region_status
+from streamgraft_operator.kit.parsed import region_status
 
 _LABELS = ("namespace", "streams_job", "region")
 
@@ -31,10 +31,10 @@ class RegionCollector(Collector):
             labels=_LABELS,
         )
         for region in self._regions.items():
-            spec = region_spec(region)
-            labels = (region["metadata"]["namespace"], spec.job, spec.region)
+            spec = region["spec"]  # as it is written: it need not be readable as a whole
+            labels = (region["metadata"]["namespace"], spec["job"], spec["region"])
             status = region_status(region)
-            width.add_metric((*labels, "wanted"), spec.width)
+            width.add_metric((*labels, "wanted"), spec["width"])
             width.add_metric((*labels, "serving"), status.width)
             resizing.add_metric(labels, is_true(status.conditions, "Resizing"))
         yield from (width, resizing)

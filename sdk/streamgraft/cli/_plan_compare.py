@@ -69,7 +69,7 @@ def outlook(submission: Submission, job: RunningJob | None) -> Outlook:
     topology = submission.topology(submission.widths(job.widths if job else {}))
     for region in topology.regions:
         if job and (existing := job.regions.get(region.region.name)):
-            check_region(existing, region)
+            check_region(existing.max_width, existing.key, region)
     fates: list[Outcome] = []
     if job and job.stages:
         fates = outcomes(job.stages, saved_stages(topology, submission.bundle.adl))
