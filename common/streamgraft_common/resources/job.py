@@ -45,11 +45,10 @@ class Fusion(Model):
     """PEs outside of regions plus PEs of one channel of each region; for type manual. Default: as
     many as keep the threads that the application always has busy (its sources, and streams that
     enter a region) within the CPU limit of a PE, or else its task slots."""
-    channels: Literal["NoChannelInfluence", "ChannelIsolation", "ChannelExlocation"] = (
-        "NoChannelInfluence"
-    )
-    """ChannelIsolation: all operators of a channel share a PE, and `type` is for those outside of
-    regions. Otherwise `type` is for all; operators of different channels share no PE anyway."""
+    channels: Literal["ChannelExlocation", "ChannelIsolation"] = "ChannelExlocation"
+    """ChannelExlocation: `type` is for all operators; those of different channels share no PE.
+    ChannelIsolation: all operators of a channel share a PE, and `type` is for those outside of
+    regions."""
 
 
 class Threading(Model):

@@ -19,7 +19,7 @@ from streamgraft_operator.graph.model import (
 )
 from streamgraft_operator.graph.ports import Ports
 from streamgraft_operator.graph.quantities import divided
-from streamgraft_operator.graph.sizing import sized
+from streamgraft_operator.graph.sizing import Means, sized
 from streamgraft_operator.graph.topology import Block, blocks
 from streamgraft_operator.graph.transforms import expand, without_dead_operators
 from streamgraft_operator.graph.upstream import upstream_regions
@@ -30,9 +30,10 @@ def topology_of(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Top
 
     A region that is not in `widths` has its own start width. Raises GraphError.
     """
-    wide = _widths(adl, widths)
+    wide = region_widths(adl, widths)
     model = without_dead_operators(logical_model(adl))
-    stages = fuse(model, sized(model, context.fusion, context.settings))
+    means = Means(context.settings, context.resources, region_widths(adl, context.first_widths))
+    stages = fuse(model, sized(model, context.fusion, means))
     numbered = blocks(stages, model.regions)
     context = replace(context, settings=_settings(adl, context, numbered))
     ports = Ports(model, context)
@@ -77,7 +78,7 @@ def _settings(
     """Return the settings of all PEs; the job's resources, divided, win over the PEs' own."""
     if context.resources is None:
         return context.settings
-    widths = _widths(adl, context.first_widths)
+    widths = region_widths(adl, context.first_widths)
     count = sum(
         len(block.stages) * (widths[block.region.name] if block.region else 1) for block in numbered
     )
@@ -85,7 +86,8 @@ def _settings(
     return context.settings.model_copy(update={"resources": share})
 
 
-def _widths(adl: Adl, widths: Mapping[str, int]) -> dict[str, int]:
+def region_widths(adl: Adl, widths: Mapping[str, int]) -> dict[str, int]:
+    """Return the widths of all regions: those that are given, else the application's."""
     known = {region.name: region for region in adl.regions}
     if unknown := sorted(widths.keys() - known.keys()):
         has = f"it has {', '.join(known)}" if known else "it has none"

@@ -12,8 +12,8 @@ from streamgraft_common.bundle import Bundle
 from streamgraft_common.resources import JobSpec
 from streamgraft_operator.graph.logical import logical_model
 from streamgraft_operator.graph.model import GraphError, JobContext, PlannedRegion, Topology
-from streamgraft_operator.graph.pipeline import topology_of
-from streamgraft_operator.graph.sizing import Sizing, size
+from streamgraft_operator.graph.pipeline import region_widths, topology_of
+from streamgraft_operator.graph.sizing import Means, Sizing, size
 from streamgraft_operator.graph.transforms import without_dead_operators
 
 _JOB_NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
@@ -85,7 +85,9 @@ class Submission:
     def sizing(self) -> Sizing:
         """Return how many PEs suit the application. Raises GraphError."""
         model = without_dead_operators(logical_model(self.bundle.adl))
-        return size(model, self.spec.fusion, self.spec.processing_element)
+        widths = region_widths(self.bundle.adl, self.first_widths)
+        means = Means(self.spec.processing_element, self.spec.resources, widths)
+        return size(model, self.spec.fusion, means)
 
     def _parameters(self) -> dict[str, str]:
         """Return the submission-time values."""

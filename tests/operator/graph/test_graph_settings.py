@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from streamgraft_common.adl import Adl, KafkaEndpoint, Operator, Region, Stream
 from streamgraft_common.resources import (
@@ -98,10 +99,16 @@ def test_channel_isolation_fuses_channels_whatever_the_type() -> None:
     assert ["b"] in stages(type="legacy", channels="ChannelIsolation")
 
 
-@pytest.mark.parametrize("channels", ["NoChannelInfluence", "ChannelExlocation"])
+@pytest.mark.parametrize("channels", ["ChannelExlocation", "ChannelIsolation"])
 def test_channels_never_share_a_pe(channels: str) -> None:
     topology = planned({"r": 4}, fusion=Fusion.model_validate({"channels": channels}))
     assert [pe.channel for pe in topology.pes if pe.region] == [0, 1, 2, 3]
+
+
+def test_channels_that_could_share_a_pe_are_refused() -> None:
+    """What is not done is not taken: NoChannelInfluence would fuse across channels."""
+    with pytest.raises(ValidationError, match="ChannelExlocation"):
+        Fusion.model_validate({"channels": "NoChannelInfluence"})
 
 
 def slots(limit: str | None, threading: dict[str, Any], own: int | None = None) -> list[int]:
