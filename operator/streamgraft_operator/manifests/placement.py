@@ -91,6 +91,23 @@ def tolerating(spec: dict[str, Any]) -> dict[str, Any]:
     return {**spec, "tolerations": [*own, *ours]}
 
 
+def spread(spec: dict[str, Any], labels: dict[str, str]) -> dict[str, Any]:
+    """Return a pod's spec with which the scheduler spreads channels of a region over nodes, and
+    all other pods of a job; if it can't it places them all the same.
+
+    The user's own constraints stay alone. `labels`: of the pod.
+    """
+    place = (names.LABEL_REGION, names.LABEL_STAGE) if names.LABEL_REGION in labels else ()
+    alike = {label: labels[label] for label in (names.LABEL_JOB, *place)}
+    ours = {
+        "topologyKey": HOSTNAME,
+        "maxSkew": 1,
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": alike},
+    }
+    return {"topologySpreadConstraints": [ours], **spec}
+
+
 def _node_terms(placement: Placement, item: dict[str, Any] | None) -> list[Term]:
     """Return the terms of which a node has to meet one."""
     if placement.host:

@@ -144,7 +144,10 @@ def _pod(
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {**template["metadata"], **identity},
-        "spec": placement.tolerating(pod_security.with_defaults(template["spec"])),
+        "spec": placement.spread(
+            placement.tolerating(pod_security.with_defaults(template["spec"])),
+            metadata["labels"],
+        ),
     }
 
 

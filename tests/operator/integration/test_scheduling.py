@@ -26,35 +26,41 @@ class Machines:
     def __init__(self, client: KubeClient, world: World) -> None:
         self._client = client
         self._world = world
-        self._names: list[str] = []
+        self._rooms: dict[str, dict[str, str]] = {}
 
     def name(self, short: str) -> str:
         """Return the full name of a node."""
         return f"{self._world.namespace}-{short}"
 
-    async def add(self, short: str, labels: Mapping[str, str] = {}) -> None:
-        """Register a node that has room and is ready."""
+    async def add(
+        self, short: str, labels: Mapping[str, str] = {}, room: Mapping[str, str] = {}
+    ) -> None:
+        """Register a node that has room, or more of it, and is ready."""
         name = self.name(short)
         known = {"kubernetes.io/hostname": name, "test": self._world.namespace, **labels}
         await self._client.create(NODE.path(), {"metadata": {"name": name, "labels": known}})
-        self._names.append(name)
+        self._rooms[name] = {**ROOM, **room}
         await self._report(name)
 
     async def beat(self) -> None:
         """Keep the nodes ready."""
         while True:
-            await asyncio.gather(*(self._report(name) for name in self._names))
+            await asyncio.gather(*(self._report(name) for name in self._rooms))
             await asyncio.sleep(5)
 
     async def remove(self) -> None:
         """Remove all nodes."""
-        for name in self._names:
+        for name in self._rooms:
             await self._client.delete(NODE.path("", name))
 
     async def _report(self, name: str) -> None:
         now = to_rfc3339(time.time()).partition(".")[0] + "Z"
         ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": now, "reason": "Test"}
-        status = {"capacity": ROOM, "allocatable": ROOM, "conditions": [ready]}
+        status = {
+            "capacity": self._rooms[name],
+            "allocatable": self._rooms[name],
+            "conditions": [ready],
+        }
         await self._client.patch(f"{NODE.path('', name)}/status", {"status": status})
 
 
@@ -83,11 +89,11 @@ def branches(topics: str, placements: Mapping[str, dict[str, Any]]) -> dict[str,
     return {**adl, "operators": operators, "streams": streams, "regions": []}
 
 
-async def submit(world: World, adl: dict[str, Any]) -> None:
+async def submit(world: World, adl: dict[str, Any], **settings: Any) -> None:
     """Submit a job whose pods are for the test's nodes only."""
     await world.upload(bundle(adl))
-    selector = {"spec": {"nodeSelector": {"test": world.namespace}}}
-    await world.submit(fusion={"type": "legacy"}, processingElement={"podTemplate": selector})
+    template = {"podTemplate": {"spec": {"nodeSelector": {"test": world.namespace}}}}
+    await world.submit(fusion={"type": "legacy"}, processingElement=template | settings)
 
 
 async def node_of(world: World, pod: str) -> str:
@@ -146,3 +152,13 @@ async def test_isolation_exclusive_pools_and_sizes(world: World, machines: Machi
     assert await world.get(POD, "job-0-1") is None
     await world.create_pool("later", nodeSelector={"test": world.namespace})
     assert await node_of(world, "job-0-1") == "b"
+
+
+async def test_channels_are_spread(world: World, machines: Machines) -> None:
+    """One node is so large that the scheduler would put all of them there."""
+    await machines.add("d", room={"cpu": "6400", "memory": "6400Gi"})
+    adl = application(world.namespace)
+    adl["regions"][0]["width"] = 4
+    await submit(world, adl, resources={"requests": {"cpu": "8", "memory": "8Gi"}})
+    found = {await node_of(world, f"job-{number}-1") for number in (2, 3, 4, 5)}
+    assert found == {"a", "b", "c", "d"}

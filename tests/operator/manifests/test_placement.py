@@ -9,7 +9,14 @@ from streamgraft_common.adl import Operator, Placement, Region
 from streamgraft_common.resources import HostPoolSpec
 from streamgraft_operator.graph.placement import combined, placement_of
 from streamgraft_operator.host_pool.step import members
-from streamgraft_operator.manifests.placement import affinity, labels, lacking, tolerating
+from streamgraft_operator.manifests.placement import (
+    HOSTNAME,
+    affinity,
+    labels,
+    lacking,
+    spread,
+    tolerating,
+)
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -182,3 +189,19 @@ def test_pods_leave_lost_nodes_soon(own: list[Any], seconds: dict[str, int]) -> 
     found = tolerating({"tolerations": own})["tolerations"]
     keyed = [item for item in found if "key" in item]
     assert {item["key"].rpartition("/")[2]: item["tolerationSeconds"] for item in keyed} == seconds
+
+
+def test_channels_are_spread_and_so_are_the_other_pods_of_a_job() -> None:
+    """As far as the scheduler can: a pod that finds no such node is placed all the same."""
+    known = {"streamgraft.io/job": "j", "streamgraft.io/pe": "j-0"}
+    (job,) = spread({}, known)["topologySpreadConstraints"]
+    assert job["labelSelector"] == {"matchLabels": {"streamgraft.io/job": "j"}}
+    assert (job["topologyKey"], job["whenUnsatisfiable"]) == (HOSTNAME, "ScheduleAnyway")
+    stage = {"streamgraft.io/region": "r", "streamgraft.io/stage": "1"}
+    (region,) = spread({}, known | stage)["topologySpreadConstraints"]
+    assert region["labelSelector"] == {"matchLabels": {"streamgraft.io/job": "j", **stage}}
+
+
+def test_constraints_of_the_user_stay_alone() -> None:
+    own = {"topologySpreadConstraints": [{"topologyKey": "zone"}]}
+    assert spread(own, {"streamgraft.io/job": "j"}) == own
