@@ -40,7 +40,7 @@ async def test_what_has_no_job_says_so(world: World) -> None:
 
     async def told() -> bool:
         events = (await world.client.get(EVENT.path(world.namespace)))["items"]
-        kinds = {e["regarding"]["kind"] for e in events if e["reason"] == "JobMissing"}
+        kinds = {e["involvedObject"]["kind"] for e in events if e["reason"] == "JobMissing"}
         return kinds == {"ParallelRegion", "ProcessingElement"}
 
     await world.until(told)
