@@ -37,6 +37,14 @@ def test_a_scenario_goes_to_our_runner() -> None:
     assert json.loads(variables["STREAMGRAFT_SCENARIO"])["name"] == "kills"
 
 
+def test_an_image_of_the_suite_wins() -> None:
+    scenario = {"name": "kills", "steps": []}
+    spec = SuiteSpec.model_validate({"scenarios": [scenario], "image": "mine:2"})
+    suite = TEST_SUITE.manifest("nightly", "ns", spec, uid="u-1")
+    pod = suite_pod(suite, spec, spec.scenarios[0], SETTINGS)
+    assert pod["spec"]["containers"][0]["image"] == "mine:2"
+
+
 def test_a_template_adds_what_a_test_needs() -> None:
     resources = {"requests": {"cpu": "2"}}
     pod = made({"spec": {"containers": [{"name": "test", "resources": resources}]}})
