@@ -126,7 +126,8 @@ class ParallelRegionStatus(Model):
     changes: list[WidthChange] = []
     """The last changes, newest last."""
     conditions: list[Condition] = []
-    """Ready; Resizing (True while shards are on their way); Asleep, where the width may be 0."""
+    """Ready; Resizing (True while shards are on their way); Asleep, where the width may be 0.
+    JobFound and Accepted are there once it had no Job, or could not be read."""
 
     @property
     def asleep(self) -> bool:

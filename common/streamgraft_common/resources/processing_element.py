@@ -206,7 +206,8 @@ class ProcessingElementStatus(Model):
     observed_generation: int = 0
     """metadata.generation of the spec that this status is about."""
     conditions: list[Condition] = []
-    """Ready: its pod is. RecordsLost: retention deleted records before they were read."""
+    """Ready: its pod is. RecordsLost: retention deleted records before they were read. JobFound and
+    Accepted are there once it had no Job, or could not be read."""
 
 
 PROCESSING_ELEMENT = CustomKind(
