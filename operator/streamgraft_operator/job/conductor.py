@@ -95,8 +95,7 @@ class JobConductor(Controller):
             return None  # the job controller tells
         view = self._view(job, expansion.topology, status)
         decision = step(view)
-        # What is planned so far: a later spec may wait for its bundle, and health goes on.
-        generation = accepted.observed_generation or job["metadata"]["generation"]
+        generation = job["metadata"]["generation"]
         starts = expansion.spec.savepoint is not None and not status.restored
         restored = starts and not self._to_begin(key, expansion.topology)
         await report(

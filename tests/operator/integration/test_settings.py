@@ -203,9 +203,11 @@ async def test_pull_policy(world: World, shelf: Shelf, policy: str, fetched: int
 
     shelf.content = bundle(application(world.namespace, parameters={"speed": "1", "more": "2"}))
     await edit(world, {"parameters": {"speed": "3"}})
-    job = await world.job(
-        lambda status: (status.get("phase"), status["observedGeneration"]) == ("Healthy", 2)
+    digest = before["status"]["bundleDigest"]
+    await world.job(
+        lambda status: (
+            (status.get("phase"), status["observedGeneration"]) == ("Healthy", 2)
+            and (status["bundleDigest"] != digest) == (policy == "Always")
+        )
     )
     assert shelf.asked == fetched
-    changed = job["status"]["bundleDigest"] != before["status"]["bundleDigest"]
-    assert changed == (policy == "Always")
