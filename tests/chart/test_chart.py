@@ -100,6 +100,15 @@ def test_programs_understand_their_arguments(settings: tuple[str, ...]) -> None:
     assert adapter.prometheus.headers == ({"X-Scope-OrgID": "team"} if settings else {})
 
 
+def test_slow_starts_are_no_reason_to_start_again() -> None:
+    """Until a program serves, only the start-up probe counts, and it has three minutes."""
+    for deployment in named(rendered(), "Deployment").values():
+        container = deployment["spec"]["template"]["spec"]["containers"][0]
+        startup, liveness = container["startupProbe"], container["livenessProbe"]
+        assert startup["httpGet"] == liveness["httpGet"]
+        assert startup["periodSeconds"] * startup["failureThreshold"] == 180
+
+
 def test_rights_are_those_of_the_table_and_follow_the_scope() -> None:
     """Cluster-wide by default; with namespaces the operator is bound in these only."""
     rules = rules_of_chart()
