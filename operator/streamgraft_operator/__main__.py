@@ -15,6 +15,7 @@ from pathlib import Path
 
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.kube.config import ConfigError
+from streamgraft_common.resources import TransportSecurity
 from streamgraft_operator import assembly
 from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.leadership import Elector, FencedClient, Term, replica
@@ -34,6 +35,8 @@ def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
         metavar="JSON",
         help="volume source that all PEs share: '{\"persistentVolumeClaim\": {…}}'",
     )
+    add("--kafka-tls", action="store_true", help="those brokers speak TLS")
+    add("--kafka-secret", help="credentials for them, in each namespace with jobs; needs TLS")
     add("--checkpoint-root", type=Path, help="where the operator sees that volume")
     add("--driver-starts", type=int, help="drivers that a region starts at a time; default: all")
     add("--image", required=True, help="image of the PE runtime")
@@ -59,7 +62,16 @@ def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     add("--metrics-port", type=int, required=True)
     add("--metrics-address", default="127.0.0.1")
     add("--log-level", default="INFO")
-    return parser.parse_args(words)
+    arguments = parser.parse_args(words)
+    if arguments.kafka_secret and not arguments.kafka_tls:
+        parser.error("--kafka-secret needs --kafka-tls: credentials go by TLS only")
+    return arguments
+
+
+def _security(arguments: argparse.Namespace) -> TransportSecurity:
+    if not arguments.kafka_tls:
+        return TransportSecurity()
+    return TransportSecurity(type="TLS", kafka_secret=arguments.kafka_secret)
 
 
 def _network(text: str) -> str:
@@ -78,6 +90,7 @@ async def _run(arguments: argparse.Namespace) -> None:
         pod_security=arguments.pod_security,
         bundle_networks=tuple(arguments.bundle_network),
         namespaces=tuple(arguments.namespace),
+        transport_security=_security(arguments),
     )
     lease = settings.own_namespace, arguments.lease
     stopping = asyncio.Event()

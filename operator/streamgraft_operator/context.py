@@ -59,7 +59,7 @@ class Context:
             expander=Expander(bundles, settings),
             references=References(client),
             kafka=Kafka(),
-            kafka_tls=KafkaTls(client),
+            kafka_tls=KafkaTls(client, settings),
             issuer=Issuer(client, settings.own_namespace),
             recorder=Recorder(client),
         )

@@ -1,11 +1,12 @@
 """What the operator is started with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from streamgraft_common.access import SYSTEM_NAMESPACE
+from streamgraft_common.resources import JobSpec, TransportSecurity
 
 
 @dataclass(frozen=True)
@@ -29,3 +30,15 @@ class Settings:
     """Private networks, as 10.1.0.0/16, from which bundles may be fetched; others are refused."""
     namespaces: tuple[str, ...] = ()
     """Namespaces to watch; none: all."""
+    transport_security: TransportSecurity = field(default_factory=TransportSecurity)
+    """Of jobs that name neither brokers nor transport security."""
+
+    def security_of(self, job: JobSpec) -> TransportSecurity:
+        """Return a job's transport security: its own, or that of our brokers."""
+        if job.bootstrap_servers or "transport_security" in job.model_fields_set:
+            return job.transport_security
+        return self.transport_security
+
+    def completed(self, job: JobSpec) -> JobSpec:
+        """Return a job's spec with our transport security where that holds."""
+        return job.model_copy(update={"transport_security": self.security_of(job)})

@@ -12,6 +12,7 @@ from streamgraft_common.bundle import BundleError
 from streamgraft_common.spark_jvm import JvmFailed, SparkJvm
 from streamgraft_pe_runtime.application import unpack
 from streamgraft_pe_runtime.conf import spark_conf
+from streamgraft_pe_runtime.kafka_access import jvm_properties
 from streamgraft_pe_runtime.profiling import recording
 from streamgraft_pe_runtime.settings import Settings
 
@@ -33,7 +34,8 @@ def main() -> int:
         with recording(settings.profiles, settings.pod):
             # For the application, also in Python's workers: they come from the JVM.
             os.environ["STREAMGRAFT_DRIVER_PID"] = str(os.getpid())
-            jvm = SparkJvm.start(spark_conf(settings.pod, settings.slots, settings.spark_conf))
+            conf = spark_conf(settings.pod, settings.slots, settings.spark_conf)
+            jvm = SparkJvm.start({**conf, **jvm_properties()})
             # Only now what imports PySpark: the JVM starts meanwhile.
             from streamgraft_pe_runtime.pe import run
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from streamgraft_pe_runtime.kafka_access import consumer_options
 from streamgraft_pe_runtime.positions import Positions
-from streamgraft_pe_runtime.transport import consumer_options
 
 _TIMEOUT_SECONDS = 5.0
 _PARTITION_SECONDS = 2.5

@@ -20,10 +20,10 @@ from pyspark.sql import functions as F
 from streamgraft_common.pe_metadata import OwnTopic
 from streamgraft_pe_runtime import query
 from streamgraft_pe_runtime.expressions import HEADERS_TYPE
+from streamgraft_pe_runtime.kafka_access import UNASKED, consumer_options, spark_options
 from streamgraft_pe_runtime.plan import IMPATIENT, READ_COMMITTED, Plan
 from streamgraft_pe_runtime.real_time import noted
 from streamgraft_pe_runtime.targets import KafkaTarget
-from streamgraft_pe_runtime.transport import UNASKED, consumer_options, spark_options
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from streamgraft_common.adl import KafkaEndpoint
 from streamgraft_common.pe_metadata import InputPort
-from streamgraft_pe_runtime.transport import UNASKED, spark_options
+from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
 
 _TEXT = "streamgraft_malformed"
 """Field in which Spark's decoder leaves what it could not read."""

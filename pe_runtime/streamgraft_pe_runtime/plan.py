@@ -20,9 +20,9 @@ from streamgraft_common.batches import Batch
 from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
 from streamgraft_pe_runtime import expressions, malformed
 from streamgraft_pe_runtime.application import Application
+from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
 from streamgraft_pe_runtime.real_time import noted
 from streamgraft_pe_runtime.targets import KafkaTarget, Targets
-from streamgraft_pe_runtime.transport import UNASKED, spark_options
 
 KAFKA_COLUMNS = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp,"

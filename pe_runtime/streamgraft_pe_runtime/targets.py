@@ -9,7 +9,7 @@ from streamgraft_common import names
 from streamgraft_common.adl import Operator
 from streamgraft_common.pe_metadata import OutputPort, PeMetadata
 from streamgraft_common.transactions import endpoint_of, sink_of, transactional_id
-from streamgraft_pe_runtime.transport import UNASKED, spark_options
+from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
 
 FORMAT = "exactly-once-kafka"
 """The sink: scala/exactly_once, docs/use/exactly-once.md."""

@@ -1,7 +1,7 @@
-"""Transport security: TLS to Kafka and on the control port, from the files of mounted Secrets.
+"""Transport security of the control port, from the files of a mounted Secret.
 
-Where they are is in the pod's environment (docs/develop/contracts.md); a variable that is missing
-means that this part is not encrypted, or that Kafka's brokers are checked by the system's CAs.
+Where they are is in the pod's environment (docs/develop/contracts.md); if the variable is missing
+the port is not encrypted.
 """
 
 import asyncio
@@ -11,46 +11,10 @@ import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
-from cryptography.hazmat.primitives import serialization
-
 log = logging.getLogger(__name__)
 
-KAFKA_VARIABLE = "STREAMGRAFT_KAFKA_TLS"
 CONTROL_VARIABLE = "STREAMGRAFT_CONTROL_TLS"
-UNASKED = {"kafka.enable.metrics.push": "false"}
-"""Clients that may be asked for their metrics by brokers (KIP-714) look all the time whether they
-were. The application's own options win."""
 _LOOK_SECONDS = 5.0
-
-
-def spark_options(tls: bool) -> dict[str, str]:
-    """Return the options of Spark's Kafka source and sink for brokers with or without TLS."""
-    if not tls:
-        return {}
-    options = {"security.protocol": "SSL"}
-    if folder := _folder(KAFKA_VARIABLE):
-        if (authority := folder / "ca.crt").exists():
-            options["ssl.truststore.type"] = "PEM"
-            options["ssl.truststore.location"] = str(authority)
-        if (certificate := folder / "tls.crt").exists():
-            options["ssl.keystore.type"] = "PEM"
-            options["ssl.keystore.certificate.chain"] = certificate.read_text()
-            options["ssl.keystore.key"] = _pkcs8((folder / "tls.key").read_bytes())
-    return {f"kafka.{name}": value for name, value in options.items()}
-
-
-def consumer_options(tls: bool) -> dict[str, str]:
-    """Return the same for librdkafka."""
-    if not tls:
-        return {}
-    options = {"security.protocol": "SSL"}
-    if folder := _folder(KAFKA_VARIABLE):
-        files = {"ca.crt": "ssl.ca.location", "tls.crt": "ssl.certificate.location"}
-        files["tls.key"] = "ssl.key.location"
-        options |= {
-            option: str(folder / name) for name, option in files.items() if (folder / name).exists()
-        }
-    return options
 
 
 class ControlTls:
@@ -86,18 +50,3 @@ class ControlTls:
                 self.reload()
             except (OSError, ssl.SSLError) as error:  # swapped while we read: look again
                 log.warning("the control port's certificate can't be loaded: %s", error)
-
-
-def _folder(variable: str) -> Path | None:
-    value = os.environ.get(variable)
-    return Path(value) if value else None
-
-
-def _pkcs8(key: bytes) -> str:
-    """Return a private key in the one PEM form that Kafka's client reads."""
-    loaded = serialization.load_pem_private_key(key, password=None)
-    return loaded.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    ).decode()

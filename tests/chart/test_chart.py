@@ -37,6 +37,7 @@ EVERYTHING = (
     ),
     *("--set", "monitors.transportSecurity=true", "--set", "adapter.metricsConfig=rules: []"),
     *("--set", "adapter.prometheusSecret=prometheus-client"),
+    *("--set", "kafka.tls=true", "--set", "kafka.secretName=kafka-client"),
     *("--set", "adapter.prometheusHeaders.X-Scope-OrgID=team"),
 )
 
@@ -62,6 +63,7 @@ def test_lint() -> None:
     [
         ("kafka.bootstrapServers=kafka", "bootstrapServers"),
         ("adapter.prometheusUrl=prometheus:9090", "prometheusUrl"),
+        ("kafka.secretName=kafka-client", "needs kafka.tls"),
         ("operator.replica=3", "replica"),
         ("operator.namespaces={Upper}", "namespaces"),
         ("adapter.certificate.source=certManager", "which issuer"),
@@ -90,6 +92,7 @@ def test_programs_understand_their_arguments(settings: tuple[str, ...]) -> None:
     assert operator.checkpoint_volume == {
         "persistentVolumeClaim": {"claimName": "streamgraft-checkpoints"}
     }
+    assert operator.kafka_secret == ("kafka-client" if settings else None)
     assert operator.own_namespace == NAMESPACE
     assert operator.namespace == (["a", "b"] if settings else [])
     assert bool(operator.checkpoint_root) == bool(settings)

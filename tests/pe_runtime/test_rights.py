@@ -21,11 +21,11 @@ from tests.pe_runtime.one_driver import driver
 
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime import query
+from streamgraft_pe_runtime.kafka_access import KAFKA_VARIABLE
 from streamgraft_pe_runtime.plan import Plan
 from streamgraft_pe_runtime.protocol import failures
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.targets import KafkaTarget
-from streamgraft_pe_runtime.transport import KAFKA_VARIABLE
 
 pytestmark = pytest.mark.integration
 

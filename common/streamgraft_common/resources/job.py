@@ -71,8 +71,10 @@ class TransportSecurity(Model):
     certificate_validity_days: Annotated[int, Field(ge=1)] = 30
     """Validity of the control ports' certificates; they are renewed in time."""
     kafka_secret: str | None = None
-    """For type TLS: Secret with the brokers' CA (`ca.crt`) and, if they ask for one, a client
-    certificate (`tls.crt`, `tls.key`). Default: brokers are checked against the system's CAs."""
+    """For type TLS: Secret with the brokers' CA (`ca.crt`), and what they ask for: a client
+    certificate (`tls.crt`, `tls.key`), a password (`username`, `password`, `mechanism`), or a token
+    (`token-url`, `client-id`, `client-secret`, `scope`). Default: brokers are checked against the
+    system's CAs."""
 
     @property
     def encrypted(self) -> bool:
@@ -121,7 +123,8 @@ class JobSpec(Model):
     bootstrap_servers: str | None = None
     """Kafka brokers. Default: the operator's."""
     transport_security: TransportSecurity = TransportSecurity()
-    """Encryption of what PEs send and serve."""
+    """Encryption of what PEs send and serve. Default: the operator's, if the job names no brokers
+    of its own."""
     create_topics: bool = False
     """Whether source topics that do not exist are created. Default: the job waits for them."""
     image: str | None = None

@@ -100,7 +100,7 @@ class Expander:
             namespace=metadata["namespace"],
             job=metadata["name"],
             uid=metadata["uid"],
-            spec=spec,
+            spec=self._settings.completed(spec),
             bundle=bundle,
             bootstrap_servers=self._settings.bootstrap_servers,
             restored=restored,

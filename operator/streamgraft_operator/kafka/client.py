@@ -40,7 +40,7 @@ class Brokers:
 
     servers: str
     tls: Options = field(default=(), repr=False)
-    """Settings for brokers that speak TLS; a private key may be among them."""
+    """Settings for brokers that speak TLS; a private key or a password may be among them."""
 
     def __str__(self) -> str:
         return self.servers

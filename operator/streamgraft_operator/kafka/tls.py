@@ -3,38 +3,37 @@
 import base64
 import binascii
 
+from streamgraft_common.kafka_credentials import KEYS, KafkaCredentials
 from streamgraft_common.kinds import SECRET
 from streamgraft_common.kube import KubeClient, NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_operator.kafka.client import KafkaUnavailable, Options
 from streamgraft_operator.kit.parsed import job_spec
-
-_OPTIONS = {
-    "ca.crt": "ssl.ca.pem",
-    "tls.crt": "ssl.certificate.pem",
-    "tls.key": "ssl.key.pem",
-}
+from streamgraft_operator.settings import Settings
 
 
 class KafkaTls:
     """Reads the Secrets that jobs name for their brokers, each time anew: they are rotated."""
 
-    def __init__(self, client: KubeClient) -> None:
+    def __init__(self, client: KubeClient, settings: Settings) -> None:
         self._client = client
+        self._settings = settings
 
     async def of(self, job: Object) -> Options:
         """Return the settings for the job's brokers; none without transport security.
 
         Raises KafkaUnavailable if the Secret is missing or malformed.
         """
-        security = job_spec(job).transport_security
+        security = self._settings.security_of(job_spec(job))
         if not security.encrypted:
             return ()
-        options = [("security.protocol", "ssl")]
-        if security.kafka_secret:
-            data = await self._data(job["metadata"]["namespace"], security.kafka_secret)
-            options += [(option, data[key]) for key, option in _OPTIONS.items() if key in data]
-        return tuple(options)
+        name, data = security.kafka_secret, {}
+        if name:
+            data = await self._data(job["metadata"]["namespace"], name)
+        try:
+            return tuple(KafkaCredentials.parse(data).librdkafka().items())
+        except ValueError as error:
+            raise KafkaUnavailable(f"Secret {name} has {error}") from error
 
     async def _data(self, namespace: str, name: str) -> dict[str, str]:
         try:
@@ -46,6 +45,6 @@ class KafkaTls:
             ) from error
         data = item.get("data") or {}
         try:
-            return {key: base64.b64decode(data[key]).decode() for key in _OPTIONS if key in data}
+            return {key: base64.b64decode(data[key]).decode() for key in KEYS if key in data}
         except (binascii.Error, UnicodeDecodeError) as error:
-            raise KafkaUnavailable(f"Secret {name} holds no PEM text: {error}") from error
+            raise KafkaUnavailable(f"Secret {name} holds no text: {error}") from error

@@ -82,7 +82,7 @@ class PodConductor(Controller):
 
     async def _carry_out(self, item: Object, job: Object, decision: PodDecision) -> Outcome:
         if decision.create:
-            spec = job_spec(job)
+            spec = self._context.settings.completed(job_spec(job))
             if missing := await self._missing(item, spec):
                 waiting_for = ", ".join(map(str, missing))
                 self._context.recorder.record(item, events.pe_waiting(waiting_for))
