@@ -1,11 +1,14 @@
 """docker-compose.yml: what it mounts exists and fits together. Docker itself is not needed."""
 
+import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from streamgraft_common import names
+from streamgraft_local.foreground import datasource
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -21,11 +24,27 @@ def mounts(service: str) -> dict[str, str]:
 
 
 def test_services() -> None:
-    """Kafka, Prometheus and Grafana, each of a fixed version."""
+    """Each image of a fixed version; ours is built from the Dockerfile."""
     services = COMPOSE["services"]
-    assert set(services) == {"kafka", "prometheus", "grafana"}
+    assert set(services) == {"streamgraft", "grafana"}
     for service in services.values():
         assert service["image"].rpartition(":")[2] not in ("", "latest")
+    build = services["streamgraft"]["build"]
+    assert (ROOT / build["context"] / build["dockerfile"]).is_file()
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert services["streamgraft"]["image"] == f"streamgraft:{version}"
+
+
+def test_the_image_has_what_the_command_runs() -> None:
+    """Its module, with the packages of the embedded environment."""
+    python, flag, module, *arguments = COMPOSE["services"]["streamgraft"]["command"]
+    assert (python, flag, module) == ("python", "-m", "streamgraft_local.foreground")
+    assert find_spec(module)
+    assert arguments[0] == "--datasource"
+    extras = "[adapter,operator]"
+    assert f"'.{extras}'" in (ROOT / "deploy/image/Dockerfile").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["optional-dependencies"]["local"] == [f"streamgraft{extras}"]
 
 
 def test_mounted_files_exist() -> None:
@@ -33,17 +52,21 @@ def test_mounted_files_exist() -> None:
     for service in COMPOSE["services"]:
         for source in mounts(service).values():
             if source.startswith("./"):
-                assert (ROOT / source).is_file()
+                assert (ROOT / source).exists()
             elif not source.startswith("$"):
                 assert source in COMPOSE["volumes"]
 
 
 def test_grafana_is_provisioned() -> None:
-    """The data source is Prometheus' address, and the dashboards' folder holds ours."""
+    """It reads the data source that the environment writes, and the folder of our dashboard."""
     places = mounts("grafana")
-    source = yaml.safe_load((ROOT / "deploy/compose/grafana/datasource.yaml").read_text())
-    assert source["datasources"][0]["type"] == "prometheus"
-    assert source["datasources"][0]["url"] == "http://localhost:9090"
+    written = Path(COMPOSE["services"]["streamgraft"]["command"][-1])
+    volume = mounts("streamgraft")[str(written.parent)]
+    assert places["/etc/grafana/provisioning/datasources"] == volume
+    source = datasource("http://127.0.0.1:9090")["datasources"][0]
+    dashboard = (ROOT / "dashboards/streamgraft.json").read_text()
+    assert source["type"] == "prometheus"
+    assert f'"uid": "{source["uid"]}"' in dashboard or "${datasource}" in dashboard
     providers = yaml.safe_load((ROOT / "deploy/compose/grafana/dashboards.yaml").read_text())
     folder = providers["providers"][0]["options"]["path"]
     assert places[f"{folder}/streamgraft.json"] == "./dashboards/streamgraft.json"
@@ -51,6 +74,7 @@ def test_grafana_is_provisioned() -> None:
         "GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"
     ]
     assert home in places
+    assert COMPOSE["services"]["grafana"]["network_mode"] == "service:streamgraft"
 
 
 def test_prometheus_labels_pods_as_promised() -> None:
