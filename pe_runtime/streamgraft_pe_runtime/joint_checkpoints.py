@@ -26,6 +26,7 @@ from pathlib import Path
 
 from streamgraft_pe_runtime import exclusive_files, joint_state, query_logs, state_metadata
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS
+from streamgraft_pe_runtime.checkpoint_health import reading
 from streamgraft_pe_runtime.joint_state import Description
 from streamgraft_pe_runtime.protocol.failures import FENCED
 from streamgraft_pe_runtime.spark_log import NotJoinable, Position, StartOf, joined
@@ -67,7 +68,7 @@ class JointCheckpoints:
         """Return the checkpoint for a query over these shards; former owners are fenced off.
 
         The query that has exactly these shards goes on with its own. Raises TakenByAnother,
-        NotJoinable, OSError.
+        NotJoinable, CheckpointDamaged, OSError.
         """
         wanted = sorted(set(shards))
         holders = {shard: self._holder(shard) for shard in wanted}
@@ -158,7 +159,9 @@ class JointCheckpoints:
         return description.ended(end).share(shard) if end else None
 
     def _description(self, query: Path) -> Description:
-        return Description.parse((query / _SHARDS_FILE).read_text())
+        file = query / _SHARDS_FILE
+        with reading(file):
+            return Description.parse(file.read_text())
 
     def _describe(
         self,
@@ -194,7 +197,9 @@ class JointCheckpoints:
         number = query_logs.newest(folder)
         if number < 0:
             return _Holder(number, None)
-        name = json.loads((folder / str(number)).read_text())["query"]
+        file = folder / str(number)
+        with reading(file):
+            name = json.loads(file.read_text())["query"]
         return _Holder(number, self.stage / QUERIES / name if name else None)
 
     def _own(self, shard: int) -> Path:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgraft_pe_runtime.checkpoint_files import entries
+from streamgraft_pe_runtime.checkpoint_health import reading
 
 Positions = dict[tuple[str, int], int]
 """(topic, partition) → next offset to read."""
@@ -26,13 +27,18 @@ class Checkpoint:
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
-    """Read a query's checkpoint; one that doesn't exist yet is clean and has no positions."""
+    """Read a query's checkpoint; one that doesn't exist yet is clean and has no positions.
+
+    Raises CheckpointDamaged.
+    """
     planned, committed = _newest(folder / "offsets"), _newest(folder / "commits")
     if committed is None:
         return Checkpoint(clean=planned is None)
-    lines = (folder / "offsets" / str(committed)).read_text().splitlines()
-    # Line 0 is the version, line 1 the batch's metadata, then one line per source.
-    return Checkpoint(planned == committed, merged(_documents(lines[2:])))
+    file = folder / "offsets" / str(committed)
+    with reading(file):
+        lines = file.read_text().splitlines()
+        # Line 0 is the version, line 1 the batch's metadata, then one line per source.
+        return Checkpoint(planned == committed, merged(_documents(lines[2:])))
 
 
 def merged(offsets: Iterable[Any]) -> Positions:

@@ -13,6 +13,7 @@ from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_common.timestamps import from_rfc3339, to_rfc3339
 from streamgraft_pe_runtime import pacing, real_time
 from streamgraft_pe_runtime.brokers import Bounds, Brokers, KafkaException
+from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.joint_checkpoints import is_joint
 from streamgraft_pe_runtime.losses import Losses
 from streamgraft_pe_runtime.markers import Markers
@@ -94,7 +95,10 @@ class _Watched:
     @property
     def may_have_read(self) -> bool:
         """Whether a batch is under way that may have read what is behind the committed position."""
-        return not self.unclean and not read_checkpoint(self.checkpoint).clean
+        try:
+            return not self.unclean and not read_checkpoint(self.checkpoint).clean
+        except CheckpointDamaged:
+            return True  # nobody knows
 
 
 class Progress:

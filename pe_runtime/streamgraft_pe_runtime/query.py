@@ -16,6 +16,7 @@ from streamgraft_pe_runtime import targets
 from streamgraft_pe_runtime.alignment import alignment
 from streamgraft_pe_runtime.batch_ends import BatchEnds, staggered
 from streamgraft_pe_runtime.checkpoint_files import incarnation
+from streamgraft_pe_runtime.joint_checkpoints import is_joint
 from streamgraft_pe_runtime.plan import Plan, SinkCall
 from streamgraft_pe_runtime.staggering import ALONE, Stagger
 from streamgraft_pe_runtime.triggers import Triggers
@@ -31,6 +32,8 @@ _SLEEPING = "org.apache.spark.util.SystemClock.waitTillTime"
 """What a query's thread does between two triggers."""
 _RUNNING = ("org.apache.spark.sql.classic.Dataset.collect", "ForeachBatchSink.addBatch")
 """What it does while a batch's jobs run: into Kafka, into a sink function."""
+_SILENT = ("CANNOT_LOAD_STATE_STORE", "(no cause message)")
+_MOST_CAUSES = 20
 
 
 def start(
@@ -129,7 +132,7 @@ class ShardQuery:
         if self._handle.isActive():
             return self._given_up
         error = self._handle.exception()
-        return str(error.get().toString()) if error.isDefined() else "the query ended by itself"
+        return self._told(error.get()) if error.isDefined() else "the query ended by itself"
 
     def give_up(self, reason: str) -> None:
         """Have the query count as failed, though Spark goes on with it."""
@@ -212,6 +215,20 @@ class ShardQuery:
         if self._ends:
             self._ends.forget(run)
         return in_time
+
+    def _told(self, error: Any) -> str:
+        """Return what an exception says; of state that can't be loaded, why and where it is, which
+        Spark leaves out."""
+        text = str(error.toString())
+        if not any(sign in text for sign in _SILENT):
+            return text
+        told, cause = text, error.getCause()
+        for _ in range(_MOST_CAUSES):
+            if cause is None:
+                break
+            told, cause = str(cause.toString()), cause.getCause()
+        place = self._checkpoint.parent.parent if is_joint(self._checkpoint) else self._checkpoint
+        return f"{text}\nCaused by: {place}: {told}"
 
     def _trigger_executor(self) -> Any:
         """Return what triggers the query, which Spark makes soon after its start; None if the query

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from streamgraft_pe_runtime import exclusive_files
 from streamgraft_pe_runtime.checkpoint_files import entries
+from streamgraft_pe_runtime.checkpoint_health import reading
 from streamgraft_pe_runtime.spark_log import Position
 
 _CLOSED = "closed\n"
@@ -19,13 +20,20 @@ def newest(log: Path) -> int:
 
 
 def read(checkpoint: Path) -> Position | None:
-    """Return where a query's last committed batch ended, or its first would begin; else None."""
+    """Return where a query's last committed batch ended, or its first would begin; else None.
+
+    Raises CheckpointDamaged.
+    """
     committed = newest(checkpoint / _COMMITS)
     if committed >= 0:
-        texts = ((checkpoint / log / str(committed)).read_text() for log in (_OFFSETS, _COMMITS))
-        return Position.parse(*texts)
+        texts = [_text(checkpoint / log / str(committed)) for log in (_OFFSETS, _COMMITS)]
+        with reading(checkpoint / _OFFSETS / str(committed)):
+            return Position.parse(*texts)
     sources = sorted((checkpoint / _SOURCES).glob("*/0"), key=lambda file: int(file.parent.name))
-    return Position.initial([file.read_text() for file in sources]) if sources else None
+    if not sources:
+        return None
+    with reading(sources[0]):
+        return Position.initial([file.read_text() for file in sources])
 
 
 def is_cut_off(checkpoint: Path) -> bool:
@@ -50,7 +58,7 @@ def is_closed(checkpoint: Path) -> bool:
     """Return whether a query is over, for whoever runs it."""
     log = checkpoint / _OFFSETS
     last = newest(log)
-    return last >= 0 and (log / str(last)).read_text() == _CLOSED
+    return last >= 0 and _text(log / str(last)) == _CLOSED
 
 
 def close(checkpoint: Path) -> bool:
@@ -102,3 +110,8 @@ def cut(checkpoint: Path) -> bool:
             exclusive_files.create(checkpoint / _COMMITS / str(number), commit)
             return True
     return False
+
+
+def _text(file: Path) -> str:
+    with reading(file):
+        return file.read_text()

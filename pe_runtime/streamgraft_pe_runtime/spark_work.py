@@ -11,6 +11,7 @@ from streamgraft_common.content import Content
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import Saved, Saving
 from streamgraft_pe_runtime.brokers import Brokers
+from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, check
 from streamgraft_pe_runtime.driver import Driver
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints, TakenByAnother, is_joint
 from streamgraft_pe_runtime.joint_query import JointQuery, QueryFailed
@@ -105,6 +106,7 @@ class SparkStage:
         return self._started([shard], self._checkpoints.take_alone(shard))
 
     def _started(self, shards: Sequence[int], checkpoint: Path) -> Query:
+        check(checkpoint)
         query = self._driver.start(shards, checkpoint, joint=is_joint(checkpoint))
         self.progress.watch(shards, query, checkpoint)
         self._places.update(dict.fromkeys(shards, checkpoint))
@@ -135,14 +137,18 @@ class SparkStage:
         try:
             for shard in request.shards:  # which nobody runs
                 self._checkpoints.take_alone(shard)
-        except (QueryFailed, TakenByAnother) as error:
+        except (QueryFailed, TakenByAnother, CheckpointDamaged) as error:
             raise OSError(f"where shards are is not known yet: {error}") from error
         return self._storage.save(request)
 
     def _leave(self, shard: int, publish: bool) -> Left:
         checkpoint = self._places.pop(shard, self._storage.checkpoint(shard))
-        clean = not is_cut_off(checkpoint)
-        return Left(clean, self.progress.release(shard, checkpoint, publish=publish))
+        try:
+            clean = not is_cut_off(checkpoint)
+            return Left(clean, self.progress.release(shard, checkpoint, publish=publish))
+        except CheckpointDamaged as error:
+            log.warning("shard %d: where it ended is not known: %s", shard, error)
+            return Left(False, self.progress.release(shard, checkpoint, publish=False))
 
 
 class SparkWork:

@@ -1,6 +1,8 @@
 """What a status says of a failed query."""
 
-from streamgraft_pe_runtime.protocol.failures import is_fenced, summary
+import pytest
+
+from streamgraft_pe_runtime.protocol.failures import explained, is_fenced, summary
 
 USER_ERROR = """\
 org.apache.spark.sql.streaming.StreamingQueryException: [STREAM_FAILED] Query terminated
@@ -51,3 +53,48 @@ def test_what_the_sink_says_is_shown_alone() -> None:
     """Spark only puts the name of its own exception before it."""
     text = "org.apache.spark.sql.streaming.StreamingQueryException: n.j.s.0: not allowed to"
     assert summary(text) == "n.j.s.0: not allowed to"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "file"),
+    [
+        (
+            "the checkpoint is damaged: /c/0/offsets/3: it does not begin with the version",
+            "CheckpointDamaged",
+            "/c/0/offsets/3",
+        ),
+        (
+            "org.x.StreamingQueryException: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error\n"
+            "Caused by: java.io.IOException: Error reading delta file file:/c/0/state/4.delta of X",
+            "CheckpointDamaged",
+            "/c/0/state/4.delta",
+        ),
+        (
+            "Failed to read log file file:/c/0/commits/3. [INVALID_LOG_VERSION.MAX] It was written"
+            " by a newer version",
+            "CheckpointTooNew",
+            "/c/0/commits/3",
+        ),
+    ],
+)
+def test_checkpoints_that_cannot_be_read(text: str, reason: str, file: str) -> None:
+    """Which file it is, and what to do."""
+    said = explained(text)
+    assert said.reason == reason
+    assert said.message.startswith(f"{file}: ")
+    assert "nothing is overwritten" in said.message
+    assert "savepoint" in said.message
+    assert len(said.message) <= 400
+
+
+def test_reasons() -> None:
+    """Each kind has its own, for conditions."""
+    sink = "org.apache.spark.sql.streaming.StreamingQueryException: n.j.s.0: "
+    for text, reason in (
+        (USER_ERROR, "ApplicationFailed"),
+        (f"{sink}another query has written under this transactional id", "TransactionalIdTaken"),
+        (f"{sink}the ledger (x) is gone: deleted, or expired. Whether", "LedgerLost"),
+        ("not allowed to use transactional id n.j.s.0: the user needs Write", "NotAuthorized"),
+        ("boom", "QueryFailed"),
+    ):
+        assert explained(text).reason == reason

@@ -94,7 +94,9 @@ class ShardStatus(Model):
     first_batch_at: str | None = None
     """When its first batch since then was committed (idle triggers count)."""
     message: str = ""
-    """Why it failed."""
+    """Why it failed, and what to do."""
+    reason: str = ""
+    """The same in one word, for conditions."""
 
 
 class Release(Model):
@@ -206,8 +208,9 @@ class ProcessingElementStatus(Model):
     observed_generation: int = 0
     """metadata.generation of the spec that this status is about."""
     conditions: list[Condition] = []
-    """Ready: its pod is. RecordsLost: retention deleted records before they were read. JobFound and
-    Accepted are there once it had no Job, or could not be read."""
+    """Ready: its pod is. ShardsRunning: False while a shard's query fails. RecordsLost: retention
+    deleted records before they were read. JobFound and Accepted are there once it had no Job, or
+    could not be read."""
 
 
 PROCESSING_ELEMENT = CustomKind(

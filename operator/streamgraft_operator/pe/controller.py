@@ -59,7 +59,8 @@ class ProcessingElementController(Controller):
         runtime = status.runtime if status.runtime and status.runtime.pod_uid == uid else None
         phase, message = _phase(pod, runtime, content_of(item))
         lost = lost_records(status)
-        await commands.report(self._write, item, name, phase, message, lost)
+        states = (*lost, *failing_shards(status, runtime))
+        await commands.report(self._write, item, name, phase, message, states)
         for state in lost:
             known = find(status.conditions, state.type)
             if known is None or known.message != state.message:
@@ -109,6 +110,20 @@ def lost_records(status: ProcessingElementStatus) -> tuple[State, ...]:
         f" {lost.last_at}. Keep records for longer than the longest outage"
     )
     return (State("RecordsLost", "True", "Retention", message),)
+
+
+def failing_shards(
+    status: ProcessingElementStatus, runtime: RuntimeStatus | None
+) -> tuple[State, ...]:
+    """Tell whether queries of shards fail; nothing if none ever did, or no pod says so."""
+    if runtime is None:
+        return ()
+    shards = sorted(runtime.shards.items(), key=lambda item: int(item[0]))
+    if reasons := [said.reason for _, said in shards if said.message]:
+        return (State("ShardsRunning", "False", reasons[0] or "QueryFailed", runtime.failure),)
+    if find(status.conditions, "ShardsRunning"):
+        return (State("ShardsRunning", "True", "NoFailures"),)
+    return ()
 
 
 def _phase(

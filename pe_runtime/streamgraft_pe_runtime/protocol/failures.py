@@ -1,6 +1,7 @@
-"""What a failed query says, in a form that fits into a status. Pure."""
+"""What a failed query says, in a form that fits into a status, and what to do. Pure."""
 
 import re
+from dataclasses import dataclass
 
 _MAX_LENGTH = 400
 FENCED = ("CONCURRENT_STREAM_LOG_UPDATE", "another owner writes under this transactional id")
@@ -12,8 +13,47 @@ _LOST_ADVICE = (
     " short a time. To go on without them, set the source's option failOnDataLoss to false; to"
     " read the topic from its start, cancel the job and submit it again"
 )
+_CHECKPOINT = (
+    (
+        "CheckpointTooNew",
+        ("INVALID_LOG_VERSION",),
+        "the checkpoint was written by a newer version; nothing is overwritten. Give the job that"
+        " version's image again, or restore a savepoint that this one took",
+    ),
+    (
+        "CheckpointDamaged",
+        (
+            "the checkpoint is damaged",
+            "CANNOT_LOAD_STATE_STORE",
+            "Failed to read log file",
+            "StateSchemaCompatibilityChecker",
+        ),
+        "the checkpoint is damaged; nothing is overwritten. Put the file back from a copy of the"
+        " volume, or restore a savepoint",
+    ),
+)
+"""Reason, what Spark or the runtime says, and what to do."""
+_SAID = (
+    ("Fenced", FENCED),
+    ("TransactionalIdTaken", ("another query has written under this transactional id",)),
+    ("CheckpointPutBack", ("the checkpoint was put back",)),
+    ("LedgerLost", ("is gone: deleted, or expired",)),
+    ("NotAuthorized", ("not allowed to use", "not allowed to commit")),
+)
+"""Reason, and what the sink says; its message says what to do."""
 _PYTHON_ERROR = re.compile(r"^\w[\w.]*(?:Error|Exception|Interrupt|Exit)\b.*$")
 _JAVA_CAUSE = re.compile(r"^(?:Caused by|Cause): (.+)$")
+_FILE = re.compile(r"(?:file:)?(/[^\s:,;()]+?)\.?(?=[\s:,;()]|$)")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a query ended."""
+
+    reason: str
+    """CamelCase, for conditions."""
+    message: str
+    """What happened, and what to do if that is known."""
 
 
 def is_fenced(text: str) -> bool:
@@ -21,16 +61,50 @@ def is_fenced(text: str) -> bool:
     return any(sign in text for sign in FENCED)
 
 
+def explained(text: str) -> Failure:
+    """Return what an exception of a query amounts to."""
+    for reason, signs, advice in _CHECKPOINT:
+        if any(sign in text for sign in signs):
+            return Failure(reason, _of_checkpoint(text, advice))
+    if _LOST in text:
+        return Failure("RecordsLost", _LOST_ADVICE)
+    if errors := _python_errors(text):
+        return Failure("ApplicationFailed", errors[-1][:_MAX_LENGTH])
+    reasons = (reason for reason, signs in _SAID if any(sign in text for sign in signs))
+    return Failure(next(reasons, "QueryFailed"), _telling(text)[:_MAX_LENGTH])
+
+
 def summary(text: str) -> str:
-    """Return the most telling line of an exception.
+    """Return the most telling line of an exception, and what to do if that is known.
 
     The innermost Python error if there is one (user code), else the innermost Java cause, else
-    the first line. If records are gone that were to be read, what to do.
+    the first line.
     """
-    if _LOST in text:
-        return _LOST_ADVICE
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    ours = [line for line in lines if _PYTHON_ERROR.match(line) and not line.startswith("org.")]
+    return explained(text).message
+
+
+def _of_checkpoint(text: str, advice: str) -> str:
+    """Return the advice with the file that it is about, and with what is wrong with it."""
+    causes = "\n".join(line for line in _lines(text) if _JAVA_CAUSE.match(line))
+    named = _FILE.search(causes) or _FILE.search(text)
+    file = f"{named[1]}: " if named else ""
+    told = _telling(text).removeprefix("the checkpoint is damaged: ").removeprefix(file)
+    return f"{file}{advice} ({told})"[:_MAX_LENGTH]
+
+
+def _telling(text: str) -> str:
+    lines = _lines(text)
     causes = [match[1] for line in lines if (match := _JAVA_CAUSE.match(line))]
-    chosen = (ours or causes or lines[:1] or ["unknown error"])[-1]
-    return chosen.removeprefix(_WRAPPED)[:_MAX_LENGTH]
+    chosen = (causes or lines[:1] or ["unknown error"])[-1]
+    return chosen.removeprefix(_WRAPPED)
+
+
+def _python_errors(text: str) -> list[str]:
+    """Return the last lines of tracebacks, which are of user code."""
+    return [
+        line for line in _lines(text) if _PYTHON_ERROR.match(line) and not line.startswith("org.")
+    ]
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]

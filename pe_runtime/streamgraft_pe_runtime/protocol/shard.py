@@ -77,7 +77,7 @@ class Shard:
         """Take note that we own the shard in a newer epoch too."""
         if epoch != self.epoch:
             self.epoch = epoch
-            self._set(self.status.state, message=self.status.message)
+            self._go_on(self.status.state)
             self._wake.set()  # who waits to start again does so at once
 
     async def run(self) -> Release:
@@ -93,7 +93,8 @@ class Shard:
             ran = asyncio.get_running_loop().time() - began
             log.warning("shard %d failed: %s", self.number, failure)
             await self._stop_query(0)
-            self._set("Failed", message=failures.summary(failure))
+            said = failures.explained(failure)
+            self._set("Failed", message=said.message, reason=said.reason)
             self.telemetry.failed(self.number)
             if failures.is_fenced(failure):
                 await self._confirmed()
@@ -107,7 +108,7 @@ class Shard:
         """Start the query and watch it; return its failure, None when asked to stop it."""
         loop = asyncio.get_running_loop()
         self._replan_seconds = None
-        self._set("Starting", message=self.status.message)
+        self._go_on("Starting")
         began = loop.time()
         try:
             self._query = query = await self.stage.start(self.number, self.epoch)
@@ -115,7 +116,7 @@ class Shard:
             return str(error) or repr(error)
         log.info("shard %d started in %.3f s", self.number, loop.time() - began)
         started_at = now()
-        self._set("Running", started_at=started_at, message=self.status.message)
+        self._go_on("Running", started_at)
         first = asyncio.ensure_future(query.first_batch())
         failed = asyncio.ensure_future(query.failure())
         try:
@@ -183,6 +184,11 @@ class Shard:
             woken.cancel()
         self._wake.clear()
 
+    def _go_on(self, state: State, started_at: str | None = None) -> None:
+        """Set a state in which what failed last may fail again."""
+        old = self.status
+        self._set(state, started_at=started_at, message=old.message, reason=old.reason)
+
     def _set(
         self,
         state: State,
@@ -190,6 +196,7 @@ class Shard:
         started_at: str | None = None,
         first_batch_at: str | None = None,
         message: str = "",
+        reason: str = "",
     ) -> None:
         old = self.status
         if state in ("Stopping", "Failed"):
@@ -203,6 +210,7 @@ class Shard:
             started_at=started_at,
             first_batch_at=first_batch_at,
             message=message,
+            reason=reason,
         )
         if new != old:
             self.status = new
