@@ -147,6 +147,8 @@ class Operator(AdlModel):
     """Outputs of kind `split`."""
     function: str | None = None
     """Attribute of the operator's function within the application object (its own name)."""
+    code: str | None = None
+    """Hash of the function's code and of all in the bundle that it may use; None: not told."""
     stateful: bool = False
     """True if the analysis found a stateful operator (aggregate, join of streams,
     deduplication…)."""
@@ -346,4 +348,6 @@ class Adl(AdlModel):
     consistent_regions: list[ConsistentRegion] = []
     parameters: dict[str, str] = {}
     """Submission-time values with their defaults."""
+    fixed_code: list[str] = []
+    """Files in the bundle that a running process can't load in another version."""
     pe: PeDefaults = PeDefaults()

@@ -24,6 +24,13 @@ class OwnTopic(AdlModel):
     tls: bool = False
 
 
+class BundlePlace(AdlModel):
+    """A key of a ConfigMap in the job's namespace."""
+
+    config_map: str
+    key: str
+
+
 class InputPort(AdlModel):
     """A stream that enters the PE from a Kafka topic."""
 
@@ -99,4 +106,10 @@ class PeMetadata(AdlModel):
     """Spark task slots (`local[slots]`)."""
     spark_conf: dict[str, str] = {}
     bundle_digest: str
-    """sha256 of the bundle: a new bundle changes the metadata of every PE."""
+    """sha256 of the bundle that this was written with; later ones may have the same code for it."""
+    code: str = ""
+    """Hash of the code that the PE runs (streamgraft_common.code)."""
+    code_in_place: bool = True
+    """Whether a running driver can take up other code."""
+    bundle: BundlePlace | None = None
+    """Where a running driver finds it; None: in the file that its pod was started with."""

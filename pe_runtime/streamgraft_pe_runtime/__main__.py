@@ -10,7 +10,7 @@ from pathlib import Path
 
 from streamgraft_common.bundle import BundleError
 from streamgraft_common.spark_jvm import JvmFailed, SparkJvm
-from streamgraft_pe_runtime.application import unpack
+from streamgraft_pe_runtime.application import Code
 from streamgraft_pe_runtime.conf import spark_conf
 from streamgraft_pe_runtime.kafka_access import jvm_properties
 from streamgraft_pe_runtime.profiling import recording
@@ -29,8 +29,7 @@ def main() -> int:
     jvm: SparkJvm | None = None
     try:
         settings = Settings.from_environment(os.environ)
-        adl = settings.adl()
-        unpack(settings.bundle, folder)
+        code = Code.unpack(settings.bundle.read_bytes(), folder)
         with recording(settings.profiles, settings.pod):
             # For the application, also in Python's workers: they come from the JVM.
             os.environ["STREAMGRAFT_DRIVER_PID"] = str(os.getpid())
@@ -39,7 +38,7 @@ def main() -> int:
             # Only now what imports PySpark: the JVM starts meanwhile.
             from streamgraft_pe_runtime.pe import run
 
-            return asyncio.run(run(settings, adl, jvm))
+            return asyncio.run(run(settings, code, jvm))
     except (BundleError, JvmFailed) as error:
         log.error("%s", error)
         return 1

@@ -16,15 +16,17 @@ from streamgraft_common.pe_metadata import HDFS, STATE_STORE_PROVIDER, InputPort
 from streamgraft_common.spark_jvm import SparkJvm
 from streamgraft_pe_runtime import (
     alignment,
-    application,
     local_files,
     malformed,
     query,
     real_time,
     restricted,
     warm_up,
+    workers,
 )
+from streamgraft_pe_runtime.application import Application, Code, exchanged
 from streamgraft_pe_runtime.brokers import Brokers
+from streamgraft_pe_runtime.bundles import OtherCode
 from streamgraft_pe_runtime.exchange import exchange
 from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
 from streamgraft_pe_runtime.query import ShardQuery
@@ -75,6 +77,7 @@ class _Planned:
     """A PE as its queries are made from it."""
 
     metadata: PeMetadata
+    code: Code
     compiler: Compiler
     joint: bool
     """Whether one query runs over all shards that the PE holds."""
@@ -83,17 +86,20 @@ class _Planned:
 
 
 class Driver:
-    """A driver with a session and the application's code; it takes up the plan of any PE.
+    """A driver with a session and the application's code; it takes up the plan of any PE, and
+    other code.
 
     `properties`: folder of the restricted properties, if the job has any.
     """
 
-    def __init__(self, jvm: SparkJvm, adl: Adl, properties: Path | None = None) -> None:
+    def __init__(self, jvm: SparkJvm, code: Code, properties: Path | None = None) -> None:
         began = time.monotonic()
-        self.adl = adl
+        self.code = code
+        """The version of the application that queries are made from now."""
         self._jvm = jvm
-        self._application = application.load(adl)
+        self._application = code.enter()
         self._session = jvm.attach()
+        workers.use(self._session, code.folder)
         local_files.install(self._session)
         self.stores = StateStores(self._session)
         if properties:
@@ -118,18 +124,25 @@ class Driver:
             _compile_last(self._jvm.pid)
         log.info("%s rehearsed in %.1f s", metadata.stage_name, time.monotonic() - began)
 
-    def apply(self, plan: str, metadata: PeMetadata) -> None:
+    def apply(self, plan: str, metadata: PeMetadata, bundle: bytes | None = None) -> None:
         """Take up a plan: queries started from now on are made from it.
 
-        Raises what the application raises; the plan from before then stays.
+        `bundle`: what to take the code from, if ours is another. Raises OtherCode, and what the
+        application raises; plan and code from before then stay.
         """
         began = time.monotonic()
         with self._compiling:
-            before = self._planned
+            before, code = self._planned, self.code
+            application = self._application
             try:
+                if bundle is not None:
+                    self._load(bundle, metadata)
                 self._planned = self._newly_planned(plan, metadata)
                 self._rehearsed.clear()
             except Exception:
+                if self.code is not code:
+                    exchanged(self.code, code)
+                    self._use(code, application)
                 if before is not None:
                     self._bind(before.metadata)
                 raise
@@ -155,7 +168,7 @@ class Driver:
     @property
     def state_provider(self) -> str | None:
         """Spark's class for the state of the plan that was applied, None if it has none."""
-        operators = {operator.name: operator for operator in self.adl.operators}
+        operators = {operator.name: operator for operator in self._adl.operators}
         names = self._planned.metadata.operators if self._planned else []
         if not any(operators[name].stateful for name in names):
             return None
@@ -163,7 +176,7 @@ class Driver:
 
     def starts_at_latest(self, port: InputPort) -> bool:
         """Return whether a shard that no query has run reads only what comes from now on."""
-        operators = {operator.name: operator for operator in self.adl.operators}
+        operators = {operator.name: operator for operator in self._adl.operators}
         endpoint = operators[port.operator].kafka if port.external else None
         return endpoint is not None and endpoint.starting_offsets == "latest"
 
@@ -198,6 +211,24 @@ class Driver:
         """Return how many malformed records were met, by source operator and topic."""
         return malformed.counts(self._session)
 
+    @property
+    def _adl(self) -> Adl:
+        """The description that belongs to the plan that was applied."""
+        return self._planned.code.adl if self._planned else self.code.adl
+
+    def _load(self, bundle: bytes, metadata: PeMetadata) -> None:
+        """Take up other code. Queries that run keep theirs, in Python workers of their own."""
+        code = Code.unpack(bundle, self.code.folder.parent)
+        if not code.fits(metadata):
+            raise OtherCode(metadata)
+        workers.end_others(self._session, self.code.folder)
+        self._use(code, exchanged(self.code, code))
+        self._rehearsed.clear()
+
+    def _use(self, code: Code, application: Application) -> None:
+        self.code, self._application = code, application
+        workers.use(self._session, code.folder)
+
     def _collect_garbage(self) -> None:
         """Take the JVM's next collection out of the first batch of a shard."""
         jvm: Any = self._session._jvm
@@ -206,7 +237,9 @@ class Driver:
     def _warmed_up(self, metadata: PeMetadata, starts: Sequence[int] = warm_up.STARTS) -> _Planned:
         planned = self._bound(metadata)
         compiler = planned.compiler
-        warm_up.warm_up(self._session, compiler, metadata, self.adl, starts, joint=planned.joint)
+        warm_up.warm_up(
+            self._session, compiler, metadata, self.code.adl, starts, joint=planned.joint
+        )
         return planned
 
     def _newly_planned(self, plan: str, metadata: PeMetadata) -> _Planned:
@@ -215,22 +248,23 @@ class Driver:
             self._bind(metadata)
             planned = replace(rehearsed, metadata=metadata)
         else:
-            planned = self._bound(metadata) if self._planned else self._warmed_up(metadata)
+            known = self._planned and self._planned.code is self.code
+            planned = self._bound(metadata) if known else self._warmed_up(metadata)
         if not planned.prepared and not planned.joint:  # a joint one was compiled before
-            planned.compiler.compile((0,), EmptyInputs(self._session, metadata, self.adl))
+            planned.compiler.compile((0,), EmptyInputs(self._session, metadata, self.code.adl))
         return planned
 
     def _bound(self, metadata: PeMetadata) -> _Planned:
         self._bind(metadata)
-        compiler = Compiler(self._application, self.adl, metadata)
-        joint = apart(metadata, self.adl.operators) is None
+        compiler = Compiler(self._application, self.code.adl, metadata)
+        joint = apart(metadata, self.code.adl.operators) is None
         if joint:
-            inputs = RealInputs(self._session, metadata, self.adl)
+            inputs = RealInputs(self._session, metadata, self.code.adl)
             plan = compiler.compile_joint(range(metadata.shard_count), inputs)
             if obstacle := self._unknown_state(plan) or alignment.obstacle(plan.frame):
                 log.warning("a query per shard: %s", obstacle)
                 joint = False
-        return _Planned(metadata, compiler, joint)
+        return _Planned(metadata, self.code, compiler, joint)
 
     def _unknown_state(self, plan: Plan) -> str | None:
         """Return what keeps its state, if that was not tried with several shards in a query."""
@@ -238,11 +272,11 @@ class Driver:
         return None if known else f"its state is kept by {self._state_provider}"
 
     def _plan(self, planned: _Planned, shards: Sequence[int], *, joint: bool = False) -> Plan:
-        inputs = RealInputs(self._session, planned.metadata, self.adl)
+        inputs = RealInputs(self._session, planned.metadata, self.code.adl)
         compiler = planned.compiler
         plan = (compiler.compile_joint if joint else compiler.compile)(shards, inputs)
         check_slots(plan, planned.metadata)
         return plan
 
     def _bind(self, metadata: PeMetadata) -> None:
-        self._application.bind({**self.adl.parameters, **metadata.parameters})
+        self._application.bind({**self.code.adl.parameters, **metadata.parameters})

@@ -10,10 +10,11 @@ from functools import partial
 from typing import Any
 
 from streamgraft_common import names
-from streamgraft_common.adl import Adl
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.spark_jvm import DEFAULT_LOG_LEVEL, SparkJvm
 from streamgraft_pe_runtime import checkpoint_mount, losses, server
+from streamgraft_pe_runtime.application import Code
+from streamgraft_pe_runtime.bundles import Bundles
 from streamgraft_pe_runtime.driver import Driver
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.protocol import Pod, ProcessingElement
@@ -31,7 +32,7 @@ _THREADS = 64
 """Calls to Spark block one thread each; shards must not wait for each other's."""
 
 
-async def run(settings: Settings, adl: Adl, jvm: SparkJvm) -> int:
+async def run(settings: Settings, application: Code, jvm: SparkJvm) -> int:
     """Run the PE until SIGTERM, or until its application wants no more (returns 0), or until its
     JVM ends or can't warm up (returns 1)."""
     loop = asyncio.get_running_loop()
@@ -70,7 +71,7 @@ async def run(settings: Settings, adl: Adl, jvm: SparkJvm) -> int:
         listening = _listen(element, end)
         for work in (listening, *((tls.run(),) if tls else ())):
             stack.push_async_callback(_cancel, asyncio.create_task(_watched(work, end)))
-        make = partial(Driver, jvm, adl, settings.restricted_properties)
+        make = partial(Driver, jvm, application, settings.restricted_properties)
         driving = _drive(make, settings, client, metrics, element, levels, warm, end)
         task = asyncio.create_task(driving)
         code = await ended
@@ -104,7 +105,8 @@ async def _drive(
     mounts = checkpoint_mount.MOUNTS.read_text()
     if warning := checkpoint_mount.concern(mounts, settings.checkpoint_root):
         log.warning(warning)
-    work = SparkWork(driver, metrics, settings.checkpoint_root)
+    bundles = Bundles(client, settings.namespace, settings.bundle)
+    work = SparkWork(driver, metrics, settings.checkpoint_root, bundles)
     report = partial(losses.report, client=client, store=element.store)
     works = (_work(element, work, end), _follow(element, work, rehearsal, report))
     await asyncio.gather(*(_watched(item, end) for item in works))

@@ -44,6 +44,8 @@ class Rehearsal:
             )
             if document is not None:
                 metadata = PeMetadata.model_validate_json(document)
+                if not self._driver.code.fits(metadata):
+                    continue
                 await asyncio.to_thread(self._driver.rehearse, plan, metadata)
                 self._plans[plan] = metadata
 
@@ -74,7 +76,7 @@ class Rehearsal:
         except (ApiError, Unreachable) as error:
             log.warning("the job's PEs were not read: %s", error)
             return {}
-        return {Content.parse(_content_of(pe)).plan: pe for pe in found["items"]}
+        return {Content.parse(_content_of(pe)).queries: pe for pe in found["items"]}
 
     async def _prepared(self, shard: int, rehearsed: str | None = None) -> None:
         try:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamgraft_common import names
-from streamgraft_common.adl import Adl
-from streamgraft_common.bundle import read_bundle
 from streamgraft_common.pe_metadata import PeMetadata
 
 
@@ -48,10 +46,6 @@ class Settings:
             slots=int(environment["STREAMGRAFT_SLOTS"]),
             spark_conf=json.loads(environment["STREAMGRAFT_SPARK_CONF"]),
         )
-
-    def adl(self) -> Adl:
-        """Read the application's description. Raises BundleError."""
-        return read_bundle(self.bundle.read_bytes()).adl
 
 
 def consumer_group(metadata: PeMetadata) -> str:

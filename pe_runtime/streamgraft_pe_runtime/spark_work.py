@@ -11,6 +11,7 @@ from streamgraft_common.content import Content
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import Saved, Saving
 from streamgraft_pe_runtime.brokers import Brokers
+from streamgraft_pe_runtime.bundles import Bundles
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, check
 from streamgraft_pe_runtime.driver import Driver
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints, TakenByAnother, is_joint
@@ -154,8 +155,11 @@ class SparkStage:
 class SparkWork:
     """A driver that is up."""
 
-    def __init__(self, driver: Driver, metrics: PeMetrics, checkpoint_root: Path) -> None:
+    def __init__(
+        self, driver: Driver, metrics: PeMetrics, checkpoint_root: Path, bundles: Bundles
+    ) -> None:
         self._driver = driver
+        self._bundles = bundles
         self._metrics = metrics
         self._root = checkpoint_root
         self._progress: Progress | None = None
@@ -163,10 +167,13 @@ class SparkWork:
         self._applied = asyncio.Event()
 
     async def apply(self, content: str, metadata: str) -> SparkStage:
-        """Take up a content of the PE. Raises what the application raises."""
-        plan = Content.parse(content).plan
+        """Take up a content of the PE. Raises what the application raises, or OtherCode."""
+        queries = Content.parse(content).queries
         parsed = PeMetadata.model_validate_json(metadata)
-        stage = await asyncio.to_thread(self._apply, plan, parsed)
+        bundle = None
+        if not self._driver.code.fits(parsed):
+            bundle = await self._bundles.read(parsed)
+        stage = await asyncio.to_thread(self._apply, queries, parsed, bundle)
         self._stages = [stage]
         self._applied.set()
         return stage
@@ -176,11 +183,11 @@ class SparkWork:
         await self._applied.wait()
         return self._stages[-1]
 
-    def _apply(self, plan: str, metadata: PeMetadata) -> SparkStage:
-        self._driver.apply(plan, metadata)
+    def _apply(self, queries: str, metadata: PeMetadata, bundle: bytes | None) -> SparkStage:
+        self._driver.apply(queries, metadata, bundle)
         if self._progress is None:
             self._progress = Progress(metadata, self._metrics, self._driver)
         else:
             self._progress.replan(metadata)
-        storage = Storage(self._root, metadata, self._driver.adl, self._driver.stores)
+        storage = Storage(self._root, metadata, self._driver.code.adl, self._driver.stores)
         return SparkStage(self._driver, storage, self._progress, metadata)

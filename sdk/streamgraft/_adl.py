@@ -4,6 +4,7 @@ from pathlib import Path
 
 from streamgraft._analysis import Analysis
 from streamgraft._application import Application
+from streamgraft._code import hashes
 from streamgraft._graph import ConsistentRegionNode, Graph, OperatorNode, RegionNode
 from streamgraft_common import VERSION, adl
 
@@ -11,12 +12,16 @@ from streamgraft_common import VERSION, adl
 def describe(application: Application, analysis: Analysis, module: Path, variable: str) -> adl.Adl:
     """Return the description of an application, held in `variable` of the module's file."""
     graph, folder = application.graph, module.parent
+    codes = hashes(application.functions, module, variable)
     return adl.Adl(
         name=application.name,
         built_by=VERSION,
         module=module.stem,
         application=variable,
-        operators=[_operator(item, analysis, folder) for item in graph.upstream_first()],
+        operators=[
+            _operator(item, analysis, folder, codes.get(item.name))
+            for item in graph.upstream_first()
+        ],
         streams=[
             adl.Stream(
                 name=stream, producer=operator.name, schema=analysis.schemas[stream].jsonValue()
@@ -33,7 +38,9 @@ def describe(application: Application, analysis: Analysis, module: Path, variabl
     )
 
 
-def _operator(node: OperatorNode, analysis: Analysis, folder: Path) -> adl.Operator:
+def _operator(
+    node: OperatorNode, analysis: Analysis, folder: Path, code: str | None
+) -> adl.Operator:
     return adl.Operator(
         name=node.name,
         kind=node.kind,
@@ -43,6 +50,7 @@ def _operator(node: OperatorNode, analysis: Analysis, folder: Path) -> adl.Opera
         kafka=node.kafka,
         split=list(node.split),
         function=node.name if node.function else None,
+        code=code,
         stateful=node.name in analysis.stateful,
         state=analysis.state.get(node.name),
         joint_state=node.name in analysis.joint_state,

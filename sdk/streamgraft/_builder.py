@@ -1,5 +1,6 @@
 """Make a bundle from an application's module: the same input gives the same bytes."""
 
+import hashlib
 import io
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from streamgraft._built import Built
@@ -56,9 +58,10 @@ def build_bundle(path: Path, include: Sequence[Path] = ()) -> BuiltBundle:
     assert built.adl is not None
     sources = collect(module, built.modules, include)
     members = {name: file.read_bytes() for name, file in sources.items()}
-    description = built.adl.model_dump_json(by_alias=True, exclude_none=True, indent=1)
+    adl = _with_data(built.adl, members)
+    description = adl.model_dump_json(by_alias=True, exclude_none=True, indent=1)
     data = _zip({ADL_FILE: description.encode(), **members})
-    return BuiltBundle(data, built.adl, list(members), built.notices)
+    return BuiltBundle(data, adl, list(members), built.notices)
 
 
 def check_size(data: bytes) -> None:
@@ -91,6 +94,22 @@ def _built(module: Path) -> Built:
                 f" {process.stderr.strip()[-2000:]}"
             )
         return Built.model_validate_json(target.read_bytes())
+
+
+def _with_data(adl: Adl, members: Mapping[str, bytes]) -> Adl:
+    """Return the description with what is no Python source: any function may read it."""
+    data = {name: members[name] for name in sorted(members) if not name.endswith(".py")}
+    seen = hashlib.sha256()
+    for name, content in data.items():
+        seen.update(f"{name} {hashlib.sha256(content).hexdigest()}\n".encode())
+    operators = [
+        item.model_copy(update={"code": f"{item.code}-{seen.hexdigest()[:16]}"})
+        if data and item.code
+        else item
+        for item in adl.operators
+    ]
+    fixed = [name for name in data if name.endswith(tuple(EXTENSION_SUFFIXES))]
+    return adl.model_copy(update={"operators": operators, "fixed_code": fixed})
 
 
 def _zip(members: Mapping[str, bytes]) -> bytes:

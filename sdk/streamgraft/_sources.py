@@ -18,7 +18,7 @@ def collect(module: Path, imported: Iterable[str], include: Iterable[Path]) -> d
     comes to the root. Hidden files and caches are left out. Raises BuildError.
     """
     folder = module.parent
-    found = {str(path.relative_to(folder)): path for path in _reachable(module)}
+    found = {str(path.relative_to(folder)): path for path in reachable(module, folder)}
     found |= {name: folder / name for name in imported}
     for path in include:
         path = path.absolute()
@@ -32,8 +32,9 @@ def collect(module: Path, imported: Iterable[str], include: Iterable[Path]) -> d
     return dict(sorted(found.items()))
 
 
-def _reachable(module: Path) -> set[Path]:
-    folder, pending, found = module.parent, [module], set[Path]()
+def reachable(module: Path, folder: Path) -> set[Path]:
+    """Return a file and what it imports from a folder, directly or not."""
+    pending, found = [module], set[Path]()
     while pending:
         file = pending.pop()
         if file in found:
@@ -41,7 +42,7 @@ def _reachable(module: Path) -> set[Path]:
         found.add(file)
         if file.suffix == ".py":
             for name in _imported_names(file):
-                pending.extend(_local(folder, name))
+                pending.extend(local_files(folder, name))
     return found
 
 
@@ -53,7 +54,8 @@ def _imported_names(file: Path) -> Iterator[str]:
             yield node.module
 
 
-def _local(folder: Path, name: str) -> list[Path]:
+def local_files(folder: Path, name: str) -> list[Path]:
+    """Return the files in a folder of the module or the whole package that a name begins with."""
     top = name.partition(".")[0]
     package, single = folder / top, folder / f"{top}.py"
     if package.is_dir() and (files := list(_files(package))):

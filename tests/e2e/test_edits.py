@@ -1,30 +1,43 @@
 """A job is edited while records come, again and again: what it counts is what was sent.
 
-The last edit moves every PE to another id; records are sent before, between and during the edits.
+Each kind of edit in docs/use/edits.md that can be done in place is made under load, and what came
+out is compared with a count of all that was sent.
 """
 
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 from tests.sdk.counting import Streams
 from typer.testing import CliRunner, Result
 
 from streamgraft.cli._app import app
+from streamgraft_common import names
+from streamgraft_common.kube import KubeClient, load_config
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import JOB
 from streamgraft_local import Cluster
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 EACH = 100
 SOME = 10
 PAUSE_SECONDS = 0.1
 """Between so many records while the job is edited."""
+HEALTHY_SECONDS = 180.0
 APPLICATION = """
 from pyspark.sql import functions as F
 
 import streamgraft as sg
 
-app = sg.Application("counts", trigger_seconds=0.3)
+FACTOR = {factor}
+
+app = sg.Application("counts", trigger_seconds={trigger})
 {first}
 records = app.kafka_source("records", topic="{source}", schema="key string")
 
@@ -34,11 +47,19 @@ with app.parallel("work", key=["key"], width=1, max_width=2):
     def {name}(rows):
         return rows.groupBy("key"){aggregate}
 
+    @app.operator(inputs={name}, output_mode="update")
+    def scaled(rows):
+        return rows.withColumn("count", F.udf(lambda n: n * FACTOR, "bigint")("count"))
+
 {last}
 app.kafka_sink("{name}-results", input={name}, topic="{sink}", key=["key"])
+app.kafka_sink("scaled-results", input=scaled, topic="{sink}-scaled", key=["key"])
 """
 COUNT = ".count()"
 SUM = ".agg(F.sum(F.length('key')).alias('count'))"
+SINK = """
+app.kafka_sink("more-results", input={name}, topic="{sink}-more", key=["key"])
+"""
 BRANCH = """
     @app.operator(inputs={name})
     def doubled(rows):
@@ -52,57 +73,145 @@ app.kafka_sink("copies", input=other, topic="{sink}-copies")
 """
 
 
-def test_edits_keep_state_and_positions(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
-    streams = Streams(cluster, namespace)
-    sink = f"{streams.source}-out"
+class Edited:
+    """A job of one application, in one form after the other."""
 
-    def run(*arguments: str | Path) -> Result:
-        options = ["--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
+    def __init__(self, cluster: Cluster, namespace: str, folder: Path) -> None:
+        self.streams = Streams(cluster, namespace)
+        self.sink = f"{self.streams.source}-out"
+        self.factor = 2
+        self._cluster = cluster
+        self._namespace = namespace
+        self._file = folder / "counts.py"
+
+    def run(self, *arguments: str | Path) -> Result:
+        """Run the command line."""
+        options = ["--kubeconfig", str(self._cluster.kubeconfig), "-n", self._namespace]
         return CliRunner().invoke(app, [*options, *map(str, arguments)])
 
     def written(
-        name: str = "counted", first: str = "", last: str = "", aggregate: str = COUNT
+        self,
+        name: str = "counted",
+        first: str = "",
+        last: str = "",
+        aggregate: str = COUNT,
+        trigger: float = 0.3,
     ) -> Path:
-        file = tmp_path / "counts.py"
-        values = {"source": streams.source, "sink": sink, "name": name, "aggregate": aggregate}
+        """Write the application in a form."""
+        values = {"source": self.streams.source, "sink": self.sink, "name": name}
+        values |= {"aggregate": aggregate, "trigger": str(trigger), "factor": str(self.factor)}
         parts = {"first": first.format(**values), "last": last.format(**values)}
-        file.write_text(APPLICATION.format(**values, **parts))
-        return file
+        self._file.write_text(APPLICATION.format(**values, **parts))
+        return self._file
 
-    assert run("submit", written(), "--wait").exit_code == 0
-    streams.send(EACH)
-    streams.counted(sink)
-    for edited in (written(last=BRANCH), written(first=SOURCE, last=BRANCH)):
+    @contextmanager
+    def load(self) -> Iterator[None]:
+        """Send records until the block ends, then some more; all must have been counted then."""
         done = Event()
-        sender = Thread(target=_send, args=(streams, done))
+        sender = Thread(target=self._send, args=(done,))
         sender.start()
         try:
-            result = run("submit", edited, "--wait")
+            yield
         finally:
             done.set()
             sender.join()
-        assert result.exit_code == 0, result.output
-        streams.send(EACH)
-        streams.counted(sink)
+        self.counted()
 
-    summed = written(first=SOURCE, last=BRANCH, aggregate=SUM)
-    assert "counted: state impossible" in run("plan", summed).output
-    refused = run("submit", summed, "--wait", "--timeout", "15")
+    def submitted(self, form: Path) -> None:
+        """Submit a form under load."""
+        with self.load():
+            result = self.run("submit", form, "--wait")
+            assert result.exit_code == 0, result.output
+
+    def counted(self) -> None:
+        """Wait until all that was sent is counted, and scaled as the code says now."""
+        self.streams.send(EACH)
+        self.streams.counted(self.sink)
+        self.streams.counted(f"{self.sink}-scaled", self.factor)
+
+    def pods(self) -> dict[str, str]:
+        """Return the pod of each PE, by uid."""
+        path = f"/api/v1/namespaces/{self._namespace}/pods"
+        selector = f"{names.LABEL_JOB}=counts,{names.LABEL_PE}"
+        found = self._asked(lambda client: client.get(path, labelSelector=selector))
+        return {
+            item["metadata"]["labels"][names.LABEL_PE]: item["metadata"]["uid"]
+            for item in found["items"]
+        }
+
+    def patched(self, spec: Object) -> None:
+        """Change the Job's spec under load."""
+        path = JOB.path(self._namespace, "counts")
+        with self.load():
+            changed = self._asked(lambda client: client.patch(path, {"spec": spec}))
+            deadline, job = time.monotonic() + HEALTHY_SECONDS, changed
+            while not _is_healthy(job, changed["metadata"]["generation"]):
+                assert time.monotonic() < deadline, job["status"]
+                time.sleep(0.5)
+                job = self._asked(lambda client: client.get(path))
+
+    def _asked(self, ask: Callable[[KubeClient], Any]) -> Any:
+        async def asked() -> Any:
+            async with KubeClient(load_config(self._cluster.kubeconfig)) as client:
+                return await ask(client)
+
+        return asyncio.run(asked())
+
+    def _send(self, done: Event) -> None:
+        while not done.wait(PAUSE_SECONDS):
+            self.streams.send(SOME)
+
+
+def _is_healthy(job: Object, generation: int) -> bool:
+    conditions = {item["type"]: item for item in job["status"]["conditions"]}
+    submitted = conditions["Submitted"]
+    current = submitted["observedGeneration"] == generation and submitted["status"] == "True"
+    return bool(current and job["status"]["phase"] == "Healthy")
+
+
+@pytest.fixture
+def job(cluster: Cluster, namespace: str, tmp_path: Path) -> Edited:
+    """A job that has counted some records."""
+    edited = Edited(cluster, namespace, tmp_path)
+    assert edited.run("submit", edited.written(), "--wait").exit_code == 0
+    edited.counted()
+    return edited
+
+
+def test_code_sinks_and_triggers(job: Edited) -> None:
+    """All in place: the pods stay; of an edit of code others do not even hear."""
+    pods = job.pods()
+    job.factor = 3
+    shown = job.run("plan", job.written()).output
+    assert "Code of counted: swapped in running drivers" in shown
+    assert f"Plan: {len(pods) - 1} identical, 0 metadata only, 1 in place" in shown
+    job.submitted(job.written())
+    assert job.pods() == pods
+    job.submitted(job.written(last=SINK, trigger=0.5))
+    job.streams.counted(f"{job.sink}-more")
+    more = job.pods()
+    assert set(pods.values()) <= set(more.values())
+    job.submitted(job.written())
+    assert set(job.pods().values()) <= set(more.values())
+
+
+def test_edits_keep_state_and_positions(job: Edited) -> None:
+    """Stages that come and split, PEs that move to other ids, and edits that are refused."""
+    job.submitted(job.written(last=BRANCH))
+    job.submitted(job.written(first=SOURCE, last=BRANCH))
+    job.patched({"fusion": {"type": "legacy"}})
+
+    summed = job.written(first=SOURCE, last=BRANCH, aggregate=SUM)
+    assert "counted: state impossible" in job.run("plan", summed).output
+    refused = job.run("submit", summed, "--wait", "--timeout", "15")
     assert refused.exit_code == 1
     assert "holds (count bigint), and would hold (sum bigint)" in " ".join(refused.output.split())
 
-    renamed = written("tallied", first=SOURCE)
-    shown = run("plan", renamed).output
+    renamed = job.written("tallied", first=SOURCE)
+    shown = job.run("plan", renamed).output
     assert "counted: state dropped" in shown
     assert "tallied: state new" in shown
-    refused = run("submit", renamed, "--wait", "--timeout", "15")
+    refused = job.run("submit", renamed, "--wait", "--timeout", "15")
     assert refused.exit_code == 1
     assert "--drop-state counted" in " ".join(refused.output.split())
-    streams.send(EACH)
-    streams.counted(sink)
-
-
-def _send(streams: Streams, done: Event) -> None:
-    """Send records until it is done."""
-    while not done.wait(PAUSE_SECONDS):
-        streams.send(SOME)
+    job.counted()

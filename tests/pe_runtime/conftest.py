@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from streamgraft_common import names
 from streamgraft_common.adl import Adl, KafkaEndpoint, Operator, Stream
-from streamgraft_common.bundle import ADL_FILE
+from streamgraft_common.bundle import ADL_FILE, read_bundle
 from streamgraft_common.content import Content
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
@@ -106,9 +106,9 @@ ADL = Adl(
 )
 
 
-def content(plan: str) -> str:
-    """Return the content of a PE that differs by its plan only."""
-    return str(Content("driver", "place", plan, "notes"))
+def content(plan: str, code: str = "code") -> str:
+    """Return the content of a PE that differs by its plan and its code only."""
+    return str(Content("driver", "place", code, plan, "notes"))
 
 
 @dataclass
@@ -142,9 +142,18 @@ class Stage:
         topics = [NewTopic(name, SHARDS, 1) for name in (self.input, self.output)]
         for created in admin.create_topics(topics).values():
             created.result()
-        with zipfile.ZipFile(self.folder / "bundle.zip", "w") as archive:
+        self.write_bundle(MODULE)
+
+    def write_bundle(self, module: str, **helpers: str) -> str:
+        """Write the bundle, with texts of further modules; return its digest."""
+        draft = self.folder / "bundle.draft"
+        with zipfile.ZipFile(draft, "w") as archive:
             archive.writestr(ADL_FILE, ADL.model_dump_json(by_alias=True))
-            archive.writestr("numbers_application.py", MODULE)
+            archive.writestr("numbers_application.py", module)
+            for name, text in helpers.items():
+                archive.writestr(f"{name}.py", text)
+        draft.rename(self.folder / "bundle.zip")
+        return read_bundle((self.folder / "bundle.zip").read_bytes()).digest
 
     def metadata(self) -> PeMetadata:
         """Return the graph metadata, the same for all channels."""
@@ -227,14 +236,16 @@ class Stage:
         path = f"/api/v1/namespaces/{self.namespace}/pods/{pe.name}-1"
         await self.kube.request("DELETE", path, body={"gracePeriodSeconds": 0})
 
-    async def write_content(self, pe: "Pe", metadata: PeMetadata, plan: str) -> None:
+    async def write_content(
+        self, pe: "Pe", metadata: PeMetadata, plan: str, code: str = "code"
+    ) -> None:
         """Write the graph metadata of a PE, as the operator does."""
         manifest = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {
                 "name": pe.name,
-                "annotations": {names.ANNOTATION_CONTENT: content(plan)},
+                "annotations": {names.ANNOTATION_CONTENT: content(plan, code)},
             },
             "data": {names.PE_METADATA_KEY: metadata.model_dump_json(by_alias=True)},
         }
@@ -285,11 +296,11 @@ class Pe:
         named = {"pod": f"{self.name}-{launch}", "launchCount": launch}
         await self.stage.kube.patch(f"{path}/status", {"status": named})
 
-    async def replan(self, metadata: PeMetadata, plan: str) -> None:
+    async def replan(self, metadata: PeMetadata, plan: str, code: str = "code") -> None:
         """Change what the PE is made of in a way that needs no new pod."""
-        await self.stage.write_content(self, metadata, plan)
+        await self.stage.write_content(self, metadata, plan, code)
         path = PROCESSING_ELEMENT.path(self.stage.namespace, self.name)
-        annotations = {names.ANNOTATION_CONTENT: content(plan)}
+        annotations = {names.ANNOTATION_CONTENT: content(plan, code)}
         await self.stage.kube.patch(path, {"metadata": {"annotations": annotations}})
 
     async def assign(self, shards: list[int], epoch: int) -> None:

@@ -32,15 +32,19 @@ class Streams:
             self.sent[key] += 1
         assert self._producer.flush(30) == 0
 
-    def counted(self, sink: str) -> list[tuple[str, int]]:
-        """Wait until a sink has the final count of each key; return all that it has."""
+    def counted(self, sink: str, factor: int = 1) -> list[tuple[str, int]]:
+        """Wait until a sink has the final count of each key; return all that it has.
+
+        `factor`: what it multiplies counts by.
+        """
+        wanted = {key: count * factor for key, count in self.sent.items()}
         consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "test"})
         consumer.assign([TopicPartition(sink, 0, 0)])
         found: list[tuple[str, int]] = []
         deadline = time.monotonic() + 120
         try:
-            while dict(found) != self.sent:
-                assert time.monotonic() < deadline, (sink, dict(found), self.sent)
+            while dict(found) != wanted:
+                assert time.monotonic() < deadline, (sink, dict(found), wanted)
                 if (message := consumer.poll(0.2)) and not message.error():
                     row = json.loads(message.value() or b"{}")
                     found.append((row["key"], row["count"]))

@@ -18,6 +18,7 @@ from streamgraft._builder import build_bundle
 from streamgraft.cli._app import app
 from streamgraft.cli._submit import EXIT_SOURCES_MISSING
 from streamgraft_common import names
+from streamgraft_common.bundle import ADL_FILE
 from streamgraft_common.kube import KubeClient, NotFound, load_config
 from streamgraft_common.resources import JOB, PARALLEL_REGION
 from streamgraft_local import Cluster
@@ -238,10 +239,18 @@ def test_programs_can_read_what_is_shown(
     assert found["Your rights"]["state"] == "good"
 
 
+def _with_other_counts(bundle: zipfile.ZipFile) -> str:
+    """Return the description in a bundle with other code of one operator."""
+    adl = json.loads(bundle.read(ADL_FILE))
+    (counts,) = [item for item in adl["operators"] if item["name"] == "counts"]
+    counts["code"] = "other"
+    return json.dumps(adl)
+
+
 def test_plan_compares_with_what_runs(
     cluster: Cluster, namespace: str, command: CommandLine, bundle: Path
 ) -> None:
-    """Nothing is submitted by it; code and settings restart, parameters do not."""
+    """Nothing is submitted by it; code concerns who uses it, parameters all."""
     assert "it would be new" in command.succeed("plan", bundle)
     assert find(cluster, JOB.path(namespace, "wordcount")) is None
 
@@ -253,12 +262,11 @@ def test_plan_compares_with_what_runs(
     other = bundle.with_name("other.zip")
     with zipfile.ZipFile(bundle) as old, zipfile.ZipFile(other, "w") as new:
         for name in old.namelist():
-            new.writestr(name, old.read(name))
+            new.writestr(name, old.read(name) if name != ADL_FILE else _with_other_counts(old))
         new.writestr("more.py", "")
-    result = command.run("plan", other, "--output", "json")
-    assert result.exit_code == 2
-    document = json.loads(result.stdout)
+    document = json.loads(command.succeed("plan", other, "--output", "json"))
     assert document["compared"]
-    assert {pe["change"] for pe in document["pes"]} == {"restart"}
-    assert {tuple(pe["differing"]) for pe in document["pes"]} == {("bundleDigest",)}
+    changes = {pe["stage"]: (pe["change"], pe["differing"]) for pe in document["pes"]}
+    assert changes.pop("counts") == ("in place", ["code"])
+    assert set(map(repr, changes.values())) == {repr(("identical", []))}
     command.succeed("cancel", "wordcount")

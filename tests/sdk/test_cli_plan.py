@@ -148,12 +148,29 @@ def test_it_says_how_far_it_is_to_each_end() -> None:
     )
 
 
-def test_new_code_restarts_all() -> None:
-    plan = outlook(submission(digest="b"), running(submission()))
+def test_new_code_is_taken_up_in_place_where_it_is_used() -> None:
+    """A function whose code the bundle does not tell goes with the bundle."""
+    adl = application()
+    told = [
+        item if item.name == "work" else item.model_copy(update={"code": "c"})
+        for item in adl.operators
+    ]
+    adl = adl.model_copy(update={"operators": told})
+    plan = outlook(submission(adl, digest="b"), running(submission(adl)))
+    changed = {pe.metadata.stage_name: pe.differing for pe in plan.pes if pe.differing}
+    assert changed == {"work": ("code",)}
+    assert set(changes(plan).values()) == {Change.IN_PLACE, Change.IDENTICAL}
+    assert not plan.restarts
+    assert "in place: code" in text(plan)
+    assert "Code of work: swapped in running drivers, each shard behind a batch" in text(plan)
+
+
+def test_code_that_a_process_can_not_load_restarts() -> None:
+    adl = application().model_copy(update={"fixed_code": ["fast.so"]})
+    plan = outlook(submission(adl, digest="b"), running(submission(adl)))
     assert set(changes(plan).values()) == {Change.RESTART}
-    assert {pe.differing for pe in plan.pes} == {("bundleDigest",)}
-    assert plan.restarts
-    assert "restart: bundleDigest" in text(plan)
+    assert "restart: code" in text(plan)
+    assert "by a restart, since no process can load another fast.so" in text(plan)
 
 
 def test_parameters_are_applied_in_place() -> None:

@@ -34,7 +34,7 @@ class Submission:
     max_width: int
     width: int
     version: int = 1
-    """Version of the code; each makes another bundle."""
+    """Version of the code of the region's last operator; each makes another bundle."""
     speed: int = 1
     """A submission-time parameter."""
     deadline: int = 300
@@ -135,8 +135,9 @@ def _bundle(
     sources: int,
     kept: str,
 ) -> bytes:
-    adl = application(NAMESPACE, module=f"tiny{version}")
+    adl = application(NAMESPACE, builtBy=f"0.0.{version}")
     read, work, write = adl["operators"]
+    work |= {"function": "work", "code": "as it was" if stages > 1 else str(version)}
     work["stateful"] = True
     key, value = ({"name": name, "type": "bigint"} for name in ("key", kept))
     work["state"] = [{"operator": "stateStoreSave", "key": [key], "value": [value]}]
@@ -145,7 +146,7 @@ def _bundle(
     adl["operators"] = [read, work, write]
     raw, done = adl["streams"]
     middle = {**done, "name": "middle", "producer": "work"}
-    second = {**work, "name": "second", "inputs": ["middle"]}
+    second = {**work, "name": "second", "inputs": ["middle"], "code": str(version)}
     if stages > 1:
         adl["operators"] = [read, {**work, "outputs": ["middle"]}, second, write]
         done = {**done, "producer": "second"}

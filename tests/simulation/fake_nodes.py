@@ -169,9 +169,11 @@ class FakeNodes:
             self._request("DELETE", item, {"gracePeriodSeconds": 0})
 
     def _ended(self, uid: str) -> None:
-        """Note that a container has ended because its pod is gone."""
+        """Note that a container has ended because its pod is gone, or by a failure."""
         if uid in self.containers:
-            self._kill(uid)
+            container = self._kill(uid)
+            if container.pe.failed:
+                self._report_failure(container.pe.pod)
 
     def _kill(self, uid: str) -> Container:
         container = self.containers.pop(uid)

@@ -10,6 +10,7 @@ import logging
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from tests.simulation.fake_checkpoints import (
@@ -25,11 +26,14 @@ from tests.simulation.fake_kube_client import FakeKubeClient
 from tests.simulation.fake_records import Batch, FakeRecords
 
 from streamgraft_common import names
+from streamgraft_common.bundle import read_bundle
 from streamgraft_common.kube.client import Object
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import ProcessingElementSpec, Saved, Saving
 from streamgraft_common.resources.processing_element import ShardStatus
 from streamgraft_common.restore import NotRestorable
+from streamgraft_pe_runtime.application import Code
+from streamgraft_pe_runtime.bundles import Bundles, OtherCode
 from streamgraft_pe_runtime.protocol import Left, Load, Pod, ProcessingElement
 
 logging.getLogger("streamgraft_pe_runtime").addHandler(logging.NullHandler())
@@ -102,12 +106,16 @@ class FakePe:
         ours = Pod(metadata["namespace"], metadata["name"], metadata["uid"])
         self.pod = pod
         self.element = ProcessingElement(client, ours, SilentTelemetry())
+        self._bundles = Bundles(client, ours.namespace, Path())
         self.job: str = metadata["labels"][names.LABEL_JOB]
         self.metadata = ""
         """The graph metadata of the content that is applied, as JSON."""
+        self.code = ""
+        """Hash of the code that its queries are made from."""
         self.stage: Stage = "", ""
         self.origin: Origin | None = None
         self.warm = False
+        self.failed = False
         self.sick = False
         """Nothing that it starts gets on."""
         self.tempo = tempo
@@ -132,23 +140,40 @@ class FakePe:
         return self.element.shards
 
     async def run(self) -> None:
-        """Do what the spec says; return once the pod is gone and everything is released."""
+        """Do what the spec says; return once the pod is gone and everything is released, or if it
+        has not the code to begin with."""
         work = asyncio.create_task(self._work())
-        await self.element.listen()
-        await self.stop()
-        work.cancel()
+        listening = asyncio.create_task(self.element.listen())
+        try:
+            await asyncio.wait({work, listening}, return_when=asyncio.FIRST_COMPLETED)
+            self.failed = work.done() and isinstance(work.exception(), OtherCode)
+            if work.done() and not self.failed:
+                work.result()
+            await self.stop()
+        finally:
+            work.cancel()
+            listening.cancel()
 
     async def stop(self) -> None:
         """Release everything, as at SIGTERM, and say so."""
         await self.element.stop(_STOP_SECONDS)
 
     async def apply(self, content: str, metadata: str) -> "FakeStage":
-        """Plan by a content."""
+        """Plan by a content, from the code that the bundle has now. Raises OtherCode."""
+        parsed = metadata_of(metadata)
+        if self.code != parsed.code:
+            await self._load(parsed)
         await self.passes(self.tempo.plan)
         self.metadata = metadata
         self.origin = origin_of(metadata)
         self.stage = self.pod["metadata"]["ownerReferences"][0]["uid"], self.origin.stage.name
         return FakeStage(self, self.origin, metadata_of(metadata))
+
+    async def _load(self, pe: PeMetadata) -> None:
+        bundle = read_bundle(await self._bundles.read(pe))
+        if not Code(bundle.adl, bundle.digest, Path()).fits(pe):
+            raise OtherCode(pe)
+        self.code = pe.code
 
     async def passes(self, longest: float) -> None:
         """Let some time pass."""

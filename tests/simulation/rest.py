@@ -1,6 +1,5 @@
 """What must hold once faults have stopped: the declared state, without the operator's code."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,11 +11,14 @@ from tests.simulation.applications import (
     SOURCE_TOPIC,
     TAG,
     Submission,
+    adl_of,
 )
+from tests.simulation.fake_checkpoints import metadata_of
 from tests.simulation.fake_nodes import launch_of
 from tests.simulation.world import World
 
 from streamgraft_common import names
+from streamgraft_common.code import code_of_pe
 from streamgraft_common.kinds import CONFIG_MAP, NODE, POD, SERVICE
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import (
@@ -137,9 +139,10 @@ def _pe(world: World, wanted: Submission, region: Object, name: str) -> Iterator
     if not container.pe.metadata:
         yield f"PE {name} has no content"
         return
-    metadata = json.loads(container.pe.metadata)
-    have = metadata["bundleDigest"], metadata["parameters"]["speed"]
-    if have != (wanted.digest, str(wanted.speed)):
+    metadata = metadata_of(container.pe.metadata)
+    code = code_of_pe(adl_of(wanted.digest), wanted.digest, metadata)
+    have = metadata.code, container.pe.code, metadata.parameters["speed"]
+    if have != (code, code, str(wanted.speed)):
         yield f"PE {name} runs outdated content"
     shards = _shards(pe, region)
     if not all(world.invariants.alone(container.pe, shard) for shard in shards):

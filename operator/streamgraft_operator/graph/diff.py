@@ -32,11 +32,13 @@ _PLACE = frozenset(
         "checkpoint_path",
     }
 )
-_ORIGIN = "savepoint"
-"""Matters to shards that have no checkpoint yet: a PE that runs has nothing to do if it goes."""
+_UNNOTICED = {"savepoint", "bundle_digest", "bundle"}
+"""A savepoint matters to shards that have no checkpoint yet: a PE that runs has nothing to do if it
+goes. Of a bundle the code matters, wherever it is; pods get another ConfigMap by their settings."""
 _REHEARSAL = "rehearsal"
 """Matters to drivers that wait in a pool."""
-_DRIVER = frozenset({"slots", "bundle_digest"})
+_CODE = "code"
+_DRIVER = frozenset({"slots", "code_in_place"})
 _LIVE_CONF = "spark.streamgraft."
 """Beginning of the Spark settings that a running driver can change; all others are the JVM's."""
 
@@ -52,6 +54,7 @@ def graph_content(metadata: PeMetadata) -> Content:
     return Content(
         driver=_hash(parts[_Part.DRIVER]),
         place=_hash(parts[_Part.PLACE]),
+        code=_hash(parts[_Part.CODE]),
         plan=_hash(parts[_Part.PLAN]),
         notes=_hash(parts[_Part.NOTES]),
     )
@@ -80,6 +83,7 @@ def changed_fields(old: PeMetadata, new: PeMetadata) -> dict[str, Change]:
     before, after = _parts(old), _parts(new)
     classes = (
         (_Part.NOTES, Change.METADATA_ONLY),
+        (_Part.CODE, Change.IN_PLACE),
         (_Part.PLAN, Change.IN_PLACE),
         (_Part.DRIVER, Change.RESTART),
         (_Part.PLACE, Change.RESTART),
@@ -95,23 +99,28 @@ def changed_fields(old: PeMetadata, new: PeMetadata) -> dict[str, Change]:
 class _Part(StrEnum):
     DRIVER = "driver"
     PLACE = "place"
+    CODE = "code"
     PLAN = "plan"
     NOTES = "notes"
 
 
 def _parts(metadata: PeMetadata) -> dict[_Part, dict[str, Any]]:
     """Return the metadata, dealt out. What is not named here is the queries'."""
-    document = metadata.model_dump(mode="json", exclude={_ORIGIN})
+    document = metadata.model_dump(mode="json", exclude=_UNNOTICED)
     conf = document.pop("spark_conf")
     live = {name: conf[name] for name in conf if name.startswith(_LIVE_CONF)}
     ports = {side: document.pop(side) for side in ("inputs", "outputs")}
     numbers = {side: [_note(port) for port in ports[side]] for side in ports}
     driver = {name: document.pop(name) for name in _DRIVER}
+    code = {_CODE: document.pop(_CODE)}
+    if not metadata.code_in_place:
+        driver |= code
     place = {name: document.pop(name) for name in _PLACE}
     rehearsal = {_REHEARSAL: document.pop(_REHEARSAL)}
     return {
         _Part.DRIVER: {**driver, "spark_conf": {n: conf[n] for n in conf if n not in live}},
         _Part.PLACE: place,
+        _Part.CODE: code,
         _Part.PLAN: {**document, **ports, "spark_conf": live},
         _Part.NOTES: {**numbers, **rehearsal},
     }

@@ -2,6 +2,7 @@
 
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
+from streamgraft_common.code import code_of_pe
 from streamgraft_common.pe_metadata import ROCKSDB, STATE_STORE_PROVIDER, PeMetadata
 from streamgraft_common.port_labels import PortLabel, label
 from streamgraft_common.resources import CheckpointRepository
@@ -57,7 +58,11 @@ def planned_pe(
             **settings.spark_conf,
         },
         bundle_digest=context.bundle_digest,
+        code_in_place=not adl.fixed_code,
+        bundle=context.bundle,
     )
+    code = code_of_pe(adl, context.bundle_digest, metadata)
+    metadata = metadata.model_copy(update={"code": code})
     return PlannedPe(
         name=names.pe_name(context.job, pe_id),
         pe_id=pe_id,

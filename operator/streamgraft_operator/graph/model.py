@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from streamgraft_common.adl import Placement, Region
 from streamgraft_common.content import Content
-from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.pe_metadata import BundlePlace, PeMetadata
 from streamgraft_common.port_labels import PortLabel
 from streamgraft_common.resources import Fusion, ProcessingElementSettings, Resources, Threading
 
@@ -23,6 +23,8 @@ class JobContext:
     job_uid: str
     bundle_digest: str
     bootstrap_servers: str
+    bundle: BundlePlace | None = None
+    """Where the bundle is, if it is in a ConfigMap."""
     tls: bool = False
     """Whether those brokers speak TLS."""
     parameters: Mapping[str, str] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from streamgraft_common import names
 from streamgraft_common.bundle import Bundle
+from streamgraft_common.pe_metadata import BundlePlace
 from streamgraft_common.resources import JobSpec
 from streamgraft_operator.graph.logical import logical_model
 from streamgraft_operator.graph.model import GraphError, JobContext, PlannedRegion, Topology
@@ -52,12 +53,13 @@ class Submission:
     def topology(self, widths: Mapping[str, int]) -> Topology:
         """Return the topology for such widths. Raises GraphError."""
         _check_name(self.job)
-        origin = self.spec.savepoint
+        origin, mounted = self.spec.savepoint, self.spec.bundle.mounted(self.job)
         context = JobContext(
             namespace=self.namespace,
             job=self.job,
             job_uid=self.uid,
             bundle_digest=self.bundle.digest,
+            bundle=BundlePlace(config_map=mounted.name, key=mounted.key) if mounted else None,
             bootstrap_servers=self.spec.bootstrap_servers or self.bootstrap_servers,
             tls=self.spec.transport_security.encrypted,
             parameters=self._parameters(),

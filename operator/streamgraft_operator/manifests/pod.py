@@ -74,7 +74,7 @@ def warm_pod(
     content = with_settings(pe.content, settings_id(spec, settings))
     metadata = {
         "labels": {**owner.labels(), names.LABEL_POOL: names.POOL_WARM},
-        "annotations": {names.ANNOTATION_CONTENT: content.driver},
+        "annotations": {names.ANNOTATION_CONTENT: content.pool(pe.metadata.bundle_digest)},
     }
     inherited = spec.processing_element.for_pods()
     driver = _Driver(inherited, pe.metadata.slots, pe.metadata.spark_conf, {})

@@ -116,13 +116,14 @@ class PodConductor(Controller):
         status = pe_status(item)
         namespace, name = key_of(item)
         content = Content.parse(content_of(item) or "")
+        pool = content.pool(pe_spec(item).bundle_digest)
         spec = job_spec(job)
         settings = pe_spec(item).effective()
         return PeLaunch(
             uid=item["metadata"]["uid"],
             launch_count=status.launch_count,
             content_id=content_of(item) or "",
-            driver=content.driver if manifests.is_generic(item) else "",
+            driver=pool if manifests.is_generic(item) else "",
             pool=tuple(map(warm_pod_view, self._caches.pods_by_pool.get(key_of(job)))),
             config_content_id=content_of(self._caches.config_maps.get((namespace, name))),
             bundle_exists=self._context.bundles.exists(*key_of(job), spec.bundle),

@@ -50,7 +50,7 @@ class WarmPodView:
 
     name: str
     driver: str
-    """What it fixed when it started (`Content.driver`)."""
+    """What it fixed when it started (`Content.pool`)."""
     ready: bool
     usable: bool
     """Whether it runs, or will: not ended, not being deleted."""
@@ -70,7 +70,7 @@ class PeLaunch:
     pool_lacks: str = ""
     """What the HostPool that it is placed in still needs; '' if nothing, or if it is in none."""
     driver: str = ""
-    """What a warm pod must have fixed at its start (`Content.driver`); "": none will do."""
+    """What a warm pod must have fixed at its start (`Content.pool`); "": none will do."""
     pool: tuple[WarmPodView, ...] = ()
     """The job's warm pool."""
     pod: str | None = None

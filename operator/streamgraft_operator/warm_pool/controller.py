@@ -114,7 +114,8 @@ class WarmPoolController(Controller):
 
     def _typical(self, expansion: Expansion) -> tuple[str, PlannedPe]:
         """Return the driver that most PEs of the job have, and one of them."""
-        pes = [(expansion.contents[pe.pe_id].driver, pe) for pe in expansion.topology.pes]
+        contents, digest = expansion.contents, expansion.bundle.digest
+        pes = [(contents[pe.pe_id].pool(digest), pe) for pe in expansion.topology.pes]
         driver = Counter(driver for driver, _ in pes).most_common(1)[0][0]
         return driver, dict(pes)[driver]
 

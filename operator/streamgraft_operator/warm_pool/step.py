@@ -21,7 +21,7 @@ class PoolView:
     size: int
     """Pods wanted."""
     driver: str
-    """What the pods must have fixed at their start (`Content.driver`)."""
+    """What the pods must have fixed at their start (`Content.pool`)."""
     calm_seconds: float | None
     """For how long no width has changed and all shards have run; None: it is not so now."""
     pods: tuple[WarmPodView, ...]

@@ -60,6 +60,7 @@ def notes(plan: Outlook) -> Iterator[str]:
             f" PEs per channel: {region.stages}"
         )
     yield from map(str, plan.outcomes)
+    yield from _code(plan)
     yield from _queries(plan)
     yield from _slots(plan)
     yield from map(str, _ways(plan))
@@ -83,6 +84,19 @@ def notes(plan: Outlook) -> Iterator[str]:
         yield "PEs that run would be restarted."
     elif plan.exists:
         yield "Nothing that runs would be restarted."
+
+
+def _code(plan: Outlook) -> Iterator[str]:
+    """Yield how PEs that run come to other code."""
+    fixed = plan.submission.bundle.adl.fixed_code
+    for change, how in (
+        (Change.IN_PLACE, "swapped in running drivers, each shard behind a batch"),
+        (Change.RESTART, f"by a restart, since no process can load another {', '.join(fixed)}"),
+    ):
+        concerned = (pe for pe in plan.pes if pe.change is change and "code" in pe.differing)
+        stages = sorted({pe.metadata.stage_name for pe in concerned})
+        if stages and (fixed or change is Change.IN_PLACE):
+            yield f"Code of {', '.join(stages)}: {how}"
 
 
 def document(plan: Outlook, compared: bool) -> dict[str, Any]:

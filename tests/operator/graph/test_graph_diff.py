@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from streamgraft_common.pe_metadata import InputPort, OutputPort, OwnTopic, PeMetadata
+from streamgraft_common.pe_metadata import BundlePlace, InputPort, OutputPort, OwnTopic, PeMetadata
 from streamgraft_operator.graph import (
     Change,
     Content,
@@ -64,7 +64,7 @@ def content(pe: PeMetadata, settings_id: str = "s") -> Content:
         ),
         ({"spark_conf": {"spark.sql.shuffle.partitions": "2"}}, Change.RESTART),
         ({"slots": 2}, Change.RESTART),
-        ({"bundle_digest": "e"}, Change.RESTART),
+        ({"code": "d"}, Change.IN_PLACE),
         ({"checkpoint_path": "ns/flights-u2/delays"}, Change.RESTART),
         ({"trigger_seconds": 0.5, "slots": 2}, Change.RESTART),
     ],
@@ -75,6 +75,20 @@ def test_class_of_a_change(update: dict[str, Any], change: Change) -> None:
     fields = changed_fields(PE, new)
     assert fields.keys() == update.keys()
     assert (change in fields.values()) == bool(update)
+
+
+def test_a_bundle_with_the_same_code_is_no_change() -> None:
+    moved = BundlePlace(config_map="other", key="bundle.zip")
+    new = PE.model_copy(update={"bundle_digest": "e", "bundle": moved})
+    assert classify(content(PE), content(new)) is Change.IDENTICAL
+    assert content(PE).pool("d" * 64) != content(new).pool("e" * 64)
+
+
+def test_code_that_a_process_can_not_load_restarts() -> None:
+    fixed = PE.model_copy(update={"code_in_place": False})
+    assert classify(content(fixed), content(fixed.model_copy(update={"code": "d"}))) is (
+        Change.RESTART
+    )
 
 
 def test_other_settings_of_pods_restart() -> None:

@@ -9,7 +9,9 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle, condition
 
+from streamgraft_common import names
 from streamgraft_common.kinds import CONFIG_MAP, POD
+from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB
 from streamgraft_operator.application import fetching
 
@@ -124,25 +126,41 @@ async def test_absent_broker_is_named_and_awaited(world: World, source_topic: st
     await world.job_in("Submitted")
 
 
-async def test_equal_bundle_restarts_nothing_and_a_changed_one_all(
+async def test_an_equal_bundle_changes_nothing_and_other_code_who_uses_it(
     world: World, player: HandPlayedPe, source_topic: str
 ) -> None:
+    """No pod changes by either; the driver of that PE is told."""
     adl = application(world.namespace)
+    adl["operators"][1] |= {"function": "work", "code": "a"}
     await world.upload(bundle(adl))
     await world.submit()
     job = await world.job_in("Healthy")
-    before = await world.uids()
+    before, contents = await world.uids(), await _contents(world)
 
     path = CONFIG_MAP.path(world.namespace, "bundle")
     await world.client.patch(path, {"metadata": {"labels": {"touched": "yes"}}})
-    await world.upload(bundle({**adl, "parameters": {"speed": "2"}}))
+    adl["operators"][1]["code"] = "b"
+    await world.upload(bundle(adl))
     await world.job(lambda status: status["generationId"] == 2)
-    for pe in ("job-0", "job-1", "job-2"):
-        item = await world.pe(pe, lambda item: item["status"]["launchCount"] == 2)
-        assert item["status"]["launchReason"] == "GraphChanged"
+    await world.pe("job-2", lambda item: _content(item) != contents["job-2"])
     await world.job_in("Healthy")
-    assert before.keys().isdisjoint(await world.uids())
+    after = await _contents(world)
+    assert {name for name in contents if contents[name] != after[name]} == {"job-2"}
+    for pe in contents:
+        assert (await world.pe(pe, lambda _: True))["status"]["launchCount"] == 1
+    assert before == await world.uids()
     assert job["status"]["generationId"] == 1
+
+
+async def _contents(world: World) -> dict[str, str]:
+    """Return the content of each PE, by its name."""
+    return {
+        name: _content(await world.pe(name, lambda _: True)) for name in ("job-0", "job-1", "job-2")
+    }
+
+
+def _content(item: Object) -> str:
+    return str(item["metadata"]["annotations"][names.ANNOTATION_CONTENT])
 
 
 async def test_jobs_that_wait_for_servers_hold_up_no_other(

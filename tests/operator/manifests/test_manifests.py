@@ -1,6 +1,7 @@
 """Manifests: what docs/develop/contracts.md promises of pods, ConfigMaps, Services and regions."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -303,10 +304,15 @@ def test_region_has_the_settings_of_its_job(
 def test_region_content_id_is_that_of_all_widths() -> None:
     region = Region(name="delays", key=["k"], max_width=4)
 
+    def coded(code: str, channel: int) -> PlannedPe:
+        pe = planned(channel=channel)
+        content = graph_content(pe.metadata.model_copy(update={"code": code}))
+        return replace(pe, content=content)
+
     def content_id(width: int, pe_content: str) -> str:
         plan = PlannedRegion("flights-delays", region, ("sum",), width, first_pe_id=2)
-        pes = tuple(planned(pe_content, channel=channel) for channel in range(width))
-        stages = (planned(pe_content, channel=0),)
+        pes = tuple(coded(pe_content, channel) for channel in range(width))
+        stages = (coded(pe_content, 0),)
         topology = Topology(pes, stages, (plan,), (), {})
         return manifests.region_content_id(topology, plan, "settings")
 

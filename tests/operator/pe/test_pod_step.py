@@ -10,7 +10,7 @@ from streamgraft_common.resources import ProcessingElementStatus
 from streamgraft_operator.pe.launches import Relaunch, not_before, raised, relaunch
 from streamgraft_operator.pe.step import PeLaunch, PodDecision, PodView, WarmPodView, step
 
-CONTENT = Content("driver", "place", "plan", "notes")
+CONTENT = Content("driver", "place", "code", "plan", "notes")
 PE = PeLaunch(
     uid="u",
     launch_count=2,
