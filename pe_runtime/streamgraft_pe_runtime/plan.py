@@ -21,6 +21,7 @@ from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
 from streamgraft_pe_runtime import expressions, malformed
 from streamgraft_pe_runtime.application import Application
 from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
+from streamgraft_pe_runtime.kept_columns import all_kept
 from streamgraft_pe_runtime.real_time import noted
 from streamgraft_pe_runtime.targets import KafkaTarget, Targets
 
@@ -231,6 +232,8 @@ class Compiler:
             frame = self._function(operator)(*(streams[name].frame() for name in operator.inputs))
         else:
             return {}
+        if operator.stateful:
+            frame = all_kept(frame)
         return {operator.outputs[0]: _Stream(frame)}
 
     def _call(self, operator: Operator, shard: int) -> SinkCall:
