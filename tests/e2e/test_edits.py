@@ -183,7 +183,7 @@ def test_code_sinks_and_triggers(job: Edited) -> None:
     pods = job.pods()
     job.factor = 3
     shown = job.run("plan", job.written()).output
-    assert "Code of counted: swapped in running drivers" in shown
+    assert "Code of scaled: swapped in running drivers" in shown
     assert f"Plan: {len(pods) - 1} identical, 0 metadata only, 1 in place" in shown
     job.submitted(job.written())
     assert job.pods() == pods
