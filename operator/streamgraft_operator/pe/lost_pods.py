@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from streamgraft_common.kinds import POD
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator import events
@@ -45,7 +46,9 @@ class LostPodController(Controller):
         if seconds > 0:
             return seconds
         elements = (self._context.caches.processing_elements.get(pe) for pe in pe_key(pod))
-        about = next((item for item in elements if item), pod)
+        # In a list, objects of built-in kinds don't say what they are.
+        itself = {"apiVersion": "v1", "kind": POD.kind, **pod}
+        about = next((item for item in elements if item), itself)
         event = events.pod_lost(key_of(pod)[1], pod["spec"].get("nodeName", ""), LOST_SECONDS)
         self._context.recorder.record(about, event)
         await self._context.write.pods.delete(pod, 0)
