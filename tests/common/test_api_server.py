@@ -7,7 +7,6 @@ import pytest
 from streamgraft_common.kube import ApiError, KubeClient
 from streamgraft_common.resources import (
     CONSISTENT_REGION,
-    EXPORT,
     HOST_POOL,
     IMPORT,
     JOB,
@@ -30,7 +29,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "Import": {"job": "j", "operator": "o", "name": "n"},
     "Export": {"job": "j", "operator": "o", "stream": "s", "properties": {"p": "v"}},
     "ConsistentRegion": {"job": "j", "region": "r", "periodSeconds": 5},
-    "TestSuite": {"image": "i", "include": ["*"]},
+    "TestSuite": {"scenarios": [{"name": "n"}]},
 }
 REFUSED: list[tuple[CustomKind, dict[str, Any], str]] = [
     (JOB, {"bundle": {}}, "exactly one of"),
@@ -50,9 +49,8 @@ REFUSED: list[tuple[CustomKind, dict[str, Any], str]] = [
     (PARALLEL_REGION, {"width": 5}, "must not exceed maxWidth"),
     (HOST_POOL, {"hosts": ["a"]}, "either hosts"),
     (IMPORT, {"subscription": "a = 1"}, "either a name"),
-    (EXPORT, {"name": "n"}, "either a name"),
     (CONSISTENT_REGION, {"trigger": "operatorDriven"}, "needs periodSeconds"),
-    (TEST_SUITE, {"tests": ["t"]}, "either tests"),
+    (TEST_SUITE, {"scenarios": []}, "at least one scenario"),
 ]
 
 
