@@ -14,14 +14,12 @@ from typing import Any
 import yaml
 
 from streamgraft_common import admission, names
-from streamgraft_common.resources import SCHEMA_ONLY
 
 SYSTEM_NAMESPACE = "streamgraft-system"
 """Where our own Deployments, accounts and leases are."""
 
 _RBAC = "rbac.authorization.k8s.io"
 _READ = ("get", "list", "watch")
-_SCHEMA_ONLY = tuple(kind.plural for kind in SCHEMA_ONLY)
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Rule:
 OPERATOR = (
     # A warm pod gets the labels of the PE that adopts it.
     Rule("", ("pods",), ("patch",)),
-    Rule(names.GROUP, ("hostpools", "testsuites", *_SCHEMA_ONLY), _READ),
+    Rule(names.GROUP, ("hostpools", "testsuites"), _READ),
     # Users create and delete jobs; the operator adds its finalizer.
     Rule(names.GROUP, ("jobs",), (*_READ, "patch")),
     # Of savepoints those of width changes and of cuts are its own.
@@ -58,7 +56,7 @@ OPERATOR = (
     ),
     Rule(
         names.GROUP,
-        ("processingelements", "parallelregions"),
+        ("processingelements", "parallelregions", "exports", "imports"),
         (*_READ, "create", "patch", "delete", "deletecollection"),
     ),
     Rule(
@@ -70,8 +68,9 @@ OPERATOR = (
             "hostpools/status",
             "savepoints/status",
             "consistentregions/status",
+            "exports/status",
+            "imports/status",
             "testsuites/status",
-            *(f"{plural}/status" for plural in _SCHEMA_ONLY),
         ),
         ("patch",),
     ),

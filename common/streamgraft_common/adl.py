@@ -10,31 +10,20 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     field_validator,
     model_validator,
 )
-from pydantic.alias_generators import to_camel
+
+from streamgraft_common.adl_model import AdlModel
+from streamgraft_common.encodings import Encoding
+from streamgraft_common.shared_streams.declarations import ExportDeclaration, ImportDeclaration
 
 FORMAT = 1
 """Version of the ADL format that this release writes, and the newest that it reads."""
 
 Name = Annotated[str, Field(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=40)]
-
-
-class AdlModel(BaseModel):
-    """Frozen, camelCase in JSON, unknown fields rejected."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        populate_by_name=True,
-        extra="forbid",
-        frozen=True,
-        use_attribute_docstrings=True,
-    )
 
 
 def _topic_name(text: str) -> str:
@@ -51,9 +40,12 @@ class KafkaEndpoint(AdlModel):
     """An outside Kafka topic that a source reads or a sink writes."""
 
     topic: TopicName
-    format: Literal["json", "raw"] = "json"
-    """json: the value is one JSON object with the stream's fields. raw: the stream has the Kafka
-    columns themselves (key, value: binary; topic, partition, offset, timestamp, headers)."""
+    format: Literal["json", "raw", "avro", "protobuf"] = "json"
+    """json: the value is one JSON object with the stream's fields. avro, protobuf: a record or
+    message with them. raw: the stream has the Kafka columns themselves (key, value: binary; topic,
+    partition, offset, timestamp, headers)."""
+    encoding: Encoding | None = None
+    """Of avro and protobuf."""
     key: list[str] = []
     """Sinks: columns whose values make the record key (JSON array text; one column: its text)."""
     partitions: int = Field(default=1, ge=1)
@@ -64,10 +56,18 @@ class KafkaEndpoint(AdlModel):
     options: dict[str, str] = {}
     """Further options of Spark's Kafka source or sink."""
     malformed: Literal["dead_letter", "skip", "fail"] = "dead_letter"
-    """Sources of format json: what becomes of a record that is no JSON object of the schema. It is
+    """Sources, but for format raw: what becomes of a record that is none of the schema. It is
     written to the job's topic for dead letters, left out, or its query fails."""
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
     """Sinks: whether a batch that runs again after a crash writes its records again."""
+
+    @model_validator(mode="after")
+    def _has_an_encoding(self) -> Self:
+        if (self.encoding.kind if self.encoding else None) != (
+            self.format if self.format in ("avro", "protobuf") else None
+        ):
+            raise ValueError("format avro or protobuf needs such an encoding, and no other has one")
+        return self
 
 
 class SplitOutput(AdlModel):
@@ -135,7 +135,9 @@ class Operator(AdlModel):
     """One operator of the graph."""
 
     name: Name
-    kind: Literal["kafka-source", "source", "function", "split", "sink", "kafka-sink"]
+    kind: Literal[
+        "kafka-source", "source", "function", "split", "sink", "kafka-sink", "export", "import"
+    ]
     """`source`: a function of the SparkSession; `function`: DataFrames in, one DataFrame out;
     `sink`: a function of a batch's DataFrame and the batch id, Spark's foreachBatch."""
     inputs: list[Name] = []
@@ -145,6 +147,10 @@ class Operator(AdlModel):
     """Of kinds `kafka-source` and `kafka-sink`."""
     split: list[SplitOutput] = []
     """Outputs of kind `split`."""
+    exported: ExportDeclaration | None = None
+    """Of kind `export`: a stream for other jobs."""
+    imported: ImportDeclaration | None = None
+    """Of kind `import`: a stream of other jobs."""
     function: str | None = None
     """Attribute of the operator's function within the application object (its own name)."""
     code: str | None = None

@@ -44,6 +44,8 @@ ANNOTATION_CONTENT = f"{GROUP}/content-id"
 """Hash of an object's generated content; equal hashes mean that nothing needs a restart."""
 ANNOTATION_SOURCE = f"{GROUP}/bundle-source"
 """Hash of the address that a bundle was fetched from."""
+ANNOTATION_CHANGES = f"{GROUP}/stream-changes"
+"""On Exports and Imports: ids of the changes by functions that are applied, by PE and field."""
 ANNOTATION_SCHEME = f"{GROUP}/control-scheme"
 """`https` on pods whose control port has TLS."""
 FINALIZER = f"{GROUP}/cleanup"
@@ -196,6 +198,27 @@ def topic(namespace: str, job: str, stream: str, region: str | None = None) -> s
     """
     parts = [namespace, job, stream] + ([region] if region else [])
     return ".".join(parts)
+
+
+def export_topic(namespace: str, job: str, job_uid: str, operator: str) -> str:
+    """Return the Kafka topic of an export.
+
+    It has the job's uid: positions of imports are not those of an earlier job of this name.
+    """
+    return f"{namespace}.{job}.{operator}.EXPORT-{job_uid[:8]}"
+
+
+def import_topic(namespace: str, job: str, operator: str) -> str:
+    """Return what names an import in the place of a topic. There is none of this name."""
+    return f"{namespace}.{job}.{operator}.IMPORT"
+
+
+def shared_stream(job: str, operator: str) -> str:
+    """Return the name of the Import or Export of an operator of a job.
+
+    An operator with a hyphen takes two, as regions do.
+    """
+    return f"{_stem(job)}{'--' if '-' in operator else '-'}{operator}"
 
 
 def rehearsal_topic(namespace: str, job: str) -> str:

@@ -7,7 +7,7 @@ ProcessingElement resource, which the PE watches.
 
 from pydantic import Field
 
-from streamgraft_common.adl import AdlModel
+from streamgraft_common.adl_model import AdlModel
 
 STATE_STORE_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 """Spark setting: where queries keep their state."""
@@ -46,6 +46,8 @@ class InputPort(AdlModel):
     """True: read as the application's KafkaEndpoint says, by operator `operator`."""
     operator: str
     """The kafka-source operator (external) or the first consumer of the stream in the PE."""
+    imported: bool = False
+    """Whether it is an import: `topic` only names it, those that it reads are in the PE's spec."""
     dead_letters: OwnTopic | None = None
     """Where malformed records of an outside topic go, at the same brokers; None if its source does
     else with them."""

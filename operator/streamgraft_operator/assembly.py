@@ -5,7 +5,6 @@ import logging
 from collections.abc import Sequence
 
 from streamgraft_common.kube import KubeClient
-from streamgraft_common.resources import SCHEMA_ONLY
 from streamgraft_operator.consistent_region.controller import ConsistentRegionController
 from streamgraft_operator.context import Context
 from streamgraft_operator.host_pool.controller import HostPoolController
@@ -24,9 +23,13 @@ from streamgraft_operator.region.lag_metrics import LagCollector
 from streamgraft_operator.region.metrics import RegionCollector
 from streamgraft_operator.savepoint.controller import SavepointController
 from streamgraft_operator.savepoint.parking_controller import ParkingController
-from streamgraft_operator.schema_only.controller import SchemaOnlyController
 from streamgraft_operator.settings import Settings
 from streamgraft_operator.stray.controller import stray_controllers
+from streamgraft_operator.stream_broker.controller import (
+    Broker,
+    ExportController,
+    ImportController,
+)
 from streamgraft_operator.test_suite.controller import SuiteController
 from streamgraft_operator.warm_pool.controller import WarmPoolController
 
@@ -51,10 +54,12 @@ CONTROLLERS = (
 
 def controllers_of(context: Context, lags: LagCollector) -> Sequence[Controller]:
     """Return all controllers."""
+    broker = Broker(context)
     return (
         *(controller(context) for controller in CONTROLLERS),
         LagController(context, lags),
-        *(SchemaOnlyController(context, kind) for kind in SCHEMA_ONLY),
+        ImportController(context, broker),
+        ExportController(context, broker),
         SuiteController(context),
         *stray_controllers(context),
     )

@@ -31,6 +31,14 @@ class Application(Protocol):
         """Give the parameters their values; called before any function is."""
 
 
+class ChangingApplication(Application, Protocol):
+    """One whose functions may change its exports and imports."""
+
+    def on_stream_change(self, listener: Callable[[str, str, Any], None]) -> None:
+        """Call a listener with export or import operator, field and value of each change that a
+        function asks for, in any thread."""
+
+
 @dataclass
 class Code:
     """A version of the application, in a folder of its own.
@@ -54,13 +62,13 @@ class Code:
             archive.extractall(folder)
         return cls(read.adl, read.digest, folder)
 
-    def enter(self) -> Application:
+    def enter(self) -> ChangingApplication:
         """Import the application; its parameters are still to be bound."""
         sys.path.insert(0, str(self.folder))
         sys.modules.update(self._modules)
         importlib.invalidate_caches()
         module = importlib.import_module(self.adl.module)
-        return cast(Application, getattr(module, self.adl.application))
+        return cast(ChangingApplication, getattr(module, self.adl.application))
 
     def leave(self) -> None:
         """Take its modules out of reach. Who has some keeps them."""
@@ -84,7 +92,7 @@ class Code:
         return any(Path(place).is_relative_to(self.folder) for place in places)
 
 
-def exchanged(before: Code, after: Code) -> Application:
+def exchanged(before: Code, after: Code) -> ChangingApplication:
     """Leave one version for another. Raises what its import raises; the former one stays then."""
     before.leave()
     try:

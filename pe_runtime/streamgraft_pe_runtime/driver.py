@@ -4,7 +4,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 from streamgraft_common.adl import Adl
 from streamgraft_common.joint import apart
 from streamgraft_common.pe_metadata import HDFS, STATE_STORE_PROVIDER, InputPort, PeMetadata
+from streamgraft_common.resources import MatchedImport
 from streamgraft_common.spark_jvm import SparkJvm
 from streamgraft_pe_runtime import (
     alignment,
@@ -24,7 +25,7 @@ from streamgraft_pe_runtime import (
     warm_up,
     workers,
 )
-from streamgraft_pe_runtime.application import Application, Code, exchanged
+from streamgraft_pe_runtime.application import ChangingApplication, Code, exchanged
 from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.bundles import OtherCode
 from streamgraft_pe_runtime.exchange import exchange
@@ -98,6 +99,7 @@ class Driver:
         """The version of the application that queries are made from now."""
         self._jvm = jvm
         self._application = code.enter()
+        self._stream_listener: Callable[[str, str, Any], None] | None = None
         self._session = jvm.attach()
         workers.use(self._session, code.folder)
         local_files.install(self._session)
@@ -109,6 +111,8 @@ class Driver:
         self._rehearsed: dict[str, _Planned] = {}
         self._exchanged: set[bool] = set()
         """Modes (whether real-time) in which records went to Kafka and back."""
+        self._imports: tuple[MatchedImport, ...] = ()
+        self._filters: dict[str, str] = {}
         self._compiling = threading.Lock()  # user functions need not be safe for threads
         log.info("session after %.1f s", time.monotonic() - began)
 
@@ -160,6 +164,34 @@ class Driver:
                 self._bind(planned.metadata)
                 planned.prepared[shard] = self._plan(planned, (shard,))
 
+    def connect(self, imports: Sequence[MatchedImport]) -> bool:
+        """Take note of what imports read; return whether filters changed, so that queries have to
+        start anew. Otherwise `read_on` tells the queries that run. Does not block."""
+        self._imports = tuple(imports)
+        filters = {item.operator: item.filter for item in imports}
+        changed = filters != self._filters
+        self._filters.clear()
+        self._filters.update(filters)
+        return changed
+
+    def on_stream_change(self, listener: Callable[[str, str, Any], None]) -> None:
+        """Have functions that change exports and imports call a listener, in any thread."""
+        self._stream_listener = listener
+        self._application.on_stream_change(listener)
+
+    def read_on(self) -> None:
+        """Have imports read the topics that they are connected to."""
+        jvm: Any = self._session._jvm
+        for item in self._imports:
+            matches = jvm.org.apache.spark.sql.kafka010.imports.Matches
+            matches.set(item.operator, list(item.topics))
+
+    def imported_topics(self, operator: str) -> Sequence[str]:
+        """Return the topics that an import is connected to."""
+        return [
+            topic for item in self._imports if item.operator == operator for topic in item.topics
+        ]
+
     @property
     def joint(self) -> bool:
         """Whether the plan that was applied has one query over all shards that are held."""
@@ -185,7 +217,10 @@ class Driver:
         with self._compiling:
             planned = self._planned
             assert planned is not None
+            self.read_on()
             prepared = None if joint else planned.prepared.pop(shards[0], None)
+            if any(port.imported for port in planned.metadata.inputs):
+                prepared = None  # it may have an earlier filter
             plan = prepared or self._plan(planned, shards, joint=joint)
         metadata = planned.metadata
         name = f"{metadata.stage_name}-{'-'.join(map(str, shards))}"
@@ -225,8 +260,10 @@ class Driver:
         self._use(code, exchanged(self.code, code))
         self._rehearsed.clear()
 
-    def _use(self, code: Code, application: Application) -> None:
+    def _use(self, code: Code, application: ChangingApplication) -> None:
         self.code, self._application = code, application
+        if self._stream_listener is not None:
+            application.on_stream_change(self._stream_listener)
         workers.use(self._session, code.folder)
 
     def _collect_garbage(self) -> None:
@@ -256,7 +293,7 @@ class Driver:
 
     def _bound(self, metadata: PeMetadata) -> _Planned:
         self._bind(metadata)
-        compiler = Compiler(self._application, self.code.adl, metadata)
+        compiler = Compiler(self._application, self.code.adl, metadata, self._filters)
         joint = apart(metadata, self.code.adl.operators) is None
         if joint:
             inputs = RealInputs(self._session, metadata, self.code.adl)

@@ -1,4 +1,4 @@
-"""Records of a source that are no JSON objects of its schema: refused, set aside or left out.
+"""Records of a source that are no objects of its schema: refused, set aside or left out.
 
 What Spark's own decoder would do is to make a row of nulls of each, without a word.
 """
@@ -12,10 +12,12 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from streamgraft_common.adl import KafkaEndpoint
 from streamgraft_common.pe_metadata import InputPort
+from streamgraft_pe_runtime import encoded
 from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
 
 _TEXT = "streamgraft_malformed"
 """Field in which Spark's decoder leaves what it could not read."""
+_NO_PROBLEM = "cast(null as string) as problem"
 _PREFIX = "kafka."
 _PRODUCER = {
     "key.serializer": "org.apache.kafka.common.serialization.ByteArraySerializer",
@@ -35,12 +37,17 @@ def decoded(
     _configure(session, port, endpoint, schema)
     whole = StructType([*schema.fields, StructField(_TEXT, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _TEXT}
-    row = F.from_json(F.col("value").cast("string"), whole, options).alias("row")
     place = ("topic", "partition", "offset", "key", "value")
-    refused = f"{_refuse(session)}('{port.operator}', {', '.join(place)})"
+    refused = f"{_refuse(session)}('{port.operator}', {', '.join(place)}, problem)"
+    found = records.where("value is not null")
+    if endpoint.encoding is None:
+        found = found.select(*place, F.expr("cast(value as string) as text"), F.expr(_NO_PROBLEM))
+    else:
+        decoded = encoded.decoded(endpoint.encoding, port.topic).alias("decoded")
+        found = found.select(*place, decoded).select(*place, "decoded.*")
+    row = F.from_json("text", whole, options).alias("row")
     return (
-        records.where("value is not null")
-        .select(*place, row)
+        found.select(*place, "problem", row)
         .where(f"case when row is null or row.{_TEXT} is not null then {refused} else true end")
         .select(*(F.col(f"row.{_quoted(name)}") for name in schema.names))
     )

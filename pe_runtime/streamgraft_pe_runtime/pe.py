@@ -105,6 +105,8 @@ async def _drive(
     mounts = checkpoint_mount.MOUNTS.read_text()
     if warning := checkpoint_mount.concern(mounts, settings.checkpoint_root):
         log.warning(warning)
+    loop = asyncio.get_running_loop()
+    driver.on_stream_change(lambda *change: _call(loop, element.change_stream, *change))
     bundles = Bundles(client, settings.namespace, settings.bundle)
     work = SparkWork(driver, metrics, settings.checkpoint_root, bundles)
     report = partial(losses.report, client=client, store=element.store)

@@ -18,7 +18,7 @@ from streamgraft_common import names
 from streamgraft_common.adl import Adl, Operator
 from streamgraft_common.batches import Batch
 from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
-from streamgraft_pe_runtime import expressions, malformed
+from streamgraft_pe_runtime import encoded, expressions, malformed
 from streamgraft_pe_runtime.application import Application
 from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
 from streamgraft_pe_runtime.kept_columns import all_kept
@@ -38,6 +38,8 @@ READ_COMMITTED = {"kafka.isolation.level": "read_committed"}
 IMPATIENT = {"kafka.default.api.timeout.ms": "10000", "kafka.request.timeout.ms": "9000"}
 """A query that can't reach Kafka fails, and says so, within ten seconds rather than sixty; it can't
 be stopped before."""
+IMPORTED = "imported-streams"
+"""The source of imports: scala/imports."""
 AT_ONCE = {"kafka.fetch.max.wait.ms": "0"}
 """A micro-batch reads records that are there. Spark's consumer asks the broker where they begin and
 end, on the connection on which Kafka's client has just asked for more, and the broker answers in
@@ -99,9 +101,10 @@ def kafka_options(
 ) -> dict[str, str]:
     """Return the options of Spark's Kafka source for an input of shards. Pure."""
     endpoint = operator.kafka if operator and port.external else None
+    begins = endpoint or (operator.imported if operator else None)
     options = {
         "kafka.bootstrap.servers": port.bootstrap_servers,
-        "startingOffsets": endpoint.starting_offsets if endpoint else "earliest",
+        "startingOffsets": begins.starting_offsets if begins else "earliest",
         **READ_COMMITTED,
         **spark_options(port.tls),
         **UNASKED,
@@ -109,7 +112,9 @@ def kafka_options(
     }
     if not metadata.real_time:  # there a batch is as long as its time, and Spark rejects a limit
         options |= {"maxOffsetsPerTrigger": str(batch_limit(metadata)), **AT_ONCE}
-    if metadata.region is not None:
+    if port.imported:
+        options["operator"] = port.operator  # whose topics are told while it runs
+    elif metadata.region is not None:
         options["assign"] = json.dumps({port.topic: list(shards)})
     elif port.partitions is None:
         options["subscribe"] = port.topic
@@ -150,7 +155,8 @@ class RealInputs:
     def records(self, port: InputPort, shards: Sequence[int]) -> DataFrame:
         """Return the Kafka columns of an input port as a streaming frame."""
         options = kafka_options(port, self._metadata, self._operators.get(port.operator), shards)
-        records = passing(self._session.readStream.format("kafka").options(**options).load())
+        source = IMPORTED if port.imported else "kafka"
+        records = passing(self._session.readStream.format(source).options(**options).load())
         if self._metadata.real_time:  # a task waits for its partition's records all the time
             return noted(records)
         return records.coalesce(tasks(port, self._metadata))
@@ -179,8 +185,17 @@ class _Stream:
 class Compiler:
     """Compiles the plan of a query over shards."""
 
-    def __init__(self, application: Application, adl: Adl, metadata: PeMetadata) -> None:
+    def __init__(
+        self,
+        application: Application,
+        adl: Adl,
+        metadata: PeMetadata,
+        filters: Mapping[str, str] | None = None,
+    ) -> None:
+        """`filters`: Spark expressions of the rows that imports want, by operator; read whenever
+        a plan is compiled."""
         self._application = application
+        self._filters = {} if filters is None else filters
         self._metadata = metadata
         self._operators = {operator.name: operator for operator in adl.operators}
         self._schemas = {
@@ -206,7 +221,7 @@ class Compiler:
             if operator.kind == "sink":  # the only output of its PE
                 frame = streams[operator.inputs[0]].frame()
                 return Plan(frame, self._call(operator, shards[0]), mode)
-            if not (operator.kind == "kafka-source" and operator.outputs[0] in inputs):
+            if not (operator.kind in ("kafka-source", "import") and operator.outputs[0] in inputs):
                 streams |= self._applied(operator, streams, rows)
         return self._routed(streams, shards, mode)
 
@@ -218,7 +233,9 @@ class Compiler:
         rows = records.where("value is not null").select(
             F.from_json(F.col("value").cast("string"), schema).alias("row")
         )
-        return rows.select("row.*")
+        rows = rows.select("row.*")
+        wanted = self._filters.get(port.operator) if port.imported else ""
+        return rows.where(wanted) if wanted else rows
 
     def _applied(
         self, operator: Operator, streams: Mapping[str, _Stream], rows: Inputs
@@ -254,9 +271,12 @@ class Compiler:
             record = expressions.record_expression(port, targets.index(port), raw)
             _, records = routes.setdefault(id(stream.base), (stream.base, []))
             records.append((record, stream.condition))
+        encodings = targets.encodings
         partition = F.expr(expressions.partition_expression(shards))
         frames = [
-            _records(frame, records).withColumn("partition", partition)
+            encoded.with_encoded(_records(frame, records), encodings).withColumn(
+                "partition", partition
+            )
             for frame, records in routes.values()
         ]
         if not self._metadata.real_time:

@@ -4,13 +4,12 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
-from streamgraft_common.timestamps import from_rfc3339, to_rfc3339
 from streamgraft_pe_runtime import pacing, real_time
 from streamgraft_pe_runtime.brokers import Bounds, Brokers, KafkaException
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
@@ -22,6 +21,7 @@ from streamgraft_pe_runtime.plan import batch_limit
 from streamgraft_pe_runtime.positions import Positions, merged, read_checkpoint
 from streamgraft_pe_runtime.protocol import Load
 from streamgraft_pe_runtime.query import ShardQuery
+from streamgraft_pe_runtime.reports import ended_at, owned_partitions, shares
 from streamgraft_pe_runtime.settings import consumer_group
 
 log = logging.getLogger(__name__)
@@ -32,35 +32,6 @@ LOAD_SECONDS = 30.0
 """Period over which the load of shards is measured."""
 
 
-def ended_at(report: Mapping[str, Any]) -> str:
-    """Return when a batch ended (RFC 3339, milliseconds), from Spark's progress."""
-    took = report["durationMs"].get("triggerExecution", 0) / 1000
-    return to_rfc3339(from_rfc3339(report["timestamp"]) + took)
-
-
-def owned_partitions(port: InputPort, region: bool, shard: int, known: Iterable[int]) -> list[int]:
-    """Return the partitions of an input that a shard reads; `known`: what the topic has."""
-    if region:
-        return [shard]
-    return list(range(port.partitions)) if port.partitions is not None else sorted(known)
-
-
-def shares(report: Mapping[str, Any], shards: Sequence[int]) -> dict[int, float]:
-    """Return which share of a batch's records each shard has; only those that have some. Pure.
-
-    Shards of a query with others read one partition of each input, of the shard's number.
-    """
-    if len(shards) == 1:
-        return {shards[0]: 1.0}
-    read: dict[int, int] = {}
-    for source in report["sources"]:
-        begin = merged([source["startOffset"]])
-        for key, end in merged([source["endOffset"]]).items():
-            read[key[1]] = read.get(key[1], 0) + end - begin.get(key, end)
-    total = sum(read.values())
-    return {shard: read[shard] / total for shard in shards if read.get(shard, 0) > 0}
-
-
 class Counts(Protocol):
     """What a driver counts by itself, since its start."""
 
@@ -69,6 +40,9 @@ class Counts(Protocol):
 
     def malformed(self) -> dict[tuple[str, str], int]:
         """Return how many malformed records were met, by source operator and topic."""
+
+    def imported_topics(self, operator: str) -> Sequence[str]:
+        """Return the topics that an import is connected to."""
 
 
 @dataclass
@@ -179,9 +153,10 @@ class Progress:
         self._metrics.drop_shard(shard)
         for port in watched.partitions:
             region = self._metadata.region is not None
-            known = self._known.get(port.topic, ())
-            for number in owned_partitions(port, region, shard, known):
-                self._metrics.drop_partition(port.topic, number)
+            for topic in self._topics(port):
+                known = self._known.get(topic, ())
+                for number in owned_partitions(port, region, shard, known):
+                    self._metrics.drop_partition(topic, number)
         return watched.last_batch_at
 
     def loads(self) -> dict[int, Load]:
@@ -304,7 +279,10 @@ class Progress:
             current |= self._past_markers(watched.positions)
         for name, brokers in self._brokers.items():
             topics = {
-                port.topic for port in self._metadata.inputs if port.bootstrap_servers == name
+                topic
+                for port in self._metadata.inputs
+                if port.bootstrap_servers == name
+                for topic in self._topics(port)
             }
             fresh = {
                 key: offset
@@ -358,20 +336,27 @@ class Progress:
 
     def _know(self, brokers: Brokers, port: InputPort, *, calm: bool) -> None:
         outside = self._metadata.region is None and port.partitions is None
-        if outside and (calm or not self._known.get(port.topic)):
-            self._known[port.topic] = brokers.partitions(port.topic)
+        for topic in self._topics(port) if outside else ():
+            if calm or not self._known.get(topic):
+                self._known[topic] = brokers.partitions(topic)
+
+    def _topics(self, port: InputPort) -> Sequence[str]:
+        return self._driver.imported_topics(port.operator) if port.imported else [port.topic]
 
     def _owned(self, port: InputPort) -> list[tuple[str, int]]:
         region = self._metadata.region is not None
         owned: list[tuple[str, int]] = []
-        known = self._known.get(port.topic, ())
         for watched in self._queries:
+            before = watched.partitions.get(port, [])
             watched.partitions[port] = [
-                (port.topic, number)
+                (topic, number)
+                for topic in self._topics(port)
                 for shard in watched.shards
                 if self._shards.get(shard) is watched
-                for number in owned_partitions(port, region, shard, known)
+                for number in owned_partitions(port, region, shard, self._known.get(topic, ()))
             ]
+            for topic, number in set(before) - {*watched.partitions[port]}:
+                self._metrics.drop_partition(topic, number)
             owned += watched.partitions[port]
         return owned
 

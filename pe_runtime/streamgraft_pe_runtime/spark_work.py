@@ -9,7 +9,7 @@ from pathlib import Path
 
 from streamgraft_common.content import Content
 from streamgraft_common.pe_metadata import PeMetadata
-from streamgraft_common.resources import Saved, Saving
+from streamgraft_common.resources import MatchedImport, Saved, Saving
 from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.bundles import Bundles
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, check
@@ -88,6 +88,13 @@ class SparkStage:
     def loads(self) -> Mapping[int, Load]:
         """Return the loads of the shards that run."""
         return self.progress.loads()
+
+    def connect(self, imports: Sequence[MatchedImport]) -> bool:
+        """Have imports read these topics from now on; return whether queries must start anew."""
+        if self._driver.connect(imports):
+            return True  # the start tells of the topics
+        self._telling = asyncio.create_task(asyncio.to_thread(self._driver.read_on))
+        return False
 
     async def _start_joint(self, shards: Sequence[int]) -> Query:
         return await asyncio.to_thread(self._start_over, shards)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from streamgraft_common import names
 from streamgraft_common.adl import Operator
+from streamgraft_common.encodings import Encoding
 from streamgraft_common.pe_metadata import OutputPort, PeMetadata
 from streamgraft_common.transactions import endpoint_of, sink_of, transactional_id
 from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
@@ -66,15 +67,19 @@ class Targets:
         self._operators = operators
         self._shard = shard
         self.all: list[KafkaTarget] = []
+        self.encodings: dict[tuple[int, str], Encoding] = {}
+        """Of topics that take no JSON objects, by number of the target and name."""
 
     def index(self, port: OutputPort) -> int:
         """Return the number of the target that an output port writes to."""
         target = self._of(port)
         known = [item.name for item in self.all]
-        if target.name not in known:
-            self.all.append(target)
-            return len(known)
-        return known.index(target.name)
+        number = known.index(target.name) if target.name in known else len(known)
+        self.all += [target] if number == len(known) else []
+        endpoint = endpoint_of(port, self._operators)
+        if endpoint and endpoint.encoding:
+            self.encodings[number, port.topic] = endpoint.encoding
+        return number
 
     @property
     def alike(self) -> bool:

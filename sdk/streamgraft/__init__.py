@@ -2,6 +2,7 @@
 
 from streamgraft._application import Application
 from streamgraft._builder import build
+from streamgraft._encodings import Avro, Protobuf
 from streamgraft._errors import (
     ApplicationError,
     BuildError,
@@ -34,6 +35,7 @@ __all__ = [
     "Application",
     "ApplicationError",
     "Autoscaling",
+    "Avro",
     "Batch",
     "BuildError",
     "BundleTooLarge",
@@ -52,6 +54,7 @@ __all__ = [
     "Parameter",
     "Placement",
     "PlanningFailed",
+    "Protobuf",
     "SchemaMismatch",
     "Stream",
     "StreamgraftError",

@@ -49,6 +49,8 @@ def _operator(
         region=node.region,
         kafka=node.kafka,
         split=list(node.split),
+        exported=node.exported,
+        imported=node.imported,
         function=node.name if node.function else None,
         code=code,
         stateful=node.name in analysis.stateful,

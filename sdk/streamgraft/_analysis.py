@@ -16,15 +16,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from streamgraft import _plan_checks as plan_checks
+from streamgraft._encoded_checks import encoded_column_errors
 from streamgraft._errors import ApplicationError, PlanningFailed, SchemaMismatch
 from streamgraft._fusion_groups import Fusion
-from streamgraft._graph import Graph, Notice, OperatorNode, OutputMode
+from streamgraft._graph import SOURCES, Graph, Notice, OperatorNode, OutputMode
 from streamgraft._location import innermost
 from streamgraft._real_time import obstacle
 from streamgraft._schemas import KAFKA_COLUMNS, empty_stream, nullable, parse, reason
 from streamgraft._state_schemas import state_tables
 from streamgraft_common.adl import StateTable
 from streamgraft_common.downstream import behind
+from streamgraft_common.shared_streams import ExpressionError, to_sql
+from streamgraft_common.shared_streams import parse as parse_expression
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +74,7 @@ class _Analyzer:
                 except ApplicationError as error:
                     self.analysis.errors.append(error)
         self.analysis.errors += plan_checks.key_errors(self._graph, self.analysis.schemas)
+        self.analysis.errors += encoded_column_errors(self._graph, self.analysis.schemas)
         if not self.analysis.errors:
             found = self.analysis
             fusion = Fusion(self._spark, self._graph, found.schemas, found.append_only, self._call)
@@ -84,8 +88,9 @@ class _Analyzer:
         frames = [
             empty_stream(self._spark, self.analysis.schemas[name]) for name in operator.inputs
         ]
-        if operator.kind in ("kafka-source", "source"):
+        if operator.kind in SOURCES:
             self._set_schema(operator, operator.name, self._source_schema(operator))
+            self._check_row_filter(operator)
         elif operator.kind == "function":
             result = self._call(operator, frames)
             if plan_checks.is_stateful(result):
@@ -124,6 +129,19 @@ class _Analyzer:
                 operator.location,
                 f"the schema of {operator.name!r} is not valid: {reason(error)}",
                 "write it like a table's columns: 'carrier string, delay double'",
+            ) from error
+
+    def _check_row_filter(self, operator: OperatorNode) -> None:
+        if operator.imported is None or operator.imported.filter is None:
+            return
+        text, schema = operator.imported.filter, self.analysis.schemas[operator.name]
+        try:
+            to_sql(parse_expression(text), schema.jsonValue())
+        except ExpressionError as error:
+            raise SchemaMismatch(
+                operator.location,
+                f"filter {text!r} of import {operator.name!r}, {error}",
+                f"it has the columns {', '.join(schema.names)}",
             ) from error
 
     def _call(self, operator: OperatorNode, frames: list[DataFrame]) -> DataFrame:

@@ -6,29 +6,29 @@ the bundle is built, so that all errors come out together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
-from streamgraft._errors import InvalidArgument, UnknownParameter
+from streamgraft._arguments import StreamLike, columns, is_positive, operator_name, stream_names
+from streamgraft._encodings import Avro, Protobuf, declared
+from streamgraft._errors import UnknownParameter
 from streamgraft._graph import (
     ConsistentRegionNode,
     Delivery,
     Graph,
     Malformed,
-    OperatorNode,
     OutputMode,
     RegionNode,
 )
-from streamgraft._location import Location, caller
+from streamgraft._location import caller
+from streamgraft._shared_streams import SharedStreams
 from streamgraft._streams import Parameter, Stream
 from streamgraft._values import refused
 from streamgraft_common.adl import (
     Autoscaling,
     ConsistentRegion,
-    KafkaEndpoint,
     Placement,
     SplitOutput,
 )
@@ -42,10 +42,8 @@ if TYPE_CHECKING:
 
     SinkFunction = TypeVar("SinkFunction", bound=Callable[[DataFrame, Batch], None])
 
-StreamLike = Stream | str
 
-
-class Application:
+class Application(SharedStreams):
     """A streaming application: operators, the streams between them, and parallel regions.
 
     `trigger_seconds` is the micro-batch interval of its PEs and `spark_conf` their Spark settings;
@@ -62,10 +60,9 @@ class Application:
         self.name = name
         self.trigger_seconds = trigger_seconds
         self.spark_conf = dict(spark_conf or {})
-        self.graph = Graph(name, caller())
+        super().__init__(Graph(name, caller()))
         self.parameters: dict[str, Parameter] = {}
-        self._region: str | None = None
-        if trigger_seconds is not None and not _is_positive(trigger_seconds):
+        if trigger_seconds is not None and not is_positive(trigger_seconds):
             self._reject(f"trigger_seconds is {trigger_seconds!r}", "use a number above 0")
         for setting, value in self.spark_conf.items():
             if not isinstance(value, str):
@@ -104,29 +101,31 @@ class Application:
         *,
         topic: str,
         schema: str | StructType | None = None,
-        format: Literal["json", "raw"] = "json",
+        format: Literal["json", "raw"] | Avro | Protobuf = "json",
         starting_offsets: Literal["earliest", "latest"] = "earliest",
         malformed: Malformed = "dead_letter",
         bootstrap_servers: str | None = None,
         options: Mapping[str, str] | None = None,
     ) -> Stream:
-        """Read a topic. json: values are objects of `schema` (DDL); raw: the Kafka columns.
+        """Read a topic. json, Avro, Protobuf: values have the fields of `schema` (DDL);
+        raw: the Kafka columns.
 
-        A value that is no JSON object of the schema is `malformed`. dead_letter: the record goes to
+        A value that is no such object is `malformed`. dead_letter: the record goes to
         the job's topic for dead letters; skip: it is left out; fail: its query fails.
         """
         kafka = self._endpoint(
             topic=topic,
-            format=format,
+            **declared(format),
             starting_offsets=starting_offsets,
             malformed=malformed,
             bootstrap_servers=bootstrap_servers,
             options=dict(options or {}),
         )
-        if (format == "json") != (schema is not None):
+        if (format == "raw") == (schema is not None):
+            found = f"{declared(format)['format']} and {'a' if schema else 'no'} schema"
             self._reject(
-                f"source {name!r} has format {format} and {'a' if schema else 'no'} schema",
-                "json needs a schema, raw has the Kafka columns",
+                f"source {name!r} has format {found}",
+                "all but raw need a schema, raw has the Kafka columns",
             )
         if format == "raw" and malformed != "dead_letter":
             self._reject(
@@ -149,7 +148,7 @@ class Application:
         location = caller()
 
         def declare(function: Callable[[SparkSession], DataFrame]) -> Stream:
-            name = uid or _operator_name(function)
+            name = uid or operator_name(function)
             return self._add(
                 name,
                 "source",
@@ -183,7 +182,7 @@ class Application:
         `uid` is the operator's name, and its stream's; None: the function's. State and positions
         belong to it: with the old name as its uid a function can be renamed.
         """
-        location, names = caller(), _stream_names(inputs)
+        location, names = caller(), stream_names(inputs)
         if delivery != "exactly_once" and not real_time:
             self._reject(
                 f"an operator has delivery={delivery!r}, and no real_time=True",
@@ -191,7 +190,7 @@ class Application:
             )
 
         def declare(function: Callable[..., DataFrame]) -> Stream:
-            name = uid or _operator_name(function)
+            name = uid or operator_name(function)
             return self._add(
                 name,
                 "function",
@@ -218,7 +217,7 @@ class Application:
         self._add(
             name,
             "split",
-            inputs=_stream_names(input),
+            inputs=stream_names(input),
             outputs=tuple(outputs),
             split=tuple(
                 SplitOutput.model_construct(stream=stream, condition=condition)
@@ -235,10 +234,10 @@ class Application:
         After a failure it may get the last batch again, with the same number; `write_once` has a
         database leave it out then. `uid`: the operator's name; None: the function's.
         """
-        location, names = caller(), _stream_names(inputs)
+        location, names = caller(), stream_names(inputs)
 
         def declare(function: SinkFunction) -> SinkFunction:
-            name = uid or _operator_name(function)
+            name = uid or operator_name(function)
             self._add(name, "sink", location, placement, inputs=names, function=function)
             return function
 
@@ -252,26 +251,27 @@ class Application:
         topic: str,
         key: str | Sequence[str] = (),
         partitions: int = 1,
-        format: Literal["json", "raw"] = "json",
+        format: Literal["json", "raw"] | Avro | Protobuf = "json",
         delivery: Delivery = "exactly_once",
         bootstrap_servers: str | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
         """Write a topic. A missing one is created with `partitions`; `key` makes the record key.
 
+        Avro, Protobuf: the columns are fields of the schema.
         raw: the stream has a `value` column, and `key` and `headers` if wanted.
         at_least_once: without transactions; a crash may write the last batch's records again.
         """
         kafka = self._endpoint(
             topic=topic,
-            key=list(_columns(key)),
+            key=list(columns(key)),
             partitions=partitions,
-            format=format,
+            **declared(format),
             delivery=delivery,
             bootstrap_servers=bootstrap_servers,
             options=dict(options or {}),
         )
-        self._add(name, "kafka-sink", inputs=_stream_names(input), kafka=kafka)
+        self._add(name, "kafka-sink", inputs=stream_names(input), kafka=kafka)
 
     def parallel(
         self,
@@ -293,7 +293,7 @@ class Application:
                 raise TypeError(f"{what} is {value!r}: use a whole number")
         region = RegionNode(
             name,
-            _columns(key),
+            columns(key),
             width,
             max_width,
             autoscaling,
@@ -328,7 +328,7 @@ class Application:
             "drain_timeout_seconds": drain_timeout_seconds,
             "retained_cuts": retained_cuts,
         }
-        first, last = _stream_names(start), _stream_names(end)
+        first, last = stream_names(start), stream_names(end)
         node = ConsistentRegionNode(name, caller(), first, last, settings)
         try:
             ConsistentRegion(name="r", operators=["o"], **settings)
@@ -337,63 +337,3 @@ class Application:
                 self._reject(problem, remedy)
             return
         self.graph.consistent_regions.append(node)
-
-    @contextmanager
-    def _opened(self, region: RegionNode) -> Iterator[None]:
-        self.graph.regions.append(region)
-        outer, self._region = self._region, region.name
-        try:
-            yield
-        finally:
-            self._region = outer
-
-    def _add(
-        self,
-        name: str,
-        kind: Any,
-        location: Location | None = None,
-        placement: Placement | None = None,
-        **fields: Any,
-    ) -> Stream:
-        node = OperatorNode(
-            name,
-            kind,
-            location or caller(),
-            region=self._region,
-            placement=placement or Placement(),
-            **fields,
-        )
-        self.graph.operators.append(node)
-        return Stream(name, node.function)
-
-    def _endpoint(self, **fields: Any) -> KafkaEndpoint | None:
-        try:
-            return KafkaEndpoint(**fields)
-        except ValidationError as error:
-            for problem, remedy in refused(error):
-                self._reject(problem, remedy)
-            return None
-
-    def _reject(self, problem: str, remedy: str) -> None:
-        self.graph.errors.append(InvalidArgument(caller(), problem, remedy))
-
-
-def _is_positive(value: object) -> bool:
-    return isinstance(value, int | float) and value > 0
-
-
-def _operator_name(function: Callable[..., Any]) -> str:
-    return function.__name__.replace("_", "-")
-
-
-def _columns(key: str | Sequence[str]) -> tuple[str, ...]:
-    return (key,) if isinstance(key, str) else tuple(key)
-
-
-def _stream_names(inputs: StreamLike | Sequence[StreamLike]) -> tuple[str, ...]:
-    several = [inputs] if isinstance(inputs, Stream | str) else inputs
-    if not isinstance(several, list | tuple) or not all(
-        isinstance(item, Stream | str) for item in several
-    ):
-        raise TypeError(f"an input is {inputs!r}: name a stream, or a list of streams")
-    return tuple(item.name if isinstance(item, Stream) else item for item in several)

@@ -7,6 +7,7 @@ from graphlib import CycleError
 from typing import get_args
 
 from streamgraft._consistent_checks import consistent_region_errors
+from streamgraft._encoded_checks import encoding_errors
 from streamgraft._errors import (
     ApplicationError,
     CyclicGraph,
@@ -40,6 +41,7 @@ def check(graph: Graph) -> list[ApplicationError]:
         *(error for region in graph.regions for error in _region_errors(region, graph)),
         *consistent_region_errors(graph),
         *_source_errors(graph),
+        *encoding_errors(graph),
         *(error for operator in graph.operators for error in _operator_errors(operator)),
     ]
     return sorted(errors, key=lambda error: error.location or graph.location)

@@ -90,6 +90,14 @@ class Fusion:
         """Return whether Spark takes the group as one query, with the results of each operator."""
         if len({member.real_time for member in group.members if member.function}) > 1:
             return False
+        if any(item.kind == "import" for item in group.members) and any(
+            item.real_time for item in group.members
+        ):
+            return False  # what an import reads changes between batches
+        if any(item.kafka and item.kafka.encoding for item in group.members) and any(
+            item.real_time for item in group.members
+        ):
+            return False  # its values go through Python
         updates = any(member.output_mode == "update" for member in group.members)
         if updates and any(member.name in self.append_only for member in group.members):
             return False

@@ -7,18 +7,26 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from streamgraft._errors import ApplicationError
 from streamgraft._location import Location
-from streamgraft_common.adl import Autoscaling, KafkaEndpoint, Placement, SplitOutput
+from streamgraft_common.adl import (
+    Autoscaling,
+    KafkaEndpoint,
+    Placement,
+    SplitOutput,
+)
+from streamgraft_common.shared_streams.declarations import ExportDeclaration, ImportDeclaration
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-Kind = Literal["kafka-source", "source", "function", "split", "sink", "kafka-sink"]
+Kind = Literal[
+    "kafka-source", "source", "function", "split", "sink", "kafka-sink", "export", "import"
+]
 OutputMode = Literal["append", "update"]
 Delivery = Literal["exactly_once", "at_least_once"]
 Malformed = Literal["dead_letter", "skip", "fail"]
 
-SOURCES: tuple[Kind, ...] = ("kafka-source", "source")
-SINKS: tuple[Kind, ...] = ("kafka-sink", "sink")
+SOURCES: tuple[Kind, ...] = ("kafka-source", "source", "import")
+SINKS: tuple[Kind, ...] = ("kafka-sink", "sink", "export")
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,8 @@ class OperatorNode:
     function: Callable[..., Any] | None = None
     kafka: KafkaEndpoint | None = None
     split: tuple[SplitOutput, ...] = ()
+    exported: ExportDeclaration | None = None
+    imported: ImportDeclaration | None = None
     schema: "str | StructType | None" = None
     output_mode: OutputMode = "append"
     real_time: bool = False

@@ -1,11 +1,17 @@
 """Which shards a PE holds: by which spec, until when, and what it says of those that it let go."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from streamgraft_common.resources import ProcessingElementSpec, Release, Saved, Saving
+from streamgraft_common.resources import (
+    MatchedImport,
+    ProcessingElementSpec,
+    Release,
+    Saved,
+    Saving,
+)
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.protocol import Left, Load
 from streamgraft_pe_runtime.protocol.saving import Saver
@@ -64,6 +70,10 @@ class PlayedStage:
     def loads(self) -> Mapping[int, Load]:
         """Shard 1 is half busy."""
         return {1: Load(0.5, 7)}
+
+    def connect(self, imports: Sequence[MatchedImport]) -> bool:
+        """Read nothing of other jobs."""
+        return False
 
 
 @pytest.fixture

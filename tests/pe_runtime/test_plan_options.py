@@ -8,7 +8,7 @@ from streamgraft_common.adl import KafkaEndpoint, Operator
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime.conf import spark_conf
 from streamgraft_pe_runtime.plan import kafka_options, tasks
-from streamgraft_pe_runtime.progress import ended_at, owned_partitions
+from streamgraft_pe_runtime.reports import ended_at, owned_partitions
 
 PORT = InputPort(
     port=0, stream="s", topic="t", partitions=4, bootstrap_servers="b:9092", operator="o"

@@ -1,12 +1,12 @@
 """The life of a shard, with a query played by a small class: transitions, restarts, fencing."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
 
-from streamgraft_common.resources import Saved, Saving
+from streamgraft_common.resources import MatchedImport, Saved, Saving
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.protocol import Left, Load
 from streamgraft_pe_runtime.protocol import shard as shard_module
@@ -68,6 +68,10 @@ class PlayedStage:
     def loads(self) -> Mapping[int, Load]:
         """Know nothing."""
         return {}
+
+    def connect(self, imports: Sequence[MatchedImport]) -> bool:
+        """Read nothing of other jobs."""
+        return False
 
     async def _is_ours(self, shard: int) -> bool:
         self.asked += 1

@@ -161,7 +161,11 @@ def _bundle(
         adl["streams"].append({**raw, "name": "more", "producer": "other"})
     region = {"name": "r", "key": ["key"], "width": 1, "maxWidth": max_width}
     adl["regions"] = [{**region, "autoscaling": {"minWidth": 0}} if sleepy else region]
-    content = bundle(adl)
+    return register(bundle(adl))
+
+
+def register(content: bytes) -> bytes:
+    """Have PEs find the application in a bundle, which is returned."""
     found = read_bundle(content)
     _ADLS[found.digest] = found.adl
     return content

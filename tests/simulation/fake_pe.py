@@ -8,7 +8,7 @@ arrives later, or never.
 import asyncio
 import logging
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -29,7 +29,7 @@ from streamgraft_common import names
 from streamgraft_common.bundle import read_bundle
 from streamgraft_common.kube.client import Object
 from streamgraft_common.pe_metadata import PeMetadata
-from streamgraft_common.resources import ProcessingElementSpec, Saved, Saving
+from streamgraft_common.resources import MatchedImport, ProcessingElementSpec, Saved, Saving
 from streamgraft_common.resources.processing_element import ShardStatus
 from streamgraft_common.restore import NotRestorable
 from streamgraft_pe_runtime.application import Code
@@ -222,6 +222,10 @@ class FakeStage:
     def loads(self) -> Mapping[int, Load]:
         """Return nothing: loads only spread shards, and those are spread by number then."""
         return {}
+
+    def connect(self, imports: Sequence[MatchedImport]) -> bool:
+        """Read nothing of other jobs."""
+        return False
 
     def _copied(self, request: Saving) -> Saved:
         pe = self.pe

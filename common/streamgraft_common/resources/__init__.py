@@ -32,6 +32,7 @@ from streamgraft_common.resources.parallel_region import (
 from streamgraft_common.resources.processing_element import (
     PROCESSING_ELEMENT,
     LostRecords,
+    MatchedImport,
     ProcessingElementSpec,
     ProcessingElementStatus,
     Release,
@@ -56,7 +57,15 @@ from streamgraft_common.resources.settings import (
     TraceLevel,
     VolumeClaim,
 )
-from streamgraft_common.resources.streams import EXPORT, IMPORT
+from streamgraft_common.resources.streams import (
+    EXPORT,
+    IMPORT,
+    ExportSpec,
+    ExportStatus,
+    ImportSpec,
+    ImportStatus,
+    StreamChange,
+)
 from streamgraft_common.resources.suite import (
     TEST_SUITE,
     Probe,
@@ -80,9 +89,6 @@ KINDS = (
     TEST_SUITE,
 )
 
-SCHEMA_ONLY = (IMPORT, EXPORT)
-"""Kinds that the operator does nothing with but to say so in a condition."""
-
 __all__ = [
     "CONSISTENT_REGION",
     "EXPORT",
@@ -93,7 +99,6 @@ __all__ = [
     "PARALLEL_REGION",
     "PROCESSING_ELEMENT",
     "SAVEPOINT",
-    "SCHEMA_ONLY",
     "TEST_SUITE",
     "AvoidedWidth",
     "BundleSource",
@@ -101,15 +106,20 @@ __all__ = [
     "ConsistentRegionSpec",
     "ConsistentRegionStatus",
     "Cut",
+    "ExportSpec",
+    "ExportStatus",
     "Fusion",
     "GitBundle",
     "HostPoolSpec",
     "HostPoolStatus",
+    "ImportSpec",
+    "ImportStatus",
     "InitialState",
     "JobSpec",
     "JobStatus",
     "LostRecords",
     "MadeInKafka",
+    "MatchedImport",
     "ParallelRegionSpec",
     "ParallelRegionStatus",
     "PodSettings",
@@ -135,6 +145,7 @@ __all__ = [
     "SourceTopic",
     "Step",
     "Stopped",
+    "StreamChange",
     "SuiteSpec",
     "SuiteStatus",
     "Target",

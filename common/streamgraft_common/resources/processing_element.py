@@ -19,6 +19,7 @@ from streamgraft_common.resources.base import (
 )
 from streamgraft_common.resources.savepoint import SavedState
 from streamgraft_common.resources.settings import PodSettings
+from streamgraft_common.resources.streams import StreamChange
 
 
 class Saving(Model):
@@ -30,6 +31,17 @@ class Saving(Model):
     """Its metadata.uid: a later one of the same name is another."""
     shards: list[int]
     """Shards to copy; no PE runs them meanwhile."""
+
+
+class MatchedImport(Model):
+    """What an import of the PE reads now."""
+
+    operator: str
+    """Its import operator."""
+    topics: list[str] = []
+    """Topics of the exports that are connected."""
+    filter: str = ""
+    """Spark expression of the rows that are wanted; empty: all."""
 
 
 class ProcessingElementSpec(Model):
@@ -66,6 +78,10 @@ class ProcessingElementSpec(Model):
     """Shards that this PE may run now. Outside of a region: [0]."""
     epoch: Annotated[int, Field(ge=0)] = 0
     """Epoch of the assignment that `shards` belongs to."""
+    import_operators: list[str] = []
+    """Its import operators."""
+    imports: list[MatchedImport] = []
+    """What these read now: the subscription broker's. They read nothing until it is said."""
     saving: Saving | None = None
     """Checkpoints to copy now."""
 
@@ -159,6 +175,8 @@ class RuntimeStatus(Model):
     """The last release of every shard that it ever held, by number."""
     saved: Saved | None = None
     """How far the request in `spec.saving` is fulfilled."""
+    stream_changes: list[StreamChange] = []
+    """What functions of the PE changed of exports and imports: the last change of each field."""
     lost: LostRecords | None = None
     """What was lost, whichever pod noticed it."""
     message: str = ""

@@ -1,5 +1,9 @@
 """Import and Export: streams that jobs publish for each other."""
 
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
 from streamgraft_common.resources.base import (
     CelRule,
     Condition,
@@ -9,9 +13,23 @@ from streamgraft_common.resources.base import (
     PrinterColumn,
 )
 
+StreamProperties = Annotated[
+    dict[str, Any],
+    BeforeValidator(lambda value: {} if value is None else value),
+    Field(
+        json_schema_extra={
+            "nullable": True,
+            "additionalProperties": {"x-kubernetes-preserve-unknown-fields": True},
+        }
+    ),
+]
+"""Integers, floats, texts and lists of them, by name."""
+Namespaces = list[Annotated[str, Field(max_length=63)]]
+
 
 class ExportSpec(Model):
-    """A stream of a job that other jobs may import."""
+    """A stream of a job that other jobs may import. Yours to edit: name, properties, allowFilter
+    and namespaces; the job's next submission with another declaration writes them anew."""
 
     job: JobName
     """Job that exports."""
@@ -21,25 +39,36 @@ class ExportSpec(Model):
     """The stream that is exported."""
     name: str | None = None
     """Name under which it is published."""
-    properties: dict[str, str] | None = None
+    properties: StreamProperties = {}
     """Properties under which it is published, for subscriptions."""
     allow_filter: bool = True
-    """Whether imports may filter rows before they are sent."""
+    """Whether imports may have a filter."""
+    namespaces: Namespaces = []
+    """Other namespaces whose jobs may import it; `*`: all."""
+    topic: str = ""
+    """Kafka topic that its records are in. The operator's."""
+    bootstrap_servers: str = ""
+    """Brokers that have the topic. The operator's."""
+    tls: bool = False
+    """Whether these speak TLS. The operator's."""
+    stream_schema: str = Field(default="", alias="schema")
+    """Schema of its rows: Spark's JSON form of a StructType. The operator's."""
 
 
 class ExportStatus(Model):
     """Who imports it."""
 
     imports: list[str] = []
-    """Names of the Imports that are connected."""
+    """The Imports that are connected, as `<namespace>/<name>`."""
     observed_generation: int = 0
     """metadata.generation of the spec that this status is about."""
     conditions: list[Condition] = []
-    """Ready: False with reason NotSupported, since this version does nothing with it."""
+    """Ready: imports can find it."""
 
 
 class ImportSpec(Model):
-    """A stream that a job reads from other jobs, by name or by subscription."""
+    """A stream that a job reads from other jobs, by name or by subscription. Yours to edit: name,
+    subscription, filter and namespaces; as for exports."""
 
     job: JobName
     """Job that imports."""
@@ -50,20 +79,44 @@ class ImportSpec(Model):
     name: str | None = None
     """Name of the export that is wanted."""
     subscription: str | None = None
-    """SQL condition on the properties of exports: all that meet it are wanted."""
+    """Condition on the properties of exports: all that meet it are wanted."""
     filter: str | None = None
-    """SQL condition on rows: only those that meet it are wanted."""
+    """Condition on rows: only those that meet it are wanted."""
+    namespaces: Namespaces = []
+    """Other namespaces whose exports match, if they allow it; `*`: all."""
+    bootstrap_servers: str = ""
+    """Brokers that exports must be at. The operator's."""
+    tls: bool = False
+    """Whether these speak TLS. The operator's."""
+    stream_schema: str = Field(default="", alias="schema")
+    """Schema of the rows that it wants: Spark's JSON form of a StructType. The operator's."""
+
+
+class StreamChange(Model):
+    """What a function of an application changed of an export or import of its own job."""
+
+    operator: str
+    """The export or import operator."""
+    field: Literal["properties", "subscription", "filter"]
+    """Field of the Export's or Import's spec."""
+    value: Annotated[Any, Field(json_schema_extra={"x-kubernetes-preserve-unknown-fields": True})]
+    """Its new value."""
+    id: str
+    """Of this change alone."""
+    at: str
+    """When it was asked for (RFC 3339)."""
 
 
 class ImportStatus(Model):
     """What it reads."""
 
     exports: list[str] = []
-    """Names of the Exports that are connected."""
+    """The Exports that are connected, as `<namespace>/<name>`."""
     observed_generation: int = 0
     """metadata.generation of the spec that this status is about."""
     conditions: list[Condition] = []
-    """Ready: False with reason NotSupported, since this version does nothing with it."""
+    """Ready: it reads an export. Fits: what it asks for is valid, and all exports that it wants fit
+    its schema."""
 
 
 EXPORT = CustomKind(
@@ -72,12 +125,6 @@ EXPORT = CustomKind(
     short_names=["exp"],
     spec=ExportSpec,
     status=ExportStatus,
-    rules=[
-        CelRule(
-            rule="has(self.name) != has(self.properties)",
-            message="an export needs either a name or properties",
-        )
-    ],
     columns=[
         PrinterColumn(name="Job", type="string", json_path=".spec.job"),
         PrinterColumn(name="Stream", type="string", json_path=".spec.stream"),

@@ -25,6 +25,8 @@ from streamgraft_operator.graph.logical import LogicalModel
 from streamgraft_operator.graph.model import GraphError
 from streamgraft_operator.graph.placement import combined
 
+WRITERS = ("kafka-sink", "export")
+"""Kinds that write their input to a topic."""
 Group = frozenset[str]
 Edge = tuple[Operator, Operator]
 """A producer and a consumer of a stream."""
@@ -83,10 +85,10 @@ def _edges(model: LogicalModel) -> Iterator[Edge]:
 
 def _is_endpoint(model: LogicalModel, producer: Operator, consumer: Operator) -> bool:
     """Return whether one of the two is but a Kafka endpoint of the other."""
-    if consumer.kind == "kafka-sink":
+    if consumer.kind in WRITERS:
         return True
     readers = {name for stream in producer.outputs for name in model.consumers[stream]}
-    return producer.kind == "kafka-source" and len(readers) == 1
+    return producer.kind in ("kafka-source", "import") and len(readers) == 1
 
 
 class _Groups:
@@ -153,14 +155,14 @@ class _Groups:
 
     def _outputs(self, group: Group, operators: Iterable[Operator]) -> Iterator[str]:
         for operator in operators:
-            if operator.kind == "kafka-sink":
+            if operator.kind in WRITERS:
                 yield operator.name
             yield from (stream for stream in operator.outputs if self._leaves(group, stream))
 
     def _leaves(self, group: Group, stream: str) -> bool:
         """Return whether a stream is written by the group: to Kafka or to another group."""
         readers = (self._model.operators[name] for name in self._model.consumers[stream])
-        return any(op.kind == "kafka-sink" or op.name not in group for op in readers)
+        return any(op.kind in WRITERS or op.name not in group for op in readers)
 
     def _repeats_state(self, group: Group) -> bool:
         """Return whether several paths lead from a stateful operator to the group's outputs.

@@ -64,13 +64,17 @@ def _check_operators(adl: Adl) -> None:
         where = _place(operator)
         if operator.region is not None and operator.region not in regions:
             raise GraphError(f"{where} is in region {operator.region}, which does not exist")
-        if operator.kind == "kafka-source" and operator.region is not None:
+        if operator.kind in ("kafka-source", "import") and operator.region is not None:
             raise GraphError(
                 f"{where} reads Kafka inside region {operator.region}: move the source before the"
                 " region, which then splits its stream by key"
             )
         if operator.kind in ("kafka-source", "kafka-sink") and operator.kafka is None:
             raise GraphError(f"{where} does not say which Kafka topic it means")
+        if (operator.kind == "export") != (operator.exported is not None) or (
+            operator.kind == "import"
+        ) != (operator.imported is not None):
+            raise GraphError(f"{where} does not say what it exports or imports")
         for stream in operator.outputs:
             if stream not in streams:
                 raise GraphError(f"{where} makes stream {stream}, which is not declared")

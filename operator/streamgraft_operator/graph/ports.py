@@ -56,6 +56,18 @@ class Ports:
                     operator=operator.name,
                     dead_letters=self._dead_letters(endpoint),
                 )
+            if operator.kind == "import":
+                name = names.import_topic(self.context.namespace, self.context.job, operator.name)
+                ports[operator.outputs[0]] = InputPort(
+                    port=len(ports),
+                    stream=operator.outputs[0],
+                    topic=name,
+                    partitions=None,
+                    **self._brokers(None),
+                    external=True,
+                    imported=True,
+                    operator=operator.name,
+                )
             for stream in operator.inputs:
                 if self.model.producers[stream] in stage.operators or stream in ports:
                     continue
@@ -89,6 +101,16 @@ class Ports:
                     )
                     for number, stream in enumerate(operator.inputs)
                 ]
+            if topic := self._export(operator):
+                port = OutputPort(
+                    port=len(ports),
+                    stream=operator.inputs[0],
+                    topic=topic.name,
+                    partitions=topic.partitions,
+                    **self._brokers(None),
+                    operator=operator.name,
+                )
+                ports.append(port)
             for hop in (hop for stream in operator.outputs for hop in self._hops(stage, stream)):
                 port = OutputPort(
                     port=len(ports),
@@ -112,7 +134,7 @@ class Ports:
         return OwnTopic(topic=topic, **ours)
 
     def _dead_letters(self, endpoint: KafkaEndpoint) -> OwnTopic | None:
-        if endpoint.format != "json" or endpoint.malformed != "dead_letter":
+        if endpoint.format == "raw" or endpoint.malformed != "dead_letter":
             return None
         topic = names.dead_letter_topic(self.context.namespace, self.context.job)
         return OwnTopic(topic=topic, **self._brokers(endpoint))
@@ -144,6 +166,8 @@ class Ports:
                     # Elsewhere than at the job's own brokers it stays, like a sink's topic.
                     elsewhere = own.bootstrap_servers != self.context.bootstrap_servers
                     yield _planned(own, 1, external=elsewhere)
+            if topic := self._export(operator):
+                yield topic
             for hop in (hop for stream in operator.outputs for hop in self._hops(stage, stream)):
                 yield PlannedTopic(
                     name=hop.topic,
@@ -152,6 +176,19 @@ class Ports:
                     awaited=False,
                     **self._brokers(None),
                 )
+
+    def _export(self, operator: Operator) -> PlannedTopic | None:
+        """Return the topic that an export operator writes."""
+        if operator.exported is None:
+            return None
+        job = self.context.namespace, self.context.job, self.context.job_uid
+        return PlannedTopic(
+            name=names.export_topic(*job, operator.name),
+            partitions=operator.exported.partitions,
+            external=False,
+            awaited=False,
+            **self._brokers(None),
+        )
 
     def _operators(self, stage: Stage) -> Iterator[Operator]:
         return (self.model.operators[name] for name in stage.operators)

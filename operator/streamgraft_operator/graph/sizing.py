@@ -17,6 +17,8 @@ from streamgraft_operator.graph.logical import LogicalModel
 from streamgraft_operator.graph.model import GraphError
 from streamgraft_operator.graph.quantities import parse
 
+_SOURCES = ("kafka-source", "source", "import")
+
 
 @dataclass(frozen=True)
 class Sizing:
@@ -61,7 +63,7 @@ def size(model: LogicalModel, fusion: Fusion, means: Means) -> Sizing:
     Enough PEs that the threads it always has can all be busy within a PE's CPU limit; a PE without
     one is taken to be limited by its task slots.
     """
-    sources = [op for op in model.operators.values() if op.kind in ("kafka-source", "source")]
+    sources = [op for op in model.operators.values() if op.kind in _SOURCES]
     computing = [op for op in model.operators.values() if op.kind in ("function", "split", "sink")]
     min_threads = len(sources) + _entries(model)
     max_threads = min_threads + len(computing)

@@ -29,7 +29,9 @@ def without_dead_operators(model: LogicalModel) -> LogicalModel:
     alive: set[str] = set()
     for operator in reversed(list(model.operators.values())):
         readers = (name for stream in operator.outputs for name in model.consumers[stream])
-        if operator.kind in ("sink", "kafka-sink") or any(name in alive for name in readers):
+        if operator.kind in ("sink", "kafka-sink", "export") or any(
+            name in alive for name in readers
+        ):
             alive.add(operator.name)
     if not alive:
         raise GraphError("the application has no sink: nothing would ever leave it")

@@ -45,6 +45,7 @@ from streamgraft_operator.kit.parsed import job_spec, job_status, savepoint_stat
 from streamgraft_operator.pe.grafting import Grafter, Start, contents_of, replace_config_map
 from streamgraft_operator.pe.places import displaced, displaced_pods
 from streamgraft_operator.savepoint.parking import parked_stages
+from streamgraft_operator.stream_broker.planting import StreamPlanter
 
 BUNDLE_RETRY_SECONDS = 1.0
 """The watch of ConfigMaps is usually sooner."""
@@ -70,6 +71,7 @@ class JobController(Controller):
         self._regions = RegionPlanter(context)
         self._consistent_regions = ConsistentRegionPlanter(context)
         self._topics = TopicKeeper(context)
+        self._streams = StreamPlanter(context)
         self._granted: set[str] = set()
 
     @property
@@ -83,6 +85,8 @@ class JobController(Controller):
             Watch(caches.regions, job_key, desired_changed),
             Watch(caches.consistent_regions, job_key, desired_changed),
             Watch(caches.services, job_key, desired_changed),
+            Watch(caches.exports, job_key, desired_changed),
+            Watch(caches.imports, job_key, desired_changed),
             Watch(caches.pods, job_key, desired_changed),
             Watch(caches.config_maps, job_key, desired_changed),
             Watch(caches.config_maps, self._bundle_users),
@@ -145,6 +149,7 @@ class JobController(Controller):
         await self._grant(owner.namespace)
         await self._regions.plant(owner, expansion)
         await self._consistent_regions.plant(owner, expansion)
+        await self._streams.plant(owner, expansion)
         outside = [pe for pe in topology.pes if pe.region is None]
         if await self._displaced(key, outside):
             return LOOK_AGAIN_SECONDS

@@ -108,6 +108,8 @@ class Cleaner:
         return (
             (caches.regions_by_job, write.regions),
             (caches.processing_elements_by_job, write.processing_elements),
+            (caches.exports_by_job, write.exports),
+            (caches.imports_by_job, write.imports),
             (caches.pods_by_job, write.pods),
         )
 

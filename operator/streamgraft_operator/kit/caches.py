@@ -11,12 +11,13 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, Listener, key_of
 from streamgraft_common.resources import (
     CONSISTENT_REGION,
+    EXPORT,
     HOST_POOL,
+    IMPORT,
     JOB,
     PARALLEL_REGION,
     PROCESSING_ELEMENT,
     SAVEPOINT,
-    SCHEMA_ONLY,
     TEST_SUITE,
 )
 from streamgraft_operator.kit.objects import label_key, pool_key, saved_job, scaled_region
@@ -130,7 +131,8 @@ class Caches:
         # All ConfigMaps, since a bundle's may be anyone's; of ours the content id says enough.
         self.config_maps = Collection(client, CONFIG_MAP, namespaces, metadata_only=True)
         self.services = Collection(client, SERVICE, namespaces, labelSelector=names.LABEL_JOB)
-        self.schema_only = {kind.kind: Collection(client, kind, namespaces) for kind in SCHEMA_ONLY}
+        self.exports = Collection(client, EXPORT, namespaces)
+        self.imports = Collection(client, IMPORT, namespaces)
         self.test_suites = Collection(client, TEST_SUITE, namespaces)
         # All of them, since a user may have one for a region.
         self.autoscalers = Collection(client, AUTOSCALER, namespaces)
@@ -139,6 +141,8 @@ class Caches:
         self.pods_by_pe = Index(self.pods, label_key(names.LABEL_PE))
         self.pods_by_job = Index(self.pods, job)
         self.processing_elements_by_job = Index(self.processing_elements, job)
+        self.exports_by_job = Index(self.exports, job)
+        self.imports_by_job = Index(self.imports, job)
         self.regions_by_job = Index(self.regions, job)
         self.config_maps_by_job = Index(self.config_maps, job)
         self.autoscalers_by_region = Index(self.autoscalers, scaled_region)
@@ -161,7 +165,8 @@ class Caches:
             self.config_maps,
             self.services,
             self.autoscalers,
-            *self.schema_only.values(),
+            self.exports,
+            self.imports,
             self.test_suites,
         )
 

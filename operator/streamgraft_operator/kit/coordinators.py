@@ -4,12 +4,13 @@ from streamgraft_common.kinds import AUTOSCALER, CONFIG_MAP, POD, SERVICE
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.resources import (
     CONSISTENT_REGION,
+    EXPORT,
     HOST_POOL,
+    IMPORT,
     JOB,
     PARALLEL_REGION,
     PROCESSING_ELEMENT,
     SAVEPOINT,
-    SCHEMA_ONLY,
     TEST_SUITE,
 )
 from streamgraft_operator.kit.caches import Caches
@@ -31,9 +32,7 @@ class Coordinators:
         self.pods = Coordinator(client, POD, caches.pods)
         self.config_maps = Coordinator(client, CONFIG_MAP, caches.config_maps)
         self.services = Coordinator(client, SERVICE, caches.services)
-        self.schema_only = {
-            kind.kind: Coordinator(client, kind, caches.schema_only[kind.kind])
-            for kind in SCHEMA_ONLY
-        }
+        self.exports = Coordinator(client, EXPORT, caches.exports)
+        self.imports = Coordinator(client, IMPORT, caches.imports)
         self.test_suites = Coordinator(client, TEST_SUITE, caches.test_suites)
         self.autoscalers = Coordinator(client, AUTOSCALER, caches.autoscalers)

@@ -9,8 +9,12 @@ from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import (
     ConsistentRegionSpec,
     ConsistentRegionStatus,
+    ExportSpec,
+    ExportStatus,
     HostPoolSpec,
     HostPoolStatus,
+    ImportSpec,
+    ImportStatus,
     JobSpec,
     JobStatus,
     ParallelRegionSpec,
@@ -80,6 +84,10 @@ savepoint_spec = Reader(SavepointSpec, "spec")
 savepoint_status = Reader(SavepointStatus, "status")
 consistent_region_spec = Reader(ConsistentRegionSpec, "spec")
 consistent_region_status = Reader(ConsistentRegionStatus, "status")
+export_spec = Reader(ExportSpec, "spec")
+export_status = Reader(ExportStatus, "status")
+import_spec = Reader(ImportSpec, "spec")
+import_status = Reader(ImportStatus, "status")
 host_pool_spec = Reader(HostPoolSpec, "spec")
 host_pool_status = Reader(HostPoolStatus, "status")
 suite_spec = Reader(SuiteSpec, "spec")

@@ -15,6 +15,7 @@ def from_job(spec: JobSpec, pe: PlannedPe) -> dict[str, Any]:
         "slots": pe.metadata.slots,
         "sparkConf": pe.metadata.spark_conf,
         "restartable": pe.restartable,
+        "importOperators": [port.operator for port in pe.metadata.inputs if port.imported],
         "placement": pe.placement.model_dump(by_alias=True, exclude_defaults=True, mode="json"),
         "inherited": spec.processing_element.for_pods().to_wire(),
     }

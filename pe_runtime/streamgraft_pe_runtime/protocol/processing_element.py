@@ -7,16 +7,23 @@ Kafka or threads: what is to be done is done by `Work`, which the simulation pla
 import asyncio
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 from streamgraft_common.content import Change, Content, classify
 from streamgraft_common.kube import ApiError, KubeClient, Store, Unreachable
-from streamgraft_common.resources import PROCESSING_ELEMENT, RuntimeStatus, ShardStatus
+from streamgraft_common.resources import (
+    PROCESSING_ELEMENT,
+    MatchedImport,
+    RuntimeStatus,
+    ShardStatus,
+)
 from streamgraft_pe_runtime.protocol.contents import Contents
 from streamgraft_pe_runtime.protocol.element import Element, OwnElement
 from streamgraft_pe_runtime.protocol.own_pod import gone, own_pod
 from streamgraft_pe_runtime.protocol.reporting import Reporter
 from streamgraft_pe_runtime.protocol.saving import Saver
 from streamgraft_pe_runtime.protocol.shards import Shards
+from streamgraft_pe_runtime.protocol.stream_changes import StreamChanges
 from streamgraft_pe_runtime.protocol.work import Stage, Telemetry, Work
 
 log = logging.getLogger(__name__)
@@ -47,11 +54,13 @@ class ProcessingElement:
         self.own = OwnElement(self.store)
         self._reporter = Reporter(client, pod.uid, self.status)
         self._saver = Saver(self._on_copy)
+        self._stream_changes = StreamChanges(pod.uid)
         self._shards: Shards | None = None
         """None until a content of our PE is applied."""
         self._applied = ""
         self._message = ""
         self._stopping = False
+        self._connected: list[MatchedImport] = []
         self._disowned = False
         self.own.listen(self._follow)
 
@@ -85,8 +94,15 @@ class ProcessingElement:
             shards={str(number): said for number, said in self.shards.items()},
             releases=dict(releases),
             saved=self._saver.saved,
+            stream_changes=self._stream_changes.all(known),
             message=self._message,
         )
+
+    def change_stream(self, operator: str, field: str, value: Any) -> None:
+        """Ask for another value of a field of an Export or Import of our job."""
+        known = self.own.now.status.runtime if self.own.now else None
+        if self._stream_changes.add(known, operator, field, value):
+            self._reporter.changed()
 
     def report(self, message: str) -> None:
         """Say in our status what is wrong with the PE as a whole."""
@@ -182,6 +198,11 @@ class ProcessingElement:
 
     def _reconcile(self) -> None:
         if self._shards and self.own.now and not self._stopping:
+            imports = self.own.now.spec.imports
+            if imports != self._connected:
+                self._connected = imports
+                if self._shards.stage.connect(imports):
+                    self._shards.replan(self._shards.stage)
             self._shards.follow(self.own.now.spec)
             self._saver.follow(self.own.now.spec.saving, self._shards.stage)
 

@@ -1,10 +1,10 @@
 """What the protocol needs done: by Spark in a pod, by chance and virtual time in the simulation."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from streamgraft_common.resources import Saved, Saving
+from streamgraft_common.resources import MatchedImport, Saved, Saving
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,10 @@ class Stage(Protocol):
 
     def loads(self) -> Mapping[int, Load]:
         """Return the loads of the shards that run."""
+
+    def connect(self, imports: Sequence[MatchedImport]) -> bool:
+        """Have imports read these topics from now on; return whether queries must start anew for
+        it, at a batch boundary: a filter changed. Does not block."""
 
 
 class Work(Protocol):

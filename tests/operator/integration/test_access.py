@@ -1,7 +1,7 @@
 """The operator's roles: it needs all of them and nothing else, and gets nothing else."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,7 +11,6 @@ import pytest
 from tests.operator.integration.accounts import ACCOUNT, Account
 from tests.operator.integration.conftest import running
 from tests.operator.integration.hand_played import HandPlayedPe
-from tests.operator.integration.schema_only import refused_each
 from tests.operator.integration.world import World, application, bundle, condition
 
 from streamgraft_common import names
@@ -20,12 +19,15 @@ from streamgraft_common.kinds import AUTOSCALER, EVENT, LEASE, POD, SECRET, SERV
 from streamgraft_common.kube import ApiError, KubeClient, KubeConfig, load_config
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import (
+    EXPORT,
     HOST_POOL,
+    IMPORT,
     JOB,
     PARALLEL_REGION,
     PROCESSING_ELEMENT,
     TEST_SUITE,
 )
+from streamgraft_common.resources.base import CustomKind
 from streamgraft_local import Cluster
 from streamgraft_operator import assembly
 from streamgraft_operator.kit.leadership import Elector, Term, replica
@@ -110,7 +112,7 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             await first
         async with running(operate(asyncio.Event())):
             await _reported_twice(world, "BundleMissing")
-            await refused_each(world)
+            await _streams_shared(world, adl)
             await _suite_refused(world)
             await world.create_pool("pool", tags=["none"])
             await world.upload(bundle(_consistent(_autoscaled(adl), 1)))
@@ -139,6 +141,49 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
     implied = {use for use in allowed if use[2] in ("bind", "get")}
     assert client.used <= allowed
     assert allowed - implied <= client.used
+
+
+async def _streams_shared(world: World, adl: dict[str, Any]) -> None:
+    """Let a job export and import a stream, declare it anew, do without it, and go."""
+
+    async def until(kind: CustomKind, name: str, holds: Callable[[Object | None], bool]) -> None:
+        await world.eventually(kind, f"sharing-{name}", holds)
+
+    await world.upload(bundle(_sharing(adl, 1)), "sharing")
+    await world.submit("sharing", bundle={"configMap": {"name": "sharing", "key": "bundle.zip"}})
+    await until(IMPORT, "in", lambda item: bool(item and (item.get("status") or {}).get("exports")))
+    await until(EXPORT, "out", lambda item: bool(item and (item["status"] or {}).get("imports")))
+    await world.upload(bundle(_sharing(adl, 2)), "sharing")
+    await until(
+        IMPORT, "in", lambda item: bool(item and item["spec"]["subscription"] == "level == 2")
+    )
+    await until(
+        EXPORT, "out", lambda item: bool(item and item["spec"]["properties"] == {"level": 2})
+    )
+    await world.upload(bundle(adl), "sharing")
+    await until(EXPORT, "out", lambda item: item is None)
+    await until(IMPORT, "in", lambda item: item is None)
+    await world.upload(bundle(_sharing(adl, 1)), "sharing")
+    await until(IMPORT, "in", lambda item: bool(item and (item.get("status") or {}).get("exports")))
+    await world.client.delete(JOB.path(world.namespace, "sharing"))
+    await until(IMPORT, "in", lambda item: item is None)
+    await world.eventually(JOB, "sharing", lambda job: job is None)
+
+
+def _sharing(adl: dict[str, Any], level: int) -> dict[str, Any]:
+    """Return the application with an export, and an import of it."""
+    raw = adl["streams"][0]
+    stream = {**raw, "name": "in", "producer": "in"}
+    exported = {"properties": {"level": level}}
+    imported = {"subscription": f"level == {level}"}
+    added = [
+        {"name": "out", "kind": "export", "inputs": [raw["name"]], "exported": exported},
+        {"name": "in", "kind": "import", "outputs": ["in"], "imported": imported},
+        {**adl["operators"][-1], "name": "keep", "inputs": ["in"]},
+    ]
+    added[-1]["kafka"] = {**added[-1]["kafka"], "topic": f"{added[-1]['kafka']['topic']}-shared"}
+    operators, streams = [*adl["operators"], *added], [*adl["streams"], stream]
+    return {**adl, "operators": operators, "streams": streams}
 
 
 async def _suite_refused(world: World) -> None:

@@ -15,7 +15,7 @@ import org.apache.kafka.common.header.internals.RecordHeader
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.api.java.UDF6
+import org.apache.spark.sql.api.java.UDF7
 import org.apache.spark.sql.catalyst.json.{CreateJacksonParser, JacksonParser, JSONOptions}
 import org.apache.spark.sql.functions.udf
 import org.apache.spark.sql.types.{BooleanType, StructType}
@@ -73,17 +73,20 @@ object MalformedRecords {
     }.toArray
 }
 
-/** A filter that no record passes: source, topic, partition, offset, key, value. */
-class RefuseMalformed extends UDF6[String, String, Integer, java.lang.Long, Array[Byte],
-    Array[Byte], java.lang.Boolean] {
+/** A filter that no record passes: source, topic, partition, offset, key, value, and what is wrong
+  * (null: Spark's parser will say).
+  */
+class RefuseMalformed extends UDF7[String, String, Integer, java.lang.Long, Array[Byte],
+    Array[Byte], String, java.lang.Boolean] {
   override def call(
       operator: String,
       topic: String,
       partition: Integer,
       offset: java.lang.Long,
       key: Array[Byte],
-      value: Array[Byte]): java.lang.Boolean = {
-    MalformedRecords.source(operator).refuse(topic, partition, offset, key, value)
+      value: Array[Byte],
+      problem: String): java.lang.Boolean = {
+    MalformedRecords.source(operator).refuse(topic, partition, offset, key, value, problem)
     false
   }
 }
@@ -106,13 +109,19 @@ class MalformedSource(val settings: MalformedSettings) extends Logging {
   }
 
   def refuse(
-      topic: String, partition: Int, offset: Long, key: Array[Byte], value: Array[Byte]): Unit = {
+      topic: String,
+      partition: Int,
+      offset: Long,
+      key: Array[Byte],
+      value: Array[Byte],
+      problem: String): Unit = {
+    lazy val error = Option(problem).getOrElse(why(value))
     if (settings.action == "fail") throw new MalformedRecordException(
-      s"record $offset of $topic/$partition is malformed: ${why(value)}. Mend what writes it, or" +
+      s"record $offset of $topic/$partition is malformed: $error. Mend what writes it, or" +
         s" give the source '${settings.operator}' malformed=\"dead_letter\" or \"skip\"")
     if (isNew(topic, partition, offset)) {
       MalformedRecords.count(settings.operator, topic)
-      if (settings.action == "dead_letter") setAside(topic, partition, offset, key, value)
+      if (settings.action == "dead_letter") setAside(topic, partition, offset, key, value, error)
     }
   }
 
@@ -131,7 +140,12 @@ class MalformedSource(val settings: MalformedSettings) extends Logging {
   }
 
   private def setAside(
-      topic: String, partition: Int, offset: Long, key: Array[Byte], value: Array[Byte]): Unit = {
+      topic: String,
+      partition: Int,
+      offset: Long,
+      key: Array[Byte],
+      value: Array[Byte],
+      error: String): Unit = {
     val task = TaskContext.get()
     if (waiting.add(task.taskAttemptId())) {
       // Before its batch is committed.
@@ -146,7 +160,7 @@ class MalformedSource(val settings: MalformedSettings) extends Logging {
       "streamgraft.topic" -> topic,
       "streamgraft.partition" -> partition.toString,
       "streamgraft.offset" -> offset.toString,
-      "streamgraft.error" -> why(value))
+      "streamgraft.error" -> error)
     val all: Iterable[Header] =
       headers.map { case (name, text) => new RecordHeader(name, text.getBytes(UTF_8)) }
     check()

@@ -1,0 +1,134 @@
+"""Avro records."""
+
+import base64
+import io
+import json
+from collections.abc import Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+from fastavro.schema import SchemaParseException, parse_schema
+
+from streamgraft_common.encodings.codec import Undecodable, Unencodable
+from streamgraft_common.encodings.registry import Registry, UnknownSchema, framed, unframed
+
+_TIMES = {
+    "date": date.fromisoformat,
+    "time-millis": time.fromisoformat,
+    "time-micros": time.fromisoformat,
+    "decimal": Decimal,
+}
+
+
+class AvroCodec:
+    """`registry`: whose ids values carry; `subject`: under which our own schema is registered."""
+
+    def __init__(self, schema: str, registry: Registry | None = None, subject: str = "") -> None:
+        self._text = schema
+        self._named: dict[str, Any] = {}
+        try:
+            self._schema = parse_schema(json.loads(schema), named_schemas=self._named)
+        except (SchemaParseException, ValueError) as error:
+            raise ValueError(f"not a valid Avro schema: {error}") from error
+        self._registry = registry
+        self._subject = subject
+
+    def decode(self, value: bytes) -> dict[str, Any]:
+        """Return the JSON object of a value, as our schema reads it."""
+        writer = self._schema
+        try:
+            if self._registry is not None:
+                number, value = unframed(value)
+                writer = self._registry.schema(number)
+            stream = io.BytesIO(value)
+            row: Any = fastavro.schemaless_reader(stream, writer, self._schema)
+        except (UnknownSchema, ValueError, LookupError, TypeError, EOFError) as error:
+            raise Undecodable(str(error) or type(error).__name__) from error
+        except Exception as error:  # fastavro raises many kinds for bytes that are no such record
+            if type(error).__module__.startswith("fastavro"):
+                raise Undecodable(str(error)) from error
+            raise
+        if stream.read(1):
+            raise Undecodable("there are bytes behind the record")
+        if not isinstance(row, dict):
+            raise Undecodable("it is no record")
+        return {name: plain(item) for name, item in row.items()}
+
+    def encode(self, row: str) -> bytes:
+        """Return the value of a row, by our schema."""
+        stream = io.BytesIO()
+        try:
+            typed = self._typed(json.loads(row, parse_float=Decimal), self._schema)
+            fastavro.schemaless_writer(stream, self._schema, typed)
+        except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
+            raise Unencodable(f"{row[:200]}: {error}") from error
+        if self._registry is None:
+            return stream.getvalue()
+        return framed(self._registry.register(self._subject, self._text), stream.getvalue())
+
+    def unfit(self, columns: Sequence[str]) -> str:
+        """Return which columns the schema has no field for, or which fields are missing."""
+        fields = self._schema.get("fields", ()) if isinstance(self._schema, dict) else ()
+        known = [field["name"] for field in fields]
+        needed = [
+            field["name"]
+            for field in fields
+            if "default" not in field
+            and not (isinstance(field["type"], list) and "null" in field["type"])
+        ]
+        if strange := [name for name in columns if name not in known]:
+            return f"the schema has no field {', '.join(strange)}"
+        if missing := [name for name in needed if name not in columns]:
+            return f"the schema wants {', '.join(missing)}"
+        return ""
+
+    def _typed(self, value: Any, schema: Any) -> Any:
+        """Return a JSON value as fastavro wants it for a schema."""
+        schema = self._named.get(schema, schema) if isinstance(schema, str) else schema
+        if isinstance(schema, list):
+            return None if value is None else self._typed(value, _first(schema))
+        kind = schema["type"] if isinstance(schema, dict) else schema
+        if value is None:
+            return None
+        if kind == "record":
+            fields = {item["name"]: item["type"] for item in schema["fields"]}
+            if strange := value.keys() - fields.keys():
+                raise ValueError(f"the schema has no field {', '.join(sorted(strange))}")
+            return {name: self._typed(item, fields[name]) for name, item in value.items()}
+        if kind == "array":
+            return [self._typed(item, schema["items"]) for item in value]
+        if kind == "map":
+            return {name: self._typed(item, schema["values"]) for name, item in value.items()}
+        logical = schema.get("logicalType", "") if isinstance(schema, dict) else ""
+        if isinstance(value, str) and "timestamp" in logical:
+            return datetime.fromisoformat(value)
+        if logical in _TIMES:
+            return _TIMES[logical](str(value))
+        if kind in ("bytes", "fixed"):
+            return base64.b64decode(value)
+        return float(value) if kind in ("float", "double") else value
+
+
+def plain(value: Any) -> Any:
+    """Return a value of fastavro as JSON has it, in the forms that Spark reads."""
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)  # decimals, UUIDs
+
+
+def _first(union: list[Any]) -> Any:
+    """Return what a union has besides null. Raises ValueError if that is not one type."""
+    found = [item for item in union if item != "null"]
+    if len(found) != 1:
+        raise ValueError("of unions only those of null and one type can be written")
+    return found[0]

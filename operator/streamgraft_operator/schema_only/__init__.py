@@ -1,1 +1,0 @@
-"""Kinds that exist as schema only."""

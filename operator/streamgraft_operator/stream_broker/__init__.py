@@ -1,0 +1,1 @@
+"""The subscription broker: matches Imports with Exports (cloud native Streams, section 6.4)."""

@@ -1,0 +1,86 @@
+"""The subscription board: all Imports, all Exports, and how each pair of them stands. Pure.
+
+A change of one object costs a look at each object of the other kind, whose expressions are parsed;
+what is told are the objects whose connections it changes. The board is lost with its process and
+made again from the watches.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from streamgraft_operator.stream_broker.matching import Key, Offer, Pair, Wish, pair
+
+
+class Board:
+    """Wishes, offers, and the pairs among them."""
+
+    def __init__(self) -> None:
+        self._wishes: dict[Key, Wish] = {}
+        self._offers: dict[Key, Offer] = {}
+        self._pairs: dict[Key, dict[Key, Pair]] = {}
+        """By import, then by export."""
+        self._imports: dict[Key, set[Key]] = {}
+        """By export: the imports that are connected to it."""
+
+    def wish(self, key: Key) -> Wish | None:
+        """Return an import."""
+        return self._wishes.get(key)
+
+    def offer(self, key: Key) -> Offer | None:
+        """Return an export."""
+        return self._offers.get(key)
+
+    def pairs(self, wish: Key) -> Mapping[Key, Pair]:
+        """Return the exports that an import wants."""
+        return self._pairs.get(wish, {})
+
+    def imports(self, offer: Key) -> list[Key]:
+        """Return the imports that are connected to an export."""
+        return sorted(self._imports.get(offer, ()))
+
+    def set_wish(self, key: Key, wish: Wish | None) -> set[Key]:
+        """Take in a changed import (None: it is gone); return the exports that are concerned."""
+        before = self._pairs.pop(key, {})
+        self._wishes.pop(key, None)
+        after: dict[Key, Pair] = {}
+        if wish is not None:
+            self._wishes[key] = wish
+            found = ((offer.key, pair(wish, offer)) for offer in self._offers.values())
+            after = self._pairs[key] = {name: item for name, item in found if item is not None}
+        concerned = {
+            name
+            for name in before.keys() | after.keys()
+            if _connected(before.get(name)) != _connected(after.get(name))
+        }
+        for name in concerned:
+            self._connect(key, name, connected=_connected(after.get(name)))
+        return concerned
+
+    def set_offer(self, key: Key, offer: Offer | None) -> set[Key]:
+        """Take in a changed export (None: it is gone); return the imports that are concerned."""
+        self._offers.pop(key, None)
+        if offer is not None:
+            self._offers[key] = offer
+        concerned = set()
+        for name, wish in self._wishes.items():
+            before = self._pairs[name].pop(key, None)
+            after = pair(wish, offer) if offer is not None else None
+            if after is not None:
+                self._pairs[name][key] = after
+            if before != after:
+                concerned.add(name)
+                self._connect(name, key, connected=_connected(after))
+        return concerned
+
+    def wishes(self) -> Iterator[Wish]:
+        """Iterate over all imports."""
+        return iter(self._wishes.values())
+
+    def _connect(self, wish: Key, offer: Key, *, connected: bool) -> None:
+        imports = self._imports.setdefault(offer, set())
+        (imports.add if connected else imports.discard)(wish)
+        if not imports:
+            del self._imports[offer]
+
+
+def _connected(found: Pair | None) -> bool:
+    return found is not None and not found.obstacle

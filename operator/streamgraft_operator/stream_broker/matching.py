@@ -1,0 +1,113 @@
+"""Whether an import is connected to an export. Pure; each pair by itself."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from streamgraft_common.resources import ExportSpec, ImportSpec
+from streamgraft_common.shared_streams import (
+    Expression,
+    ExpressionError,
+    check_properties,
+    meets,
+    misfit,
+    parse,
+    to_sql,
+)
+
+Key = tuple[str, str]
+"""Namespace and name."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """An Export; `problem`: what is wrong with it, '' if nothing is."""
+
+    key: Key
+    spec: ExportSpec
+    problem: str = ""
+
+    @classmethod
+    def of(cls, key: Key, spec: ExportSpec) -> "Offer":
+        """Return the offer that an Export makes."""
+        problem = check_properties(spec.properties)
+        if spec.name is None and not spec.properties:  # no CEL rule can look at such a map
+            problem = "it has neither a name nor properties, by which imports find it"
+        return cls(key, spec, problem)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """An Import; `problem`: what is wrong with it, '' if nothing is."""
+
+    key: Key
+    spec: ImportSpec
+    subscription: Expression | None = None
+    row_filter: str = ""
+    """Spark expression of its filter."""
+    problem: str = ""
+
+    @classmethod
+    def of(cls, key: Key, spec: ImportSpec) -> "Wish":
+        """Return the wish that an Import is."""
+        subscription, row_filter, problem = None, "", ""
+        try:
+            what = "subscription"
+            subscription = parse(spec.subscription) if spec.subscription else None
+            if spec.filter:
+                what = "filter"
+                row_filter = to_sql(parse(spec.filter), _schema(spec.stream_schema))
+        except ExpressionError as error:
+            problem = f"its {what} is not valid, {error}"
+        return cls(key, spec, subscription, row_filter, problem)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An import that wants an export. `obstacle`: why they are not connected, '' if they are."""
+
+    export: Key
+    topic: str
+    obstacle: str = field(default="")
+
+
+def pair(wish: Wish, offer: Offer) -> Pair | None:
+    """Return how an import stands to an export; None if it does not want it, or may not see it."""
+    if wish.problem or offer.problem or not _sees(wish, offer) or not _wants(wish, offer):
+        return None
+    return Pair(offer.key, offer.spec.topic, _obstacle(wish, offer))
+
+
+def _sees(wish: Wish, offer: Offer) -> bool:
+    here, there = wish.key[0], offer.key[0]
+    if here == there:
+        return True
+    looks, allows = wish.spec.namespaces, offer.spec.namespaces
+    return bool({there, "*"} & {*looks}) and bool({here, "*"} & {*allows})
+
+
+def _wants(wish: Wish, offer: Offer) -> bool:
+    if wish.spec.from_job not in (None, offer.spec.job):
+        return False
+    if wish.subscription is None:
+        return wish.spec.name == offer.spec.name
+    return meets(offer.spec.properties, wish.subscription)
+
+
+def _obstacle(wish: Wish, offer: Offer) -> str:
+    if wish.spec.filter and not offer.spec.allow_filter:
+        return "it allows no filter"
+    if (wish.spec.bootstrap_servers, wish.spec.tls) != (
+        offer.spec.bootstrap_servers,
+        offer.spec.tls,
+    ):
+        return "its job has other brokers"
+    return misfit(_schema(wish.spec.stream_schema), _schema(offer.spec.stream_schema))
+
+
+@lru_cache(4096)
+def _schema(text: str) -> Mapping[str, Any]:
+    schema: Mapping[str, Any] = json.loads(text or '{"fields": []}')
+    return schema

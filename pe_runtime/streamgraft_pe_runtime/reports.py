@@ -1,0 +1,37 @@
+"""What Spark's reports of a batch say about shards. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from streamgraft_common.pe_metadata import InputPort
+from streamgraft_common.timestamps import from_rfc3339, to_rfc3339
+from streamgraft_pe_runtime.positions import merged
+
+
+def ended_at(report: Mapping[str, Any]) -> str:
+    """Return when a batch ended (RFC 3339, milliseconds), from Spark's progress."""
+    took = report["durationMs"].get("triggerExecution", 0) / 1000
+    return to_rfc3339(from_rfc3339(report["timestamp"]) + took)
+
+
+def owned_partitions(port: InputPort, region: bool, shard: int, known: Iterable[int]) -> list[int]:
+    """Return the partitions of an input that a shard reads; `known`: what the topic has."""
+    if region:
+        return [shard]
+    return list(range(port.partitions)) if port.partitions is not None else sorted(known)
+
+
+def shares(report: Mapping[str, Any], shards: Sequence[int]) -> dict[int, float]:
+    """Return which share of a batch's records each shard has; only those that have some. Pure.
+
+    Shards of a query with others read one partition of each input, of the shard's number.
+    """
+    if len(shards) == 1:
+        return {shards[0]: 1.0}
+    read: dict[int, int] = {}
+    for source in report["sources"]:
+        begin = merged([source["startOffset"]])
+        for key, end in merged([source["endOffset"]]).items():
+            read[key[1]] = read.get(key[1], 0) + end - begin.get(key, end)
+    total = sum(read.values())
+    return {shard: read[shard] / total for shard in shards if read.get(shard, 0) > 0}

@@ -1,0 +1,142 @@
+/** Streams of other jobs as one source: topics that come and go while the query runs. */
+package org.apache.spark.sql.kafka010.imports
+
+import java.util.{List => JList, Set => JSet, UUID}
+import java.util.concurrent.{ConcurrentHashMap, ExecutionException}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.kafka.clients.admin.{Admin, TopicDescription}
+import org.apache.kafka.common.{KafkaFuture, TopicPartition}
+import org.apache.kafka.common.errors.UnknownTopicOrPartitionException
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
+import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability}
+import org.apache.spark.sql.connector.read.{InputPartition, Scan, ScanBuilder}
+import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset, ReadLimit}
+import org.apache.spark.sql.internal.connector.SimpleTableProvider
+import org.apache.spark.sql.kafka010._
+import org.apache.spark.sql.sources.DataSourceRegister
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+/** Which topics each import of this driver reads now, by the name of its operator. */
+object Matches {
+  private val topics = new ConcurrentHashMap[String, Set[String]]()
+  def set(operator: String, names: JList[String]): Unit = topics.put(operator, names.asScala.toSet)
+  def of(operator: String): Set[String] = topics.getOrDefault(operator, Set.empty)
+}
+
+/** format("imported-streams"), with `operator` and the options of Spark's Kafka source. */
+class ImportedStreams extends SimpleTableProvider with DataSourceRegister {
+  override def shortName(): String = "imported-streams"
+  override def getTable(options: CaseInsensitiveStringMap): Table = new Table with SupportsRead {
+    override def name(): String = s"import ${options.get("operator")}"
+    override def schema(): StructType = KafkaRecordToRowConverter.kafkaSchema(false)
+    override def capabilities(): JSet[TableCapability] =
+      Set(TableCapability.MICRO_BATCH_READ).asJava
+    override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder =
+      () => new ImportScan(options)
+  }
+}
+
+class ImportScan(options: CaseInsensitiveStringMap) extends Scan {
+  override def readSchema(): StructType = KafkaRecordToRowConverter.kafkaSchema(false)
+  override def toMicroBatchStream(checkpoint: String): MicroBatchStream = {
+    val all = options.asCaseSensitiveMap().asScala.toMap
+    val kafka = all.collect {
+      case (name, value) if name.toLowerCase.startsWith("kafka.") => name.drop(6) -> value
+    }
+    val group = s"streamgraft-import-${UUID.randomUUID}"
+    val topics = new MatchedTopics(options.get("operator"))
+    val driver = KafkaSourceProvider.kafkaParamsForDriver(kafka)
+    val reader = KafkaOffsetReader.build(topics, driver, CaseInsensitiveMap(all), s"$group-driver")
+    val executors = KafkaSourceProvider.kafkaParamsForExecutors(kafka, group)
+    new ImportStream(topics, reader, executors, options, checkpoint)
+  }
+}
+
+/** The partitions of the topics that are matched now, and exist. */
+class MatchedTopics(operator: String) extends AssignStrategy(Array.empty) {
+  @volatile var there: Set[String] = Set.empty
+
+  override def assignedTopicPartitions(admin: Admin): Set[TopicPartition] = {
+    val found = MatchedTopics.partitions(admin, Matches.of(operator))
+    there = found.map(_.topic)
+    found
+  }
+  override def toString: String = s"Matches[$operator]"
+}
+
+object MatchedTopics {
+  def partitions(admin: Admin, topics: Set[String]): Set[TopicPartition] =
+    if (topics.isEmpty) Set.empty
+    else {
+      val described = admin.describeTopics(topics.asJava).topicNameValues().asScala
+      described.flatMap { case (topic, found) => existing(topic, found) }.toSet
+    }
+
+  private def existing(
+      topic: String, described: KafkaFuture[TopicDescription]): Seq[TopicPartition] =
+    try {
+      val found = described.get().partitions().asScala.toSeq
+      found.map(each => new TopicPartition(topic, each.partition))
+    } catch {
+      // An export that is gone, or just comes.
+      case e: ExecutionException if e.getCause.isInstanceOf[UnknownTopicOrPartitionException] =>
+        Seq.empty
+    }
+}
+
+/** Keeps the positions of topics that are not matched in its offsets: when they are matched again,
+  * it goes on there. A topic that is new first gets a position, in a batch without records of it,
+  * and is read from there on. So each record is in one batch, whatever comes, goes, or is killed.
+  */
+class ImportStream(
+    topics: MatchedTopics,
+    reader: KafkaOffsetReader,
+    executors: java.util.Map[String, Object],
+    options: CaseInsensitiveStringMap,
+    checkpoint: String)
+    extends KafkaMicroBatchStream(
+      reader, executors, options, checkpoint, EarliestOffsetRangeLimit, failOnDataLoss = false) {
+  private type Positions = Map[TopicPartition, Long]
+  private val fromLatest = options.get("startingOffsets") == "latest"
+
+  override def initialOffset(): Offset = KafkaSourceOffset(Map.empty[TopicPartition, Long])
+
+  override def latestOffset(start: Offset, limit: ReadLimit): Offset = {
+    val from = positions(start)
+    val latest = Option(super.latestOffset(start, limit)).fold[Positions](Map.empty)(positions)
+    val (known, fresh) = latest.partition { case (partition, _) => from.contains(partition) }
+    val begun =
+      if (fresh.isEmpty) fresh
+      else if (fromLatest) reader.fetchLatestOffsets(Some(from)).filter(at => fresh.contains(at._1))
+      else reader.fetchEarliestOffsets(fresh.keys.toSeq)
+    // Retention may have taken what was to come.
+    val found = from ++ known.map { case (at, end) => at -> math.max(end, from(at)) } ++ begun
+    if (found.isEmpty) null else KafkaSourceOffset(found)
+  }
+
+  override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
+    val (from, until) = (positions(start), positions(end))
+    val busy = until.filter { case (at, last) => from.get(at).exists(_ < last) }
+    val exist = existing(busy.keySet.map(_.topic))
+    val read = busy.filter { case (at, _) => exist(at.topic) }
+    super.planInputPartitions(
+      KafkaSourceOffset(from.filter(each => read.contains(each._1))), KafkaSourceOffset(read))
+  }
+
+  /** What is left of topics; the records of one that was deleted are gone with it. */
+  private def existing(wanted: Set[String]): Set[String] = {
+    val unsure = wanted -- topics.there
+    if (unsure.isEmpty) wanted
+    else {
+      val admin = Admin.create(reader.driverKafkaParams)
+      try (wanted & topics.there) ++ MatchedTopics.partitions(admin, unsure).map(_.topic)
+      finally admin.close()
+    }
+  }
+
+  private def positions(offset: Offset): Positions =
+    offset.asInstanceOf[KafkaSourceOffset].partitionToOffsets
+}

@@ -1,0 +1,33 @@
+"""What applications write in the place of single values."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from streamgraft._streams import Stream
+
+StreamLike = Stream | str
+
+
+def is_positive(value: object) -> bool:
+    """Return whether a value is a number above 0."""
+    return isinstance(value, int | float) and value > 0
+
+
+def operator_name(function: Callable[..., Any]) -> str:
+    """Return the name of the operator that a function makes."""
+    return function.__name__.replace("_", "-")
+
+
+def columns(key: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of a key."""
+    return (key,) if isinstance(key, str) else tuple(key)
+
+
+def stream_names(inputs: StreamLike | Sequence[StreamLike]) -> tuple[str, ...]:
+    """Return the names of streams. Raises TypeError."""
+    several = [inputs] if isinstance(inputs, Stream | str) else inputs
+    if not isinstance(several, list | tuple) or not all(
+        isinstance(item, Stream | str) for item in several
+    ):
+        raise TypeError(f"an input is {inputs!r}: name a stream, or a list of streams")
+    return tuple(item.name if isinstance(item, Stream) else item for item in several)

@@ -1,0 +1,67 @@
+"""What all calls of the application language do: note a node of the graph, or what is wrong."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from streamgraft._errors import InvalidArgument
+from streamgraft._graph import Graph, OperatorNode, RegionNode
+from streamgraft._location import Location, caller
+from streamgraft._streams import Stream
+from streamgraft._values import refused
+from streamgraft_common.adl import KafkaEndpoint, Placement
+from streamgraft_common.shared_streams.declarations import ExportDeclaration, ImportDeclaration
+
+Declared = TypeVar("Declared", KafkaEndpoint, ExportDeclaration, ImportDeclaration)
+
+
+class Declaring:
+    """A graph that is written down, and the region that is open."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._region: str | None = None
+
+    @contextmanager
+    def _opened(self, region: RegionNode) -> Iterator[None]:
+        self.graph.regions.append(region)
+        outer, self._region = self._region, region.name
+        try:
+            yield
+        finally:
+            self._region = outer
+
+    def _add(
+        self,
+        name: str,
+        kind: Any,
+        location: Location | None = None,
+        placement: Placement | None = None,
+        **fields: Any,
+    ) -> Stream:
+        node = OperatorNode(
+            name,
+            kind,
+            location or caller(),
+            region=self._region,
+            placement=placement or Placement(),
+            **fields,
+        )
+        self.graph.operators.append(node)
+        return Stream(name, node.function)
+
+    def _endpoint(self, **fields: Any) -> KafkaEndpoint | None:
+        return self._declared(KafkaEndpoint, **fields)
+
+    def _declared(self, model: type[Declared], **fields: Any) -> Declared | None:
+        try:
+            return model(**fields)
+        except ValidationError as error:
+            for problem, remedy in refused(error):
+                self._reject(problem, remedy)
+            return None
+
+    def _reject(self, problem: str, remedy: str) -> None:
+        self.graph.errors.append(InvalidArgument(caller(), problem, remedy))

@@ -1,0 +1,64 @@
+"""Checks of endpoints whose values are Avro records or messages of Protocol Buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from streamgraft._errors import ApplicationError, InvalidArgument, SchemaMismatch
+from streamgraft._graph import Graph, OperatorNode
+from streamgraft_common.encodings.codecs import codec_of
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+def encoding_errors(graph: Graph) -> Iterator[ApplicationError]:
+    """Yield schemas that are not valid, and endpoints beside operators in real time."""
+    for operator in _encoded(graph):
+        assert operator.kafka is not None
+        assert operator.kafka.encoding is not None
+        try:
+            codec_of(operator.kafka.encoding, operator.kafka.topic)
+        except ValueError as error:
+            yield InvalidArgument(
+                operator.location, f"{operator.name!r} has {error}", "give it another schema"
+            )
+        if fast := [item.name for item in _beside(operator, graph) if item.real_time]:
+            yield InvalidArgument(
+                operator.location,
+                f"{operator.name!r} has format {operator.kafka.format}, which needs Python, and"
+                f" {fast[0]!r} is in real time, which takes none",
+                "leave out real_time, or use JSON",
+            )
+
+
+def encoded_column_errors(
+    graph: Graph, schemas: Mapping[str, StructType]
+) -> Iterator[ApplicationError]:
+    """Yield sinks whose schema has no place for their stream's columns."""
+    for operator in _encoded(graph):
+        if operator.kind != "kafka-sink" or operator.inputs[0] not in schemas:
+            continue
+        assert operator.kafka is not None
+        assert operator.kafka.encoding is not None
+        columns = schemas[operator.inputs[0]].names
+        codec = codec_of(operator.kafka.encoding, operator.kafka.topic)
+        if problem := codec.unfit(columns):
+            yield SchemaMismatch(
+                operator.location,
+                f"sink {operator.name!r} can't write stream {operator.inputs[0]!r}: {problem}",
+                f"the stream has {', '.join(columns)}",
+            )
+
+
+def _encoded(graph: Graph) -> list[OperatorNode]:
+    return [item for item in graph.operators if item.kafka and item.kafka.encoding]
+
+
+def _beside(operator: OperatorNode, graph: Graph) -> list[OperatorNode]:
+    return [
+        item
+        for item in graph.operators
+        if {*item.outputs} & {*operator.inputs} or {*item.inputs} & {*operator.outputs}
+    ]

@@ -1,0 +1,243 @@
+"""Avro, with and without a registry, and Protocol Buffers: values → JSON objects → values."""
+
+import io
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import fastavro
+import pytest
+from google.protobuf import descriptor_pb2, timestamp_pb2
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgraft_common.encodings.avro import AvroCodec
+from streamgraft_common.encodings.codec import Undecodable, Unencodable
+from streamgraft_common.encodings.protobuf import ProtobufCodec
+from streamgraft_common.encodings.registry import Registry, RegistryError, framed
+
+PLACE = {"name": "x", "type": "double"}
+SCHEMA: dict[str, Any] = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "name", "type": ["null", "string"], "default": None},
+        {
+            "name": "price",
+            "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+        },
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "raw", "type": "bytes"},
+        {"name": "tags", "type": {"type": "array", "items": "string"}},
+        {"name": "counts", "type": {"type": "map", "values": "int"}},
+        {
+            "name": "place",
+            "type": [
+                "null",
+                {"type": "record", "name": "P", "fields": [{"name": "x", "type": "double"}]},
+            ],
+            "default": None,
+        },
+    ],
+}
+ROW = {
+    "id": 2**53 + 1,
+    "name": "é",
+    "price": "12.30",
+    "at": "2026-01-02T03:04:05.678901+00:00",
+    "raw": "AAE=",
+    "tags": ["a", "b"],
+    "counts": {"x": 1},
+    "place": {"x": 1.5},
+}
+TEXT = json.dumps(ROW)
+NEWER = {**SCHEMA, "fields": [*SCHEMA["fields"], {"name": "more", "type": "int", "default": 7}]}
+
+
+class FakeRegistry(ThreadingHTTPServer):
+    """The two calls of a schema registry's REST contract."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.schemas: dict[int, str] = {}
+        self.subjects: dict[str, list[int]] = {}
+        self.calls = 0
+        self.broken = False
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: FakeRegistry
+
+    def do_GET(self) -> None:
+        number = int(self.path.rpartition("/")[2])
+        schema = self.server.schemas.get(number)
+        if schema is None or self.server.broken:
+            self._answer(500 if self.server.broken else 404, {"error_code": 40403})
+        else:
+            self._answer(200, {"schema": schema})
+
+    def do_POST(self) -> None:
+        _, subjects, subject, versions = self.path.split("/")
+        assert (subjects, versions) == ("subjects", "versions")
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        known = {text: number for number, text in self.server.schemas.items()}
+        number = known.get(body["schema"], len(known) + 1)
+        self.server.schemas[number] = body["schema"]
+        self.server.subjects.setdefault(subject, []).append(number)
+        self._answer(200, {"id": number})
+
+    def _answer(self, code: int, body: Any) -> None:
+        self.server.calls += 1
+        self.send_response(code)
+        self.end_headers()
+        self.wfile.write(json.dumps(body).encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def registry() -> Iterator[FakeRegistry]:
+    """Serve a registry."""
+    with FakeRegistry() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_avro_goes_there_and_back() -> None:
+    """In the forms of JSON that Spark reads and writes."""
+    codec = AvroCodec(json.dumps(SCHEMA))
+    assert codec.decode(codec.encode(TEXT)) == ROW
+    sparse = {name: value for name, value in ROW.items() if name not in ("name", "place")}
+    assert codec.decode(codec.encode(json.dumps(sparse))) == {**sparse, "name": None, "place": None}
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"id": "many"}, "many"),
+        ({"other": 1}, "the schema has no field other"),
+        ({"price": None}, "price"),
+    ],
+)
+def test_rows_without_a_place_are_refused(change: dict[str, Any], problem: str) -> None:
+    with pytest.raises(Unencodable, match=problem):
+        AvroCodec(json.dumps(SCHEMA)).encode(json.dumps({**ROW, **change}))
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_record_or_refused(value: bytes) -> None:
+    codec = AvroCodec(json.dumps(SCHEMA))
+    with suppress(Undecodable):
+        json.dumps(codec.decode(value))
+
+
+def test_a_record_of_a_newer_schema_is_read_as_ours() -> None:
+    """The registry has the schema that it was written with; each is asked for once."""
+    with registry() as server:
+        server.schemas[42] = json.dumps(NEWER)
+        writer = AvroCodec(json.dumps(NEWER))
+        value = framed(42, writer.encode(json.dumps({**ROW, "more": 1})))
+        codec = AvroCodec(json.dumps(SCHEMA), Registry(server.url))
+        assert codec.decode(value) == codec.decode(value) == ROW
+        assert server.calls == 1
+        with pytest.raises(Undecodable, match="the registry has no such schema: /schemas/ids/43"):
+            codec.decode(framed(43, value))
+        with pytest.raises(Undecodable, match="does not begin with the id"):
+            codec.decode(b"\x01" + value)
+        server.broken = True
+        with pytest.raises(RegistryError, match="500"):
+            codec.decode(framed(44, value))
+
+
+def test_what_is_written_is_registered_once() -> None:
+    with registry() as server:
+        text = json.dumps(SCHEMA)
+        codec = AvroCodec(text, Registry(server.url), "orders-value")
+        values = [codec.encode(TEXT) for _ in range(3)]
+        assert server.subjects == {"orders-value": [1]}
+        assert server.schemas == {1: text}
+        payload = values[0][5:]
+        found: Any = fastavro.schemaless_reader(io.BytesIO(payload), SCHEMA, None)
+        assert found["id"] == ROW["id"]
+        assert codec.decode(values[2]) == ROW
+    with pytest.raises(RegistryError, match="refused"):
+        AvroCodec(text, Registry(server.url), "orders-value").encode(TEXT)
+
+
+def descriptors() -> bytes:
+    """Return what `protoc --include_imports --descriptor_set_out` makes of a file."""
+    files = descriptor_pb2.FileDescriptorSet()
+    timestamp_pb2.DESCRIPTOR.CopyToProto(files.file.add())
+    file = files.file.add(name="shop.proto", package="shop", syntax="proto3")
+    file.dependency.append("google/protobuf/timestamp.proto")
+    kind = file.enum_type.add(name="Kind")
+    kind.value.add(name="NEW", number=0)
+    kind.value.add(name="OLD", number=1)
+    order = file.message_type.add(name="Order")
+    field = descriptor_pb2.FieldDescriptorProto
+    item = order.nested_type.add(name="Item")
+    item.field.add(name="name", number=1, type=field.TYPE_STRING, label=field.LABEL_OPTIONAL)
+    for number, (name, kind_of, label) in enumerate(
+        [
+            ("id", field.TYPE_INT64, field.LABEL_OPTIONAL),
+            ("raw", field.TYPE_BYTES, field.LABEL_OPTIONAL),
+            ("prices", field.TYPE_DOUBLE, field.LABEL_REPEATED),
+        ],
+        1,
+    ):
+        order.field.add(name=name, number=number, type=kind_of, label=label)
+    for number, (name, kind_of, type_name, label) in enumerate(
+        [
+            ("kind", field.TYPE_ENUM, ".shop.Kind", field.LABEL_OPTIONAL),
+            ("at", field.TYPE_MESSAGE, ".google.protobuf.Timestamp", field.LABEL_OPTIONAL),
+            ("items", field.TYPE_MESSAGE, ".shop.Order.Item", field.LABEL_REPEATED),
+            ("first", field.TYPE_MESSAGE, ".shop.Order.Item", field.LABEL_OPTIONAL),
+        ],
+        4,
+    ):
+        order.field.add(name=name, number=number, type=kind_of, type_name=type_name, label=label)
+    return bytes(files.SerializeToString())
+
+
+MESSAGE = {
+    "id": 2**53 + 1,
+    "raw": "AAE=",
+    "prices": [1.5, 2.0],
+    "kind": "OLD",
+    "at": "2026-01-02T03:04:05.678901Z",
+    "items": [{"name": "a"}],
+    "first": {"name": "b"},
+}
+
+
+def test_messages_go_there_and_back() -> None:
+    """A field that is not set and can tell is left out, others have their defaults."""
+    codec = ProtobufCodec(descriptors(), "shop.Order")
+    assert codec.decode(codec.encode(json.dumps(MESSAGE))) == MESSAGE
+    empty = {"id": 0, "raw": "", "prices": [], "kind": "NEW", "items": []}
+    assert codec.decode(b"") == empty
+    with pytest.raises(Undecodable, match="not such a message"):
+        codec.decode(b"\xff\xff")
+    with pytest.raises(Unencodable, match="other"):
+        codec.encode('{"other": 1}')
+
+
+def test_what_is_declared_wrongly_is_told() -> None:
+    with pytest.raises(ValueError, match=r"no message shop\.Cart"):
+        ProtobufCodec(descriptors(), "shop.Cart")
+    with pytest.raises(ValueError, match="not a valid Avro schema"):
+        AvroCodec('{"type": "recrod"}')

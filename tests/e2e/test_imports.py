@@ -1,0 +1,218 @@
+"""Two jobs that share a stream (docs/use/import-export.md): the page's example and commands."""
+
+import asyncio
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.sdk.test_documents import ROOT
+from typer.testing import CliRunner
+
+from streamgraft.cli._app import app
+from streamgraft_common.kube import KubeClient
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import EXPORT, IMPORT, KINDS, PROCESSING_ELEMENT
+from streamgraft_local import Cluster
+
+pytestmark = pytest.mark.e2e
+
+EXAMPLES = ROOT / "examples" / "shared_stream"
+PAGE = (ROOT / "docs" / "use" / "import-export.md").read_text()
+WATCH = '''
+
+@app.sink(inputs=clicks)
+def watch(rows, batch):
+    """Publish the clicks as before when somebody asks for it."""
+    if rows.where("user = 'publish'").count():
+        same = {"kind": "click", "version": 2, "tags": ["web", "eu"]}
+        app.set_properties("clicks-export", same)
+'''
+PATIENCE_SECONDS = 120.0
+EXPORTED, IMPORTED = "ingest--clicks-export", "totals-clicks"
+
+
+class Clicks:
+    """What is sent to the exporting job, and what the importing one makes of it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        servers: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": cluster.bootstrap_servers
+        }
+        admin = AdminClient(servers)
+        for created in admin.create_topics([NewTopic("shared-clicks", 2, 1)]).values():
+            created.result()
+        self._producer = Producer(servers)
+        self._consumer = Consumer({**servers, "group.id": "test"})
+        self._consumer.assign([TopicPartition("shared-totals", 0, 0)])
+        self.sent: Counter[str] = Counter()
+        self.totals: dict[str, int] = {}
+
+    def send(self, count: int, millis: int, *, counts: bool = True) -> None:
+        """Send clicks of ten users; `counts`: whether the filter lets them through."""
+        for number in range(count):
+            user = f"u{number % 10}"
+            self.say(user, millis)
+            if counts:
+                self.sent[user] += millis
+        assert self._producer.flush(30) == 0
+
+    def say(self, user: str, millis: int) -> None:
+        """Send one click."""
+        click = {"user": user, "page": "/", "millis": millis}
+        self._producer.produce("shared-clicks", json.dumps(click))
+        self._producer.poll(0)
+
+    def read(self) -> dict[str, int]:
+        """Return the newest total of each user."""
+        for message in self._consumer.consume(1000, 0.2):
+            if not message.error():
+                row = json.loads(message.value() or b"{}")
+                self.totals[row["user"]] = row["millis"]
+        return self.totals
+
+    async def counted(self) -> None:
+        """Wait until the totals are those of all that was sent and lets through."""
+        await until(lambda: self.read() == self.sent, lambda: (self.totals, self.sent))
+
+    def close(self) -> None:
+        """End the consumer."""
+        self._producer.flush(30)
+        self._consumer.close()
+
+
+async def until(done: Callable[[], bool], shown: Callable[[], Any]) -> None:
+    """Wait for something that blocks a little."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not await asyncio.to_thread(done):
+        assert time.monotonic() < deadline, shown()
+
+
+async def submit(cluster: Cluster, namespace: str, file: Path, *more: str) -> None:
+    """Submit an application."""
+    options = ["--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
+    command = [*options, "submit", str(file), *more]
+    result = await asyncio.to_thread(CliRunner().invoke, app, command)
+    assert result.exit_code == 0, result.output
+
+
+async def patched(kube: KubeClient, namespace: str, name: str) -> None:
+    """Send the page's `kubectl patch` of this object."""
+    command = re.compile(rf"kubectl patch (\w+) {name} --type merge -p '(.*)'")
+    ((kind, patch),) = command.findall(PAGE)
+    (found,) = [item for item in KINDS if item.kind.lower() == kind]
+    await kube.patch(found.path(namespace, name), json.loads(patch))
+
+
+async def importing(
+    kube: KubeClient, namespace: str, wanted: Callable[[Object], bool]
+) -> dict[str, Object]:
+    """Wait until the Import's status is as wanted; return its conditions."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        status = (await kube.get(IMPORT.path(namespace, IMPORTED))).get("status") or {}
+        if status and wanted(status):
+            return {item["type"]: item for item in status["conditions"]}
+        assert time.monotonic() < deadline, status
+        await asyncio.sleep(0.1)
+
+
+async def elements(kube: KubeClient, namespace: str) -> dict[str, Object]:
+    """Return the PEs of both jobs."""
+    found = (await kube.list(PROCESSING_ELEMENT.path(namespace), {}))["items"]
+    return {item["metadata"]["name"]: item for item in found}
+
+
+async def test_two_jobs_share_a_stream(
+    cluster: Cluster, kube: KubeClient, namespace: str, tmp_path: Path
+) -> None:
+    """A connection is unmade by a user and made again by a function, and the filter is changed:
+    no record is lost or doubled, and no PE restarts."""
+    clicks = Clicks(cluster)
+    ingest = tmp_path / "ingest.py"
+    ingest.write_text((EXAMPLES / "ingest.py").read_text() + WATCH)
+    await submit(cluster, namespace, ingest)
+    await submit(cluster, namespace, EXAMPLES / "totals.py", "--wait")
+    connected = [f"{namespace}/{EXPORTED}"]
+    await importing(kube, namespace, lambda status: status["exports"] == connected)
+    clicks.send(200, 10)
+    clicks.send(50, 0, counts=False)
+    await clicks.counted()
+    before = await elements(kube, namespace)
+
+    await patched(kube, namespace, EXPORTED)
+    await importing(kube, namespace, lambda status: not status.get("exports"))
+    reading = await elements(kube, namespace)
+    seen = dict(clicks.read())
+    clicks.send(200, 20)
+    await asyncio.sleep(2.0)
+    assert clicks.read() == seen, "it reads on"
+    clicks.say("publish", 0)
+    await importing(kube, namespace, lambda status: status.get("exports") == connected)
+    await clicks.counted()
+    assert started(reading) == started(await elements(kube, namespace))
+
+    await patched(kube, namespace, IMPORTED)
+    await until_restarted(kube, namespace, reading)
+    clicks.send(100, 500, counts=False)
+    clicks.send(100, 2000)
+    await clicks.counted()
+
+    await other_schema(kube, namespace)
+    conditions = await importing(
+        kube,
+        namespace,
+        lambda status: any(item["reason"] == "DoesNotFit" for item in status["conditions"]),
+    )
+    why = f"it takes nothing of {namespace}/other: its column millis is string, not long"
+    assert conditions["Fits"]["message"] == why
+    assert conditions["Ready"]["status"] == "True"
+    clicks.send(100, 3000)
+    await clicks.counted()
+    after = await elements(kube, namespace)
+    assert {name: item["status"]["pod"] for name, item in after.items()} == {
+        name: item["status"]["pod"] for name, item in before.items()
+    }
+    assert {item["status"]["launchCount"] for item in after.values()} == {1}
+    clicks.close()
+
+
+def started(found: dict[str, Object]) -> dict[str, Any]:
+    """Return when the queries of the importing PE were started."""
+    return {
+        name: [shard["startedAt"] for shard in item["status"]["runtime"]["shards"].values()]
+        for name, item in found.items()
+        if item["spec"].get("importOperators")
+    }
+
+
+async def until_restarted(kube: KubeClient, namespace: str, before: dict[str, Object]) -> None:
+    """Wait until the query of the import was started anew, with its filter."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        found = await elements(kube, namespace)
+        shards = [
+            shard
+            for item in found.values()
+            if item["spec"].get("importOperators")
+            for shard in item["status"]["runtime"]["shards"].values()
+        ]
+        running = bool(shards) and all(shard["state"] == "Running" for shard in shards)
+        if running and started(found) != started(before):
+            return
+        assert time.monotonic() < deadline, shards
+        await asyncio.sleep(0.1)
+
+
+async def other_schema(kube: KubeClient, namespace: str) -> None:
+    """Make an export of the same properties and with another schema."""
+    item = await kube.get(EXPORT.path(namespace, EXPORTED))
+    spec = {**item["spec"], "job": "nobody", "topic": "nothing"}
+    spec["schema"] = spec["schema"].replace('"long"', '"string"')
+    await kube.create(EXPORT.path(namespace), EXPORT.manifest("other", namespace, spec))

@@ -1,0 +1,112 @@
+"""Topics of Avro records, with and without a registry, and of Protocol Buffers, on real Spark and
+Kafka."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import DataFrame, SparkSession
+from tests.common.test_encodings import MESSAGE, SCHEMA, TEXT, descriptors, registry
+from tests.pe_runtime.one_driver import Job, driver, make_topic, rows
+
+import streamgraft as sg
+from streamgraft_common import names
+from streamgraft_common.encodings.codec import Codec
+from streamgraft_common.encodings.codecs import codec_of
+from streamgraft_local import Cluster
+
+pytestmark = pytest.mark.integration
+
+COLUMNS = """id bigint, name string, price decimal(9, 2), at timestamp, raw binary,
+    tags array<string>, counts map<string, int>, place struct<x: double>"""
+MESSAGE_COLUMNS = """id bigint, raw binary, prices array<double>, kind string, at timestamp,
+    items array<struct<name: string>>, first struct<name: string>"""
+Format = sg.Avro | sg.Protobuf
+
+
+@pytest.fixture(scope="module")
+def session(cluster: Cluster) -> Iterator[SparkSession]:
+    """A driver with the settings of a PE."""
+    with driver(cluster, {}) as found:
+        yield found
+
+
+def copies(format: Format, columns: str, topic: str) -> sg.Application:
+    """Return an application that reads a topic and writes it again, beside a JSON one."""
+    app = sg.Application("copies")
+    source = app.kafka_source("orders", topic=topic, schema=columns, format=format)
+
+    @app.operator(inputs=source)
+    def first(orders: DataFrame) -> DataFrame:
+        return orders.where("id > 0")
+
+    app.kafka_sink("copy", input=first, topic=f"{topic}-copy", format=format)
+    app.kafka_sink("json", input=first, topic=f"{topic}-json")
+    return app
+
+
+@pytest.fixture
+def run(session: SparkSession, cluster: Cluster, tmp_path: Path) -> Iterator[Callable[..., Job]]:
+    """Runs an application over some values of its topic; stopped at the end."""
+    jobs: list[Job] = []
+
+    def start(app: sg.Application, topic: str, values: list[bytes]) -> Job:
+        producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+        for value in values:
+            producer.produce(topic, value, partition=0)
+        assert producer.flush(30) == 0
+        jobs.append(Job(app, session, cluster, tmp_path))
+        return jobs[-1]
+
+    yield start
+    for job in jobs:
+        for item in job.queries.values():
+            item.stop(30)
+
+
+def numbered(text: str, count: int) -> list[dict[str, Any]]:
+    return [{**json.loads(text), "id": number + 1} for number in range(count)]
+
+
+def compare(job: Job, topic: str, codec: Codec, expected: list[dict[str, Any]]) -> None:
+    """The copy has what was written, and so has the JSON topic beside it."""
+    copied = [codec.decode(message.value()) for message in job.read(f"{topic}-copy", len(expected))]
+    assert copied == expected
+    assert [row["id"] for row in rows(job.read(f"{topic}-json", len(expected)))] == [
+        row["id"] for row in expected
+    ]
+
+
+@pytest.mark.parametrize("registered", [False, True])
+def test_avro(run: Callable[..., Job], cluster: Cluster, registered: bool) -> None:
+    """What is no such record is set aside with the reason; others are copied with every type."""
+    topic = make_topic(cluster)
+    with registry() as server:
+        avro = sg.Avro(json.dumps(SCHEMA), registry=server.url if registered else None)
+        codec = codec_of(avro.encoding(), topic)
+        wanted = numbered(TEXT, 20)
+        values = [b"\xff", *(codec.encode(json.dumps(row)) for row in wanted), b"{}"]
+        job = run(copies(avro, COLUMNS, topic), topic, values)
+        compare(job, topic, codec, wanted)
+        letters = job.read(names.dead_letter_topic("default", job.pes[0].job), 2)
+        assert [letter.value() for letter in letters] == [b"\xff", b"{}"]
+        if registered:
+            assert server.subjects.keys() == {f"{topic}-value", f"{topic}-copy-value"}
+            reasons = {dict(letter.headers())["streamgraft.error"] for letter in letters}
+            assert reasons == {b"it does not begin with the id of a schema"}
+
+
+def test_protobuf(run: Callable[..., Job], cluster: Cluster) -> None:
+    """The same for messages."""
+    topic = make_topic(cluster)
+    protobuf = sg.Protobuf(descriptors(), "shop.Order")
+    codec = codec_of(protobuf.encoding(), topic)
+    wanted = numbered(json.dumps(MESSAGE), 20)
+    values = [b"\xff", *(codec.encode(json.dumps(row)) for row in wanted)]
+    job = run(copies(protobuf, MESSAGE_COLUMNS, topic), topic, values)
+    compare(job, topic, codec, wanted)
+    (letter,) = job.read(names.dead_letter_topic("default", job.pes[0].job), 1)
+    assert dict(letter.headers())["streamgraft.error"].startswith(b"not such a message")

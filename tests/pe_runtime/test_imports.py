@@ -1,0 +1,94 @@
+"""An import on real Spark and Kafka, while exports come and go."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import DataFrame, SparkSession
+from tests.pe_runtime.one_driver import Job, driver, make_topic, rows, write
+
+import streamgraft as sg
+from streamgraft_local import Cluster
+
+pytestmark = pytest.mark.integration
+
+SCHEMA = "key string, n bigint"
+
+
+@pytest.fixture(scope="module")
+def session(cluster: Cluster) -> Iterator[SparkSession]:
+    """A driver with the settings of a PE."""
+    with driver(cluster, {}) as found:
+        yield found
+
+
+def connect(session: SparkSession, topics: Sequence[str]) -> None:
+    """Have the import read these topics from now on, as a PE does that the broker has told."""
+    jvm: Any = session._jvm
+    jvm.org.apache.spark.sql.kafka010.imports.Matches.set("shared", list(topics))
+
+
+def exporter(session: SparkSession, cluster: Cluster, folder: Path) -> tuple[Job, str, str]:
+    """Run a job that exports a topic; return it, the topic, and that of its export."""
+    topic = make_topic(cluster)
+    app = sg.Application("exporter")
+    source = app.kafka_source("numbers", topic=topic, schema=SCHEMA)
+    app.export(source, name="numbers", partitions=2)
+    job = Job(app, session, cluster, folder)
+    (port,) = job.pe_of("numbers-export").outputs
+    return job, topic, port.topic
+
+
+def test_each_record_is_read_once(session: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
+    """Connections are made, unmade and made again, the query with state is stopped in between, and
+    an export is deleted with its topic: nothing is lost, doubled, or stands still."""
+    one, in_one, out_one = exporter(session, cluster, tmp_path)
+    two, in_two, out_two = exporter(session, cluster, tmp_path)
+    app = sg.Application("importer")
+    shared = app.import_stream("shared", name="numbers", schema=SCHEMA)
+
+    @app.operator(inputs=shared, output_mode="update")
+    def counted(frame: DataFrame) -> DataFrame:
+        return frame.groupBy("n").count()
+
+    result = f"{in_one}-result"
+    app.kafka_sink("copy", input=shared, topic=result)
+    app.kafka_sink("counts", input=counted, topic=f"{result}-counts")
+    importer = Job(app, session, cluster, tmp_path)
+
+    def reads(count: int) -> list[int]:
+        found = sorted(row["n"] for row in rows(importer.read(result, count)))
+        time.sleep(1.0)
+        assert importer.size(result) == len(found)
+        return found
+
+    try:
+        write(cluster, in_one, range(30))
+        connect(session, [out_one])
+        assert reads(30) == list(range(30))
+        connect(session, [])
+        write(cluster, in_one, range(30, 60))
+        write(cluster, in_two, range(100, 130))
+        connect(session, [out_two])
+        assert reads(60) == [*range(30), *range(100, 130)]
+        importer.stop()
+        connect(session, [out_one, out_two, "a-topic-that-is-not-there"])
+        importer.start()
+        everything = [*range(60), *range(100, 130)]
+        assert reads(90) == everything
+        two.stop()
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        admin.delete_topics([out_two])[out_two].result()
+        write(cluster, in_one, range(60, 70))
+        assert reads(100) == [*range(70), *range(100, 130)]
+        counts = [json.loads(item.value()) for item in importer.read(f"{result}-counts", 100)]
+        assert all(row["count"] == 1 for row in counts)
+        positions = importer.reports("shared")[-1]["sources"][0]["endOffset"]
+        assert out_two in json.dumps(positions)
+    finally:
+        importer.stop()
+        one.stop()

@@ -1,0 +1,53 @@
+"""Avro and Protocol Buffers in the application language."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.common.test_encodings import SCHEMA, descriptors
+
+import streamgraft as sg
+from streamgraft._checks import check
+from streamgraft_common.encodings.codecs import codec_of
+
+AVRO = sg.Avro(json.dumps(SCHEMA))
+
+
+def errors(app: sg.Application) -> str:
+    return "\n".join(map(str, check(app.graph)))
+
+
+def test_wrong_schemas_are_told_by_the_build() -> None:
+    app = sg.Application("app")
+    app.kafka_source("a", topic="a", schema="id bigint", format=sg.Avro("{"))
+    app.kafka_source("b", topic="b", schema="id bigint", format=sg.Protobuf(b"", "shop.Order"))
+    app.kafka_source("c", topic="c", format=AVRO)
+    found = errors(app)
+    assert "'a' has not a valid Avro schema" in found
+    assert "'b' has no message shop.Order" in found
+    assert "source 'c' has format avro and no schema" in found
+
+
+def test_real_time_takes_no_python() -> None:
+    app = sg.Application("app")
+    rows = app.kafka_source("rows", topic="rows", schema="id bigint", format=AVRO)
+
+    @app.operator(inputs=rows, real_time=True)
+    def fast(frame: Any) -> Any:
+        return frame
+
+    assert "'rows' has format avro, which needs Python, and 'fast' is in real time" in errors(app)
+
+
+@pytest.mark.parametrize(
+    ("format", "columns", "problem"),
+    [
+        (AVRO, ["id", "other"], "the schema has no field other"),
+        (AVRO, ["id"], "the schema wants price, at, raw, tags, counts"),
+        (AVRO, [item["name"] for item in SCHEMA["fields"]], ""),
+        (sg.Protobuf(descriptors(), "shop.Order"), ["id", "o"], "the message has no field o"),
+        (sg.Protobuf(descriptors(), "shop.Order"), ["id"], ""),
+    ],
+)
+def test_columns_need_fields(format: Any, columns: list[str], problem: str) -> None:
+    assert codec_of(format.encoding(), "t").unfit(columns) == problem
