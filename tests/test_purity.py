@@ -30,7 +30,7 @@ COMPUTING = {
         "zipfile",
         "zlib",
     ),
-    *("coreforecast", "fnmatch", "numpy", "pydantic", "zoneinfo"),
+    *("coreforecast", "fnmatch", "lark", "numpy", "pydantic", "zoneinfo"),
 }
 """Libraries that compute: no client, no event loop, no clock, no chance, no files, no log."""
 PROTOCOL = COMPUTING | {"asyncio", "logging", "time"}

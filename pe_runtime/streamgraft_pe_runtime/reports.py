@@ -1,4 +1,4 @@
-"""What Spark's reports of a batch say about shards. Pure."""
+"""What Spark's reports of a batch say about shards."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Changes of Exports and Imports that functions of their own job ask for. Pure."""
+"""Changes of Exports and Imports that functions of their own job ask for."""
 
 import json
 from collections.abc import Iterable
