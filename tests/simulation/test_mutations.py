@@ -244,7 +244,7 @@ def forget_the_savepoint(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("plant", "faults"),
     [
-        (create_pods_early, (crash_pod, edit_job)),
+        (create_pods_early, (crash_pod, delete(POD))),
         (hand_over_early, (resize,)),
         (ignore_epochs, (resize, cut_pod, freeze_pod)),
         (ignore_what_pods_say, (resize,)),
