@@ -185,9 +185,13 @@ def cut_savepoint(region: str, number: int) -> str:
     return f"{region}-cut-{number}"
 
 
-def cut_number(savepoint: str) -> int:
-    """Return the number of the cut that has a savepoint of this name."""
-    return int(savepoint.rpartition("-")[2])
+def cut_number(savepoint: str, region: str) -> int | None:
+    """Return the number of the cut that has a savepoint of this name, None if none has.
+
+    `region`: name of the ConsistentRegion.
+    """
+    number = savepoint.removeprefix(cut_savepoint(region, 0).removesuffix("0"))
+    return int(number) if number != savepoint and number.isdecimal() else None
 
 
 def topic(namespace: str, job: str, stream: str, region: str | None = None) -> str:

@@ -85,3 +85,10 @@ def test_topics_of_streams_and_regions_differ() -> None:
 def test_pe_has_the_address_of_its_service() -> None:
     """The second level of name resolution is the cluster's DNS."""
     assert names.pe_host("ns", "flights", 4) == "flights-4.ns.svc"
+
+
+def test_savepoints_of_users_are_no_cuts() -> None:
+    region = names.region_name("orders", "whole")
+    assert names.cut_number(names.cut_savepoint(region, 12), region) == 12
+    for name in ("mine", "before-2", f"{region}-cut-x", f"{region}-cut-", "other-cut-3"):
+        assert names.cut_number(name, region) is None

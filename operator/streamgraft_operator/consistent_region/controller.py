@@ -1,7 +1,7 @@
 """The controller of ConsistentRegions: shows the step what is there, does what it says."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from streamgraft_common import names
 from streamgraft_common.conditions import is_true
@@ -69,8 +69,8 @@ class ConsistentRegionController(Controller):
             generation=item["metadata"]["generation"],
             spec=spec,
             status=consistent_region_status(item),
-            cuts={cut.number: cut for cut in map(_cut, self._ours(item, savepoints))},
-            last_number=max((_cut(found).number for found in savepoints), default=0),
+            cuts={cut.number: cut for cut in _cuts(item, self._ours(item, savepoints))},
+            last_number=max((cut.number for cut in _cuts(item, savepoints)), default=0),
             now=time.time(),
             waiting_for=self._waiting_for(item),
         )
@@ -139,6 +139,10 @@ class ConsistentRegionController(Controller):
         return [key_of(item) for item in found]
 
 
-def _cut(savepoint: Object) -> CutView:
-    name = savepoint["metadata"]["name"]
-    return CutView(names.cut_number(name), name, savepoint_status(savepoint))
+def _cuts(item: Object, savepoints: Iterable[Object]) -> Iterator[CutView]:
+    """Yield the cuts; Savepoints that a user has made for the region are none."""
+    for savepoint in savepoints:
+        name = savepoint["metadata"]["name"]
+        number = names.cut_number(name, item["metadata"]["name"])
+        if number is not None:
+            yield CutView(number, name, savepoint_status(savepoint))
