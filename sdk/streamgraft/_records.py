@@ -5,7 +5,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 _POLL_SECONDS = 0.2
 _REQUEST_SECONDS = 10.0
@@ -42,6 +43,17 @@ def write(
     if left:
         raise TimeoutError(f"{left} of {written} records of {topic} were not written")
     return written
+
+
+def create(settings: Settings, topic: str, partitions: int) -> None:
+    """Create a topic unless it is there. Raises KafkaException."""
+    admin = AdminClient(dict(settings))  # it must live until the answer is there
+    made = admin.create_topics([NewTopic(topic, partitions)])[topic]
+    try:
+        made.result(_REQUEST_SECONDS)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise
 
 
 def read(

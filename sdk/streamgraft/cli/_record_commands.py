@@ -24,13 +24,17 @@ def write_records(
     key: Annotated[
         str | None, typer.Option(help="The column whose text becomes the record's key.")
     ] = None,
+    create: Annotated[
+        int | None,
+        typer.Option(min=1, help="Create the topic, with so many partitions."),
+    ] = None,
     servers: Brokers = None,
     properties: Properties = None,
 ) -> None:
     """Write each line, a JSON object, as a record."""
     from streamgraft.cli import _records
 
-    _records.write(_records.settings(servers, properties or []), topic, file, key)
+    _records.write(_records.settings(servers, properties or []), topic, file, key, create)
 
 
 @records.command("read")

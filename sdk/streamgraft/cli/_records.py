@@ -26,9 +26,17 @@ def settings(servers: str | None, properties: list[str]) -> dict[str, str]:
     return {"bootstrap.servers": chosen, **quiet, **{name: value for name, _, value in pairs}}
 
 
-def write(client: dict[str, str], topic: str, lines: Iterable[str], key: str | None) -> None:
-    """Write each line, a JSON object, as a record."""
+def write(
+    client: dict[str, str],
+    topic: str,
+    lines: Iterable[str],
+    key: str | None,
+    partitions: int | None,
+) -> None:
+    """Write each line, a JSON object, as a record. `partitions`: of a topic that is missing."""
     try:
+        if partitions is not None:
+            records.create(client, topic, partitions)
         written = records.write(client, topic, _parsed(lines, key), key)
     except (KafkaException, TimeoutError) as error:
         raise CommandError(f"topic {topic} can't be written: {error}") from error
