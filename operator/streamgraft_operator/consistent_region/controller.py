@@ -23,7 +23,7 @@ from streamgraft_operator.kit.control_loop import (
     desired_changed,
     status_changed,
 )
-from streamgraft_operator.kit.objects import own_key, saved_job
+from streamgraft_operator.kit.objects import is_owned_by, own_key, saved_job
 from streamgraft_operator.kit.parsed import (
     consistent_region_spec,
     consistent_region_status,
@@ -93,12 +93,13 @@ class ConsistentRegionController(Controller):
     def _ours(self, item: Object, savepoints: Iterable[Object]) -> list[Object]:
         """Return those that are of this job, and are not being deleted."""
         job = self._context.living_job_of(item)
-        uid = job["metadata"]["uid"] if job else None
+        if job is None:
+            return []
         return [
             found
             for found in savepoints
             if "deletionTimestamp" not in found["metadata"]
-            and uid in [owner["uid"] for owner in found["metadata"].get("ownerReferences", ())]
+            and is_owned_by(found, job["metadata"]["uid"])
         ]
 
     def _savepoints(self, item: Object) -> list[Object]:

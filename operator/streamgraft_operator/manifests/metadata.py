@@ -20,18 +20,23 @@ class Owner:
 
     def reference(self) -> dict[str, Any]:
         """Return the owner reference."""
-        return {
-            "apiVersion": names.API_VERSION,
-            "kind": "Job",
-            "name": self.name,
-            "uid": self.uid,
-            "controller": True,
-            "blockOwnerDeletion": False,
-        }
+        return owner_reference("Job", self.name, self.uid)
 
     def labels(self) -> dict[str, str]:
         """Return the labels of everything that belongs to the job."""
         return {names.LABEL_JOB: self.name, names.LABEL_GENERATION: str(self.generation_id)}
+
+
+def owner_reference(kind: str, name: str, uid: str) -> dict[str, Any]:
+    """Return the reference to an object of ours that controls another."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": kind,
+        "name": name,
+        "uid": uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
 
 
 def pe_labels(pe: PlannedPe) -> dict[str, str]:

@@ -7,6 +7,7 @@ from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import PodSettings, Scenario, SuiteSpec
 from streamgraft_operator.manifests import pod_security
+from streamgraft_operator.manifests.metadata import owner_reference
 from streamgraft_operator.manifests.template import merged
 from streamgraft_operator.settings import Settings
 
@@ -78,11 +79,5 @@ def junit_config_map(suite: Object, xml: str) -> dict[str, Any]:
 
 
 def _owned_by(suite: Object) -> dict[str, Any]:
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": suite["kind"],
-        "name": suite["metadata"]["name"],
-        "uid": suite["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": False,
-    }
+    metadata = suite["metadata"]
+    return owner_reference(suite["kind"], metadata["name"], metadata["uid"])

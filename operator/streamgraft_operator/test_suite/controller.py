@@ -18,6 +18,7 @@ from streamgraft_operator import events
 from streamgraft_operator.context import Context
 from streamgraft_operator.kit.conditions import READY, State, merged
 from streamgraft_operator.kit.control_loop import (
+    STALE_SECONDS,
     Again,
     Controller,
     Outcome,
@@ -25,7 +26,7 @@ from streamgraft_operator.kit.control_loop import (
     desired_changed,
 )
 from streamgraft_operator.kit.coordinator import Patch
-from streamgraft_operator.kit.objects import own_key
+from streamgraft_operator.kit.objects import is_owned_by, own_key
 from streamgraft_operator.kit.parsed import suite_spec, suite_status
 from streamgraft_operator.manifests import PodForbidden, junit_config_map, suite_pod
 from streamgraft_operator.pe.pods import ended_seconds, why_not_running
@@ -33,7 +34,6 @@ from streamgraft_operator.test_suite.junit import junit
 from streamgraft_operator.test_suite.step import OVER, ScenarioPod, SuiteView, step
 
 LOOK_AGAIN_SECONDS = 1.0
-STALE_SECONDS = 0.05
 SWEPT_SECONDS = 300.0
 """How long after its end a suite is looked at: pods and the ConfigMap may come late."""
 
@@ -104,7 +104,7 @@ class SuiteController(Controller):
         except Conflict:
             name = manifest["metadata"]["name"]
             there = await self._context.client.find(f"{path}/{name}")
-            if there is None or not _is_of(there, item):
+            if there is None or not is_owned_by(there, item["metadata"]["uid"]):
                 raise PodInTheWay(f"pod {name} belongs to something else: delete it") from None
 
     async def _delete(self, pod: Object) -> None:
@@ -141,7 +141,7 @@ class SuiteController(Controller):
         there = self._context.caches.config_maps.get(key_of(manifest))
         if there is None:
             there = await self._context.write.config_maps.create(manifest)
-        if not _is_of(there, newest):
+        if not is_owned_by(there, newest["metadata"]["uid"]):
             name = manifest["metadata"]["name"]
             self._context.recorder.record(newest, events.junit_in_the_way(name))
         return SWEPT_SECONDS / 10
@@ -154,13 +154,8 @@ class SuiteController(Controller):
         return {
             pod["metadata"]["labels"].get(names.LABEL_SCENARIO, ""): pod
             for pod in listing["items"]
-            if _is_of(pod, item)
+            if is_owned_by(pod, item["metadata"]["uid"])
         }
-
-
-def _is_of(item: Object, suite: Object) -> bool:
-    owners = item["metadata"].get("ownerReferences", [])
-    return any(owner["uid"] == suite["metadata"]["uid"] for owner in owners)
 
 
 def _seen(pod: Object, now: float) -> ScenarioPod:
