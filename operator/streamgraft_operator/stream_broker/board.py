@@ -1,50 +1,50 @@
 """The subscription board: all Imports, all Exports, and how each pair of them stands. Pure.
 
 A change of one object costs a look at each object of the other kind, whose expressions are parsed;
-what is told are the objects whose connections it changes. The board is lost with its process and
+what it returns are the objects whose connections it changes. The board is lost with its process and
 made again from the watches.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from streamgraft_operator.stream_broker.matching import Key, Offer, Pair, Wish, pair
+from streamgraft_operator.stream_broker.matching import Key, Offer, Pair, Subscriber, pair
 
 
 class Board:
-    """Wishes, offers, and the pairs among them."""
+    """Subscribers, offers, and the pairs among them."""
 
     def __init__(self) -> None:
-        self._wishes: dict[Key, Wish] = {}
+        self._subscribers: dict[Key, Subscriber] = {}
         self._offers: dict[Key, Offer] = {}
         self._pairs: dict[Key, dict[Key, Pair]] = {}
         """By import, then by export."""
         self._imports: dict[Key, set[Key]] = {}
         """By export: the imports that are connected to it."""
 
-    def wish(self, key: Key) -> Wish | None:
+    def subscriber(self, key: Key) -> Subscriber | None:
         """Return an import."""
-        return self._wishes.get(key)
+        return self._subscribers.get(key)
 
     def offer(self, key: Key) -> Offer | None:
         """Return an export."""
         return self._offers.get(key)
 
-    def pairs(self, wish: Key) -> Mapping[Key, Pair]:
+    def pairs(self, subscriber: Key) -> Mapping[Key, Pair]:
         """Return the exports that an import wants."""
-        return self._pairs.get(wish, {})
+        return self._pairs.get(subscriber, {})
 
     def imports(self, offer: Key) -> list[Key]:
         """Return the imports that are connected to an export."""
         return sorted(self._imports.get(offer, ()))
 
-    def set_wish(self, key: Key, wish: Wish | None) -> set[Key]:
+    def set_subscriber(self, key: Key, subscriber: Subscriber | None) -> set[Key]:
         """Take in a changed import (None: it is gone); return the exports that are concerned."""
         before = self._pairs.pop(key, {})
-        self._wishes.pop(key, None)
+        self._subscribers.pop(key, None)
         after: dict[Key, Pair] = {}
-        if wish is not None:
-            self._wishes[key] = wish
-            found = ((offer.key, pair(wish, offer)) for offer in self._offers.values())
+        if subscriber is not None:
+            self._subscribers[key] = subscriber
+            found = ((offer.key, pair(subscriber, offer)) for offer in self._offers.values())
             after = self._pairs[key] = {name: item for name, item in found if item is not None}
         concerned = {
             name
@@ -61,9 +61,9 @@ class Board:
         if offer is not None:
             self._offers[key] = offer
         concerned = set()
-        for name, wish in self._wishes.items():
+        for name, subscriber in self._subscribers.items():
             before = self._pairs[name].pop(key, None)
-            after = pair(wish, offer) if offer is not None else None
+            after = pair(subscriber, offer) if offer is not None else None
             if after is not None:
                 self._pairs[name][key] = after
             if before != after:
@@ -71,13 +71,9 @@ class Board:
                 self._connect(name, key, connected=_connected(after))
         return concerned
 
-    def wishes(self) -> Iterator[Wish]:
-        """Iterate over all imports."""
-        return iter(self._wishes.values())
-
-    def _connect(self, wish: Key, offer: Key, *, connected: bool) -> None:
+    def _connect(self, subscriber: Key, offer: Key, *, connected: bool) -> None:
         imports = self._imports.setdefault(offer, set())
-        (imports.add if connected else imports.discard)(wish)
+        (imports.add if connected else imports.discard)(subscriber)
         if not imports:
             del self._imports[offer]
 

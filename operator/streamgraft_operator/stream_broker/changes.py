@@ -18,21 +18,21 @@ _WITH = {"subscription": {"name": None}}
 _TYPES: dict[str, type] = {"properties": dict, "subscription": str, "filter": str}
 
 
-def told(element: Object) -> list[StreamChange]:
+def requested(element: Object) -> list[StreamChange]:
     """Return the changes that the functions of a PE ask for."""
     changes = [StreamChange.model_validate(item) for item in _written(element)]
     # A pod may write what it likes into its status.
     return [item for item in changes if isinstance(item.value, _TYPES[item.field])]
 
 
-def newly_told(old: Object | None, new: Object | None) -> bool:
+def newly_requested(old: Object | None, new: Object | None) -> bool:
     """Return whether a PE asks for other changes than before."""
     return _written(old) != _written(new)
 
 
 def concerned(element: Object) -> Iterable[Key]:
     """Return the Exports and Imports that a PE asks changes of."""
-    if not (changes := told(element)):
+    if not (changes := requested(element)):
         return ()
     namespace, job = key_of(element)[0], pe_spec(element).job
     return [(namespace, names.shared_stream(job, change.operator)) for change in changes]
@@ -48,7 +48,7 @@ def to_apply(item: Object, elements: Iterable[Object]) -> Patch | None:
     asked = [
         (f"{key_of(element)[1]}.{change.field}", change)
         for element in elements
-        for change in told(element)
+        for change in requested(element)
         if change.operator == item["spec"]["operator"]
     ]
     fresh = [(place, change) for place, change in asked if before.get(place) != change.id]

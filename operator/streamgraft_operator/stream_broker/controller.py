@@ -22,8 +22,8 @@ from streamgraft_operator.kit.parsed import (
     pe_spec,
 )
 from streamgraft_operator.stream_broker.board import Board
-from streamgraft_operator.stream_broker.changes import concerned, newly_told, to_apply
-from streamgraft_operator.stream_broker.matching import Offer, Wish
+from streamgraft_operator.stream_broker.changes import concerned, newly_requested, to_apply
+from streamgraft_operator.stream_broker.matching import Offer, Subscriber
 from streamgraft_operator.stream_broker.step import ImportDecision, export_step, import_step
 
 
@@ -54,8 +54,8 @@ class Broker:
     def _import_changed(self, key: Key, old: Object | None, new: Object | None) -> None:
         if not desired_changed(old, new):
             return
-        wish = Wish.of(key, import_spec(new)) if new and not _leaves(new) else None
-        self._concerned_exports[key] = self.board.set_wish(key, wish)
+        subscriber = Subscriber.of(key, import_spec(new)) if new and not _leaves(new) else None
+        self._concerned_exports[key] = self.board.set_subscriber(key, subscriber)
 
 
 class ImportController(Controller):
@@ -76,20 +76,20 @@ class ImportController(Controller):
             Watch(caches.imports, own_key, desired_changed),
             Watch(caches.exports, self._broker.imports_of, desired_changed),
             Watch(caches.processing_elements, _imports_of, desired_changed),
-            Watch(caches.processing_elements, concerned, newly_told),
+            Watch(caches.processing_elements, concerned, newly_requested),
         )
 
     async def reconcile(self, key: Key) -> Outcome:
         """Write what an import reads."""
         board = self._broker.board
-        if (wish := board.wish(key)) is None:
+        if (subscriber := board.subscriber(key)) is None:
             return None
-        elements = self._caches.processing_elements_by_job.get((key[0], wish.spec.job))
+        elements = self._caches.processing_elements_by_job.get((key[0], subscriber.spec.job))
         await self._write.imports.update(key, partial(to_apply, elements=elements))
-        if (wish := board.wish(key)) is None:
+        if (subscriber := board.subscriber(key)) is None:
             return None
-        decision = import_step(wish, list(board.pairs(key).values()))
-        await self._connect((key[0], wish.spec.job), decision)
+        decision = import_step(subscriber, list(board.pairs(key).values()))
+        await self._connect((key[0], subscriber.spec.job), decision)
 
         def command(item: Object) -> Patch | None:
             old, generation = import_status(item), item["metadata"]["generation"]
@@ -141,7 +141,7 @@ class ExportController(Controller):
             Watch(caches.exports, own_key, desired_changed),
             Watch(caches.imports, broker.exports_of, desired_changed),
             Watch(caches.imports, self._connected_exports),
-            Watch(caches.processing_elements, concerned, newly_told),
+            Watch(caches.processing_elements, concerned, newly_requested),
         )
 
     async def reconcile(self, key: Key) -> Outcome:

@@ -39,7 +39,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Wish:
+class Subscriber:
     """An Import; `problem`: what is wrong with it, '' if nothing is."""
 
     key: Key
@@ -50,8 +50,8 @@ class Wish:
     problem: str = ""
 
     @classmethod
-    def of(cls, key: Key, spec: ImportSpec) -> "Wish":
-        """Return the wish that an Import is."""
+    def of(cls, key: Key, spec: ImportSpec) -> "Subscriber":
+        """Return the subscriber that an Import is."""
         subscription, row_filter, problem = None, "", ""
         try:
             what = "subscription"
@@ -73,38 +73,43 @@ class Pair:
     obstacle: str = field(default="")
 
 
-def pair(wish: Wish, offer: Offer) -> Pair | None:
+def pair(subscriber: Subscriber, offer: Offer) -> Pair | None:
     """Return how an import stands to an export; None if it does not want it, or may not see it."""
-    if wish.problem or offer.problem or not _sees(wish, offer) or not _wants(wish, offer):
+    if (
+        subscriber.problem
+        or offer.problem
+        or not _sees(subscriber, offer)
+        or not _wants(subscriber, offer)
+    ):
         return None
-    return Pair(offer.key, offer.spec.topic, _obstacle(wish, offer))
+    return Pair(offer.key, offer.spec.topic, _obstacle(subscriber, offer))
 
 
-def _sees(wish: Wish, offer: Offer) -> bool:
-    here, there = wish.key[0], offer.key[0]
+def _sees(subscriber: Subscriber, offer: Offer) -> bool:
+    here, there = subscriber.key[0], offer.key[0]
     if here == there:
         return True
-    looks, allows = wish.spec.namespaces, offer.spec.namespaces
+    looks, allows = subscriber.spec.namespaces, offer.spec.namespaces
     return bool({there, "*"} & {*looks}) and bool({here, "*"} & {*allows})
 
 
-def _wants(wish: Wish, offer: Offer) -> bool:
-    if wish.spec.from_job not in (None, offer.spec.job):
+def _wants(subscriber: Subscriber, offer: Offer) -> bool:
+    if subscriber.spec.from_job not in (None, offer.spec.job):
         return False
-    if wish.subscription is None:
-        return wish.spec.name == offer.spec.name
-    return meets(offer.spec.properties, wish.subscription)
+    if subscriber.subscription is None:
+        return subscriber.spec.name == offer.spec.name
+    return meets(offer.spec.properties, subscriber.subscription)
 
 
-def _obstacle(wish: Wish, offer: Offer) -> str:
-    if wish.spec.filter and not offer.spec.allow_filter:
+def _obstacle(subscriber: Subscriber, offer: Offer) -> str:
+    if subscriber.spec.filter and not offer.spec.allow_filter:
         return "it allows no filter"
-    if (wish.spec.bootstrap_servers, wish.spec.tls) != (
+    if (subscriber.spec.bootstrap_servers, subscriber.spec.tls) != (
         offer.spec.bootstrap_servers,
         offer.spec.tls,
     ):
         return "its job has other brokers"
-    return misfit(_schema(wish.spec.stream_schema), _schema(offer.spec.stream_schema))
+    return misfit(_schema(subscriber.spec.stream_schema), _schema(offer.spec.stream_schema))
 
 
 @lru_cache(4096)

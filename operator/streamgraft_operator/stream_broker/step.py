@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from streamgraft_common.resources import MatchedImport
 from streamgraft_common.text import listed
 from streamgraft_operator.kit.conditions import READY, State
-from streamgraft_operator.stream_broker.matching import Key, Offer, Pair, Wish
+from streamgraft_operator.stream_broker.matching import Key, Offer, Pair, Subscriber
 
 FITS = "Fits"
 SHOWN = 3
@@ -30,17 +30,19 @@ class ExportDecision:
     states: tuple[State, ...]
 
 
-def import_step(wish: Wish, pairs: Sequence[Pair]) -> ImportDecision:
+def import_step(subscriber: Subscriber, pairs: Sequence[Pair]) -> ImportDecision:
     """Return what an import with such pairs reads."""
     connected = sorted((item for item in pairs if not item.obstacle), key=lambda item: item.export)
     obstacles = sorted((item for item in pairs if item.obstacle), key=lambda item: item.export)
     matched = MatchedImport(
-        operator=wish.spec.operator,
+        operator=subscriber.spec.operator,
         topics=sorted(item.topic for item in connected),
-        filter=wish.row_filter,
+        filter=subscriber.row_filter,
     )
     exports = tuple(_text(item.export) for item in connected)
-    return ImportDecision(matched, exports, (_ready(wish, exports), _fits(wish, obstacles)))
+    return ImportDecision(
+        matched, exports, (_ready(subscriber, exports), _fits(subscriber, obstacles))
+    )
 
 
 def export_step(offer: Offer, imports: Sequence[Key]) -> ExportDecision:
@@ -52,18 +54,18 @@ def export_step(offer: Offer, imports: Sequence[Key]) -> ExportDecision:
     return ExportDecision(names, (State(READY, "True", "Exported", message),))
 
 
-def _ready(wish: Wish, exports: Sequence[str]) -> State:
-    if wish.problem:
-        return State(READY, "False", "Invalid", wish.problem)
+def _ready(subscriber: Subscriber, exports: Sequence[str]) -> State:
+    if subscriber.problem:
+        return State(READY, "False", "Invalid", subscriber.problem)
     if not exports:
-        wanted = wish.spec.subscription or wish.spec.name
+        wanted = subscriber.spec.subscription or subscriber.spec.name
         return State(READY, "False", "NoExport", f"no export that fits is there for {wanted}")
     return State(READY, "True", "Connected", f"it reads {listed(exports, SHOWN)}")
 
 
-def _fits(wish: Wish, obstacles: Sequence[Pair]) -> State:
-    if wish.problem:
-        return State(FITS, "False", "Invalid", wish.problem)
+def _fits(subscriber: Subscriber, obstacles: Sequence[Pair]) -> State:
+    if subscriber.problem:
+        return State(FITS, "False", "Invalid", subscriber.problem)
     if obstacles:
         texts = [f"{_text(item.export)}: {item.obstacle}" for item in obstacles]
         message = f"it takes nothing of {listed(texts, SHOWN)}"

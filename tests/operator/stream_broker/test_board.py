@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from streamgraft_common.kube.store import Key
 from streamgraft_common.resources import ExportSpec, ImportSpec
 from streamgraft_operator.stream_broker.board import Board
-from streamgraft_operator.stream_broker.matching import Offer, Wish, pair
+from streamgraft_operator.stream_broker.matching import Offer, Subscriber, pair
 from streamgraft_operator.stream_broker.step import export_step, import_step
 
 SCHEMA = json.dumps({"fields": [{"name": "n", "type": "long"}]})
@@ -23,36 +23,36 @@ def offer(key: Key = EXPORT, schema: str = SCHEMA, **fields: Any) -> Offer:
     return Offer.of(key, ExportSpec(**spec, schema=schema))
 
 
-def wish(key: Key = IMPORT, schema: str = SCHEMA, **fields: Any) -> Wish:
+def subscriber(key: Key = IMPORT, schema: str = SCHEMA, **fields: Any) -> Subscriber:
     """Return an import."""
     wanted = {} if "subscription" in fields else {"name": "n"}
     spec = {"job": "b", "operator": "i", **wanted, **fields}
-    return Wish.of(key, ImportSpec(**spec, schema=schema))
+    return Subscriber.of(key, ImportSpec(**spec, schema=schema))
 
 
 def test_a_connection_is_made_and_unmade() -> None:
     """Both sides hear of it, and only those that it concerns."""
     board = Board()
-    assert board.set_wish(IMPORT, wish()) == set()
+    assert board.set_subscriber(IMPORT, subscriber()) == set()
     assert board.set_offer(EXPORT, offer(name="else")) == set()
     assert board.set_offer(EXPORT, offer()) == {IMPORT}
     assert board.imports(EXPORT) == [IMPORT]
-    decision = import_step(wish(), list(board.pairs(IMPORT).values()))
+    decision = import_step(subscriber(), list(board.pairs(IMPORT).values()))
     assert decision.matched.topics == ["out"]
     assert [state.status for state in decision.states] == ["True", "True"]
     assert export_step(offer(), board.imports(EXPORT)).imports == ("ns/in",)
     assert board.set_offer(EXPORT, None) == {IMPORT}
     assert board.imports(EXPORT) == []
-    decision = import_step(wish(), list(board.pairs(IMPORT).values()))
+    decision = import_step(subscriber(), list(board.pairs(IMPORT).values()))
     assert (decision.matched.topics, decision.states[0].reason) == ([], "NoExport")
 
 
 def test_what_does_not_fit_takes_nothing() -> None:
     """Its condition says so."""
     refusals = [
-        (offer(schema=OTHER), wish(), "its column n is string, not long"),
-        (offer(allow_filter=False), wish(filter="n > 1"), "it allows no filter"),
-        (offer(bootstrap_servers="other:9092"), wish(), "its job has other brokers"),
+        (offer(schema=OTHER), subscriber(), "its column n is string, not long"),
+        (offer(allow_filter=False), subscriber(filter="n > 1"), "it allows no filter"),
+        (offer(bootstrap_servers="other:9092"), subscriber(), "its job has other brokers"),
     ]
     for offered, wanted, why in refusals:
         found = pair(wanted, offered)
@@ -65,18 +65,18 @@ def test_what_does_not_fit_takes_nothing() -> None:
 
 def test_invalid_expressions_connect_to_nothing() -> None:
     """The condition has the place of the error."""
-    wanted = wish(subscription="kind = 1")
+    wanted = subscriber(subscription="kind = 1")
     assert pair(wanted, offer(properties={"kind": 1})) is None
     ready = import_step(wanted, []).states[0]
     assert ready.message == "its subscription is not valid, column 6: '=' is not expected"
-    wanted = wish(filter="m == 1")
+    wanted = subscriber(filter="m == 1")
     assert "its filter is not valid, column 1: there is no column m" in wanted.problem
 
 
 def test_an_export_that_nobody_can_find_says_so() -> None:
     """It needs a name or properties."""
     lost = offer(name=None)
-    assert pair(wish(), lost) is None
+    assert pair(subscriber(), lost) is None
     ready = export_step(lost, []).states[0]
     assert (ready.status, ready.reason) == ("False", "Invalid")
 
@@ -84,19 +84,19 @@ def test_an_export_that_nobody_can_find_says_so() -> None:
 def test_namespaces_need_both_sides() -> None:
     """One that looks and one that allows it."""
     there = ("other", "out")
-    assert pair(wish(), offer(there)) is None
-    assert pair(wish(namespaces=["other"]), offer(there)) is None
-    assert pair(wish(), offer(there, namespaces=["*"])) is None
-    assert pair(wish(namespaces=["other"]), offer(there, namespaces=["ns"])) is not None
+    assert pair(subscriber(), offer(there)) is None
+    assert pair(subscriber(namespaces=["other"]), offer(there)) is None
+    assert pair(subscriber(), offer(there, namespaces=["*"])) is None
+    assert pair(subscriber(namespaces=["other"]), offer(there, namespaces=["ns"])) is not None
 
 
 def test_filters_and_jobs() -> None:
     """A filter is told to the PE as a Spark expression; an import may want one job's exports."""
-    wanted = wish(filter="n > 1")
+    wanted = subscriber(filter="n > 1")
     matched = import_step(wanted, []).matched
     assert matched.filter == "coalesce(`n` > cast('1' as bigint), false)"
-    assert pair(wish(from_job="c"), offer()) is None
-    assert pair(wish(from_job="a"), offer()) is not None
+    assert pair(subscriber(from_job="c"), offer()) is None
+    assert pair(subscriber(from_job="a"), offer()) is not None
 
 
 _offers = st.builds(
@@ -105,16 +105,16 @@ _offers = st.builds(
     st.integers(0, 3),
     st.sampled_from([SCHEMA, OTHER]),
 )
-_wishes = st.one_of(
-    st.builds(lambda name: wish(name=name), st.sampled_from(["n", "m"])),
-    st.builds(lambda level: wish(subscription=f"level >= {level}"), st.integers(0, 3)),
+_subscribers = st.one_of(
+    st.builds(lambda name: subscriber(name=name), st.sampled_from(["n", "m"])),
+    st.builds(lambda level: subscriber(subscription=f"level >= {level}"), st.integers(0, 3)),
 )
 _changes = st.lists(
     st.tuples(
         st.booleans(),
         st.integers(0, 2),
         st.one_of(st.none(), _offers),
-        st.one_of(st.none(), _wishes),
+        st.one_of(st.none(), _subscribers),
     ),
     max_size=30,
 )
@@ -124,7 +124,7 @@ _changes = st.lists(
 def test_any_history_ends_as_if_begun_there(changes: list[Any]) -> None:
     """The board is local state: made again of what is there it is the same, and every import whose
     connections changed was told."""
-    board, offers, wishes = Board(), dict[Key, Offer](), dict[Key, Wish]()
+    board, offers, subscribers = Board(), dict[Key, Offer](), dict[Key, Subscriber]()
     known: dict[Key, list[str]] = {}
     for of_offer, number, offered, wanted in changes:
         key = ("ns", f"{'out' if of_offer else 'in'}{number}")
@@ -133,19 +133,19 @@ def test_any_history_ends_as_if_begun_there(changes: list[Any]) -> None:
             told = board.set_offer(key, made)
             _put(offers, key, made)
         else:
-            wished = None if wanted is None else Wish.of(key, wanted.spec)
-            board.set_wish(key, wished)
+            wished = None if wanted is None else Subscriber.of(key, wanted.spec)
+            board.set_subscriber(key, wished)
             told = {key}
-            _put(wishes, key, wished)
-        now = {name: _read(board, name) for name in wishes}
+            _put(subscribers, key, wished)
+        now = {name: _read(board, name) for name in subscribers}
         assert {name for name in now if now[name] != known.get(name, [])} <= told
         known = now
     fresh = Board()
-    for key, one in wishes.items():
-        fresh.set_wish(key, one)
+    for key, one in subscribers.items():
+        fresh.set_subscriber(key, one)
     for key, other in offers.items():
         fresh.set_offer(key, other)
-    assert {name: _read(fresh, name) for name in wishes} == known
+    assert {name: _read(fresh, name) for name in subscribers} == known
     for key in offers:
         assert board.imports(key) == fresh.imports(key)
 

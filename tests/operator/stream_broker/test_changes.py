@@ -5,7 +5,7 @@ from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.stream_broker.changes import concerned, newly_told, to_apply
+from streamgraft_operator.stream_broker.changes import concerned, newly_requested, to_apply
 
 
 def element(name: str, *changes: Object) -> Object:
@@ -70,6 +70,6 @@ def test_only_news_matter() -> None:
     asked = element("j-0", change({}, 1))
     assert list(concerned(asked)) == [("ns", "j-out")]
     other = {**asked, "status": {"runtime": {**asked["status"]["runtime"], "ready": True}}}
-    assert not newly_told(asked, other)
-    assert newly_told(None, asked)
-    assert not newly_told(None, element("j-0"))
+    assert not newly_requested(asked, other)
+    assert newly_requested(None, asked)
+    assert not newly_requested(None, element("j-0"))
