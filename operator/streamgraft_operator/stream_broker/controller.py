@@ -4,17 +4,19 @@ written when the connections of one change. Neither side of a connection restart
 import time
 from collections.abc import Iterable, Sequence
 from functools import partial
+from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import ExportStatus, ImportStatus
 from streamgraft_operator.context import Context
-from streamgraft_operator.kit.conditions import merged
+from streamgraft_operator.kit.conditions import State, merged
 from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, desired_changed
-from streamgraft_operator.kit.coordinator import Patch
+from streamgraft_operator.kit.coordinator import Command, Patch
 from streamgraft_operator.kit.objects import own_key
 from streamgraft_operator.kit.parsed import (
+    Reader,
     export_spec,
     export_status,
     import_spec,
@@ -91,15 +93,7 @@ class ImportController(Controller):
         decision = import_step(subscriber, list(board.pairs(key).values()))
         await self._connect((key[0], subscriber.spec.job), decision)
 
-        def command(item: Object) -> Patch | None:
-            old, generation = import_status(item), item["metadata"]["generation"]
-            new = ImportStatus(
-                exports=list(decision.exports),
-                observed_generation=generation,
-                conditions=merged(old.conditions, decision.states, time.time(), generation),
-            )
-            return None if new == old else {"status": new.to_wire()}
-
+        command = _reporting(import_status, decision.states, exports=list(decision.exports))
         await self._write.imports.update(key, command, status=True)
         return None
 
@@ -155,15 +149,7 @@ class ExportController(Controller):
             return None
         decision = export_step(offer, board.imports(key))
 
-        def command(item: Object) -> Patch | None:
-            old, generation = export_status(item), item["metadata"]["generation"]
-            new = ExportStatus(
-                imports=list(decision.imports),
-                observed_generation=generation,
-                conditions=merged(old.conditions, decision.states, time.time(), generation),
-            )
-            return None if new == old else {"status": new.to_wire()}
-
+        command = _reporting(export_status, decision.states, imports=list(decision.imports))
         await self._write.update(key, command, status=True)
         return None
 
@@ -177,6 +163,21 @@ def _imports_of(element: Object) -> Iterable[Key]:
     spec = pe_spec(element)
     namespace, _ = key_of(element)
     return [(namespace, names.shared_stream(spec.job, name)) for name in spec.import_operators]
+
+
+def _reporting(
+    read: Reader[ImportStatus] | Reader[ExportStatus], states: Sequence[State], **fields: Any
+) -> Command:
+    """Return the command that sets conditions, and who is connected."""
+
+    def command(item: Object) -> Patch | None:
+        old, generation = read(item), item["metadata"]["generation"]
+        conditions = merged(old.conditions, states, time.time(), generation)
+        found = {**fields, "observed_generation": generation, "conditions": conditions}
+        new = type(old)(**found)
+        return None if new == old else {"status": new.to_wire()}
+
+    return command
 
 
 def _leaves(item: Object) -> bool:
