@@ -79,7 +79,7 @@ def _fields(
 def _default(model: type[BaseModel] | None, name: str) -> str:
     """Return the default of a model's own field, if it is a plain value."""
     fields = model.model_fields.values() if model else ()
-    default = next((item.default for item in fields if name in (item.alias, item.title)), None)
+    default = next((item.default for item in fields if item.alias == name), None)
     return str(default) if isinstance(default, (bool, int, float, str)) else ""
 
 

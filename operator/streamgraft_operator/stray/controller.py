@@ -57,13 +57,13 @@ class StrayController(Controller):
         wanted = self._states(item)
         if not to_say(wanted, _said(item)):
             return None
-        told: list[State] = []
+        news: list[State] = []
 
         def command(newest: Object) -> Patch | None:
             old, generation = _said(newest), newest["metadata"]["generation"]
             new = merged(old, to_say(wanted, old), time.time(), generation)
             known = {(condition.type, condition.status, condition.reason) for condition in old}
-            told[:] = [
+            news[:] = [
                 state
                 for state in wanted
                 if state.status == "False" and (state.type, "False", state.reason) not in known
@@ -71,7 +71,7 @@ class StrayController(Controller):
             return None if new == old else {"status": {"conditions": [c.to_wire() for c in new]}}
 
         if await self._write.update(key, command, status=True) is not None:
-            for state in told:
+            for state in news:
                 self._recorder.record(item, events.stray(state.reason, state.message))
         return None
 

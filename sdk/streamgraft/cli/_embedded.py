@@ -2,30 +2,36 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from streamgraft_local import Cluster
+
+
+def _running() -> "Cluster | None":
+    """Return the embedded environment, or None if it is not up."""
+    from streamgraft_local import Cluster
+
+    cluster = Cluster()
+    return cluster if cluster.leftovers() else None
 
 
 def running_kubeconfig() -> Path | None:
     """Return the kubeconfig of the embedded environment, or None if it is not up."""
-    from streamgraft_local import Cluster
-
-    cluster = Cluster()
-    return cluster.kubeconfig if cluster.leftovers() else None
+    cluster = _running()
+    return cluster.kubeconfig if cluster else None
 
 
 def running_adapter() -> str | None:
     """Return the URL of the embedded environment's metrics adapter, or None if it is not up."""
-    from streamgraft_local import Cluster
-
-    cluster = Cluster()
-    return cluster.adapter_url if cluster.leftovers() else None
+    cluster = _running()
+    return cluster.adapter_url if cluster else None
 
 
 def running_kafka() -> str | None:
     """Return the address of the embedded environment's Kafka, or None if it is not up."""
-    from streamgraft_local import Cluster
-
-    cluster = Cluster()
-    return cluster.bootstrap_servers if cluster.leftovers() else None
+    cluster = _running()
+    return cluster.bootstrap_servers if cluster else None
 
 
 def offer_tools() -> None:

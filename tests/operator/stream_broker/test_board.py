@@ -91,7 +91,7 @@ def test_namespaces_need_both_sides() -> None:
 
 
 def test_filters_and_jobs() -> None:
-    """A filter is told to the PE as a Spark expression; an import may want one job's exports."""
+    """A filter reaches the PE as a Spark expression; an import may want one job's exports."""
     wanted = subscriber(filter="n > 1")
     matched = import_step(wanted, []).matched
     assert matched.filter == "coalesce(`n` > cast('1' as bigint), false)"
@@ -123,22 +123,22 @@ _changes = st.lists(
 @given(_changes)
 def test_any_history_ends_as_if_begun_there(changes: list[Any]) -> None:
     """The board is local state: made again of what is there it is the same, and every import whose
-    connections changed was told."""
+    connections changed was returned."""
     board, offers, subscribers = Board(), dict[Key, Offer](), dict[Key, Subscriber]()
     known: dict[Key, list[str]] = {}
     for of_offer, number, offered, wanted in changes:
         key = ("ns", f"{'out' if of_offer else 'in'}{number}")
         if of_offer:
             made = None if offered is None else Offer(key, offered.spec, offered.problem)
-            told = board.set_offer(key, made)
+            concerned = board.set_offer(key, made)
             _put(offers, key, made)
         else:
             wished = None if wanted is None else Subscriber.of(key, wanted.spec)
             board.set_subscriber(key, wished)
-            told = {key}
+            concerned = {key}
             _put(subscribers, key, wished)
         now = {name: _read(board, name) for name in subscribers}
-        assert {name for name in now if now[name] != known.get(name, [])} <= told
+        assert {name for name in now if now[name] != known.get(name, [])} <= concerned
         known = now
     fresh = Board()
     for key, one in subscribers.items():

@@ -66,7 +66,7 @@ def test_what_no_function_can_ask_for_is_left_out() -> None:
 
 
 def test_only_news_matter() -> None:
-    """Loads of shards are told every few seconds."""
+    """Loads of shards are reported every few seconds."""
     asked = element("j-0", change({}, 1))
     assert list(concerned(asked)) == [("ns", "j-out")]
     other = {**asked, "status": {"runtime": {**asked["status"]["runtime"], "ready": True}}}
