@@ -65,59 +65,39 @@ def read(
     it stops at the present end, or with `follow` never. Raises KafkaException, and TimeoutError,
     which says what was there.
     """
-    isolation = {"isolation.level": "read_committed", "enable.auto.commit": "false"}
-    consumer = Consumer({"group.id": "streamgraft.records", **settings, **isolation})
+    own = {"isolation.level": "read_committed", "enable.auto.commit": "false"}
+    own["enable.partition.eof"] = "true"
+    consumer = Consumer({"group.id": "streamgraft.records", **settings, **own})
     try:
         found = consumer.list_topics(topic, _REQUEST_SECONDS).topics[topic]
         if found.error:
             raise KafkaException(found.error)
         consumer.assign([TopicPartition(topic, number, 0) for number in found.partitions])
-        left = None if count is not None or follow else _ends(consumer, topic, found.partitions)
+        left = None if count is not None or follow else {*found.partitions}
         yield from _rows(consumer, topic, count, left, seconds if count is not None else None)
     finally:
         consumer.close()
 
 
-def _ends(consumer: Consumer, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-    """Return the end of each partition that has records."""
-    ends = {}
-    for number in partitions:
-        place = TopicPartition(topic, number)
-        first, end = consumer.get_watermark_offsets(place, _REQUEST_SECONDS)
-        if end > first:
-            ends[number] = end
-    return ends
-
-
 def _rows(
-    consumer: Consumer,
-    topic: str,
-    count: int | None,
-    left: dict[int, int] | None,
-    seconds: float | None,
+    consumer: Consumer, topic: str, count: int | None, left: set[int] | None, seconds: float | None
 ) -> Iterator[Any]:
+    """`left`: partitions whose end is to be reached; None: it does not matter."""
     last: list[Any] = []
     read, since = 0, time.monotonic()
-    while read != count and left != {}:
+    while read != count and left != set():
         message = consumer.poll(_POLL_SECONDS)
-        if message is not None:
-            if error := message.error():
-                raise KafkaException(error)
+        error = message.error() if message is not None else None
+        if message is None:
+            if seconds is not None and time.monotonic() > since + seconds:
+                raise TimeoutError(
+                    f"topic {topic} has {read} rows after {seconds:.0f} s, not {count}: {last}"
+                )
+        elif error is None:
             row = json.loads(message.value() or b"null")
             last, read, since = [*last[-4:], row], read + 1, time.monotonic()
             yield row
-        elif seconds is not None and time.monotonic() > since + seconds:
-            raise TimeoutError(
-                f"topic {topic} has {read} rows after {seconds:.0f} s, not {count}: {last}"
-            )
-        _pass(consumer, left)
-
-
-def _pass(consumer: Consumer, left: dict[int, int] | None) -> None:
-    """Forget the partitions whose end is reached; their last records may be markers."""
-    if left:
-        for place in consumer.position(
-            [TopicPartition(item.topic, item.partition) for item in consumer.assignment()]
-        ):
-            if place.partition in left and place.offset >= left[place.partition]:
-                del left[place.partition]
+        elif error.code() != KafkaError._PARTITION_EOF:
+            raise KafkaException(error)
+        elif left is not None:
+            left.discard(message.partition())

@@ -1,11 +1,14 @@
 """`streamgraft records` says what is wrong; tests/e2e/test_tutorials.py has the rest."""
 
+import json
+import uuid
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from streamgraft.cli._app import app
+from streamgraft_local import Cluster
 
 NOBODY = ["--bootstrap-servers", "127.0.0.1:1"]
 
@@ -42,3 +45,26 @@ def test_brokers_must_be_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_brokers_that_do_not_answer() -> None:
     assert "topic t can't be read" in failure("read", "t", *NOBODY)
+
+
+@pytest.mark.integration
+def test_records_go_in_and_out(cluster: Cluster, tmp_path: Path) -> None:
+    """Reading ends at the present end, also of partitions without records, and at a count."""
+    topic = f"records-{uuid.uuid4().hex[:8]}"
+    servers = ["--bootstrap-servers", cluster.bootstrap_servers]
+    lines = [json.dumps({"user": f"u{number}"}) for number in range(3)]
+    file = tmp_path / "rows.json"
+    file.write_text("\n".join(lines))
+
+    def succeed(*arguments: str) -> list[str]:
+        result = CliRunner().invoke(app, ["records", *arguments, *servers])
+        assert result.exit_code == 0, result.output
+        return result.stdout.splitlines()
+
+    assert "can't be read" in failure("read", topic, *servers)
+    written = succeed("write", topic, str(file), "--key", "user", "--create", "8")
+    assert written == [f"3 records written to {topic}"]
+    assert sorted(succeed("read", topic)) == lines
+    assert len(succeed("read", topic, "--count", "2")) == 2
+    succeed("write", topic, str(file), "--create", "8")
+    assert sorted(succeed("read", topic)) == sorted([*lines, *lines])
