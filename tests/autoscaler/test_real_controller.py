@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.serving import serving
 
 from streamgraft_autoscaler.hpa import HorizontalPodAutoscaler, Scale, spec_of
 from streamgraft_common.kube import KubeClient, load_config
@@ -235,16 +236,10 @@ def metrics_api(control_plane: Setting) -> Iterator[MetricsApi]:
         ("127.0.0.1", control_plane.ports["adapter"]), partial(Handler, api)
     )
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with serving(server):
         authority = control_plane.pki("ca.crt").read_bytes()
         resources.apply_custom_metrics(admin, control_plane.ports["adapter"], authority)
         yield api
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def manifest(name: str, case: Case) -> dict[str, Any]:

@@ -2,9 +2,7 @@
 
 import io
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 from google.protobuf import descriptor_pb2, timestamp_pb2
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.serving import serving
 
 from streamgraft_common.encodings.avro import AvroCodec
 from streamgraft_common.encodings.codec import Undecodable, Unencodable
@@ -104,17 +103,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-@contextmanager
-def registry() -> Iterator[FakeRegistry]:
+def registry() -> AbstractContextManager[FakeRegistry]:
     """Serve a registry."""
-    with FakeRegistry() as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    return serving(FakeRegistry())
 
 
 def test_avro_goes_there_and_back() -> None:

@@ -2,15 +2,13 @@
 a token, and a tenant's header."""
 
 import ssl
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 from tests.metrics_adapter.test_load_history_of_prometheus import running
+from tests.serving import serving
 
 from streamgraft_local import pki
 from streamgraft_metrics_adapter.prometheus.server import CredentialsError, PrometheusServer
@@ -54,19 +52,6 @@ class FakeQuery(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-@contextmanager
-def proxy(folder: Path) -> Iterator[FakeProxy]:
-    """Serve one."""
-    with FakeProxy(folder) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 def secret(folder: Path, **files: str | bytes) -> Path:
     """Write the files of a mounted Secret; `_` stands for a dot."""
     folder.mkdir(exist_ok=True)
@@ -85,7 +70,7 @@ async def test_certificates_token_and_tenant(tmp_path: Path) -> None:
     keys = tmp_path / "pki"
     pki.ensure(keys)
     read = {name: (keys / name).read_bytes() for name in ("ca.crt", "adapter.crt", "adapter.key")}
-    with proxy(keys) as there:
+    with serving(FakeProxy(keys)) as there:
         url = f"https://127.0.0.1:{there.server_port}"
         client = {"tls_crt": read["adapter.crt"], "tls_key": read["adapter.key"]}
         shown = secret(tmp_path / "shown", ca_crt=read["ca.crt"], token="first\n", **client)

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from tests.serving import serving
 
 CLIENT, SECRET = "streamgraft", "client's secret"
 _KEY = rsa.generate_private_key(65537, 2048)
@@ -19,15 +19,8 @@ _KEY = rsa.generate_private_key(65537, 2048)
 @contextmanager
 def token_server() -> Iterator[str]:
     """Serve `/token` and `/keys`; yields the URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), _Handler)) as server:
         yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -8,7 +8,7 @@ from tests.sdk.test_documents import ROOT, application_of
 import streamgraft as sg
 from streamgraft._checks import check, notices
 from streamgraft_common.resources import ExportSpec, ImportSpec
-from streamgraft_operator.stream_broker.matching import Offer, Wish, pair
+from streamgraft_operator.stream_broker.matching import Offer, Subscriber, pair
 
 EXAMPLES = ROOT / "examples" / "shared_stream"
 
@@ -22,7 +22,7 @@ def test_examples_fit() -> None:
     imported = next(item.imported for item in totals.graph.operators if item.imported)
     offer = ExportSpec(job="a", operator="o", stream="s", properties=exported.properties)
     wish = ImportSpec(job="b", operator="i", subscription=imported.subscription)
-    found = pair(Wish.of(("n", "i"), wish), Offer.of(("n", "o"), offer))
+    found = pair(Subscriber.of(("n", "i"), wish), Offer.of(("n", "o"), offer))
     assert found is not None
     page = Path(ROOT / "docs" / "use" / "import-export.md").read_text()
     assert imported.subscription is not None

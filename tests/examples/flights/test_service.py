@@ -1,7 +1,6 @@
 """The enrichment service over real HTTP, and the application's client."""
 
 import json
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -11,6 +10,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
+from tests.serving import serving
 
 from examples.flights.app import ASKED, Enrichment, enriched
 from examples.flights.emissions import carbon_dioxide_kilograms
@@ -89,13 +89,9 @@ class Flaky(BaseHTTPRequestHandler):
 
 def test_client_tries_again() -> None:
     """A broken connection and a busy service are no failure of the stream."""
-    with HTTPServer(("127.0.0.1", 0), Flaky) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            with Enrichment(f"http://127.0.0.1:{server.server_port}") as service:
-                assert service.ask([FLIGHT]) == [42]
-        finally:
-            server.shutdown()
-            thread.join()
+    with (
+        serving(HTTPServer(("127.0.0.1", 0), Flaky)) as server,
+        Enrichment(f"http://127.0.0.1:{server.server_port}") as service,
+    ):
+        assert service.ask([FLIGHT]) == [42]
     assert len(Flaky.requests) == 4
