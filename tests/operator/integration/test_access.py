@@ -125,7 +125,8 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             await world.serving("job-r", 2)
             await world.scale("job-r", 1)
             await world.eventually(SERVICE, "job-3", lambda item: item is None)
-            await world.upload(bundle({**_consistent(adl, 2), "parameters": {"speed": "2"}}))
+            conf = {"parameters": {"speed": "2"}, "pe": {"sparkConf": {"spark.edited": "true"}}}
+            await world.upload(bundle({**_consistent(adl, 2), **conf}))
             await world.pe("job-2", lambda item: item["status"]["launchCount"] == 2)
             await world.eventually(AUTOSCALER, "job-r", lambda item: item is None)
             await world.upload(bundle(_without_region(adl)))
