@@ -50,6 +50,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     assert [process.command() for process in environment.leftovers()] == []
 
 
+@pytest.fixture(scope="module")
+def without_operator(cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster with its own operator stopped: the tests bring theirs.
+
+    For a module, since a folder without `__init__.py` is no package: for that, pytest would start
+    it again at the end of the session, and tests of other folders need it.
+    """
+    cluster.stop("operator")
+    yield cluster
+    cluster.start("operator")
+
+
 @pytest.fixture
 async def kube(cluster: Cluster) -> AsyncIterator[KubeClient]:
     """A client with the administrator's rights."""

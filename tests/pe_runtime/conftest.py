@@ -423,14 +423,6 @@ class Output:
         self._consumer.close()
 
 
-@pytest.fixture(scope="module")
-def without_operator(cluster: Cluster) -> Iterator[Cluster]:
-    """The cluster while its operator is stopped: the tests write what it would."""
-    cluster.stop("operator")
-    yield cluster
-    cluster.start("operator")
-
-
 @pytest.fixture
 async def stage(
     without_operator: Cluster,

@@ -16,6 +16,7 @@ from tests.simulation.fake_kube_client import FakeKubeClient, FakeNetwork
 
 from streamgraft_common.kube import KubeClient, NotFound
 from streamgraft_common.kube.client import Object
+from streamgraft_local import Cluster
 
 WAIT_SECONDS = 30.0
 
@@ -62,8 +63,11 @@ async def fake_api() -> AsyncIterator[Api]:
 
 
 @pytest.fixture
-async def real_api(kube: KubeClient) -> AsyncIterator[Api]:
-    """The API server and the controller manager of the embedded environment."""
+async def real_api(without_operator: Cluster, kube: KubeClient) -> AsyncIterator[Api]:
+    """The API server and the controller manager of the embedded environment.
+
+    Its operator is stopped: it reports objects of no job.
+    """
     api = Api(kube, f"contract-{uuid.uuid4().hex[:8]}")
     path = f"/api/v1/namespaces/{api.namespace}"
     await kube.create("/api/v1/namespaces", {"metadata": {"name": api.namespace}})

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 import uuid
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
@@ -21,18 +21,6 @@ from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_local import Cluster
 from streamgraft_operator import assembly
 from streamgraft_operator.settings import Settings
-
-
-@pytest.fixture(scope="module")
-def without_operator(cluster: Cluster) -> Iterator[Cluster]:
-    """The cluster with its own operator stopped: the tests bring theirs.
-
-    For a module, since a folder without `__init__.py` is no package: for that, pytest would start
-    it again at the end of the session, and tests of other folders need it.
-    """
-    cluster.stop("operator")
-    yield cluster
-    cluster.start("operator")
 
 
 @pytest.fixture
