@@ -8,7 +8,7 @@ SOURCES := autoscaler bench common dashboards deploy examples metrics_adapter op
 export PYTHONDONTWRITEBYTECODE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports unit simulation soak replay torture integration test-long fuzz docs audit generate clean
+.PHONY: help demo test check lint types imports unit simulation soak replay torture integration test-long test-node fuzz docs audit generate clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -67,6 +67,9 @@ integration: $(VENV)/.dev ## Integration and end-to-end tests on real parts
 
 test-long: $(VENV)/.dev ## Tests that take many minutes each (long forms of those in make test)
 	@$(BIN)/python -m pytest -q -m long
+
+test-node: $(VENV)/.dev ## The chart and a job on a real kubelet with containerd: root, Linux (docs/develop/release-checks.md)
+	@$(BIN)/python -m tests.node
 
 fuzz: $(VENV)/.dev ## Hostile data and requests, 10,000 cases and more: CASES=N of each kind
 	@FUZZ_CASES=$(or $(CASES),1700) $(BIN)/python -m pytest -q tests/fuzz

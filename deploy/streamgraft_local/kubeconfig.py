@@ -38,6 +38,11 @@ def document(cluster: str, server: str, folder: Path, identity: str) -> dict[str
 def write_all(home: Home, cluster: str, server: str) -> None:
     """Write one kubeconfig per identity, readable by the user only."""
     for identity in pki.IDENTITIES:
-        file = home.kubeconfig(identity)
-        file.touch(mode=0o600)
-        file.write_text(yaml.safe_dump(document(cluster, server, home.pki, identity)))
+        write(home, cluster, server, identity)
+
+
+def write(home: Home, cluster: str, server: str, identity: str) -> None:
+    """Write the kubeconfig of an identity of the PKI, readable by the user only."""
+    file = home.kubeconfig(identity)
+    file.touch(mode=0o600)
+    file.write_text(yaml.safe_dump(document(cluster, server, home.pki, identity)))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from cryptography import x509
 from tests.chart.helm import CHART, NAMESPACE, NEEDED, helm, plain_manifests, rendered, succeeds
+from tests.chart.release import api_services, left_over
 
 from streamgraft_common.access import rules_of_chart
 from streamgraft_common.kube import KubeClient, load_config
@@ -201,16 +202,6 @@ async def authority(client: KubeClient) -> str:
     return str(data["ca.crt"])
 
 
-async def api_services(client: KubeClient) -> list[Object]:
-    """Return the API services that our adapter serves."""
-    listing = await client.get("/apis/apiregistration.k8s.io/v1/apiservices")
-    return [
-        item
-        for item in listing["items"]
-        if (item["spec"].get("service") or {}).get("namespace") == NAMESPACE
-    ]
-
-
 async def pods_are_restricted(client: KubeClient) -> None:
     """Admission takes pods of both Deployments in a namespace of the restricted standard."""
     path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
@@ -220,27 +211,3 @@ async def pods_are_restricted(client: KubeClient) -> None:
         template = json.loads(json.dumps(deployment["spec"]["template"]))
         template["metadata"]["name"] = "tried"
         await client.create(f"/api/v1/namespaces/{NAMESPACE}/pods", template, dryRun="All")
-
-
-async def left_over(client: KubeClient) -> list[str]:
-    """Return what has our label, definitions aside."""
-    found = [item["metadata"]["name"] for item in await api_services(client)]
-    inside = f"namespaces/{NAMESPACE}"
-    for path in (
-        f"/apis/apps/v1/{inside}/deployments",
-        f"/api/v1/{inside}/services",
-        f"/api/v1/{inside}/secrets",
-        f"/api/v1/{inside}/serviceaccounts",
-        f"/apis/policy/v1/{inside}/poddisruptionbudgets",
-        f"/apis/networking.k8s.io/v1/{inside}/networkpolicies",
-        f"/apis/rbac.authorization.k8s.io/v1/{inside}/roles",
-        "/apis/rbac.authorization.k8s.io/v1/rolebindings",
-        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
-        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
-    ):
-        items = (await client.get(path))["items"]
-        names = (item["metadata"]["name"] for item in items)
-        found += [f"{path}/{name}" for name in names if name.startswith("streamgraft")]
-    return found

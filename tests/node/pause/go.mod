@@ -1,0 +1,3 @@
+module streamgraft.io/tests/pause
+
+go 1.26.0
