@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.node.dockerfile import Dockerfile
 
 from streamgraft_common import names
 from streamgraft_local.foreground import datasource
@@ -41,10 +42,9 @@ def test_the_image_has_what_the_command_runs() -> None:
     assert (python, flag, module) == ("python", "-m", "streamgraft_local.foreground")
     assert find_spec(module)
     assert arguments[0] == "--datasource"
-    extras = "[adapter,operator]"
-    assert f"'.{extras}'" in (ROOT / "deploy/image/Dockerfile").read_text()
+    extras = Dockerfile.parse((ROOT / "deploy/image/Dockerfile").read_text()).extras
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["optional-dependencies"]["local"] == [f"streamgraft{extras}"]
+    assert project["optional-dependencies"]["local"] == [f"streamgraft[{','.join(extras)}]"]
 
 
 def test_mounted_files_exist() -> None:

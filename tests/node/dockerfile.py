@@ -13,8 +13,8 @@ class Dockerfile:
     """Of Debian."""
     environment: dict[str, str]
     user: int
-    requirement: str
-    """What pip installs: `.[extras]`."""
+    extras: tuple[str, ...]
+    """Of our package."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -23,7 +23,7 @@ class Dockerfile:
             tuple(_one(r"--no-install-recommends \\\n +(.+?) \\\n", text).split()),
             dict(re.findall(r"^ENV (\w+)=(\S+)$", text, re.MULTILINE)),
             int(_one(r"^USER (\d+)$", text)),
-            _one(r"install\.sh '(.+?)' constraints\.txt$", text),
+            tuple(_one(r"install\.sh dependencies (.+)$", text).split()),
         )
 
 

@@ -1,18 +1,19 @@
-"""Images without Docker: the steps of deploy/image/Dockerfile in a root folder, packed by ours.
+"""Images without Docker: the steps of deploy/image/Dockerfile, each a layer packed by ours.
 
 The root is Debian's (debootstrap) with the packages that the Dockerfile installs; what puts
-Streamgraft into it is the same script, deploy/image/install.sh.
+Streamgraft into it is the same script, deploy/image/install.sh. Each layer is kept by what it is
+made of: a change of Python code makes the last one anew, in seconds.
 """
 
-import shlex
 import shutil
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.node import oci, programs
 from tests.node.dockerfile import Dockerfile
+from tests.node.layers import Addition, Layer
 
 from streamgraft_local.paths import DEPLOY, cache_folder
 from streamgraft_local.progress import Report
@@ -24,34 +25,31 @@ _ROOT = DEPLOY.parent
 _MIRROR = "http://deb.debian.org/debian"
 _FILE = Dockerfile.parse((DEPLOY / "image" / "Dockerfile").read_text())
 _SCRIPT = DEPLOY / "image" / "install.sh"
-_WHEEL = tomllib.loads((_ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"][
-    "wheel"
-]
+_PROJECT, _CONSTRAINTS = _ROOT / "pyproject.toml", _ROOT / "constraints.txt"
+_WHEEL = tomllib.loads(_PROJECT.read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
 _CARRIED = [path for path in _WHEEL["force-include"] if path != "deploy/chart"]
 """The chart is in the wheel too, but nothing in the image reads it: it may change alone."""
-_SOURCES = (*_WHEEL["packages"], *_CARRIED, "deploy/image")
+_RUNTIME = _ROOT / "pe_runtime" / "streamgraft_pe_runtime"
+_DRIVERS = (
+    *sorted(file for file in (_RUNTIME / "scala").rglob("*") if file.is_file()),
+    *(_RUNTIME / name for name in ("build_jar.py", "train_cds.py", "warm_up.py", "conf.py")),
+    _ROOT / "common" / "streamgraft_common" / "spark_jvm.py",
+    DEPLOY / "streamgraft_local" / "toolchain" / "jars.py",
+)
+"""What determines the jars of a driver, and which classes it loads."""
 _UNUSED = ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man")
 
 
-def streamgraft(report: Report) -> Path:
-    """Return the archive of the image for operator, adapter and PEs, made anew if code changed."""
+def streamgraft(report: Report) -> tuple[oci.Image, list[Path]]:
+    """Return the image for operator, adapter and PEs, and its layers, the lowest first."""
     cache = Cache(cache_folder(), report)
     base = _base(cache)
-    key = key_of(str(base), *_content())
-
-    def make(folder: Path) -> None:
-        root = folder / "root"
-        run("copying the root", ("cp", "-a", "--reflink=auto", str(base / "root"), str(root)))
-        _install(root, folder)
-        oci.pack(root / "opt", folder / "opt.tar", "opt")
-        image = oci.Image(f"{REPOSITORY}:{TAG}", str(_FILE.user), _FILE.environment)
-        oci.write(image, (base / "base.tar", folder / "opt.tar"), folder / "image.tar")
-        shutil.rmtree(root)
-        (folder / "opt.tar").unlink()
-
-    return cache.get("image", key, make, "the image, with its class archive; 2 minutes") / (
-        "image.tar"
-    )
+    dependencies = _dependencies(base).made(cache, base)
+    application = _application(dependencies).made(cache, base, dependencies)
+    # Made by our code, but not anew whenever that changes: it holds classes of the JVM.
+    jvm = _jvm(dependencies).made(cache, base, dependencies, application)
+    image = oci.Image(f"{REPOSITORY}:{TAG}", str(_FILE.user), _FILE.environment)
+    return image, [layer.tar for layer in (base, dependencies, jvm, application)]
 
 
 def pause(report: Report, folder: Path) -> Path:
@@ -66,69 +64,76 @@ def pause(report: Report, folder: Path) -> Path:
     return archive
 
 
-def _base(cache: Cache) -> Path:
+def _base(cache: Cache) -> Layer:
     def make(folder: Path) -> None:
-        root = folder / "root"
+        layer = Layer(folder)
         options = ("--variant=minbase", f"--include={','.join(_FILE.packages)}")
-        run("making a root", ("debootstrap", *options, "bookworm", str(root), _MIRROR))
+        run("making a root", ("debootstrap", *options, "bookworm", str(layer.root), _MIRROR))
         for path in _UNUSED:
-            shutil.rmtree(root / path, ignore_errors=True)
+            shutil.rmtree(layer.root / path, ignore_errors=True)
         user = ("useradd", "--uid", str(_FILE.user), "--create-home", "streamgraft")
-        run("adding the user", ("chroot", str(root), *user))
-        oci.pack(root, folder / "base.tar")
+        run("adding the user", ("chroot", str(layer.root), *user))
+        oci.pack(layer.root, layer.tar)
 
-    return cache.get(
-        "image-base",
-        key_of(*_FILE.packages, str(_FILE.user)),
-        make,
-        "Debian for the image; 2 minutes",
+    key = key_of(*_FILE.packages, str(_FILE.user))
+    return Layer(cache.get("image-base", key, make, "Debian for the image; 2 minutes"))
+
+
+def _dependencies(base: Layer) -> Addition:
+    project = tomllib.loads(_PROJECT.read_text())["project"]
+    extras = [project["optional-dependencies"][name] for name in _FILE.extras]
+    wanted = [*project["dependencies"], *(line for extra in extras for line in extra)]
+
+    def furnish(source: Path) -> None:
+        _copy(source, _SCRIPT, _PROJECT, _CONSTRAINTS)
+        _wheels(source / "wheels", "-c", str(_CONSTRAINTS), *wanted)
+
+    command = ("sh", _SCRIPT.name, "dependencies", *_FILE.extras)
+    inputs = [*_floor(base), *wanted, _CONSTRAINTS.read_bytes()]
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "/src/wheels"}
+    return Addition("dependencies", command, furnish, inputs, offline)
+
+
+def _application(dependencies: Layer) -> Addition:
+    def furnish(source: Path) -> None:
+        _copy(source, _SCRIPT)
+        _wheels(source, "--no-deps", str(_ROOT))
+
+    inputs = (*_floor(dependencies), *_content())
+    return Addition("application", ("sh", _SCRIPT.name, "application"), furnish, inputs)
+
+
+def _jvm(dependencies: Layer) -> Addition:
+    return Addition(
+        "jvm",
+        ("sh", _SCRIPT.name, "jvm"),
+        lambda source: _copy(source, _SCRIPT),
+        (*_floor(dependencies), *(file.read_bytes() for file in _DRIVERS)),
+        {"STREAMGRAFT_CACHE": "/cache"},
+        {cache_folder(): "/cache"},
     )
 
 
+def _floor(layer: Layer) -> tuple[str, bytes]:
+    """Return what each layer on top of this one depends on."""
+    return str(layer.folder), _SCRIPT.read_bytes()
+
+
 def _content() -> Iterator[bytes]:
-    """Return all that determines what is installed."""
-    listed = run("listing sources", ("git", "-C", str(_ROOT), "ls-files", "-z", *_SOURCES))
+    """Return all that our wheel is made of."""
+    sources = (*_WHEEL["packages"], *_CARRIED)
+    listed = run("listing sources", ("git", "-C", str(_ROOT), "ls-files", "-z", *sources))
     for name in sorted(filter(None, listed.split("\0"))):
         if (file := _ROOT / name).is_file():
             yield from (name.encode(), file.read_bytes())
-    for file in (_ROOT / "pyproject.toml", _ROOT / "constraints.txt"):
-        yield file.read_bytes()
+    yield _PROJECT.read_bytes()
 
 
-def _install(root: Path, folder: Path) -> None:
-    wheels = root / "wheels"
-    wheels.mkdir()
-    extras = _FILE.requirement.removeprefix(".")
-    constraints = _ROOT / "constraints.txt"
-    pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "-c", str(constraints))
-    run("making wheels", (*pip, "-w", str(wheels), f"{_ROOT}{extras}"))
-    for file in (constraints, _SCRIPT):
-        shutil.copy2(file, wheels)
-    own = next(wheels.glob("streamgraft-*.whl")).name
-    variables = {
-        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-        "HOME": "/root",
-        "LANG": "C.UTF-8",
-        "PIP_NO_INDEX": "1",
-        "PIP_FIND_LINKS": "/wheels",
-        "STREAMGRAFT_CACHE": "/cache",
-    }
-    clean = ("env", "-i", *(f"{name}={value}" for name, value in variables.items()))
-    script = ("sh", "/wheels/install.sh", f"/wheels/{own}{extras}", "/wheels/constraints.txt")
-    _run_in(root, (*clean, *script))
-    shutil.rmtree(wheels)
-    (root / "cache").rmdir()
+def _wheels(folder: Path, *wanted: str) -> None:
+    command = (sys.executable, "-m", "pip", "wheel", "--quiet", "-w", str(folder), *wanted)
+    run("making wheels", command)
 
 
-def _run_in(root: Path, command: Sequence[str]) -> None:
-    """Run a command in a root that sees /proc, /dev and what was fetched already.
-
-    The mounts are in a namespace of their own: nobody outside can remove anything through them.
-    """
-    # Spark binds to "localhost", which a fresh root does not know.
-    (root / "etc/hosts").write_text("127.0.0.1 localhost\n")
-    binds = {"/proc": "proc", "/dev": "dev", str(cache_folder()): "cache"}
-    (root / "cache").mkdir()
-    mounts = [f"mount --bind {source} {root / target}" for source, target in binds.items()]
-    steps = " && ".join([*mounts, f"exec chroot {root} {shlex.join(command)}"])
-    run("installing into the image", ("unshare", "--mount", "sh", "-c", steps))
+def _copy(folder: Path, *files: Path) -> None:
+    for file in files:
+        shutil.copy2(file, folder)
