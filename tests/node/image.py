@@ -82,7 +82,7 @@ def _base(cache: Cache) -> Layer:
 def _dependencies(base: Layer) -> Addition:
     project = tomllib.loads(_PROJECT.read_text())["project"]
     extras = [project["optional-dependencies"][name] for name in _FILE.extras]
-    wanted = [*project["dependencies"], *(line for extra in extras for line in extra)]
+    wanted: list[str] = sum(extras, project["dependencies"])
 
     def furnish(source: Path) -> None:
         _copy(source, _SCRIPT, _PROJECT, _CONSTRAINTS)
@@ -114,9 +114,9 @@ def _jvm(dependencies: Layer) -> Addition:
     )
 
 
-def _floor(layer: Layer) -> tuple[str, bytes]:
+def _floor(layer: Layer) -> list[str | bytes]:
     """Return what each layer on top of this one depends on."""
-    return str(layer.folder), _SCRIPT.read_bytes()
+    return [str(layer.folder), _SCRIPT.read_bytes()]
 
 
 def _content() -> Iterator[bytes]:
