@@ -26,8 +26,6 @@ class ClusterSpec(BaseModel):
     metrics_window_seconds: int = 60
     """Over which the metrics adapter takes rates: five scrapes at least."""
     kafka_heap_mb: int = 256
-    kafka_address: str = "127.0.0.1"
-    """On which the broker listens; pods of a real node can't reach the machine's loopback."""
     image: str = "streamgraft/pe:local"
     """Image name that pods of PEs carry; the process node runs their command whatever it is."""
 

@@ -46,9 +46,13 @@ def succeeds(*arguments: str) -> str:
 
 
 def rendered(*settings: str) -> list[dict[str, Any]]:
-    """Return the chart's objects."""
-    where = ("template", "streamgraft", str(CHART), "--namespace", NAMESPACE)
-    text = succeeds(*where, *NEEDED, *settings)
+    """Return the chart's objects, with what it needs."""
+    return bare(*NEEDED, *settings)
+
+
+def bare(*settings: str) -> list[dict[str, Any]]:
+    """Return the chart's objects with these settings alone."""
+    text = succeeds("template", "streamgraft", str(CHART), "--namespace", NAMESPACE, *settings)
     return [item for item in yaml.safe_load_all(text) if item]
 
 

@@ -25,6 +25,8 @@ async def left_over(client: KubeClient) -> list[str]:
     inside = f"namespaces/{NAMESPACE}"
     for path in (
         f"/apis/apps/v1/{inside}/deployments",
+        f"/apis/apps/v1/{inside}/statefulsets",
+        f"/api/v1/{inside}/configmaps",
         f"/api/v1/{inside}/services",
         f"/api/v1/{inside}/secrets",
         f"/api/v1/{inside}/serviceaccounts",

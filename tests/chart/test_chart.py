@@ -8,9 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from cryptography import x509
-from tests.chart.helm import CHART, NAMESPACE, NEEDED, helm, plain_manifests, rendered, succeeds
+from tests.chart.helm import (
+    CHART,
+    NAMESPACE,
+    NEEDED,
+    bare,
+    helm,
+    plain_manifests,
+    rendered,
+    succeeds,
+)
 from tests.chart.release import api_services, left_over
+from tests.promtool.check import promtool
 
 from streamgraft_common.access import rules_of_chart
 from streamgraft_common.kube import KubeClient, load_config
@@ -18,6 +29,7 @@ from streamgraft_local import ClusterSpec, kubeconfig, pki, ports, toolchain
 from streamgraft_local.components import controlplane
 from streamgraft_local.components.all import PORTS
 from streamgraft_local.components.model import Setting
+from streamgraft_local.components.prometheus import configuration
 from streamgraft_local.paths import DEPLOY
 from streamgraft_local.processes import members, stop
 from streamgraft_local.progress import silent
@@ -41,6 +53,8 @@ EVERYTHING = (
     *("--set", "kafka.tls=true", "--set", "kafka.secretName=kafka-client"),
     *("--set", "adapter.prometheusHeaders.X-Scope-OrgID=team"),
 )
+OWN = ("--set", "kafka.create=true", "--set", "prometheus.create=true")
+"""Nothing else is needed."""
 
 
 def named(items: list[Object], kind: str) -> dict[str, Object]:
@@ -65,6 +79,8 @@ def test_lint() -> None:
         ("kafka.bootstrapServers=kafka", "bootstrapServers"),
         ("adapter.prometheusUrl=prometheus:9090", "prometheusUrl"),
         ("kafka.secretName=kafka-client", "needs kafka.tls"),
+        ("kafka.create=true", "/kafka/bootstrapServers"),
+        ("prometheus.create=true", "/adapter/prometheusUrl"),
         ("operator.replica=3", "replica"),
         ("operator.namespaces={Upper}", "namespaces"),
         ("adapter.certificate.source=certManager", "which issuer"),
@@ -141,6 +157,42 @@ def test_authority_of_cert_manager() -> None:
         assert "caBundle" not in service["spec"]
 
 
+def test_kafka_and_prometheus_of_its_own() -> None:
+    """The programs know them by their Services' names, which the broker tells its clients, too."""
+    items = bare(*OWN)
+    operator = arguments_of(command(items, "streamgraft-operator"))
+    assert operator.bootstrap_servers == f"streamgraft-kafka.{NAMESPACE}.svc:9092"
+    maps = named(items, "ConfigMap")
+    settings = maps["streamgraft-kafka"]["data"]["server.properties"].splitlines()
+    assert f"advertised.listeners=PLAINTEXT://{operator.bootstrap_servers}" in settings
+    adapter = adapter_settings.parse(command(items, "streamgraft-metrics-adapter"))
+    assert adapter.prometheus.url == f"http://streamgraft-prometheus.{NAMESPACE}.svc:9090"
+    assert {"streamgraft-kafka", "streamgraft-prometheus"} <= named(items, "NetworkPolicy").keys()
+    assert (
+        not {"streamgraft-kafka", "streamgraft-prometheus"} & named(bare(*NEEDED), "Service").keys()
+    )
+
+
+@pytest.mark.parametrize("secured", ["true", "false"])
+def test_its_prometheus_reads_pods_as_the_embedded_one(secured: str, tmp_path: Path) -> None:
+    """The same labels, from the same pods; and Prometheus understands it all."""
+    security = f"monitors.transportSecurity={secured}"
+    data = named(bare(*OWN, "--set", security), "ConfigMap")["streamgraft-prometheus"]["data"]
+    scrapes = {
+        item["job_name"]: item for item in yaml.safe_load(data["prometheus.yml"])["scrape_configs"]
+    }
+    spec = ClusterSpec(name="chart", base=tmp_path)
+    setting = Setting(spec, spec.home, ports.choose(PORTS, {}), toolchain.prepare(silent))
+    ours = {item["job_name"]: item for item in configuration(setting)["scrape_configs"]}
+    assert scrapes.keys() == ours.keys()
+    pods, same = (item["streamgraft-pe"] for item in (scrapes, ours))
+    assert pods["relabel_configs"] == same["relabel_configs"]
+    assert ("tls_config" in pods) == (secured == "true")
+    for name, text in data.items():
+        (tmp_path / name).write_text(text.replace("/etc/streamgraft/prometheus", str(tmp_path)))
+    promtool("check", "config", "--syntax-only", str(tmp_path / "prometheus.yml"))
+
+
 def test_plain_manifests_are_current() -> None:
     """`make generate-cluster` writes them."""
     assert (DEPLOY / "cluster" / "streamgraft.yaml").read_text() == plain_manifests()
@@ -175,7 +227,7 @@ async def test_installed_upgraded_and_uninstalled(api_server: Setting) -> None:
         await client.create("/api/v1/namespaces", namespace)
         succeeds("install", *release)
         first = await authority(client)
-        await pods_are_restricted(client)
+        await pods_are_restricted(client, {"operator", "metrics-adapter"})
         succeeds("upgrade", *release, "--set", "operator.replicas=3")
         assert await authority(client) == first
         succeeds("upgrade", *release, "--set", "adapter.certificate.rotate=true")
@@ -184,8 +236,11 @@ async def test_installed_upgraded_and_uninstalled(api_server: Setting) -> None:
         assert await left_over(client) == []
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         assert len((await client.get(path))["items"]) == len(list((DEPLOY / "crds").iterdir()))
-        # What was kept is taken over by the next release.
-        succeeds("install", *release)
+        # The next release takes over what was kept, and brings its own Kafka and Prometheus.
+        succeeds("install", *release[:-4], *OWN)
+        await pods_are_restricted(client, {"operator", "metrics-adapter", "kafka", "prometheus"})
+        succeeds("uninstall", "streamgraft", *where)
+        assert await left_over(client) == []
 
 
 async def authority(client: KubeClient) -> str:
@@ -202,12 +257,13 @@ async def authority(client: KubeClient) -> str:
     return str(data["ca.crt"])
 
 
-async def pods_are_restricted(client: KubeClient) -> None:
-    """Admission takes pods of both Deployments in a namespace of the restricted standard."""
-    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
-    deployments = (await client.get(path))["items"]
-    assert len(deployments) == 2
-    for deployment in deployments:
-        template = json.loads(json.dumps(deployment["spec"]["template"]))
+async def pods_are_restricted(client: KubeClient, programs: set[str]) -> None:
+    """Admission takes pods of all programs in a namespace of the restricted standard."""
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}"
+    listings = [await client.get(f"{path}/{kind}") for kind in ("deployments", "statefulsets")]
+    found = [item for listing in listings for item in listing["items"]]
+    assert {item["metadata"]["name"] for item in found} == {f"streamgraft-{x}" for x in programs}
+    for item in found:
+        template = json.loads(json.dumps(item["spec"]["template"]))
         template["metadata"]["name"] = "tried"
         await client.create(f"/api/v1/namespaces/{NAMESPACE}/pods", template, dryRun="All")

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from tests.chart.helm import helm
-from tests.node import image, oci, place, programs
+from tests.node import image, oci, others, place, programs
 from tests.node.preflight import problems
 
 from bench import report
@@ -50,10 +50,13 @@ def main() -> None:
 def prepare(work: Path) -> int:
     """Make tools and images; return the size of ours in MB."""
     with Display() as display:
-        toolchain.prepare(display.report)
+        tools = toolchain.prepare(display.report)
         programs.node_programs(display.report)
+        programs.dns(display.report)
         described, layers = image.streamgraft(display.report)
         image.pause(display.report, work)
+        others.kafka(display.report, tools, work)
+        others.prometheus(tools, work)
     assert helm("version").returncode == 0
     archive = work / "streamgraft.tar"
     oci.write(described, layers, archive)

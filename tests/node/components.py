@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.node.place import ADDRESS, NODE
 
 from streamgraft_local import kubeconfig, pki, probes
-from streamgraft_local.components import controlplane, prometheus
+from streamgraft_local.components import controlplane
 from streamgraft_local.components.model import Component, Setting, flags
 
 POD_RANGE = "10.244.0.0/16"
@@ -66,16 +66,17 @@ def control_plane(setting: Setting) -> list[Component]:
     ]
 
 
-def prometheus_server(setting: Setting) -> Component:
-    """Return Prometheus, on the node's address."""
-    listen = {"web.listen-address": f"{ADDRESS}:{setting.ports['prometheus']}"}
-    found = changed(prometheus.prometheus(setting), listen)
-    return replace(found, probe=probes.http(f"{prometheus_url(setting)}/-/ready"))
-
-
-def prometheus_url(setting: Setting) -> str:
-    """Return where pods find Prometheus."""
-    return f"http://{ADDRESS}:{setting.ports['prometheus']}"
+def dns(setting: Setting, program: Path, work: Path) -> Component:
+    """Return the cluster's DNS, on the node's address."""
+    ready = f"127.0.0.1:{setting.ports['prometheus']}"
+    file = work / "Corefile"
+    file.write_text(
+        f".:53 {{\n bind {ADDRESS}\n errors\n ready {ready}\n"
+        f" kubernetes cluster.local {{\n  kubeconfig {setting.kubeconfig('admin')}\n }}\n}}\n"
+    )
+    return Component(
+        "dns", (str(program), "-conf", str(file)), probes.http(f"http://{ready}/ready")
+    )
 
 
 def containerd(work: Path) -> Component:

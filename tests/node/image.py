@@ -64,6 +64,11 @@ def pause(report: Report, folder: Path) -> Path:
     return archive
 
 
+def base(report: Report) -> Layer:
+    """Return Debian with Java and Python, the lowest layer."""
+    return _base(Cache(cache_folder(), report))
+
+
 def _base(cache: Cache) -> Layer:
     def make(folder: Path) -> None:
         layer = Layer(folder)

@@ -16,7 +16,7 @@ from tests.chart.release import left_over
 from tests.node import place
 from tests.node.job import Job
 from tests.node.node import Node
-from tests.node.release import Release
+from tests.node.release import BROKERS, Release
 
 from bench.traffic import Load, Probe, create_topic, keys_by_group
 from streamgraft_common.kube import KubeClient, load_config
@@ -33,22 +33,23 @@ async def play(node: Node, work: Path) -> Figures:
     figures: Figures = {}
     async with KubeClient(load_config(node.kubeconfig)) as client:
         release, job = Release(node, client), Job(node, client)
-        await release.prepare(work / "checkpoints")
+        await release.prepare(work / "volumes")
         with timed("install_s", figures):
             await release.install()
-        create_topic(node.brokers, _SOURCE, 4)
-        create_topic(node.brokers, _SINK, _WIDEST)
+        create_topic(BROKERS, _SOURCE, 4)
+        create_topic(BROKERS, _SINK, _WIDEST)
         await job.submit()
         keys = [key for group in keys_by_group(_WIDEST, 4).values() for key in group]
-        with Probe(node.brokers, _SINK, _WIDEST) as probe:
-            with Load(node.brokers, _SOURCE, keys, _RATE) as load:
+        with Probe(BROKERS, _SINK, _WIDEST) as probe:
+            with Load(BROKERS, _SOURCE, keys, _RATE) as load:
                 await disturb(node, release, job, figures)
             await probe.drained(load.sent)
         figures["records"] = load.sent
         figures["lost"] = probe.arrivals.lost(load.sent)
         await job.cancel()
+        topics = topics_left(BROKERS)
         release.uninstall()
-        left = await left_over(client) + topics_left(node.brokers)
+        left = topics + await left_over(client)
         for name in left:
             say(f"left over: {name}")
         figures["left_over"] = len(left)

@@ -9,10 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.node import components, programs
-from tests.node.place import ADDRESS
 
 from streamgraft_local import ClusterSpec, kubeconfig, pki, ports, toolchain
-from streamgraft_local.components import kafka
 from streamgraft_local.components.all import PORTS
 from streamgraft_local.components.model import Component, Setting
 from streamgraft_local.progress import silent
@@ -25,7 +23,7 @@ class Node:
     """All processes of the cluster; what is written lies below `work`."""
 
     def __init__(self, work: Path) -> None:
-        spec = ClusterSpec(name="cluster", base=work, kafka_address=ADDRESS)
+        spec = ClusterSpec(name="cluster", base=work)
         tools = toolchain.prepare(silent)
         self.setting = Setting(spec, spec.home, ports.choose(PORTS, {}), tools)
         self._work = work
@@ -37,18 +35,8 @@ class Node:
         """The administrator's."""
         return self.setting.home.kubeconfig("admin")
 
-    @property
-    def brokers(self) -> str:
-        """What clients connect to, in pods and outside."""
-        return kafka.bootstrap_servers(self.setting)
-
-    @property
-    def prometheus_url(self) -> str:
-        """Where pods find Prometheus."""
-        return components.prometheus_url(self.setting)
-
     def start(self, archives: Sequence[Path]) -> None:
-        """Start everything but Prometheus, with images that can't be pulled."""
+        """Start everything, with images that can't be pulled."""
         home = self.setting.home
         home.create()
         pki.ensure(home.pki)
@@ -64,11 +52,7 @@ class Node:
         for component in (*components.control_plane(self.setting), self._kubelet()):
             self._start(component)
         self._start(components.kube_proxy(self.setting, self._programs))
-        self._start(kafka.broker(self.setting))
-
-    def start_prometheus(self) -> None:
-        """Start Prometheus: before its rights are there it would wait long and ask anew."""
-        self._start(components.prometheus_server(self.setting))
+        self._start(components.dns(self.setting, programs.dns(silent), self._work))
 
     def kill_containerd(self) -> None:
         """End containerd at once, as a crash does, and start it again."""

@@ -16,6 +16,7 @@ NODE = "node-1"
 GROUP = "streamgraft-node"
 _SYSCTLS = {"vm/overcommit_memory": "1", "kernel/panic": "10", "kernel/panic_on_oops": "1"}
 """The kubelet wants these of the whole machine: it is shown files that say so."""
+_RESOLVER = f"nameserver {ADDRESS}\nsearch cluster.local\noptions ndots:5"
 _OWN = ("/run", "/var/lib/kubelet", "/var/log/containers")
 
 
@@ -69,6 +70,9 @@ def furnish(work: Path) -> None:
     _do("ip", "route", "add", "default", "dev", "node0")
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
     (work / "resolv.conf").touch()
+    # What runs beside the pods finds their services as they do.
+    (work / "hosts-resolv.conf").write_text(f"{_RESOLVER}\n")
+    _do("mount", "--bind", str(work / "hosts-resolv.conf"), str(Path("/etc/resolv.conf").resolve()))
     for name in ("containerd.toml", "kubelet.yaml", "bridge.conflist"):
         source = Path(__file__).parent / "config" / name
         target = work / "cni" / name if name.endswith(".conflist") else work / name

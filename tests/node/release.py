@@ -4,12 +4,11 @@ import os
 from pathlib import Path
 
 from tests.chart.helm import CHART, succeeds
-from tests.node import image
+from tests.node import image, others
 from tests.node.node import Node
 from tests.node.waiting import until
 
 from streamgraft_common.access import SYSTEM_NAMESPACE
-from streamgraft_common.kinds import CLUSTER_ROLE_BINDING
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.client import Object
 
@@ -18,7 +17,15 @@ JOBS = "default"
 _CLAIM = "streamgraft-checkpoints"
 _RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 _MANAGER = "test-node"
-_USER = 10001
+_CLAIMS = {
+    _CLAIM: (10001, (JOBS, SYSTEM_NAMESPACE)),
+    "data-streamgraft-kafka-0": (1000, (SYSTEM_NAMESPACE,)),
+    "data-streamgraft-prometheus-0": (65534, (SYSTEM_NAMESPACE,)),
+}
+"""Users that own their volumes, and namespaces that have such a claim."""
+_PROGRAMS = ("deployments", "statefulsets")
+BROKERS = f"streamgraft-kafka.{SYSTEM_NAMESPACE}.svc:9092"
+"""What the chart's own Kafka is reached by, in pods and beside them."""
 
 
 class Release:
@@ -27,10 +34,15 @@ class Release:
     def __init__(self, node: Node, client: KubeClient) -> None:
         self._node, self._client = node, client
 
-    async def prepare(self, checkpoints: Path) -> None:
-        """Make what the chart expects: restricted namespaces, and a volume for checkpoints."""
-        os.mkdir(checkpoints)
-        os.chown(checkpoints, _USER, _USER)
+    async def prepare(self, volumes: Path) -> None:
+        """Make what the chart expects: restricted namespaces, and volumes for its claims."""
+        for claim, (user, namespaces) in _CLAIMS.items():
+            folder = volumes / claim
+            folder.mkdir(parents=True)
+            os.chown(folder, user, user)
+            for namespace in namespaces:
+                volume = _volume(namespace, claim, folder)
+                await self._client.create("/api/v1/persistentvolumes", volume)
         for namespace in (JOBS, SYSTEM_NAMESPACE):
             body: Object = {
                 "apiVersion": "v1",
@@ -38,15 +50,10 @@ class Release:
                 "metadata": {"name": namespace, "labels": _RESTRICTED},
             }
             await self._client.apply(f"/api/v1/namespaces/{namespace}", body, _MANAGER)
-            await self._client.create("/api/v1/persistentvolumes", _volume(namespace, checkpoints))
 
     async def install(self) -> None:
         """Install the chart, and wait until all of it is available."""
         succeeds("install", *self._where(), *self._values())
-        await self._client.apply(
-            CLUSTER_ROLE_BINDING.path("", "test-node-prometheus"), _PROMETHEUS, _MANAGER
-        )
-        self._node.start_prometheus()
         await self.available()
 
     async def upgrade(self, *settings: str) -> None:
@@ -60,12 +67,13 @@ class Release:
 
     async def available(self) -> None:
         """Wait until all replicas are ready and the API server asks the adapter."""
-        path = f"/apis/apps/v1/namespaces/{SYSTEM_NAMESPACE}/deployments"
+        path = f"/apis/apps/v1/namespaces/{SYSTEM_NAMESPACE}"
 
         async def rolled_out() -> bool:
-            return all(_rolled_out(item) for item in (await self._client.get(path))["items"])
+            found = [await self._client.get(f"{path}/{kind}") for kind in _PROGRAMS]
+            return all(_rolled_out(item) for listing in found for item in listing["items"])
 
-        await until("the Deployments are rolled out", rolled_out)
+        await until("all programs are rolled out", rolled_out)
         service = "/apis/apiregistration.k8s.io/v1/apiservices/v1beta2.custom.metrics.k8s.io"
 
         async def asked() -> bool:
@@ -85,8 +93,10 @@ class Release:
             "image.repository": image.REPOSITORY,
             "image.tag": image.TAG,
             "image.pullPolicy": "Never",
-            "kafka.bootstrapServers": self._node.brokers,
-            "adapter.prometheusUrl": self._node.prometheus_url,
+            "kafka.create": "true",
+            "kafka.broker.image": others.KAFKA,
+            "prometheus.create": "true",
+            "prometheus.image": others.PROMETHEUS,
             "checkpoints.createClaimsIn": f"{{{JOBS},{SYSTEM_NAMESPACE}}}",
             "checkpoints.operatorClaim": _CLAIM,
             "operator.driverStarts": "1",
@@ -96,38 +106,22 @@ class Release:
         )
 
 
-def _rolled_out(deployment: Object) -> bool:
-    status, wanted = deployment.get("status", {}), deployment["spec"]["replicas"]
+def _rolled_out(program: Object) -> bool:
+    status, wanted = program.get("status", {}), program["spec"]["replicas"]
     counts = [status.get(name, 0) for name in ("replicas", "updatedReplicas", "readyReplicas")]
-    seen: bool = status.get("observedGeneration") == deployment["metadata"]["generation"]
+    seen: bool = status.get("observedGeneration") == program["metadata"]["generation"]
     return seen and counts == [wanted] * 3
 
 
-def _volume(namespace: str, folder: Path) -> Object:
+def _volume(namespace: str, claim: str, folder: Path) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
-        "metadata": {"name": f"checkpoints-{namespace}"},
+        "metadata": {"name": f"{claim}-{namespace}"},
         "spec": {
-            "accessModes": ["ReadWriteMany"],
+            "accessModes": ["ReadWriteMany", "ReadWriteOnce"],
             "capacity": {"storage": "10Gi"},
             "hostPath": {"path": str(folder)},
-            "claimRef": {"namespace": namespace, "name": _CLAIM},
+            "claimRef": {"namespace": namespace, "name": claim},
         },
     }
-
-
-_PROMETHEUS: Object = {
-    "apiVersion": "rbac.authorization.k8s.io/v1",
-    "kind": "ClusterRoleBinding",
-    "metadata": {"name": "test-node-prometheus"},
-    "roleRef": {
-        "apiGroup": "rbac.authorization.k8s.io",
-        "kind": "ClusterRole",
-        "name": "streamgraft-prometheus",
-    },
-    "subjects": [
-        {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "streamgraft-prometheus"}
-    ],
-}
-"""Prometheus runs outside of the cluster, as a user."""

@@ -19,7 +19,12 @@ PROMTOOL = Module(
 
 def passes(cases: Path) -> None:
     """Fail with promtool's words unless all the cases of a file are as expected."""
-    promtool = build(Cache(cache_folder(), silent), PROMTOOL)
-    command = (str(promtool), "test", "rules", str(cases))
+    promtool("test", "rules", str(cases))
+
+
+def promtool(*arguments: str) -> None:
+    """Run it; fail with its words if it does."""
+    program = build(Cache(cache_folder(), silent), PROMTOOL)
+    command = (str(program), *arguments)
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

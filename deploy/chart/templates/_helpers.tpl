@@ -19,10 +19,14 @@ securityContext:
     drop: [ALL]
 {{- end -}}
 
+{{/* Images of others have users of their own, who own the volume. */}}
 {{- define "streamgraft.podSecurity" -}}
 securityContext:
   runAsNonRoot: true
-  runAsUser: 10001
+  runAsUser: {{ .user | default 10001 }}
+  {{- with .user }}
+  fsGroup: {{ . }}
+  {{- end }}
   seccompProfile:
     type: RuntimeDefault
 {{- end -}}
@@ -45,6 +49,22 @@ topologySpreadConstraints:
     labelSelector:
       matchLabels:
         app: {{ .app }}
+{{- end -}}
+
+{{- define "streamgraft.bootstrapServers" -}}
+{{- if .Values.kafka.create -}}
+streamgraft-kafka.{{ .Release.Namespace }}.svc:9092
+{{- else -}}
+{{ .Values.kafka.bootstrapServers }}
+{{- end -}}
+{{- end -}}
+
+{{- define "streamgraft.prometheusUrl" -}}
+{{- if .Values.prometheus.create -}}
+http://streamgraft-prometheus.{{ .Release.Namespace }}.svc:9090
+{{- else -}}
+{{ .Values.adapter.prometheusUrl }}
+{{- end -}}
 {{- end -}}
 
 {{- define "streamgraft.rules" -}}

@@ -26,7 +26,7 @@ Configuration:
 
 def bootstrap_servers(setting: Setting) -> str:
     """Return what Kafka clients connect to."""
-    return f"{setting.spec.kafka_address}:{setting.ports['kafka']}"
+    return f"127.0.0.1:{setting.ports['kafka']}"
 
 
 def properties(setting: Setting) -> str:
