@@ -33,6 +33,8 @@ async def left_over(client: KubeClient) -> list[str]:
         f"/apis/policy/v1/{inside}/poddisruptionbudgets",
         f"/apis/networking.k8s.io/v1/{inside}/networkpolicies",
         f"/apis/rbac.authorization.k8s.io/v1/{inside}/roles",
+        "/api/v1/serviceaccounts",
+        "/apis/coordination.k8s.io/v1/leases",
         "/apis/rbac.authorization.k8s.io/v1/rolebindings",
         "/apis/rbac.authorization.k8s.io/v1/clusterroles",
         "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",

@@ -48,7 +48,7 @@ async def play(node: Node, work: Path) -> Figures:
         figures["lost"] = probe.arrivals.lost(load.sent)
         await job.cancel()
         topics = topics_left(BROKERS)
-        release.uninstall()
+        await release.uninstall()
         left = topics + await left_over(client)
         for name in left:
             say(f"left over: {name}")

@@ -8,7 +8,9 @@ from tests.node import image, others
 from tests.node.node import Node
 from tests.node.waiting import until
 
+from streamgraft_common import names
 from streamgraft_common.access import SYSTEM_NAMESPACE
+from streamgraft_common.kinds import ROLE_BINDING, SERVICE_ACCOUNT
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.client import Object
 
@@ -61,9 +63,19 @@ class Release:
         succeeds("upgrade", *self._where(), *self._values(), *settings)
         await self.available()
 
-    def uninstall(self) -> None:
-        """Take the release away."""
+    async def uninstall(self) -> None:
+        """Take the release away, and what the page on installing says that stays."""
         succeeds("uninstall", "streamgraft", "--wait", *self._access())
+        for kind in (SERVICE_ACCOUNT, ROLE_BINDING):
+            await self._client.delete(kind.path(JOBS, names.SERVICE_ACCOUNT_PE))
+        path = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}"
+        await self._client.delete(path)
+
+        async def gone() -> bool:
+            listed = (await self._client.get("/api/v1/namespaces"))["items"]
+            return SYSTEM_NAMESPACE not in {item["metadata"]["name"] for item in listed}
+
+        await until("the namespace is gone", gone)
 
     async def available(self) -> None:
         """Wait until all replicas are ready and the API server asks the adapter."""
