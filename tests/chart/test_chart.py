@@ -225,6 +225,9 @@ async def test_installed_upgraded_and_uninstalled(api_server: Setting) -> None:
         label = {"pod-security.kubernetes.io/enforce": "restricted"}
         namespace = {"metadata": {"name": NAMESPACE, "labels": label}}
         await client.create("/api/v1/namespaces", namespace)
+        # A controller that does not run here makes it.
+        account = {"metadata": {"name": "default"}}
+        await client.create(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", account)
         succeeds("install", *release)
         first = await authority(client)
         await pods_are_restricted(client, {"operator", "metrics-adapter"})
@@ -266,4 +269,7 @@ async def pods_are_restricted(client: KubeClient, programs: set[str]) -> None:
     for item in found:
         template = json.loads(json.dumps(item["spec"]["template"]))
         template["metadata"]["name"] = "tried"
+        for claim in item["spec"].get("volumeClaimTemplates", []):
+            volume = {"name": claim["metadata"]["name"], "emptyDir": {}}
+            template["spec"]["volumes"].append(volume)
         await client.create(f"/api/v1/namespaces/{NAMESPACE}/pods", template, dryRun="All")
