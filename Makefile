@@ -31,9 +31,10 @@ $(VENV)/.dev: $(VENV)/.run
 demo: $(VENV)/.run ## All set-up plus the main job: DAYS=N shortens it
 	@$(BIN)/python -m examples.flights.demo $(if $(DAYS),--days $(DAYS))
 
-test: check integration ## All set-up plus all tests
+test: lint types imports unit simulation integration ## All set-up plus all tests
 
-check: lint types imports unit simulation ## Lint, types, unit tests, simulation: no cluster, under 3 minutes
+check: lint types imports unit simulation ## Lint, types, unit tests, half of the simulation: no cluster, 3 minutes
+check: SEEDS ?= 1000
 
 lint: $(VENV)/.dev ## ruff: rules and format
 	@$(BIN)/ruff check .
@@ -48,8 +49,8 @@ imports: $(VENV)/.dev ## Who may import whom
 unit: $(VENV)/.dev ## Unit tests, on all cores
 	@$(BIN)/python -m pytest -q -n auto --dist worksteal -m 'not integration and not e2e'
 
-simulation: $(VENV)/.dev ## 2,000 seeds of the operator in a simulated cluster (docs/develop/simulation.md)
-	@$(BIN)/python -m tests.simulation
+simulation: $(VENV)/.dev ## SEEDS=N (2,000) of the operator in a simulated cluster (docs/develop/simulation.md)
+	@$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS))
 
 soak: $(VENV)/.dev ## New seeds of the simulation for SECONDS=N or HOURS=N (default: one hour)
 	@$(BIN)/python -m tests.simulation --first $$(date +%s)0000 \

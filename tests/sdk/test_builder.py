@@ -238,6 +238,7 @@ app.kafka_sink("out", input={name}, topic="out")
 """
 
 
+@pytest.mark.integration
 def test_a_function_is_renamed_under_its_uid(tmp_path: Path) -> None:
     """Operator, stream and all that goes by their names stay, and the function is found."""
     old = COUNTED.format(name="counts", uid="")

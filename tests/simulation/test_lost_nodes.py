@@ -1,10 +1,13 @@
 """PEs whose node never comes back go on elsewhere, and nobody has to delete their pods."""
 
 import math
+from typing import Any
 
 import pytest
 from tests.simulation.applications import Submission
+from tests.simulation.fake_checkpoints import FakeCheckpoints
 from tests.simulation.faults import submit
+from tests.simulation.invariants import Broken
 from tests.simulation.world import World
 
 from streamgraft_common.kinds import POD
@@ -37,6 +40,18 @@ def test_a_job_goes_on_although_its_pods_never_end(cut: bool) -> None:
         assert job["status"]["phase"] == "Healthy"
         after = world.nodes.checkpoints.counts("work")
         assert all(after[key] > count for key, count in before.items())
+
+
+def test_checkpoints_that_fence_nobody_off_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted bug that seeds find rarely: one in 170."""
+
+    def log(self: FakeCheckpoints, stage: Any, shard: int, batch: int) -> bool:
+        self._checkpoints[stage, shard].logged = batch + 1
+        return True
+
+    monkeypatch.setattr(FakeCheckpoints, "log", log)
+    with pytest.raises(Broken, match="once more"):
+        test_a_job_goes_on_although_its_pods_never_end(cut=True)
 
 
 def test_a_deleted_job_goes_although_its_pods_never_end() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.simulation import fake_checkpoints
-from tests.simulation.fake_checkpoints import KEYS, FakeCheckpoints
+from tests.simulation.fake_checkpoints import KEYS
 from tests.simulation.fake_pe import FakeStage
 from tests.simulation.fake_records import FakeRecords
 from tests.simulation.faults import (
@@ -19,7 +19,6 @@ from tests.simulation.faults import (
     delete_by_label,
     edit_job,
     freeze_pod,
-    lose_node,
     resize,
 )
 from tests.simulation.savepoint_faults import (
@@ -181,16 +180,6 @@ def adopt_pods_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pod_conductor.PodConductor, "_adopt", adopt)
 
 
-def log_batches_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Checkpoints that fence nobody off."""
-
-    def log(self: FakeCheckpoints, stage: Any, shard: int, batch: int) -> bool:
-        self._checkpoints[stage, shard].logged = batch + 1
-        return True
-
-    monkeypatch.setattr(FakeCheckpoints, "log", log)
-
-
 def save_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A savepoint that does not wait until its shards stand still."""
     monkeypatch.setattr(savepoints, "_stopped", lambda _: True)
@@ -255,7 +244,6 @@ def forget_the_savepoint(monkeypatch: pytest.MonkeyPatch) -> None:
         (drop_finalizer_early, (cancel_job,)),
         (ignore_gone, (compact, cancel_job, delete(POD))),
         (adopt_pods_twice, (delete_by_label,)),
-        (log_batches_twice, (lose_node,)),
         (save_what_runs, (take_savepoint,)),
         (stop_all_at_once, (take_savepoint,)),
         (give_back_early, (take_savepoint,)),
