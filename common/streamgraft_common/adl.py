@@ -174,6 +174,8 @@ class Operator(AdlModel):
     """Operators of different groups never share a PE: Spark could not run them in one plan."""
     placement: Placement = Placement()
     """On which nodes it runs; operators whose placements exclude each other share no PE."""
+    commits: bool = False
+    """Sinks: whether functions of it are called when a cut is prepared, and when it is complete."""
     location: str = ""
     """`file:line` where the user wrote it."""
 

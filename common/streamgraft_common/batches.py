@@ -1,5 +1,6 @@
-"""The number of a micro-batch, as functions of sinks get it, and whose batch it is."""
+"""Batches and cuts as functions of sinks get them: their numbers, and whose they are."""
 
+from dataclasses import dataclass
 from typing import Self
 
 
@@ -22,3 +23,20 @@ class Batch(int):
         made = super().__new__(cls, number)
         made.writer, made.shard, made.incarnation = writer, shard, incarnation
         return made
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What one shard of a sink has written up to a cut of its consistent region."""
+
+    number: int
+    """Number of the cut; that of a savepoint of the whole job is 0."""
+    savepoint: str
+    """Savepoint that holds it."""
+    writer: str
+    """As of the batches that are in it."""
+    shard: int
+    incarnation: str
+    """As of the batches that are in it."""
+    last_batch: int
+    """The last batch of this writer and incarnation that is in it; -1 if there is none."""

@@ -31,6 +31,12 @@ def origins(old_groups: int, new_groups: int, group: int) -> list[int]:
     return list(range(group % step, old_groups, step))
 
 
+def heirs(old_groups: int, new_groups: int) -> dict[int, int]:
+    """Return, of each old key group, the first of the new ones that keys of it may be in."""
+    step = math.gcd(old_groups, new_groups)
+    return {group: group % step for group in range(old_groups)}
+
+
 def readings(old_groups: int, new_groups: int) -> int:
     """Return how often each old group is read if all new ones are made."""
     return new_groups // math.gcd(old_groups, new_groups)

@@ -15,13 +15,14 @@ from types import ModuleType
 from typing import Any, Protocol, Self, cast
 
 from streamgraft_common.adl import Adl
+from streamgraft_common.batches import Cut
 from streamgraft_common.bundle import read_bundle
 from streamgraft_common.code import code_of_pe
 from streamgraft_common.pe_metadata import PeMetadata
 
 
 class Application(Protocol):
-    """What the runtime needs of `streamgraft.Application`."""
+    """What plans need of `streamgraft.Application`."""
 
     @property
     def functions(self) -> Mapping[str, Callable[..., Any]]:
@@ -31,8 +32,12 @@ class Application(Protocol):
         """Give the parameters their values; called before any function is."""
 
 
-class ChangingApplication(Application, Protocol):
-    """One whose functions may change its exports and imports."""
+class LoadedApplication(Application, Protocol):
+    """What the runtime needs of it, beside plans."""
+
+    @property
+    def cut_functions(self) -> Mapping[str, Mapping[str, Callable[[Cut], None]]]:
+        """What sinks do when a cut is prepared (`prepare`) and complete (`commit`), by sink."""
 
     def on_stream_change(self, listener: Callable[[str, str, Any], None]) -> None:
         """Call a listener with export or import operator, field and value of each change that a
@@ -62,13 +67,13 @@ class Code:
             archive.extractall(folder)
         return cls(read.adl, read.digest, folder)
 
-    def enter(self) -> ChangingApplication:
+    def enter(self) -> LoadedApplication:
         """Import the application; its parameters are still to be bound."""
         sys.path.insert(0, str(self.folder))
         sys.modules.update(self._modules)
         importlib.invalidate_caches()
         module = importlib.import_module(self.adl.module)
-        return cast(ChangingApplication, getattr(module, self.adl.application))
+        return cast(LoadedApplication, getattr(module, self.adl.application))
 
     def leave(self) -> None:
         """Take its modules out of reach. Who has some keeps them."""
@@ -92,7 +97,7 @@ class Code:
         return any(Path(place).is_relative_to(self.folder) for place in places)
 
 
-def exchanged(before: Code, after: Code) -> ChangingApplication:
+def exchanged(before: Code, after: Code) -> LoadedApplication:
     """Leave one version for another. Raises what its import raises; the former one stays then."""
     before.leave()
     try:

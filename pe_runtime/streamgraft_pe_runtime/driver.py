@@ -25,9 +25,10 @@ from streamgraft_pe_runtime import (
     warm_up,
     workers,
 )
-from streamgraft_pe_runtime.application import ChangingApplication, Code, exchanged
+from streamgraft_pe_runtime.application import Code, LoadedApplication, exchanged
 from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.bundles import OtherCode
+from streamgraft_pe_runtime.cuts import CutSink, cut_sink
 from streamgraft_pe_runtime.exchange import exchange
 from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
 from streamgraft_pe_runtime.query import ShardQuery
@@ -115,6 +116,10 @@ class Driver:
         self._filters: dict[str, str] = {}
         self._compiling = threading.Lock()  # user functions need not be safe for threads
         log.info("session after %.1f s", time.monotonic() - began)
+
+    def cut_sink(self, metadata: PeMetadata) -> CutSink | None:
+        """Return the sink of a PE, if it takes part in cuts."""
+        return cut_sink(metadata, self.code.adl, self._application.cut_functions)
 
     def rehearse(self, plan: str, metadata: PeMetadata) -> None:
         """Warm up for a plan that may be applied later. `plan`: its hash."""
@@ -260,7 +265,7 @@ class Driver:
         self._use(code, exchanged(self.code, code))
         self._rehearsed.clear()
 
-    def _use(self, code: Code, application: ChangingApplication) -> None:
+    def _use(self, code: Code, application: LoadedApplication) -> None:
         self.code, self._application = code, application
         if self._stream_listener is not None:
             application.on_stream_change(self._stream_listener)

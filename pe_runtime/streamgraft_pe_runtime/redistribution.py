@@ -17,6 +17,7 @@ from streamgraft_common.key_groups import Split
 from streamgraft_common.resources import SavedState
 from streamgraft_common.restore import NotRestorable
 from streamgraft_pe_runtime.checkpoint_files import Beside, entries, link
+from streamgraft_pe_runtime.cuts import Written, inherit
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -37,10 +38,12 @@ def redistribute(
     split: Split,
     topics: Mapping[str, str],
     stores: StateStores,
+    written: Sequence[Written] = (),
 ) -> None:
     """Make a checkpoint, unless none of the old groups has ever had a record.
 
-    `sources`: old group → its checkpoint; `topics`: old name → new name, of all inputs.
+    `sources`: old group → its checkpoint; `topics`: old name → new name, of all inputs; `written`:
+    what a sink that takes part in cuts has got of the old groups.
     Raises NotRestorable if their state can't be put together.
     """
     ran = {group: source for group, source in sources.items() if entries(source / "commits")}
@@ -63,6 +66,7 @@ def redistribute(
         (copy / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
         _link_metadata(ran[first] / "state", copy / "state")
         stores.gather(ran, copy, split)
+        inherit(copy, written)
 
 
 def earliest(watermarks: Iterable[int]) -> int:

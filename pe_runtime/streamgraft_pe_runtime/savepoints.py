@@ -15,10 +15,11 @@ from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
-from streamgraft_common.key_groups import Split, origins
+from streamgraft_common.key_groups import Split, heirs, origins
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import Saved, SavedStage, SavedState, Saving
 from streamgraft_common.restore import NotRestorable, match, stage_of, united_state
+from streamgraft_pe_runtime import cuts
 from streamgraft_pe_runtime.checkpoint_files import (
     CHECKSUM,
     LEDGERS,
@@ -41,11 +42,20 @@ _STATE = "/state/"
 class Storage:
     """The checkpoints of our stage, and the savepoints beside them. All calls block."""
 
-    def __init__(self, root: Path, metadata: PeMetadata, adl: Adl, stores: StateStores) -> None:
+    def __init__(
+        self,
+        root: Path,
+        metadata: PeMetadata,
+        adl: Adl,
+        stores: StateStores,
+        sink: cuts.CutSink | None = None,
+    ) -> None:
+        """`sink`: that of the stage, if it takes part in cuts."""
         self._root = root
         self._metadata = metadata
         self._stage = stage_of(metadata, adl)
         self._stores = stores
+        self._sink = sink
 
     @property
     def folder(self) -> Path:
@@ -59,7 +69,8 @@ class Storage:
     def save(self, request: Saving) -> Saved:
         """Copy checkpoints into a savepoint; say what there is of it.
 
-        What was copied for this savepoint before is not copied again. Raises OSError.
+        What was copied for this savepoint before is not copied again. The sink prepares before it
+        is copied, and commits if that is asked for. Raises OSError or NotCommitted.
         """
         folder = self._root / names.savepoint_path(self._metadata.namespace, request.savepoint)
         place = folder / self._stage.name
@@ -70,12 +81,20 @@ class Storage:
         for shard in request.shards:
             target = place / str(shard)
             if not _is_saved(target, request.uid):
-                _save_shard(self.checkpoint(shard), target, request.uid, state)
+                self._save_shard(request, shard, target, state)
+            if request.commit and self._sink:
+                written = cuts.read(_read(target)["written"])
+                self._sink.commit(request, written, self.checkpoint(shard))
             total += _read(target)["sizeBytes"]
             if not read_checkpoint(target).clean:
                 unclean.append(shard)
         return Saved(
-            uid=request.uid, shards=request.shards, size_bytes=total, unclean=unclean, state=state
+            uid=request.uid,
+            shards=request.shards,
+            size_bytes=total,
+            committed=request.commit,
+            unclean=unclean,
+            state=state,
         )
 
     def prepare(self, shard: int) -> None:
@@ -89,9 +108,19 @@ class Storage:
         folder = self._root / self._metadata.savepoint
         if not folder.is_dir():
             raise NotRestorable(f"there is no savepoint at {folder}: was it deleted?")
-        old = match(saved_stages(folder), self._stage)
-        if old is None:
-            return
+        saved = saved_stages(folder)
+        old, written = match(saved, self._stage), self._inherited(saved, folder, shard)
+        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        if old is not None:
+            self._make_checkpoint(folder, old, shard, written)
+        if written and not checkpoint.exists():  # there is nothing else that it begins with
+            with Beside(checkpoint) as fresh:
+                cuts.inherit(fresh, written)
+
+    def _make_checkpoint(
+        self, folder: Path, old: SavedStage, shard: int, written: Sequence[cuts.Written]
+    ) -> None:
+        checkpoint = self.checkpoint(shard)
         sources = {
             origin: folder / old.name / str(origin)
             for origin in origins(old.shards, self._stage.shards, shard)
@@ -101,15 +130,47 @@ class Storage:
                 raise NotRestorable(
                     f"savepoint {folder.name} lacks shard {origin} of stage {old.name}"
                 )
-        checkpoint.parent.mkdir(parents=True, exist_ok=True)
         topics = renamed_topics(old, self._stage)
         if old.shards == self._stage.shards:
             with Beside(checkpoint) as copy:
                 link_tree(sources[shard], copy, frozenset({SHARD_FILE}))
                 _make_own(copy, checkpoint, topics)
+                cuts.inherit(copy, written)
         else:
             split = Split(tuple(old.key), old.shards, self._stage.shards, shard)
-            redistribute(sources, checkpoint, split, topics, self._stores)
+            redistribute(sources, checkpoint, split, topics, self._stores, written)
+
+    def _inherited(
+        self, saved: Sequence[SavedStage], folder: Path, shard: int
+    ) -> list[cuts.Written]:
+        """Return what the sink had got of the shards whose first heir is this one.
+
+        It is in the savepoint though the sink's stage may have nothing else in there.
+        """
+        sink = self._sink
+        old = next((item for item in saved if sink and sink.name in item.operators), None)
+        if old is None:
+            return []
+        ours = heirs(old.shards, self._stage.shards)
+        files = [folder / old.name / str(origin) for origin, heir in ours.items() if heir == shard]
+        return cuts.read([note for file in files for note in _read(file).get("written", ())])
+
+    def _save_shard(
+        self, request: Saving, shard: int, target: Path, state: Sequence[SavedState] | None
+    ) -> None:
+        checkpoint = self.checkpoint(shard)
+        # A process that its node lost may still commit: the copy must not, without that batch.
+        committed = max(entries(checkpoint / "commits"), default=-1)
+        written: list[cuts.Written] = []
+        if self._sink:
+            written = self._sink.written(checkpoint, shard, committed)
+            self._sink.prepare(request, written)
+        document = {
+            "savepoint": request.uid,
+            "state": None if state is None else [item.to_wire() for item in state],
+            "written": cuts.noted(written),
+        }
+        _copy(checkpoint, target, committed, document)
 
     def _described(self, checkpoints: Sequence[Path]) -> list[SavedState] | None:
         """Return what the state consists of, by the first checkpoint that has some."""
@@ -178,22 +239,17 @@ def _rewritten(line: str, topics: Mapping[str, str]) -> str:
     )
 
 
-def _save_shard(
-    checkpoint: Path, target: Path, uid: str, state: Sequence[SavedState] | None
-) -> None:
+def _copy(checkpoint: Path, target: Path, committed: int, document: Mapping[str, object]) -> None:
+    """Copy a checkpoint up to a batch; `document`: what to say of the copy beside its size."""
     if target.exists():  # of an earlier savepoint of this name
         shutil.rmtree(target)
-    # A process that its node lost may still commit: the copy must not, without that batch's state.
-    committed = max(entries(checkpoint / "commits"), default=-1)
     with Beside(target) as copy:
         if checkpoint.exists():
-            link_tree(checkpoint, copy, frozenset({"offsets", "commits", LEDGERS}))
+            link_tree(checkpoint, copy, frozenset({"offsets", "commits", LEDGERS, cuts.INHERITED}))
             link_entries(checkpoint / "commits", copy / "commits", committed)
             link_entries(checkpoint / "offsets", copy / "offsets", committed + 1)
         size = sum(file.stat().st_size for file in copy.rglob("*") if file.is_file())
-        parts = None if state is None else [item.to_wire() for item in state]
-        document = {"savepoint": uid, "sizeBytes": size, "state": parts}
-        write(copy / SHARD_FILE, json.dumps(document))
+        write(copy / SHARD_FILE, json.dumps({**document, "sizeBytes": size}))
 
 
 def _is_saved(target: Path, uid: str) -> bool:

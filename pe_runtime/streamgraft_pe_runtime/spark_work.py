@@ -82,7 +82,7 @@ class SparkStage:
         return await asyncio.to_thread(self._leave, shard, publish)
 
     async def save(self, request: Saving) -> Saved:
-        """Copy checkpoints into a savepoint. Raises OSError."""
+        """Copy checkpoints into a savepoint, and commit a cut. Raises OSError or NotCommitted."""
         return await asyncio.to_thread(self._save, request)
 
     def loads(self) -> Mapping[int, Load]:
@@ -196,5 +196,7 @@ class SparkWork:
             self._progress = Progress(metadata, self._metrics, self._driver)
         else:
             self._progress.replan(metadata)
-        storage = Storage(self._root, metadata, self._driver.code.adl, self._driver.stores)
+        driver = self._driver
+        sink = driver.cut_sink(metadata)
+        storage = Storage(self._root, metadata, driver.code.adl, driver.stores, sink)
         return SparkStage(self._driver, storage, self._progress, metadata)

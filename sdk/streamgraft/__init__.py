@@ -29,7 +29,7 @@ from streamgraft._streams import Parameter, Stream
 from streamgraft._surroundings import data_path, properties, shutdown_pe
 from streamgraft._write_once import write_once
 from streamgraft_common.adl import Autoscaling, Placement
-from streamgraft_common.batches import Batch
+from streamgraft_common.batches import Batch, Cut
 
 __all__ = [
     "Application",
@@ -39,6 +39,7 @@ __all__ = [
     "Batch",
     "BuildError",
     "BundleTooLarge",
+    "Cut",
     "CyclicGraph",
     "DuplicateName",
     "InvalidApplication",

@@ -1,6 +1,8 @@
 """From a planned graph to the application description (ADL)."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from streamgraft._analysis import Analysis
 from streamgraft._application import Application
@@ -12,14 +14,14 @@ from streamgraft_common import VERSION, adl
 def describe(application: Application, analysis: Analysis, module: Path, variable: str) -> adl.Adl:
     """Return the description of an application, held in `variable` of the module's file."""
     graph, folder = application.graph, module.parent
-    codes = hashes(application.functions, module, variable)
+    codes = hashes(all_functions(application), module, variable)
     return adl.Adl(
         name=application.name,
         built_by=VERSION,
         module=module.stem,
         application=variable,
         operators=[
-            _operator(item, analysis, folder, codes.get(item.name))
+            _operator(item, graph, analysis, folder, codes.get(item.name))
             for item in graph.upstream_first()
         ],
         streams=[
@@ -38,8 +40,17 @@ def describe(application: Application, analysis: Analysis, module: Path, variabl
     )
 
 
+def all_functions(application: Application) -> dict[str, list[Callable[..., Any]]]:
+    """Return the functions of operators, with those that sinks have for cuts."""
+    cuts = application.cut_functions
+    return {
+        name: [function, *cuts.get(name, {}).values()]
+        for name, function in application.functions.items()
+    }
+
+
 def _operator(
-    node: OperatorNode, analysis: Analysis, folder: Path, code: str | None
+    node: OperatorNode, graph: Graph, analysis: Analysis, folder: Path, code: str | None
 ) -> adl.Operator:
     return adl.Operator(
         name=node.name,
@@ -62,6 +73,7 @@ def _operator(
         delivery=node.delivery,
         fusion_group=analysis.groups[node.name],
         restartable=node.restartable,
+        commits=any(item.sink == node.name for item in graph.cut_functions),
         location=node.location.relative_to(folder),
     )
 

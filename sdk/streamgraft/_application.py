@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pydantic import ValidationError
-
 from streamgraft._arguments import StreamLike, columns, is_positive, operator_name, stream_names
+from streamgraft._consistent_regions import ConsistentRegions
 from streamgraft._encodings import Avro, Protobuf, declared
 from streamgraft._errors import UnknownParameter
 from streamgraft._graph import (
-    ConsistentRegionNode,
     Delivery,
     Graph,
     Malformed,
@@ -25,10 +23,8 @@ from streamgraft._graph import (
 from streamgraft._location import caller
 from streamgraft._shared_streams import SharedStreams
 from streamgraft._streams import Parameter, Stream
-from streamgraft._values import refused
 from streamgraft_common.adl import (
     Autoscaling,
-    ConsistentRegion,
     Placement,
     SplitOutput,
 )
@@ -43,7 +39,7 @@ if TYPE_CHECKING:
     SinkFunction = TypeVar("SinkFunction", bound=Callable[[DataFrame, Batch], None])
 
 
-class Application(SharedStreams):
+class Application(SharedStreams, ConsistentRegions):
     """A streaming application: operators, the streams between them, and parallel regions.
 
     `trigger_seconds` is the micro-batch interval of its PEs and `spark_conf` their Spark settings;
@@ -302,38 +298,3 @@ class Application(SharedStreams):
             placement or Placement(),
         )
         return self._opened(region)
-
-    def consistent_region(
-        self,
-        name: str,
-        *,
-        start: StreamLike | Sequence[StreamLike],
-        end: StreamLike | Sequence[StreamLike] = (),
-        trigger: Literal["periodic", "operatorDriven"] = "periodic",
-        period_seconds: float | None = None,
-        drain_timeout_seconds: float = 180.0,
-        retained_cuts: int = 3,
-    ) -> None:
-        """Have a part of the graph checkpointed together: no record is between two operators then.
-
-        `start`: its first operators; `end`: its last ones, default the sinks. Cuts are taken every
-        `period_seconds` (default 30), or with trigger operatorDriven whenever one is asked for. One
-        that takes longer than `drain_timeout_seconds` is given up.
-        """
-        if trigger == "periodic" and period_seconds is None:
-            period_seconds = 30.0
-        settings: dict[str, Any] = {
-            "trigger": trigger,
-            "period_seconds": period_seconds,
-            "drain_timeout_seconds": drain_timeout_seconds,
-            "retained_cuts": retained_cuts,
-        }
-        first, last = stream_names(start), stream_names(end)
-        node = ConsistentRegionNode(name, caller(), first, last, settings)
-        try:
-            ConsistentRegion(name="r", operators=["o"], **settings)
-        except ValidationError as error:
-            for problem, remedy in refused(error):
-                self._reject(problem, remedy)
-            return
-        self.graph.consistent_regions.append(node)

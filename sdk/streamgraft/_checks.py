@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from graphlib import CycleError
 from typing import get_args
 
-from streamgraft._consistent_checks import consistent_region_errors
+from streamgraft._consistent_checks import consistent_region_errors, cut_function_errors
 from streamgraft._encoded_checks import encoding_errors
 from streamgraft._errors import (
     ApplicationError,
@@ -40,6 +40,7 @@ def check(graph: Graph) -> list[ApplicationError]:
         *(_cycles(graph) if not duplicates else ()),  # with two of a name, a loop may be none
         *(error for region in graph.regions for error in _region_errors(region, graph)),
         *consistent_region_errors(graph),
+        *cut_function_errors(graph),
         *_source_errors(graph),
         *encoding_errors(graph),
         *(error for operator in graph.operators for error in _operator_errors(operator)),

@@ -41,16 +41,16 @@ class _Statement:
 
 
 def hashes(
-    functions: Mapping[str, Callable[..., Any]], module: Path, application: str
+    functions: Mapping[str, Iterable[Callable[..., Any]]], module: Path, application: str
 ) -> dict[str, str]:
-    """Return a hash for each function of an application, by the operator's name.
+    """Return a hash of the code of each operator that has functions, by its name.
 
     `module`: file of the application's module; `application`: the variable that holds it.
     """
     sources = _Sources(module.parent, application)
     found = {}
-    for name, function in functions.items():
-        parts = sources.of_function(function, module)
+    for name, of_operator in functions.items():
+        parts = set().union(*(sources.of_function(item, module) for item in of_operator))
         text = "\n".join(sorted(parts))
         found[name] = hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]
     return found

@@ -1,9 +1,11 @@
 """Checks of consistent regions: what they start and end with, and that none meets another."""
 
+import inspect
 from collections.abc import Iterator
 
 from streamgraft._errors import ApplicationError, InvalidArgument
 from streamgraft._graph import ConsistentRegionNode, Graph
+from streamgraft._location import Location
 
 
 def consistent_region_errors(graph: Graph) -> Iterator[ApplicationError]:
@@ -18,6 +20,36 @@ def consistent_region_errors(graph: Graph) -> Iterator[ApplicationError]:
                     f"operator {operator!r} is in consistent regions {other!r} and {region.name!r}",
                     "end one of them before it, or make one region of both",
                 )
+
+
+def cut_function_errors(graph: Graph) -> Iterator[ApplicationError]:
+    """Yield what is wrong with what sinks do at cuts."""
+    sinks = {operator.name for operator in graph.operators if operator.kind == "sink"}
+    inside = {name for region in graph.consistent_regions for name in graph.members(region)}
+    first: dict[tuple[str, str], Location] = {}
+    for item in graph.cut_functions:
+        what = f"on_{item.moment} of {item.sink!r}"
+        if item.sink not in sinks:
+            yield InvalidArgument(
+                item.location, f"{what}: it is no sink function", "name one of app.sink()"
+            )
+        elif item.sink not in inside:
+            yield InvalidArgument(
+                item.location,
+                f"{what}: it is in no consistent region, so it is never called",
+                "declare app.consistent_region(...) with the sink in it",
+            )
+        earlier = first.setdefault((item.sink, item.moment), item.location)
+        if earlier is not item.location:
+            yield InvalidArgument(
+                item.location, f"{what} is declared twice, see {earlier}", "remove one of them"
+            )
+        try:
+            inspect.signature(item.function).bind("Cut")
+        except TypeError as error:
+            yield InvalidArgument(
+                item.location, f"{what} is called with a Cut: {error}", "give it one parameter"
+            )
 
 
 def _border_errors(region: ConsistentRegionNode, graph: Graph) -> Iterator[ApplicationError]:

@@ -79,6 +79,16 @@ class ConsistentRegionNode:
 
 
 @dataclass(frozen=True)
+class CutFunctionNode:
+    """What a sink does at a moment of each cut."""
+
+    sink: str
+    moment: Literal["prepare", "commit"]
+    function: Callable[..., None]
+    location: Location
+
+
+@dataclass(frozen=True)
 class Notice:
     """Something that is allowed but probably not meant."""
 
@@ -98,6 +108,7 @@ class Graph:
     operators: list[OperatorNode] = field(default_factory=list)
     regions: list[RegionNode] = field(default_factory=list)
     consistent_regions: list[ConsistentRegionNode] = field(default_factory=list)
+    cut_functions: list[CutFunctionNode] = field(default_factory=list)
     errors: list[ApplicationError] = field(default_factory=list)
     """What was found wrong while it was written down."""
 

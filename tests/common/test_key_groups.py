@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from streamgraft_common.key_groups import key_columns, origins, readings
+from streamgraft_common.key_groups import heirs, key_columns, origins, readings
 from streamgraft_common.resources import SavedState
 
 NUMBERS = (1, 2, 3, 4, 6, 8)
@@ -14,8 +14,13 @@ NUMBERS = (1, 2, 3, 4, 6, 8)
 def test_each_key_is_found_in_just_one_origin_of_its_new_group(old: int, new: int) -> None:
     for key in range(old * new):
         assert origins(old, new, key % new).count(key % old) == 1
+    assert all(group in origins(old, new, heir) for heir, group in _inverse(old, new))
     read = [group for wanted in range(new) for group in origins(old, new, wanted)]
     assert {read.count(group) for group in range(old)} == {readings(old, new)}
+
+
+def _inverse(old: int, new: int) -> list[tuple[int, int]]:
+    return [(heir, group) for group, heir in heirs(old, new).items()]
 
 
 def test_a_multiple_of_groups_reads_one_old_group_each() -> None:

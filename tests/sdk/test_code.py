@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from streamgraft import Application
+from streamgraft._adl import all_functions
 from streamgraft._code import hashes
 
 APPLICATION = '''
@@ -49,6 +50,15 @@ with app.parallel("work", key=["key"], max_width=2):
         return frame.where(lookup.condition(TABLE))
 
 
+@app.sink(inputs=first)
+def kept(frame, batch):
+    pass
+
+
+@app.on_commit(kept)
+def published(cut):
+    return 4
+
 
 def make(limit):
     def made(frame):
@@ -81,7 +91,7 @@ MODULES = {
     "late": "import later\n\n\ndef counted(frame):\n    return frame\n",
     "later": "X = 1\n",
 }
-ALL = {"first", "second", "third", "made"}
+ALL = {"first", "second", "third", "made", "kept"}
 Code = Callable[..., dict[str, str]]
 
 
@@ -97,7 +107,7 @@ def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Code]:
             sys.modules.pop(name, None)
         importlib.invalidate_caches()
         application: Application = importlib.import_module("app").app
-        return hashes(application.functions, tmp_path / "app.py", "app")
+        return hashes(all_functions(application), tmp_path / "app.py", "app")
 
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
@@ -117,6 +127,7 @@ def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Code]:
         ("app", "late.counted(frame)", "late.counted(frame).limit(1)", {"second", "made"}),
         ("app", 'topic="in"', 'topic="other"', {"made"}),
         ("app", 'output_mode="update"', 'output_mode="append"', {"made"}),
+        ("app", "return 4", "return 5", {"kept", "made"}),
         ("app", 'print("run")', 'print("walk")', {"made"}),
         ("app", "TABLE = {}", "TABLE = {}\njson.x = 1", ALL),
         ("app", "TABLE = {}", "TABLE = {}\nprint(1)", ALL),

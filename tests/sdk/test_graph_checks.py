@@ -499,3 +499,52 @@ def test_streams_can_be_called_like_their_functions() -> None:
     assert received == [frame]
     with pytest.raises(TypeError, match="'flights' is not made by a Python function"):
         flights(frame)
+
+
+def committing(*, consistent: bool = True) -> tuple[sg.Application, Any]:
+    """Return an application with a sink function, in a consistent region or not."""
+    app, flights = application()
+
+    @app.sink(inputs=flights)
+    def show_all(batch: DataFrame, batch_id: int) -> None:
+        batch.show()
+
+    if consistent:
+        app.consistent_region("all", start=flights)
+    return app, show_all
+
+
+def test_a_sink_may_commit() -> None:
+    app, sink = committing()
+
+    @app.on_commit(sink)
+    def publish(cut: sg.Cut) -> None:
+        print(cut.last_batch)
+
+    app.on_prepare("show-all")(publish)
+    assert check(app.graph) == []
+    assert app.cut_functions == {"show-all": {"commit": publish, "prepare": publish}}
+
+
+def test_what_is_never_called_at_a_cut() -> None:
+    app, sink = committing(consistent=False)
+    app.on_commit(sink)(print)
+    expected = here() - 1
+    error = only_error(app, sg.InvalidArgument)
+    assert line(error) == expected
+    assert "in no consistent region" in str(error)
+
+    app, _ = committing()
+    app.on_commit("flights")(print)
+    assert "it is no sink function" in str(only_error(app, sg.InvalidArgument))
+
+
+def test_a_sink_commits_in_one_way_and_with_one_argument() -> None:
+    app, sink = committing()
+    app.on_commit(sink)(print)
+    app.on_commit(sink)(print)
+    assert "is declared twice" in str(only_error(app, sg.InvalidArgument))
+
+    app, sink = committing()
+    app.on_prepare(sink)(lambda: None)  # type: ignore[type-var]
+    assert "is called with a Cut" in str(only_error(app, sg.InvalidArgument))

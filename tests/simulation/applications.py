@@ -155,6 +155,7 @@ def _bundle(
         members = [operator["name"] for operator in adl["operators"]]
         asked: dict[str, Any] = {"name": "c", "operators": members, "trigger": "operatorDriven"}
         adl["consistentRegions"] = [{**asked, "drainTimeoutSeconds": 60, "retainedCuts": 2}]
+        adl["operators"][-1] = {**write, "commits": True}
     if sources > 1:
         other = {**read, "name": "other", "outputs": ["more"]}
         adl["operators"][:0] = [other, {**write, "name": "copy", "inputs": ["more"]}]

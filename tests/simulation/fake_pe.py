@@ -60,6 +60,9 @@ class Truth(Protocol):
     def copies(self, pe: "FakePe", shard: int, savepoint: str, counts: Counts) -> None:
         """It has copied the checkpoint of a shard into the savepoint of this uid."""
 
+    def commits(self, pe: "FakePe", shard: int, savepoint: str) -> None:
+        """Its sink has made final what the savepoint of this uid has of a shard."""
+
 
 @dataclass(frozen=True)
 class Tempo:
@@ -232,6 +235,9 @@ class FakeStage:
         path = names.savepoint_path(pe.pod["metadata"]["namespace"], request.savepoint)
         stage = with_state(self.origin.stage)
         for shard in request.shards:
+            if request.commit:  # which is asked for when all is copied
+                pe.truth.commits(pe, shard, request.uid)
+                continue
             counts = pe.checkpoints.save(path, stage, pe.stage, shard)
             pe.truth.copies(pe, shard, request.uid, counts)
         unclean = [n for n in request.shards if not pe.checkpoints.is_clean(pe.stage, n)]
@@ -239,6 +245,7 @@ class FakeStage:
             uid=request.uid,
             shards=request.shards,
             size_bytes=1,
+            committed=request.commit,
             unclean=unclean,
             state=stage.state,
         )

@@ -107,6 +107,10 @@ class Invariants:
         """It has copied the checkpoint of a shard into a savepoint."""
         self._savepoints.copies(pe.stage, shard, savepoint, counts)
 
+    def commits(self, pe: FakePe, shard: int, savepoint: str) -> None:
+        """A sink has made final what a savepoint has of a shard."""
+        self._savepoints.commits(pe.stage, shard, savepoint)
+
     def _writer(self, stage: Stage, shard: int) -> str | None:
         """Return a pod that writes for a shard, those apart that were deleted by force."""
         found = (pe for pe in self._writers[stage, shard] if self._exists(pe))

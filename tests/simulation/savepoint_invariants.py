@@ -2,7 +2,8 @@
 
 A savepoint is consistent if no record is between two stages: a stage stands still only once all
 above it do, and nobody runs a shard from then on. A job that starts from it has what it has: each
-shard the counts of its keys, whatever the number of key groups.
+shard the counts of its keys, whatever the number of key groups. A sink commits a cut only if all
+of that can be gone back to, whatever fails: it has all copies, and becomes complete.
 """
 
 from collections import Counter
@@ -53,6 +54,8 @@ class SavepointInvariants:
         self._cuts: dict[str, dict[Place, int]] = {}
         """Savepoint → how often each of its shards had been started when all stood still."""
         self._copies: dict[str, dict[Place, Copy]] = {}
+        self._committed: set[str] = set()
+        """Savepoints of which a sink has made something final."""
         self._saved: dict[str, dict[str, Counts]] = {}
         """Savepoint that is complete, by name → stages whose state it has → counts of all keys."""
         self._origins: dict[str, str] = {}
@@ -71,6 +74,13 @@ class SavepointInvariants:
         """
         start = -1 if self._writer(stage, shard) else self._starts[stage, shard]
         self._copies.setdefault(savepoint, {})[stage, shard] = Copy(start, dict(counts))
+
+    def commits(self, stage: Stage, shard: int, savepoint: str) -> None:
+        """Note that a sink has made final what a savepoint, by its uid, has of a shard."""
+        copies, cut = self._copies.get(savepoint, {}), self._cuts.get(savepoint, {})
+        if lacking := [place for place in cut if place not in copies]:
+            self._break(f"shard {shard} of {stage[1]} is committed before {lacking} are copied")
+        self._committed.add(savepoint)
 
     def begins(self, stage: Stage, shard: int, counts: Counts) -> None:
         """Note with which counts of its keys a shard begins."""
@@ -98,6 +108,9 @@ class SavepointInvariants:
                 self._stands_still(change.new)
             elif after["phase"] == "Completed":
                 self._is_complete(change.new)
+            elif change.new["metadata"]["uid"] in self._committed:
+                name, phase = change.new["metadata"]["name"], after["phase"]
+                self._break(f"{name} is {phase}, and sinks have made parts of it final")
         if new := set(after.get("parked", ())) - set(before.get("parked", ())):
             self._parked |= {(change.new["spec"]["job"], name) for name in new}
             self._is_reached(change.new, new)
@@ -150,6 +163,9 @@ class SavepointInvariants:
                 self._break(f"shard {shard} of {stage[1]} ran while savepoint {name} was written")
             elif stage[1] in saved:
                 saved[stage[1]] |= copy.counts
+        left = item["spec"].get("consistentRegion") and not item["status"].get("message")
+        if left and uid not in self._committed:
+            self._break(f"cut {name} is complete without a word, and no sink has committed it")
         if not item["spec"].get("region"):
             self._saved[name] = saved
             if lacking := [stage for stage, counts in saved.items() if len(counts) != KEYS]:

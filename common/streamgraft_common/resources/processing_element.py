@@ -31,6 +31,10 @@ class Saving(Model):
     """Its metadata.uid: a later one of the same name is another."""
     shards: list[int]
     """Shards to copy; no PE runs them meanwhile."""
+    cut: int | None = None
+    """Number of the cut of a consistent region that it is."""
+    commit: bool = False
+    """Whether all of the cut is there, so that its sinks are to make it final."""
 
 
 class MatchedImport(Model):
@@ -137,6 +141,8 @@ class Saved(Model):
     """Shards that are there."""
     size_bytes: int = 0
     """Size of their copies."""
+    committed: bool = False
+    """Whether the sinks have made the cut final."""
     unclean: list[int] = []
     """Those whose last batch was begun and not committed: their pod died within it."""
     state: list[SavedState] | None = None

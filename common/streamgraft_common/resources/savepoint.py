@@ -86,9 +86,9 @@ class SavepointSpec(Model):
 class SavepointStatus(Model):
     """The copy. Times RFC 3339."""
 
-    phase: Literal["Pending", "Draining", "Saving", "Completed", "Failed"] = "Pending"
+    phase: Literal["Pending", "Draining", "Saving", "Committing", "Completed", "Failed"] = "Pending"
     """Draining: sources stand still, the rest reads its inputs to their ends. Saving: all stand
-    still and are copied."""
+    still and are copied. Committing: all is copied, and sinks make the cut final."""
     format: int = 0
     """Version of the format."""
     parked: list[str] = []

@@ -110,8 +110,8 @@ class SavepointController(Controller):
             return STALE_SECONDS
         for event in decision.events:
             self._context.recorder.record(item, event)
-        if decision.status.phase == "Saving" and stages:
-            await self._ask(item, stages.owners)
+        if decision.status.phase in ("Saving", "Committing") and stages:
+            await self._ask(item, stages.owners, commit=decision.status.phase == "Committing")
         return None if decision.status.phase in OVER else LOOK_AGAIN_SECONDS
 
     async def _stages(self, item: Object) -> JobStages:
@@ -173,14 +173,21 @@ class SavepointController(Controller):
         answers = await asyncio.gather(*map(drained, found))
         return frozenset(name for name, answer in zip(found, answers, strict=True) if answer)
 
-    async def _ask(self, item: Object, owners: Mapping[Key, list[int]]) -> None:
-        """Ask PEs for copies of shards, and those that are not in `owners` for none any more."""
+    async def _ask(
+        self, item: Object, owners: Mapping[Key, list[int]], *, commit: bool = False
+    ) -> None:
+        """Ask PEs for copies of shards, and those that are not in `owners` for none any more.
+
+        `commit`: their sinks are to make the cut final as well.
+        """
         name, uid = item["metadata"]["name"], item["metadata"]["uid"]
+        cut = _cut_number(item)
         write = self._context.write.processing_elements
         for pe in self._caches.processing_elements_by_job.get(saved_job(item)):
             key = key_of(pe)
             if shards := owners.get(key):
-                await commands.save(write, key, Saving(savepoint=name, uid=uid, shards=shards))
+                wanted = Saving(savepoint=name, uid=uid, shards=shards, cut=cut, commit=commit)
+                await commands.save(write, key, wanted)
             elif (saving := pe_spec(pe).saving) and saving.uid == uid:
                 await commands.save(write, key, None)
 
@@ -221,6 +228,14 @@ def _has_changed(spec: SavepointSpec, expansion: Expansion) -> bool:
     regions = expansion.bundle.adl.consistent_regions
     now = [set(item.operators) for item in regions if item.name == spec.consistent_region]
     return spec.consistent_region is not None and now != [set(spec.operators)]
+
+
+def _cut_number(item: Object) -> int | None:
+    """Return the number of the cut that a savepoint is, None if it is none of a region's own."""
+    region, name = savepoint_spec(item).consistent_region, item["metadata"]["name"]
+    if region is None:
+        return None
+    return names.cut_number(name, names.region_name(saved_job(item)[1], region))
 
 
 def _is_of_part(spec: SavepointSpec) -> bool:

@@ -63,6 +63,7 @@ def job_stages(caches: Caches, job: Object, expansion: Expansion, savepoint: Obj
     regions = {region_spec(item).region: item for item in caches.regions_by_job.get(key)}
     planned = [pe for pe in first_pes(expansion.topology) if _is_wanted(pe, wanted)]
     made = {port.topic: pe.stage_name for pe in planned for port in pe.metadata.outputs}
+    sinks = {item.name for item in expansion.bundle.adl.operators if item.commits}
     owners: dict[Key, list[int]] = {}
     stages = []
     for pe in planned:
@@ -75,10 +76,13 @@ def job_stages(caches: Caches, job: Object, expansion: Expansion, savepoint: Obj
         above = (made.get(topic) for topic in inner_topics(pe)) if wanted.region is None else ()
         view = StageView(
             stage=stage,
+            commits=wanted.consistent_region is not None and not sinks.isdisjoint(stage.operators),
             upstream=frozenset(name for name in above if name),
             stopped=there and all(_stopped(item.view) for item in members),
         )
-        stages.append(_with_copies(view, members, savepoint["metadata"]["uid"]))
+        copied = _with_copies(view, members, savepoint["metadata"]["uid"])
+        done = all(_has_committed(pe, savepoint) for pe in members if key_of(pe.item) in found)
+        stages.append(replace(copied, committed=done))
     if orphans := _orphans(caches, key):
         stages = [replace(view, stopped=False) for view in stages]
     asleep = _asleep(regions, wanted.region)
@@ -160,6 +164,13 @@ def _with_copies(view: StageView, pes: Iterable[_Pe], uid: str) -> StageView:
         state=united_state(item.state for item in ours),
         message="; ".join(item.message for item in ours if item.message),
     )
+
+
+def _has_committed(pe: _Pe, savepoint: Object) -> bool:
+    runtime = pe_status(pe.item).runtime
+    saved = runtime.saved if runtime else None
+    ours = saved is not None and saved.uid == savepoint["metadata"]["uid"]
+    return saved is not None and ours and saved.committed and not saved.message
 
 
 def _orphans(caches: Caches, job: Key) -> dict[str, str]:

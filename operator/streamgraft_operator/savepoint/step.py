@@ -6,10 +6,15 @@ graph: the sources at once, each other stage when all that feed it stand still a
 that they wrote. Then the checkpoints of all shards are copied, and the shards go back to their
 owners. A savepoint of one region alone is for a width change of the same job, whose topics stay:
 its shards stop at once.
+
+If sinks of a cut commit, they are asked to when all copies are there, before anything goes on. From
+then on the cut can't fail: some may have committed. What they do not come to now, the next cut has
+them do.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from streamgraft_common.resources import SavedStage, SavedState, SavepointSpec, SavepointStatus
 from streamgraft_common.resources.savepoint import FORMAT
@@ -19,7 +24,7 @@ from streamgraft_operator import events
 from streamgraft_operator.events import Event
 from streamgraft_operator.kit.conditions import State, merged
 
-ACTIVE = ("Draining", "Saving")
+ACTIVE = ("Draining", "Saving", "Committing")
 OVER = ("Completed", "Failed")
 
 
@@ -36,6 +41,10 @@ class StageView:
     """It has read its inputs to their ends; known once its upstream stands still."""
     saved: frozenset[int] = frozenset()
     """Shards whose copy is there."""
+    commits: bool = False
+    """Whether a sink in it makes final what is in the cut."""
+    committed: bool = False
+    """Whether it has."""
     size_bytes: int = 0
     """Size of these copies."""
     unclean: int = 0
@@ -110,6 +119,8 @@ def step(view: SavepointView) -> SavepointDecision:
 
 def _advance(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]:
     status = view.status
+    if status.phase == "Committing":
+        return _committed(view)
     if status.phase == "Pending" and view.problem:
         return _failed(view, view.problem)
     if status.phase in ACTIVE and (lost := _lost(view)):
@@ -126,7 +137,9 @@ def _advance(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]:
         return _drained(view, waiting), ()
     if waiting:
         return _with_message(status, waiting), ()
-    return _completed(view)
+    if any(item.commits for item in view.stages):
+        return _copied(view, "Committing"), ()
+    return _completed(_copied(view, "Completed"), view)
 
 
 def _lost(view: SavepointView) -> str:
@@ -135,7 +148,8 @@ def _lost(view: SavepointView) -> str:
         return f"job {view.spec.job} was deleted while it was saved, and submitted anew"
     # Of a part of the job the stages may be as they were, with a new one between them.
     edited = view.facts and view.facts.bundle_digest != view.status.bundle_digest
-    other = view.stages and [item.stage for item in view.stages] != view.status.stages
+    begun = [item.with_state(None) for item in view.status.stages]
+    other = view.stages and [item.stage for item in view.stages] != begun
     if other or (edited and view.spec.consistent_region is not None):
         return f"the application of job {view.spec.job} changed while it was saved"
     return view.abandoned
@@ -172,28 +186,48 @@ def _drained(view: SavepointView, waiting: str) -> SavepointStatus:
     return status.model_copy(update={"parked": parked, "message": waiting})
 
 
-def _completed(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]:
-    status = view.status
-    began = from_rfc3339(status.started_at or status.drained_at or to_rfc3339(view.now))
-    still = from_rfc3339(status.drained_at) if status.drained_at else began
-    done = status.model_copy(
-        update={
-            "phase": "Completed",
-            "parked": [],
-            "stages": [item.stage.with_state(item.state, item.size_bytes) for item in view.stages],
-            "shards": sum(item.stage.shards for item in view.stages),
-            "size_bytes": sum(item.size_bytes for item in view.stages),
-            "unclean_shards": sum(item.unclean for item in view.stages),
-            "duration_seconds": round(view.now - began, 3),
-            "save_seconds": round(view.now - still, 3),
-            "completed_at": to_rfc3339(view.now),
-            "message": "",
-        }
-    )
+def _copied(view: SavepointView, phase: Literal["Committing", "Completed"]) -> SavepointStatus:
+    """Return the status with what the copies are."""
+    update = {
+        "phase": phase,
+        "stages": [item.stage.with_state(item.state, item.size_bytes) for item in view.stages],
+        "shards": sum(item.stage.shards for item in view.stages),
+        "size_bytes": sum(item.size_bytes for item in view.stages),
+        "unclean_shards": sum(item.unclean for item in view.stages),
+        "save_seconds": round(view.now - _drained_at(view), 3),
+        "message": "committing" if phase == "Committing" else "",
+    }
+    return view.status.model_copy(update=update)
+
+
+def _committed(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]:
+    """Return whether all sinks have committed, or time is over, or the job is another one now."""
+    waiting = _waiting_for(view)
+    late = view.now - view.created >= view.spec.timeout_seconds
+    if waiting and not late and not _lost(view):
+        return _with_message(view.status, waiting), ()
+    return _completed(_with_message(view.status, f"not done: {waiting}" if waiting else ""), view)
+
+
+def _completed(
+    status: SavepointStatus, view: SavepointView
+) -> tuple[SavepointStatus, tuple[Event, ...]]:
+    began = from_rfc3339(status.started_at) if status.started_at else _drained_at(view)
+    update = {
+        "phase": "Completed",
+        "parked": [],
+        "duration_seconds": round(view.now - began, 3),
+        "completed_at": to_rfc3339(view.now),
+    }
+    done = status.model_copy(update=update)
     completed = events.savepoint_completed(
         view.name, done.shards, done.size_bytes, done.unclean_shards
     )
     return done, (completed,)
+
+
+def _drained_at(view: SavepointView) -> float:
+    return from_rfc3339(view.status.drained_at) if view.status.drained_at else view.now
 
 
 def _failed(view: SavepointView, why: str) -> tuple[SavepointStatus, tuple[Event, ...]]:
@@ -221,11 +255,17 @@ def _waiting_for(view: SavepointView) -> str:
                 for what, names in (("stopping", stopping), ("reading to the end:", reading))
                 if names
             )
+        case "Committing":
+            left = [item for item in view.stages if item.commits and not item.committed]
+            return f"committing {_with_reasons(left)}" if left else ""
         case _:
             left = [item for item in view.stages if len(item.saved) < item.stage.shards]
-            reasons = [f"{item.stage.name} ({item.message})" for item in left if item.message]
-            what = listed(reasons or [item.stage.name for item in left])
-            return f"copying {what}" if left else ""
+            return f"copying {_with_reasons(left)}" if left else ""
+
+
+def _with_reasons(stages: list[StageView]) -> str:
+    reasons = [f"{item.stage.name} ({item.message})" for item in stages if item.message]
+    return listed(reasons or [item.stage.name for item in stages])
 
 
 def _with_message(status: SavepointStatus, message: str) -> SavepointStatus:

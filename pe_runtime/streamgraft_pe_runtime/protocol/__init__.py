@@ -5,6 +5,24 @@ the very same code over checkpoints, records and time of its own (docs/develop/s
 """
 
 from streamgraft_pe_runtime.protocol.processing_element import Pod, ProcessingElement
-from streamgraft_pe_runtime.protocol.work import Left, Load, Query, Stage, Telemetry, Work
+from streamgraft_pe_runtime.protocol.work import (
+    Left,
+    Load,
+    NotCommitted,
+    Query,
+    Stage,
+    Telemetry,
+    Work,
+)
 
-__all__ = ["Left", "Load", "Pod", "ProcessingElement", "Query", "Stage", "Telemetry", "Work"]
+__all__ = [
+    "Left",
+    "Load",
+    "NotCommitted",
+    "Pod",
+    "ProcessingElement",
+    "Query",
+    "Stage",
+    "Telemetry",
+    "Work",
+]

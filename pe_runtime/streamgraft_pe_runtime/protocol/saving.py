@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 
 from streamgraft_common.resources import Saved, Saving
-from streamgraft_pe_runtime.protocol.work import Stage
+from streamgraft_pe_runtime.protocol.work import NotCommitted, Stage
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,8 @@ class Saver:
         """Begin what is asked for, unless it is done or something is being copied."""
         if request is None or (self._copying and not self._copying.done()):
             return
-        if self.saved is None or self.saved.uid != request.uid or self.saved.message:
+        saved = self.saved
+        if saved is None or saved.uid != request.uid or saved.message or _is_more(request, saved):
             name = f"saving-{request.savepoint}"
             self._copying = asyncio.create_task(self._copy(request, stage), name=name)
 
@@ -33,10 +34,15 @@ class Saver:
         """Copy; after a failure wait before the task ends, so that the next one is not at once."""
         try:
             self.saved = await stage.save(request)
-        except OSError as error:
+        except (OSError, NotCommitted) as error:
             log.warning("savepoint %s: %s", request.savepoint, error)
             self.saved = Saved(uid=request.uid, message=str(error))
             self._changed()
             await asyncio.sleep(_AGAIN_SECONDS)
         # Behind the end of this task: whoever hears of it may ask for the next copy.
         asyncio.get_running_loop().call_soon(self._changed)
+
+
+def _is_more(request: Saving, saved: Saved) -> bool:
+    """Return whether a commit is asked for that was not made yet."""
+    return request.commit and not saved.committed

@@ -27,6 +27,10 @@ class Left:
     """End of its last batch, RFC 3339; None if that is not known."""
 
 
+class NotCommitted(Exception):
+    """A sink's function did not prepare a cut, or make it final; the text says why."""
+
+
 class Query(Protocol):
     """A query that was started."""
 
@@ -53,7 +57,10 @@ class Stage(Protocol):
         """Forget a shard whose query is stopped; `publish` where it ended for all to read."""
 
     async def save(self, request: Saving) -> Saved:
-        """Copy checkpoints into a savepoint. Raises OSError."""
+        """Copy checkpoints into a savepoint, and commit a cut if that is asked for.
+
+        Raises OSError or NotCommitted.
+        """
 
     def loads(self) -> Mapping[int, Load]:
         """Return the loads of the shards that run."""

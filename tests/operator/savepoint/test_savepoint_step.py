@@ -89,9 +89,10 @@ def saved(item: StageView, *shards: int) -> StageView:
     return replace(item, stopped=True, saved=frozenset(shards), size_bytes=10 * len(shards))
 
 
-def saving(work: StageView, **more: object) -> SavepointDecision:
+def saving(work: StageView, write: StageView | None = None, **more: object) -> SavepointDecision:
     status = parked("read", "work", "write", phase="Saving")
-    return step(view(saved(READ, 0), work, saved(WRITE, 0), status=status, **more))
+    write = write or saved(WRITE, 0)
+    return step(view(saved(READ, 0), work, write, status=status, **more))
 
 
 def test_complete_with_the_last_copy() -> None:
@@ -180,3 +181,37 @@ def test_a_cut_fails_if_another_bundle_comes_meanwhile(region: str | None, phase
     spec = SavepointSpec(job="job", consistent_region=region)
     status = step(view(status=parked("read"), facts=edited, spec=spec)).status
     assert status.phase == phase
+
+
+def committing(write: StageView, **more: object) -> SavepointDecision:
+    status = saving(saved(WORK, 0, 1), write=write).status
+    assert (status.phase, status.parked) == ("Committing", ["read", "work", "write"])
+    return step(view(saved(READ, 0), saved(WORK, 0, 1), write, status=status, **more))
+
+
+SINK = replace(saved(WRITE, 0), commits=True)
+
+
+def test_sinks_commit_when_all_is_copied_and_nothing_runs_before() -> None:
+    waiting = committing(SINK).status
+    assert (waiting.phase, waiting.message) == ("Committing", "committing write")
+    failing = committing(replace(SINK, message="files can't commit")).status
+    assert failing.message == "committing write (files can't commit)"
+    done = committing(replace(SINK, committed=True)).status
+    assert (done.phase, done.parked, done.message) == ("Completed", [], "")
+    assert (done.shards, done.size_bytes) == (4, 40)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"now": NOW + 300},
+        {"abandoned": "region work fell asleep"},
+        {"facts": replace(FACTS, created=NOW + 1)},
+    ],
+)
+def test_a_cut_that_a_sink_may_have_committed_never_fails(more: dict[str, object]) -> None:
+    """What the others have not committed the next cut does."""
+    done = committing(replace(SINK, message="the service is away"), **more).status
+    assert (done.phase, done.parked, done.shards) == ("Completed", [], 4)
+    assert done.message == "not done: committing write (the service is away)"

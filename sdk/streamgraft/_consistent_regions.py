@@ -1,0 +1,96 @@
+"""What an application's module calls for its consistent regions, and for sinks that commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pydantic import ValidationError
+
+from streamgraft._arguments import StreamLike, stream_names
+from streamgraft._declaring import Declaring
+from streamgraft._graph import ConsistentRegionNode, CutFunctionNode
+from streamgraft._location import caller
+from streamgraft._values import refused
+from streamgraft_common.adl import ConsistentRegion
+from streamgraft_common.batches import Cut
+
+if TYPE_CHECKING:
+    CutFunction = TypeVar("CutFunction", bound=Callable[[Cut], None])
+
+
+class ConsistentRegions(Declaring):
+    """The part of an application that is about consistent regions."""
+
+    @property
+    def cut_functions(self) -> dict[str, dict[str, Callable[[Cut], None]]]:
+        """What sinks do when a cut is prepared and when it is complete, by sink."""
+        found: dict[str, dict[str, Callable[[Cut], None]]] = {}
+        for item in self.graph.cut_functions:
+            found.setdefault(item.sink, {})[item.moment] = item.function
+        return found
+
+    def consistent_region(
+        self,
+        name: str,
+        *,
+        start: StreamLike | Sequence[StreamLike],
+        end: StreamLike | Sequence[StreamLike] = (),
+        trigger: Literal["periodic", "operatorDriven"] = "periodic",
+        period_seconds: float | None = None,
+        drain_timeout_seconds: float = 180.0,
+        retained_cuts: int = 3,
+    ) -> None:
+        """Have a part of the graph checkpointed together: no record is between two operators then.
+
+        `start`: its first operators; `end`: its last ones, default the sinks. Cuts are taken every
+        `period_seconds` (default 30), or with trigger operatorDriven whenever one is asked for. One
+        that takes longer than `drain_timeout_seconds` is given up.
+        """
+        if trigger == "periodic" and period_seconds is None:
+            period_seconds = 30.0
+        settings: dict[str, Any] = {
+            "trigger": trigger,
+            "period_seconds": period_seconds,
+            "drain_timeout_seconds": drain_timeout_seconds,
+            "retained_cuts": retained_cuts,
+        }
+        first, last = stream_names(start), stream_names(end)
+        node = ConsistentRegionNode(name, caller(), first, last, settings)
+        try:
+            ConsistentRegion(name="r", operators=["o"], **settings)
+        except ValidationError as error:
+            for problem, remedy in refused(error):
+                self._reject(problem, remedy)
+            return
+        self.graph.consistent_regions.append(node)
+
+    def on_prepare(self, sink: Callable[..., None] | str) -> Callable[[CutFunction], CutFunction]:
+        """Declare what a sink does when a shard stands still for a cut of its consistent region.
+
+        The function gets the Cut. What it raises is tried again, and in the end fails the cut; once
+        it has returned, the function of `on_commit` must come to its end, whatever dies.
+        """
+        return self._at_cut(sink, "prepare")
+
+    def on_commit(self, sink: Callable[..., None] | str) -> Callable[[CutFunction], CutFunction]:
+        """Declare how a sink makes final what is in a cut of its consistent region.
+
+        The function gets the Cut of each shard when all of the region is copied: what batches of
+        this writer and incarnation up to `last_batch` have left is final then. It may come again.
+        """
+        return self._at_cut(sink, "commit")
+
+    def _at_cut(
+        self, sink: Callable[..., None] | str, moment: Literal["prepare", "commit"]
+    ) -> Callable[[CutFunction], CutFunction]:
+        location = caller()
+        named = {item.function: item.name for item in self.graph.operators if item.function}
+        name = sink if isinstance(sink, str) else named.get(sink, getattr(sink, "__name__", ""))
+
+        def declare(function: CutFunction) -> CutFunction:
+            node = CutFunctionNode(name, moment, function, location)
+            self.graph.cut_functions.append(node)
+            return function
+
+        return declare

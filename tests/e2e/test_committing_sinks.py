@@ -1,0 +1,114 @@
+"""A sink function that commits with the cuts of its consistent region: exact, whatever dies."""
+
+import asyncio
+import json
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.e2e.test_consistent_regions import PATIENCE_SECONDS, cut_after
+from tests.sdk.counting import Streams
+from typer.testing import CliRunner
+
+from streamgraft.cli._app import app
+from streamgraft_common.kube import KubeClient
+from streamgraft_common.resources import PROCESSING_ELEMENT, SAVEPOINT
+from streamgraft_local import Cluster
+
+pytestmark = pytest.mark.e2e
+
+APPLICATION = '''
+import json
+import os
+import signal
+from pathlib import Path
+
+import streamgraft as sg
+
+FOLDER = Path("{folder}")
+app = sg.Application("counts", trigger_seconds=0.3)
+records = app.kafka_source("records", topic="{source}", schema="key string")
+
+
+def dies_once(moment):
+    """Kill the process, the first time."""
+    try:
+        (FOLDER / moment).touch(exist_ok=False)
+    except FileExistsError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def staged(what):
+    return FOLDER / "staged" / what.writer / what.incarnation
+
+
+with app.parallel("work", key=["key"], width=1, max_width=2):
+
+    @app.sink(inputs=records)
+    def files(rows, batch):
+        keys = [row.key for row in rows.collect()]
+        if not keys:
+            return
+        staged(batch).mkdir(parents=True, exist_ok=True)
+        half = staged(batch) / f".{{int(batch)}}"
+        half.write_text(json.dumps(keys))
+        half.replace(staged(batch) / str(int(batch)))
+        dies_once("written")
+
+
+@app.on_prepare(files)
+def look(cut):
+    if (FOLDER / "written").exists() and cut.number:
+        dies_once("prepared")
+
+
+@app.on_commit(files)
+def publish(cut):
+    for file in sorted(staged(cut).glob("[0-9]*")):
+        if int(file.name) <= cut.last_batch:
+            file.replace(FOLDER / "final" / f"{{cut.writer}}-{{cut.incarnation}}-{{file.name}}")
+            if (FOLDER / "prepared").exists():
+                dies_once("committed")
+
+
+app.consistent_region("all", start=records, period_seconds=2, retained_cuts=2)
+'''
+
+
+def final(folder: Path) -> Counter[str]:
+    """Return how often each key is in what is final."""
+    found: Counter[str] = Counter()
+    for file in (folder / "final").iterdir():
+        found.update(json.loads(file.read_text()))
+    return found
+
+
+async def test_what_it_writes_is_final_once_though_its_process_dies_at_each_step(
+    cluster: Cluster, kube: KubeClient, namespace: str, tmp_path: Path
+) -> None:
+    streams, file, folder = Streams(cluster, namespace), tmp_path / "counts.py", tmp_path / "files"
+    (folder / "final").mkdir(parents=True)
+    file.write_text(APPLICATION.format(source=streams.source, folder=folder))
+    options = ["--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
+    submit = [*options, "submit", str(file), "--wait"]
+    result = await asyncio.to_thread(CliRunner().invoke, app, submit)
+    assert result.exit_code == 0, result.output
+
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not (folder / "committed").exists() or final(folder) != streams.sent:
+        assert time.monotonic() < deadline, (sorted(folder.iterdir()), final(folder), streams.sent)
+        if not (folder / "committed").exists():
+            streams.send(40)
+        await asyncio.sleep(0.5)
+    last = (await cut_after(kube, namespace, 0)).completed_sequence_id
+    status = await cut_after(kube, namespace, last)
+
+    assert final(folder) == streams.sent
+    assert not [item for item in (folder / "staged").rglob("*") if item.is_file()]
+    saved = (await kube.get(SAVEPOINT.path(namespace, status.cuts[-1].savepoint)))["status"]
+    assert (saved["phase"], saved.get("message", "")) == ("Completed", "")
+    pes = (await kube.get(PROCESSING_ELEMENT.path(namespace)))["items"]
+    launches = {item["spec"]["stageName"]: item["status"]["launchCount"] for item in pes}
+    assert launches == {"records": 1, "files": 4}, "each death is one more launch"
