@@ -190,7 +190,21 @@ def cut_number(savepoint: str, region: str) -> int | None:
 
     `region`: name of the ConsistentRegion.
     """
-    number = savepoint.removeprefix(cut_savepoint(region, 0).removesuffix("0"))
+    return _number(savepoint, cut_savepoint(region, 0))
+
+
+def rollback_savepoint(region: str, number: int) -> str:
+    """Return the name of the savepoint of a rollback; `region`: name of the ConsistentRegion."""
+    return f"{region}-rollback-{number}"
+
+
+def rollback_number(savepoint: str, region: str) -> int | None:
+    """Return the number of the rollback that has a savepoint of this name, None if none has."""
+    return _number(savepoint, rollback_savepoint(region, 0))
+
+
+def _number(savepoint: str, zeroth: str) -> int | None:
+    number = savepoint.removeprefix(zeroth.removesuffix("0"))
     return int(number) if number != savepoint and number.isdecimal() else None
 
 

@@ -92,6 +92,17 @@ def cut_failed(region: str, number: int, why: str) -> Event:
     return Event("Warning", "CutFailed", text)
 
 
+def rolled_back(region: str, cut: str) -> Event:
+    """Tell that a consistent region goes on from a cut."""
+    return Event("Normal", "RolledBack", f"consistent region {region} goes on from {cut}")
+
+
+def rollback_failed(region: str, cut: str, why: str) -> Event:
+    """Tell that a rollback was cut off, and that another one follows."""
+    text = f"consistent region {region} could not go back to {cut}: {why}; it is tried again"
+    return Event("Warning", "RollbackFailed", text)
+
+
 def savepoint_left_over(path: str, message: str) -> Event:
     """Report which files of a deleted savepoint could not be removed."""
     return Event("Warning", "SavepointLeftOver", f"remove {path} yourself: {message}")

@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 
 STAGE_FILE = "stage.json"
 SHARD_FILE = "shard.json"
+ROLLED_BACK = "rolled-back"
+"""File of a checkpoint that came out of a cut, with the uid of the rollback."""
 _STATE = "/state/"
 
 
@@ -96,6 +98,33 @@ class Storage:
             unclean=unclean,
             state=state,
         )
+
+    def roll_back(self, request: Saving) -> Saved:
+        """Put what a cut has in the place of checkpoints that nobody runs. Raises OSError."""
+        folder = self._root / names.savepoint_path(
+            self._metadata.namespace, request.rolls_back_to or ""
+        )
+        for shard in request.shards:
+            mark = self.checkpoint(shard) / ROLLED_BACK
+            if not (mark.exists() and mark.read_text() == request.uid):
+                self._put_back(folder / self._stage.name / str(shard), shard, request)
+        return Saved(uid=request.uid, shards=request.shards)
+
+    def _put_back(self, source: Path, shard: int, request: Saving) -> None:
+        if not (source / SHARD_FILE).is_file():
+            raise FileNotFoundError(f"{source} is no copy of a shard: was it deleted?")
+        checkpoint = self.checkpoint(shard)
+        old = checkpoint.with_name(f".{shard}-before-{request.uid}")
+        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        with Beside(checkpoint) as copy:
+            link_tree(source, copy, frozenset({SHARD_FILE}))
+            for entry in [*copy.glob("offsets/[0-9]*"), *copy.glob("sources/*/0")]:
+                edit(entry, lambda lines: [placed(line, request.ends) for line in lines])
+            cuts.inherit(copy, cuts.read(_read(source).get("written", ())))
+            write(copy / ROLLED_BACK, request.uid)
+            if checkpoint.exists():
+                checkpoint.rename(old)
+        shutil.rmtree(old, ignore_errors=True)
 
     def prepare(self, shard: int) -> None:
         """Make a shard's checkpoint from the job's savepoint, unless there is one already.
@@ -212,6 +241,21 @@ def rewritten(lines: Sequence[str], topics: Mapping[str, str]) -> list[str]:
     return [*lines[:2], *(_rewritten(line, topics) for line in lines[2:])]
 
 
+def placed(line: str, ends: Mapping[str, Sequence[int]]) -> str:
+    """Return a line of a log, if it has positions in some topics with these at their ends. Pure."""
+    document = _positions(line)
+    if not document or not document.keys() & ends.keys():
+        return line
+    return json.dumps(
+        {
+            topic: {number: ends[topic][int(number)] for number in found}
+            if topic in ends
+            else found
+            for topic, found in document.items()
+        }
+    )
+
+
 def relocated(lines: Sequence[str], checkpoint: Path) -> list[str]:
     """Return metadata of a stateful operator with its schema files in another checkpoint. Pure.
 
@@ -228,15 +272,20 @@ def relocated(lines: Sequence[str], checkpoint: Path) -> list[str]:
 
 
 def _rewritten(line: str, topics: Mapping[str, str]) -> str:
-    try:
-        document = json.loads(line)
-    except ValueError:  # a source without offsets is a dash
-        return line
-    if not isinstance(document, dict) or not document.keys() & topics.keys():
+    document = _positions(line)
+    if not document or not document.keys() & topics.keys():
         return line
     return json.dumps(
         {topics[topic]: dict.fromkeys(partitions, 0) for topic, partitions in document.items()}
     )
+
+
+def _positions(line: str) -> dict[str, dict[str, int]] | None:
+    try:
+        document = json.loads(line)
+    except ValueError:  # a source without offsets is a dash
+        return None
+    return document if isinstance(document, dict) else None
 
 
 def _copy(checkpoint: Path, target: Path, committed: int, document: Mapping[str, object]) -> None:
@@ -265,12 +314,12 @@ def _read(target: Path) -> dict[str, Any]:
 def _make_own(copy: Path, checkpoint: Path, topics: Mapping[str, str]) -> None:
     """Turn a copy of a savepoint's shard into a checkpoint of this job, to be at `checkpoint`."""
     for entry in copy.glob("offsets/[0-9]*"):
-        _edit(entry, lambda lines: rewritten(lines, topics))
+        edit(entry, lambda lines: rewritten(lines, topics))
     for entry in copy.glob("state/*/_metadata/v2/[0-9]*"):
-        _edit(entry, lambda lines: relocated(lines, checkpoint))
+        edit(entry, lambda lines: relocated(lines, checkpoint))
 
 
-def _edit(file: Path, change: Callable[[list[str]], list[str]]) -> None:
+def edit(file: Path, change: Callable[[list[str]], list[str]]) -> None:
     lines = file.read_text().split("\n")
     if (new := change(lines)) != lines:
         (file.parent / CHECKSUM.format(file.name)).unlink(missing_ok=True)

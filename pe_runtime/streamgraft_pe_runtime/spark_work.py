@@ -142,6 +142,8 @@ class SparkStage:
             brokers.close()
 
     def _save(self, request: Saving) -> Saved:
+        if request.rolls_back_to is not None:
+            return self._storage.roll_back(request)
         try:
             for shard in request.shards:  # which nobody runs
                 self._checkpoints.take_alone(shard)

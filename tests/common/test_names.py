@@ -89,6 +89,9 @@ def test_pe_has_the_address_of_its_service() -> None:
 
 def test_savepoints_of_users_are_no_cuts() -> None:
     region = names.region_name("orders", "whole")
-    assert names.cut_number(names.cut_savepoint(region, 12), region) == 12
-    for name in ("mine", "before-2", f"{region}-cut-x", f"{region}-cut-", "other-cut-3"):
+    cut, back = names.cut_savepoint(region, 12), names.rollback_savepoint(region, 3)
+    assert names.cut_number(cut, region) == 12
+    assert names.rollback_number(back, region) == 3
+    assert names.rollback_number(cut, region) is None
+    for name in ("mine", "before-2", f"{region}-cut-x", f"{region}-cut-", "other-cut-3", back):
         assert names.cut_number(name, region) is None

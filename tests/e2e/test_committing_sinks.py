@@ -1,4 +1,4 @@
-"""A sink function that commits with the cuts of its consistent region: exact, whatever dies."""
+"""A sink function that commits with cuts: exact, whatever dies, and when its region goes back."""
 
 import asyncio
 import json
@@ -7,13 +7,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.e2e.test_consistent_regions import PATIENCE_SECONDS, cut_after
+from tests.e2e.test_consistent_regions import PATIENCE_SECONDS, cut_after, status_of
 from tests.sdk.counting import Streams
 from typer.testing import CliRunner
 
 from streamgraft.cli._app import app
 from streamgraft_common.kube import KubeClient
-from streamgraft_common.resources import PROCESSING_ELEMENT, SAVEPOINT
+from streamgraft_common.resources import CONSISTENT_REGION, PROCESSING_ELEMENT, SAVEPOINT
 from streamgraft_local import Cluster
 
 pytestmark = pytest.mark.e2e
@@ -85,7 +85,20 @@ def final(folder: Path) -> Counter[str]:
     return found
 
 
-async def test_what_it_writes_is_final_once_though_its_process_dies_at_each_step(
+async def _goes_back(kube: KubeClient, namespace: str, streams: Streams) -> None:
+    """Have the region go back to its last cut, with records that came since."""
+    streams.send(200)
+    await asyncio.sleep(1.0)
+    path, patch = CONSISTENT_REGION.path(namespace, "counts-all"), {"rollbackRequested": 1}
+    await kube.patch(path, {"spec": patch})
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not (status := await status_of(kube, namespace)).completed_rollback_id:
+        assert time.monotonic() < deadline, status
+        await asyncio.sleep(0.2)
+    streams.send(200)
+
+
+async def test_what_it_writes_is_final_once_though_its_process_dies_and_it_is_rolled_back(
     cluster: Cluster, kube: KubeClient, namespace: str, tmp_path: Path
 ) -> None:
     streams, file, folder = Streams(cluster, namespace), tmp_path / "counts.py", tmp_path / "files"
@@ -96,17 +109,20 @@ async def test_what_it_writes_is_final_once_though_its_process_dies_at_each_step
     result = await asyncio.to_thread(CliRunner().invoke, app, submit)
     assert result.exit_code == 0, result.output
 
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + 3 * PATIENCE_SECONDS
     while not (folder / "committed").exists() or final(folder) != streams.sent:
         assert time.monotonic() < deadline, (sorted(folder.iterdir()), final(folder), streams.sent)
         if not (folder / "committed").exists():
             streams.send(40)
         await asyncio.sleep(0.5)
+    await _goes_back(kube, namespace, streams)
+    while final(folder) != streams.sent:
+        assert time.monotonic() < deadline, (final(folder), streams.sent)
+        await asyncio.sleep(0.5)
     last = (await cut_after(kube, namespace, 0)).completed_sequence_id
     status = await cut_after(kube, namespace, last)
 
     assert final(folder) == streams.sent
-    assert not [item for item in (folder / "staged").rglob("*") if item.is_file()]
     saved = (await kube.get(SAVEPOINT.path(namespace, status.cuts[-1].savepoint)))["status"]
     assert (saved["phase"], saved.get("message", "")) == ("Completed", "")
     pes = (await kube.get(PROCESSING_ELEMENT.path(namespace)))["items"]

@@ -61,6 +61,7 @@ class SavedCopies:
 
     stage: SavedStage
     counts: dict[int, Counts] = field(default_factory=dict)
+    logged: dict[int, int] = field(default_factory=dict)
 
 
 class FakeCheckpoints:
@@ -115,8 +116,18 @@ class FakeCheckpoints:
     def save(self, savepoint: str, origin: SavedStage, stage: Stage, shard: int) -> Counts:
         """Copy what is logged of a shard into a savepoint, by its path; return the copy."""
         copies = self._saved[savepoint].setdefault(stage[1], SavedCopies(origin))
-        copies.counts[shard] = dict(self._checkpoints[stage, shard].counts)
+        checkpoint = self._checkpoints[stage, shard]
+        copies.counts[shard], copies.logged[shard] = dict(checkpoint.counts), checkpoint.logged
         return copies.counts[shard]
+
+    def roll_back(self, savepoint: str, stage: Stage, shard: int) -> Checkpoint:
+        """Put a copy in the place of a shard's checkpoint; return that. Raises OSError."""
+        copies = self._saved.get(savepoint, {}).get(stage[1])
+        if copies is None or shard not in copies.counts:
+            raise OSError(f"there is no copy of shard {shard} of {stage[1]} at {savepoint}")
+        fresh = Checkpoint(dict(copies.counts[shard]), copies.logged[shard])
+        self._checkpoints[stage, shard] = fresh
+        return fresh
 
     def counts(self, stage: str) -> Counts:
         """Return what is counted in all shards of a stage, by its name in whichever job."""

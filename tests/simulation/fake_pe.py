@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tests.simulation.fake_checkpoints import (
+    Checkpoint,
     Counts,
     FakeCheckpoints,
     Origin,
@@ -59,6 +60,10 @@ class Truth(Protocol):
 
     def copies(self, pe: "FakePe", shard: int, savepoint: str, counts: Counts) -> None:
         """It has copied the checkpoint of a shard into the savepoint of this uid."""
+
+    def rolls_back(self, pe: "FakePe", shard: int, savepoint: str, checkpoint: Checkpoint) -> None:
+        """It has put what a cut has in the place of a shard's checkpoint, for the savepoint of this
+        uid."""
 
     def commits(self, pe: "FakePe", shard: int, savepoint: str) -> None:
         """Its sink has made final what the savepoint of this uid has of a shard."""
@@ -220,7 +225,7 @@ class FakeStage:
         await self.pe.passes(self.pe.tempo.plan)
         if self.pe.sick:
             raise OSError("the disk is full")
-        return self._copied(request)
+        return self._rolled_back(request) if request.rolls_back_to else self._copied(request)
 
     def loads(self) -> Mapping[int, Load]:
         """Return nothing: loads only spread shards, and those are spread by number then."""
@@ -229,6 +234,16 @@ class FakeStage:
     def connect(self, imports: Sequence[MatchedImport]) -> bool:
         """Read nothing of other jobs."""
         return False
+
+    def _rolled_back(self, request: Saving) -> Saved:
+        pe = self.pe
+        namespace = pe.pod["metadata"]["namespace"]
+        path = names.savepoint_path(namespace, request.rolls_back_to or "")
+        for shard in request.shards:
+            found = pe.checkpoints.roll_back(path, pe.stage, shard)
+            pe.records.roll_back(pe.stage, shard, found.logged, request.ends, self.metadata)
+            pe.truth.rolls_back(pe, shard, request.uid, found)
+        return Saved(uid=request.uid, shards=request.shards)
 
     def _copied(self, request: Saving) -> Saved:
         pe = self.pe
@@ -300,16 +315,23 @@ class FakeQuery:
         self._timer = asyncio.get_running_loop().call_later(half, self._write, batch, half)
 
     def _write(self, batch: Batch, half: float) -> None:
+        if self._pe.records.is_fenced(self._pe.stage, self._shard, batch):
+            self._fail()
+            return
         self._pe.records.write(self._pe.stage, self._shard, batch, self._metadata)
         self._timer = asyncio.get_running_loop().call_later(half, self._end_batch, batch)
 
     def _end_batch(self, batch: Batch) -> None:
         pe = self._pe
-        if pe.checkpoints.log(pe.stage, self._shard, batch.number):
+        fenced = pe.records.is_fenced(pe.stage, self._shard, batch)
+        if not fenced and pe.checkpoints.log(pe.stage, self._shard, batch.number):
             pe.truth.logs(pe, self._shard, batch.number)
             pe.records.log(pe.stage, self._shard, batch, self._metadata)
             pe.checkpoints.settle(pe.stage, self._shard)
             self._begin_batch()
             return
-        pe.truth.rests(pe, self._shard)
+        self._fail()
+
+    def _fail(self) -> None:
+        self._pe.truth.rests(self._pe, self._shard)
         self._failed.set_result(_FENCED)

@@ -2,11 +2,13 @@
 
 A source's batch makes one record; every other batch passes on what it reads. A batch that is cut
 off is planned: it runs again over the very same records. What a batch writes and its entry in the
-ledger are one transaction, in the middle of the batch, as in the exactly-once sink.
+ledger are one transaction, in the middle of the batch, as in the exactly-once sink. A shard that is
+rolled back fences what it had running, and goes on at the ends of its inputs; what is before these
+ends may come again.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tests.simulation.fake_checkpoints import Stage
@@ -16,6 +18,8 @@ from streamgraft_common.pe_metadata import PeMetadata
 
 Partition = tuple[str, int, int]
 """Topic, how often a topic of that name was deleted before, number."""
+Ends = Mapping[str, Sequence[int]]
+"""Topic → the end of each of its partitions."""
 Record = tuple[Stage, int, int]
 """Stage, shard and batch that it comes from."""
 
@@ -26,6 +30,8 @@ class Batch:
 
     number: int
     ranges: tuple[tuple[Partition, int, int], ...]
+    rollbacks: int = 0
+    """Of its shard, before it was planned."""
 
 
 @dataclass
@@ -34,6 +40,7 @@ class Log:
 
     positions: dict[Partition, int] = field(default_factory=dict)
     planned: Batch | None = None
+    rollbacks: int = 0
 
 
 class FakeRecords:
@@ -47,6 +54,8 @@ class FakeRecords:
         self._ledger: dict[tuple[Stage, int], int] = {}
         self._committed: dict[tuple[str, Partition], int] = {}
         self._read: dict[Partition, int] = {}
+        self._void: dict[Partition, int] = {}
+        """Up to where records were let go of by rollbacks."""
 
     def plan(self, stage: Stage, shard: int, number: int, metadata: PeMetadata) -> Batch:
         """Plan a batch, or return the plan of the same batch that was cut off."""
@@ -56,7 +65,7 @@ class FakeRecords:
                 (partition, log.positions.get(partition, 0), len(self._records[partition]))
                 for partition in self._inputs(metadata, shard)
             ]
-            log.planned = Batch(number, tuple(ranges))
+            log.planned = Batch(number, tuple(ranges), log.rollbacks)
         return log.planned
 
     def write(self, stage: Stage, shard: int, batch: Batch, metadata: PeMetadata) -> None:
@@ -75,6 +84,23 @@ class FakeRecords:
             if not port.external:
                 number = shard if port.keep_partition else batch.number % (port.partitions or 1)
                 self._append(self._partition(port.topic, number), made)
+
+    def is_fenced(self, stage: Stage, shard: int, batch: Batch) -> bool:
+        """Return whether a shard was rolled back since a batch was planned."""
+        return self._logs[stage, shard].rollbacks != batch.rollbacks
+
+    def roll_back(
+        self, stage: Stage, shard: int, logged: int, ends: Ends, metadata: PeMetadata
+    ) -> None:
+        """Let a shard go on behind so many batches, and with its inputs at these ends."""
+        log = self._logs[stage, shard]
+        log.planned, log.rollbacks = None, log.rollbacks + 1
+        self._ledger[stage, shard] = logged - 1
+        for partition in self._inputs(metadata, shard):
+            topic, _, number = partition
+            if topic in ends:
+                log.positions[partition] = self._void[partition] = ends[topic][number]
+                self._read[partition] = max(self._read.get(partition, 0), ends[topic][number])
 
     def is_written(self, stage: Stage, shard: int, number: int) -> bool:
         """Return whether a batch of a shard is in the ledger."""
@@ -122,7 +148,7 @@ class FakeRecords:
 
     def _append(self, partition: Partition, made: Iterable[Record]) -> None:
         there = self._records[partition]
-        known = set(there)
+        known = set(there[self._void.get(partition, 0) :])
         for record in made:
             if record in known:
                 self.broken.append(f"{record} is in {partition[0]}/{partition[2]} twice")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.simulation.fake_api_server import FakeApiServer
-from tests.simulation.fake_checkpoints import Counts, Stage
+from tests.simulation.fake_checkpoints import Checkpoint, Counts, Stage
 from tests.simulation.fake_nodes import launch_of
 from tests.simulation.fake_pe import FakePe
 from tests.simulation.fake_records import FakeRecords
@@ -106,6 +106,11 @@ class Invariants:
     def copies(self, pe: FakePe, shard: int, savepoint: str, counts: Counts) -> None:
         """It has copied the checkpoint of a shard into a savepoint."""
         self._savepoints.copies(pe.stage, shard, savepoint, counts)
+
+    def rolls_back(self, pe: FakePe, shard: int, savepoint: str, checkpoint: Checkpoint) -> None:
+        """It has put what a cut has in the place of a shard's checkpoint."""
+        self._batches[pe.stage, shard] = checkpoint.logged - 1
+        self._savepoints.rolls_back(pe.stage, shard, savepoint, checkpoint.counts)
 
     def commits(self, pe: FakePe, shard: int, savepoint: str) -> None:
         """A sink has made final what a savepoint has of a shard."""

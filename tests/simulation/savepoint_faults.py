@@ -16,13 +16,18 @@ TRIES = 60
 
 
 def request_cuts(world: World) -> None:
-    """Raise what users ask of consistent regions, every 20 seconds while there are faults."""
+    """Raise what users ask of consistent regions, every 20 seconds while there are faults.
+
+    In some seeds that is a rollback now and then.
+    """
     if not world.faulty:
         return
     for item in world.objects(CONSISTENT_REGION):
-        number = (item.get("status") or {}).get("sequenceId", 0) + 1
-        name = item["metadata"]["name"]
-        world.request("PATCH", CONSISTENT_REGION, name, {"spec": {"requested": number}})
+        status, name = item.get("status") or {}, item["metadata"]["name"]
+        wanted = {"requested": status.get("sequenceId", 0) + 1}
+        if world.rolls_back and status.get("cuts"):
+            wanted["rollbackRequested"] = status.get("rollbackId", 0) + 1
+        world.request("PATCH", CONSISTENT_REGION, name, {"spec": wanted})
     world.loop.later(20.0, request_cuts, world)
 
 

@@ -3,7 +3,8 @@
 A savepoint is consistent if no record is between two stages: a stage stands still only once all
 above it do, and nobody runs a shard from then on. A job that starts from it has what it has: each
 shard the counts of its keys, whatever the number of key groups. A sink commits a cut only if all
-of that can be gone back to, whatever fails: it has all copies, and becomes complete.
+of that can be gone back to, whatever fails: it has all copies, and becomes complete. A rollback
+that is complete has put every shard where the cut has it, while all stood still.
 """
 
 from collections import Counter
@@ -54,6 +55,10 @@ class SavepointInvariants:
         self._cuts: dict[str, dict[Place, int]] = {}
         """Savepoint → how often each of its shards had been started when all stood still."""
         self._copies: dict[str, dict[Place, Copy]] = {}
+        self._copied: dict[str, dict[Place, Counts]] = {}
+        """Savepoint that is complete, by name → what it has of each shard."""
+        self._unclean: set[str] = set()
+        """Savepoints with batches that others may have read, and that come again."""
         self._committed: set[str] = set()
         """Savepoints of which a sink has made something final."""
         self._saved: dict[str, dict[str, Counts]] = {}
@@ -74,6 +79,12 @@ class SavepointInvariants:
         """
         start = -1 if self._writer(stage, shard) else self._starts[stage, shard]
         self._copies.setdefault(savepoint, {})[stage, shard] = Copy(start, dict(counts))
+
+    def rolls_back(self, stage: Stage, shard: int, savepoint: str, counts: Counts) -> None:
+        """Note that a shard goes on from a cut, for a rollback, by its uid."""
+        if pod := self._writer(stage, shard):
+            self._break(f"shard {shard} of {stage[1]} is rolled back while {pod} writes for it")
+        self.copies(stage, shard, savepoint, counts)
 
     def commits(self, stage: Stage, shard: int, savepoint: str) -> None:
         """Note that a sink has made final what a savepoint, by its uid, has of a shard."""
@@ -104,7 +115,7 @@ class SavepointInvariants:
         if before.get("phase") != after.get("phase"):
             if after["phase"] == "Draining":
                 self._begins(change.new)
-            elif after["phase"] == "Saving":
+            elif after["phase"] in ("Saving", "RollingBack"):
                 self._stands_still(change.new)
             elif after["phase"] == "Completed":
                 self._is_complete(change.new)
@@ -128,6 +139,8 @@ class SavepointInvariants:
         if item["spec"].get("region"):
             return
         names = [stage["name"] for stage in item["status"]["stages"]]
+        if item["spec"].get("rollsBackTo"):
+            return
         if strange := parked - set(names):
             self._break(f"{sorted(strange)} stop for a savepoint that they are not part of")
             return
@@ -143,7 +156,8 @@ class SavepointInvariants:
                 self._break(f"shard {shard} of {stage[1]} is to be saved while {pod} writes for it")
         ports = [port for stage in item["status"]["stages"] for port in stage["inputs"]]
         topics = [port["topic"] for port in ports if not port.get("external")]
-        if not item["spec"].get("region") and (unread := self._unread(topics)):
+        alone = item["spec"].get("region") or item["spec"].get("rollsBackTo")
+        if not alone and (unread := self._unread(topics)):
             self._break(f"{unread} have records that savepoint {item['metadata']['name']} lacks")
         self._cuts[item["metadata"]["uid"]] = {place: self._starts[place] for place in places}
 
@@ -163,6 +177,12 @@ class SavepointInvariants:
                 self._break(f"shard {shard} of {stage[1]} ran while savepoint {name} was written")
             elif stage[1] in saved:
                 saved[stage[1]] |= copy.counts
+        if (cut_name := item["spec"].get("rollsBackTo")) is not None:
+            self._is_back(item, cut_name)
+            return
+        self._copied[name] = {place: copy.counts for place, copy in copies.items()}
+        if item["status"].get("uncleanShards"):
+            self._unclean.add(name)
         left = item["spec"].get("consistentRegion") and not item["status"].get("message")
         if left and uid not in self._committed:
             self._break(f"cut {name} is complete without a word, and no sink has committed it")
@@ -170,6 +190,16 @@ class SavepointInvariants:
             self._saved[name] = saved
             if lacking := [stage for stage, counts in saved.items() if len(counts) != KEYS]:
                 self._break(f"savepoint {name} lacks keys of {lacking}")
+
+    def _is_back(self, item: Object, cut: str) -> None:
+        """Each shard has what the cut has of it."""
+        if cut in self._unclean:
+            self._break(f"{cut} was gone back to, with a batch that comes again")
+        now = self._copies.get(item["metadata"]["uid"], {})
+        for place in self._places(item):
+            before, found = self._copied.get(cut, {}).get(place), now.get(place)
+            if found is None or found.counts != before:
+                self._break(f"{place} was rolled back to {found}, and {cut} has {before}")
 
     def _places(self, item: Object) -> list[Place]:
         job = self._jobs.get(item["metadata"]["uid"], "")

@@ -34,6 +34,9 @@ class ConsistentRegionSpec(Model):
     requested: Annotated[int, Field(ge=0)] = 0
     """A cut with at least this number is wanted, whatever the clock says: raise it to one more than
     `status.sequenceId`."""
+    rollback_requested: Annotated[int, Field(ge=0)] = 0
+    """A rollback with at least this number is wanted, to the last cut: raise it to one more than
+    `status.rollbackId`."""
     drain_timeout_seconds: Annotated[float, Field(gt=0)] = 180.0
     """Time in which all operators must have been drained and copied, or the cut is given up."""
     retained_cuts: Annotated[int, Field(ge=1, le=100)] = 3
@@ -53,13 +56,17 @@ class Cut(Model):
     """So long its sources stood still."""
     size_bytes: int = 0
     """Size of all files; blocks that are shared with checkpoints count, too."""
+    unclean_shards: int = 0
+    """Shards whose pod died within a batch while they stopped. With any the region does not go back
+    to the cut: what came behind these shards may have read that batch, which would come again."""
 
 
 class ConsistentRegionStatus(Model):
     """How far it is."""
 
-    state: Literal["Starting", "Running", "Draining"] = "Starting"
-    """Starting: it has no cut yet. Draining: a cut is under way."""
+    state: Literal["Starting", "Running", "Draining", "RollingBack"] = "Starting"
+    """Starting: it has no cut yet. Draining: a cut is under way. RollingBack: all of it goes back
+    to a cut."""
     sequence_id: int = 0
     """Number of the last cut that was begun."""
     completed_sequence_id: int = 0
@@ -70,6 +77,14 @@ class ConsistentRegionStatus(Model):
     """Cuts that are kept, oldest first."""
     failed_cuts: int = 0
     """Cuts in a row that were given up."""
+    rollback_id: int = 0
+    """Number of the last rollback that was begun."""
+    completed_rollback_id: int = 0
+    """Number of the last rollback that is complete."""
+    rolls_back_to: str = ""
+    """Savepoint of the cut that the last rollback went, or goes, back to."""
+    rollback_begun_at: str | None = None
+    """When the last rollback was begun (RFC 3339)."""
     observed_generation: int = 0
     """metadata.generation of the spec that this status is about."""
     conditions: list[Condition] = []

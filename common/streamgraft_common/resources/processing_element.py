@@ -23,7 +23,7 @@ from streamgraft_common.resources.streams import StreamChange
 
 
 class Saving(Model):
-    """A request to copy checkpoints into a savepoint."""
+    """A request to copy checkpoints into a savepoint, or to go back to one."""
 
     savepoint: str
     """Its name."""
@@ -35,6 +35,10 @@ class Saving(Model):
     """Number of the cut of a consistent region that it is."""
     commit: bool = False
     """Whether all of the cut is there, so that its sinks are to make it final."""
+    rolls_back_to: str | None = None
+    """Savepoint whose copies take the place of the checkpoints; nothing is copied."""
+    ends: dict[str, list[int]] = {}
+    """Then: topics, and where in their partitions to go on."""
 
 
 class MatchedImport(Model):
@@ -133,7 +137,7 @@ class Release(Model):
 
 
 class Saved(Model):
-    """What was copied into a savepoint."""
+    """What was copied into a savepoint, or out of one."""
 
     uid: str
     """metadata.uid of the savepoint."""

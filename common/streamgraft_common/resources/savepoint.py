@@ -79,6 +79,8 @@ class SavepointSpec(Model):
     """Only this consistent region: it is one of its cuts."""
     operators: list[str] = []
     """Operators of the consistent region."""
+    rolls_back_to: str | None = None
+    """Savepoint of a cut: nothing is copied, but that takes the place of the checkpoints."""
     timeout_seconds: Annotated[int, Field(ge=1)] = 300
     """Time in which it must be complete, or it fails and the job goes on."""
 
@@ -86,9 +88,12 @@ class SavepointSpec(Model):
 class SavepointStatus(Model):
     """The copy. Times RFC 3339."""
 
-    phase: Literal["Pending", "Draining", "Saving", "Committing", "Completed", "Failed"] = "Pending"
+    phase: Literal[
+        "Pending", "Draining", "Saving", "Committing", "RollingBack", "Completed", "Failed"
+    ] = "Pending"
     """Draining: sources stand still, the rest reads its inputs to their ends. Saving: all stand
-    still and are copied. Committing: all is copied, and sinks make the cut final."""
+    still and are copied. Committing: all is copied, and sinks make the cut final. RollingBack: all
+    stand still, and what a cut has takes the place of their checkpoints."""
     format: int = 0
     """Version of the format."""
     parked: list[str] = []
@@ -112,6 +117,9 @@ class SavepointStatus(Model):
     """When all stood still."""
     completed_at: str | None = None
     """When the last copy was there."""
+    ends: dict[str, list[int]] = {}
+    """Rollbacks: topics between the stages, and where their partitions ended when all stood still.
+    Stages go on from there: what is before was read, or comes again."""
     job_spec: Annotated[
         dict[str, Any],
         Field(json_schema_extra={"x-kubernetes-preserve-unknown-fields": True}),

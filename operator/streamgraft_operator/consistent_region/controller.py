@@ -1,7 +1,7 @@
 """The controller of ConsistentRegions: shows the step what is there, does what it says."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from streamgraft_common import names
 from streamgraft_common.conditions import is_true
@@ -63,25 +63,34 @@ class ConsistentRegionController(Controller):
         return await self._carry_out(item, decision)
 
     def _view(self, item: Object) -> ConsistentRegionView:
-        spec, savepoints = consistent_region_spec(item), self._savepoints(item)
+        spec, there = consistent_region_spec(item), self._savepoints(item)
+        ours = self._ours(item, there)
         return ConsistentRegionView(
             name=spec.region,
             generation=item["metadata"]["generation"],
             spec=spec,
             status=consistent_region_status(item),
-            cuts={cut.number: cut for cut in _cuts(item, self._ours(item, savepoints))},
-            last_number=max((cut.number for cut in _cuts(item, savepoints)), default=0),
+            cuts={cut.number: cut for cut in _cuts(item, ours)},
+            last_number=max((cut.number for cut in _cuts(item, there)), default=0),
+            rollbacks={cut.number: cut for cut in _rollbacks(item, ours)},
+            last_rollback=max((cut.number for cut in _rollbacks(item, there)), default=0),
             now=time.time(),
             waiting_for=self._waiting_for(item),
+            held_up_by=self._held_up_by(item),
         )
 
     def _waiting_for(self, item: Object) -> str:
         spec = consistent_region_spec(item)
         job = self._context.living_job_of(item)
-        if job is None:
-            return f"job {spec.job}"
-        if (phase := job_status(job).phase) != "Healthy":
+        if job is not None and (phase := job_status(job).phase) != "Healthy":
             return f"job {spec.job} to be Healthy (it is {phase})"
+        return self._held_up_by(item)
+
+    def _held_up_by(self, item: Object) -> str:
+        """Return what a rollback waits for, too: the job need not be well for that."""
+        job = self._context.living_job_of(item)
+        if job is None:
+            return f"job {consistent_region_spec(item).job}"
         for region in self._caches.regions_by_job.get(key_of(job)):
             name, status = region_spec(region).region, region_status(region)
             if status.asleep:
@@ -103,7 +112,7 @@ class ConsistentRegionController(Controller):
         ]
 
     def _savepoints(self, item: Object) -> list[Object]:
-        """Return the Savepoints of cuts of regions of this name."""
+        """Return the Savepoints of cuts and rollbacks of regions of this name."""
         key, region = key_of(item), consistent_region_spec(item)
         return [
             found
@@ -123,6 +132,10 @@ class ConsistentRegionController(Controller):
             spec = consistent_region_spec(item)
             manifest = manifests.cut_savepoint(owner_of(job), spec, decision.create)
             await write.savepoints.create(manifest)
+        if decision.roll_back is not None and job is not None:
+            spec, cut = consistent_region_spec(item), decision.status.rolls_back_to
+            manifest = manifests.rollback_savepoint(owner_of(job), spec, decision.roll_back, cut)
+            await write.savepoints.create(manifest)
         for name in decision.delete:
             if (old := self._caches.savepoints.get((key_of(item)[0], name))) is not None:
                 await write.savepoints.delete(old)
@@ -141,9 +154,19 @@ class ConsistentRegionController(Controller):
 
 
 def _cuts(item: Object, savepoints: Iterable[Object]) -> Iterator[CutView]:
-    """Yield the cuts; Savepoints that a user has made for the region are none."""
+    return _numbered(item, savepoints, names.cut_number)
+
+
+def _rollbacks(item: Object, savepoints: Iterable[Object]) -> Iterator[CutView]:
+    return _numbered(item, savepoints, names.rollback_number)
+
+
+def _numbered(
+    item: Object, savepoints: Iterable[Object], number_of: Callable[[str, str], int | None]
+) -> Iterator[CutView]:
+    """Yield those that a region's controller made; a user may have made others for the region."""
     for savepoint in savepoints:
         name = savepoint["metadata"]["name"]
-        number = names.cut_number(name, item["metadata"]["name"])
+        number = number_of(name, item["metadata"]["name"])
         if number is not None:
             yield CutView(number, name, savepoint_status(savepoint))

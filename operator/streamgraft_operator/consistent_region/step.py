@@ -4,6 +4,9 @@ Running → Draining → Running: when a cut is due its number is written down f
 of that number is created, which stops the sources, drains the rest, copies all and lets all go on.
 So a crash anywhere leads to the same Savepoint. A cut that fails is given up, and its number with
 it; the region goes on, and the next cut comes when it is due.
+
+Running → RollingBack → Running: likewise, to the last cut, when that is asked for. A rollback that
+fails is begun anew until one is complete, for a part of it may be where it was to go.
 """
 
 from collections.abc import Mapping
@@ -23,6 +26,8 @@ from streamgraft_operator.kit.conditions import READY, State, merged
 
 _AGAIN_SECONDS = 2.0
 """How soon a cut that is due and can't begin is looked at again."""
+_ROLLBACK_AGAIN_SECONDS = 10.0
+"""From the begin of a rollback that failed to that of the next one."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +51,15 @@ class ConsistentRegionView:
     """By number."""
     last_number: int
     """Of a Savepoint of such a name that is there, be it of an earlier job."""
+    rollbacks: Mapping[int, CutView]
+    """By number."""
+    last_rollback: int
+    """As last_number."""
     now: float
     waiting_for: str = ""
     """What has to be before a cut may begin; '' if nothing."""
+    held_up_by: str = ""
+    """What has to be before a rollback may begin."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +70,8 @@ class ConsistentRegionDecision:
     """To be written."""
     create: int | None = None
     """Number of the cut whose Savepoint must exist."""
+    roll_back: int | None = None
+    """Number of the rollback whose Savepoint must exist."""
     delete: tuple[str, ...] = ()
     """Savepoints that nobody needs any more."""
     again_seconds: float | None = None
@@ -70,17 +83,22 @@ class ConsistentRegionDecision:
 def step(view: ConsistentRegionView) -> ConsistentRegionDecision:
     """Return what the region comes to now."""
     status, recorded, again = _advance(view)
-    if status.state != "Draining" and again is None:
+    if status.state not in ("Draining", "RollingBack") and again is None:
         again = _seconds_to_next(view, status)
     state = _ready(view, status, recorded)
     conditions = merged(view.status.conditions, [state], view.now, view.generation)
     update = {"conditions": conditions, "observed_generation": view.generation}
-    drains = status.state == "Draining"
+    drains, goes_back = status.state == "Draining", status.state == "RollingBack"
     kept = {cut.number for cut in status.cuts} | ({status.sequence_id} if drains else set())
+    over = [number for number in view.rollbacks if not goes_back or number != status.rollback_id]
+    old = [cut for number, cut in sorted(view.cuts.items()) if number not in kept]
+    old += [view.rollbacks[number] for number in sorted(over)]
+    missing = goes_back and status.rollback_id not in view.rollbacks
     return ConsistentRegionDecision(
         status.model_copy(update=update),
         create=status.sequence_id if drains and status.sequence_id not in view.cuts else None,
-        delete=tuple(cut.name for number, cut in sorted(view.cuts.items()) if number not in kept),
+        roll_back=status.rollback_id if missing else None,
+        delete=tuple(item.name for item in old),
         again_seconds=again,
         events=recorded,
     )
@@ -91,6 +109,11 @@ def _advance(
 ) -> tuple[ConsistentRegionStatus, tuple[Event, ...], float | None]:
     there = [cut for cut in view.status.cuts if cut.number in view.cuts]
     status = view.status.model_copy(update={"cuts": there})
+    if status.state == "RollingBack":
+        return *_rolled_back(view, status), None
+    if _may_go_back(view, status):
+        left = _AGAIN_SECONDS if view.held_up_by else _seconds_to_rollback(view, status)
+        return (status, (), left) if left > 0 else (_going_back(view, status), (), None)
     if status.state == "Draining":
         return *_drained(view, status), None
     if not _is_due(view):
@@ -120,6 +143,7 @@ def _drained(
         completed_at=cut.status.completed_at or "",
         still_seconds=cut.status.duration_seconds or 0.0,
         size_bytes=cut.status.size_bytes,
+        unclean_shards=cut.status.unclean_shards,
     )
     completed = {
         "state": "Running",
@@ -128,6 +152,55 @@ def _drained(
         "failed_cuts": 0,
     }
     return status.model_copy(update=completed), ()
+
+
+def _may_go_back(view: ConsistentRegionView, status: ConsistentRegionStatus) -> bool:
+    """Return whether a rollback is wanted, and a cut there; one that is under way is given up,
+    unless it has all that it needs."""
+    cut = view.cuts.get(status.sequence_id) if status.state == "Draining" else None
+    ends_soon = cut is not None and cut.status.phase not in ("Pending", "Draining")
+    wanted = view.spec.rollback_requested > status.completed_rollback_id
+    return wanted and _target(status) is not None and not ends_soon
+
+
+def _target(status: ConsistentRegionStatus) -> str | None:
+    """Return the last cut that can be gone back to."""
+    return next((cut.savepoint for cut in reversed(status.cuts) if not cut.unclean_shards), None)
+
+
+def _seconds_to_rollback(view: ConsistentRegionView, status: ConsistentRegionStatus) -> float:
+    """Return when the next attempt may begin, from now."""
+    if status.rollback_begun_at is None or status.rollback_id == status.completed_rollback_id:
+        return 0.0
+    return from_rfc3339(status.rollback_begun_at) + _ROLLBACK_AGAIN_SECONDS - view.now
+
+
+def _going_back(
+    view: ConsistentRegionView, status: ConsistentRegionStatus
+) -> ConsistentRegionStatus:
+    return status.model_copy(
+        update={
+            "state": "RollingBack",
+            "rollback_id": max(status.rollback_id, view.last_rollback) + 1,
+            "rolls_back_to": _target(status),
+            "rollback_begun_at": to_rfc3339(view.now),
+        }
+    )
+
+
+def _rolled_back(
+    view: ConsistentRegionView, status: ConsistentRegionStatus
+) -> tuple[ConsistentRegionStatus, tuple[Event, ...]]:
+    """Return what becomes of the rollback that is under way."""
+    back = view.rollbacks.get(status.rollback_id)
+    if back is None or back.status.phase not in ("Completed", "Failed"):
+        return status, ()
+    rest = status.model_copy(update={"state": _at_rest(status)})
+    if back.status.phase == "Failed":
+        message = back.status.message
+        return rest, (events.rollback_failed(view.name, status.rolls_back_to, message),)
+    done = rest.model_copy(update={"completed_rollback_id": status.rollback_id})
+    return done, (events.rolled_back(view.name, status.rolls_back_to),)
 
 
 def _at_rest(status: ConsistentRegionStatus) -> str:
@@ -151,6 +224,8 @@ def _seconds_to_next(view: ConsistentRegionView, status: ConsistentRegionStatus)
 def _ready(
     view: ConsistentRegionView, status: ConsistentRegionStatus, recorded: tuple[Event, ...]
 ) -> State:
+    if view.spec.rollback_requested > status.completed_rollback_id:
+        return _until_rolled_back(view, status)
     if recorded and status.failed_cuts:
         return State(READY, "False", "CutFailed", recorded[-1].message)
     if status.failed_cuts:  # said already
@@ -160,3 +235,15 @@ def _ready(
         why = view.waiting_for or "the first cut"
         return State(READY, "False", "NoCut", f"there is no cut yet; waiting for {why}")
     return State(READY, "True", "CutCompleted", f"cut {status.completed_sequence_id} is complete")
+
+
+def _until_rolled_back(view: ConsistentRegionView, status: ConsistentRegionStatus) -> State:
+    if status.state == "RollingBack":
+        back = view.rollbacks.get(status.rollback_id)
+        why = f": {back.status.message}" if back and back.status.message else ""
+        return State(READY, "False", "RollingBack", f"going back to {status.rolls_back_to}{why}")
+    if _target(status) is None:
+        why = "there is no cut to go back to; submit the job anew, or from a savepoint"
+        return State(READY, "False", "NoCut", why)
+    waiting = view.held_up_by or f"cut {status.sequence_id} to end, or for the next attempt"
+    return State(READY, "False", "RollingBack", f"waiting for {waiting}")

@@ -2,7 +2,11 @@
 
 from streamgraft_operator.manifests.access import role_binding, service_account
 from streamgraft_operator.manifests.config_map import job_config_map, pe_config_map, stages_of
-from streamgraft_operator.manifests.consistent_region import consistent_region, cut_savepoint
+from streamgraft_operator.manifests.consistent_region import (
+    consistent_region,
+    cut_savepoint,
+    rollback_savepoint,
+)
 from streamgraft_operator.manifests.pod import (
     adoption,
     check_pods,
@@ -37,6 +41,7 @@ __all__ = [
     "processing_element",
     "region_content_id",
     "role_binding",
+    "rollback_savepoint",
     "service",
     "service_account",
     "settings_id",

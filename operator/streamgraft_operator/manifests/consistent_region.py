@@ -32,12 +32,27 @@ def consistent_region(owner: Owner, region: ConsistentRegion) -> dict[str, Any]:
 
 def cut_savepoint(owner: Owner, region: ConsistentRegionSpec, number: int) -> dict[str, Any]:
     """Return the Savepoint of a cut: it goes with the job."""
+    name = names.cut_savepoint(names.region_name(owner.name, region.region), number)
+    return _savepoint(owner, region, name)
+
+
+def rollback_savepoint(
+    owner: Owner, region: ConsistentRegionSpec, number: int, cut: str
+) -> dict[str, Any]:
+    """Return the Savepoint of a rollback; `cut`: name of that which it goes back to."""
+    name = names.rollback_savepoint(names.region_name(owner.name, region.region), number)
+    return _savepoint(owner, region, name, cut)
+
+
+def _savepoint(
+    owner: Owner, region: ConsistentRegionSpec, name: str, cut: str | None = None
+) -> dict[str, Any]:
     spec = SavepointSpec(
         job=owner.name,
         consistent_region=region.region,
         operators=region.operators,
+        rolls_back_to=cut,
         timeout_seconds=math.ceil(region.drain_timeout_seconds),
     )
-    name = names.cut_savepoint(names.region_name(owner.name, region.region), number)
     manifest = SAVEPOINT.manifest(name, owner.namespace, spec)
     return {**manifest, "metadata": metadata(owner, name, {})}

@@ -32,6 +32,7 @@ from streamgraft_operator.kit.objects import job_key, own_key, saved_job
 from streamgraft_operator.kit.parsed import job_status, pe_spec, savepoint_spec, savepoint_status
 from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.unseen import unseen_pods
+from streamgraft_operator.savepoint.rollback import ends
 from streamgraft_operator.savepoint.stages import JobStages, job_stages
 from streamgraft_operator.savepoint.step import (
     ACTIVE,
@@ -96,7 +97,8 @@ class SavepointController(Controller):
             stages = await self._stages(item)
         except StagesUnknown as problem:
             return await self._carry_out(item, step(_view(item, str(problem))), None)
-        decision = step(_view(item, "", stages, await self._drained(item, stages)))
+        drained, ends = await self._drained(item, stages), await self._ends(item, stages)
+        decision = step(_view(item, "", stages, drained, ends))
         if await self._unseen_pods(item, stages, decision.status):
             return STALE_SECONDS
         return await self._carry_out(item, decision, stages)
@@ -110,8 +112,8 @@ class SavepointController(Controller):
             return STALE_SECONDS
         for event in decision.events:
             self._context.recorder.record(item, event)
-        if decision.status.phase in ("Saving", "Committing") and stages:
-            await self._ask(item, stages.owners, commit=decision.status.phase == "Committing")
+        if decision.status.phase in ("Saving", "Committing", "RollingBack") and stages:
+            await self._ask(item, stages.owners, decision.status)
         return None if decision.status.phase in OVER else LOOK_AGAIN_SECONDS
 
     async def _stages(self, item: Object) -> JobStages:
@@ -173,21 +175,40 @@ class SavepointController(Controller):
         answers = await asyncio.gather(*map(drained, found))
         return frozenset(name for name, answer in zip(found, answers, strict=True) if answer)
 
+    async def _ends(self, item: Object, stages: JobStages) -> dict[str, list[int]] | None:
+        """Return where a rollback goes on, once all stand still; None before."""
+        spec, status = savepoint_spec(item), savepoint_status(item)
+        still = status.phase == "Draining" and all(view.stopped for view in stages.stages)
+        job = self._caches.jobs.get(saved_job(item))
+        if spec.rolls_back_to is None or not still or job is None:
+            return None
+        try:
+            return await ends(self._context, job, stages.expansion, spec)
+        except KafkaUnavailable:
+            return None
+
     async def _ask(
-        self, item: Object, owners: Mapping[Key, list[int]], *, commit: bool = False
+        self, item: Object, owners: Mapping[Key, list[int]], status: SavepointStatus | None = None
     ) -> None:
         """Ask PEs for copies of shards, and those that are not in `owners` for none any more.
 
-        `commit`: their sinks are to make the cut final as well.
+        `status`: of the savepoint, which says what else they are to do.
         """
-        name, uid = item["metadata"]["name"], item["metadata"]["uid"]
-        cut = _cut_number(item)
+        name, uid, spec = item["metadata"]["name"], item["metadata"]["uid"], savepoint_spec(item)
+        wanted = Saving(
+            savepoint=name,
+            uid=uid,
+            shards=[],
+            cut=_cut_number(item),
+            commit=status is not None and status.phase == "Committing",
+            rolls_back_to=spec.rolls_back_to,
+            ends=status.ends if status else {},
+        )
         write = self._context.write.processing_elements
         for pe in self._caches.processing_elements_by_job.get(saved_job(item)):
             key = key_of(pe)
             if shards := owners.get(key):
-                wanted = Saving(savepoint=name, uid=uid, shards=shards, cut=cut, commit=commit)
-                await commands.save(write, key, wanted)
+                await commands.save(write, key, wanted.model_copy(update={"shards": shards}))
             elif (saving := pe_spec(pe).saving) and saving.uid == uid:
                 await commands.save(write, key, None)
 
@@ -248,6 +269,7 @@ def _view(
     problem: str,
     found: JobStages | None = None,
     drained: frozenset[str] = frozenset(),
+    ends: Mapping[str, list[int]] | None = None,
 ) -> SavepointView:
     metadata = item["metadata"]
     stages: tuple[StageView, ...] = found.with_drained(drained) if found else ()
@@ -262,5 +284,6 @@ def _view(
         now=time.time(),
         problem=problem,
         waiting_for=found.waiting_for if found else "",
+        ends=ends,
         abandoned=found.abandoned if found else "",
     )

@@ -1,6 +1,6 @@
 """What a savepoint sees of its job: stages in the order of the graph, and how far each is."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from streamgraft_common import names
@@ -38,6 +38,7 @@ class JobStages:
     """PE → shards that it is to copy."""
     inner_topics: Mapping[str, Mapping[str, int]]
     """Stage → topics of the job's own that it reads, with their partitions."""
+    expansion: Expansion
     facts: JobFacts
     alive: frozenset[str]
     """PEs, those that are gone included, that are seen to have a pod which may run."""
@@ -61,8 +62,8 @@ def job_stages(caches: Caches, job: Object, expansion: Expansion, savepoint: Obj
     key = key_of(job)
     pes = [_Pe(item, pe_view(caches, item)) for item in caches.processing_elements_by_job.get(key)]
     regions = {region_spec(item).region: item for item in caches.regions_by_job.get(key)}
-    planned = [pe for pe in first_pes(expansion.topology) if _is_wanted(pe, wanted)]
-    made = {port.topic: pe.stage_name for pe in planned for port in pe.metadata.outputs}
+    planned = wanted_pes(expansion, wanted)
+    made = made_by(planned)
     sinks = {item.name for item in expansion.bundle.adl.operators if item.commits}
     owners: dict[Key, list[int]] = {}
     stages = []
@@ -91,24 +92,41 @@ def job_stages(caches: Caches, job: Object, expansion: Expansion, savepoint: Obj
         _other_savepoint(caches, key, savepoint),
         _resizing(regions, wanted.region),
         f"pods {', '.join(orphans)} to end" if orphans else "",
-        *(_not_running(view, pes) for view in stages),
+        *(_not_running(view, pes, wanted) for view in stages),
     )
     return JobStages(
         stages=tuple(stages),
         owners=owners,
-        inner_topics={
-            pe.stage_name: {
-                topic: partitions for topic, partitions in inner_topics(pe).items() if topic in made
-            }
-            for pe in planned
-        },
+        inner_topics=topics_between(planned),
+        expansion=expansion,
         facts=_facts(caches, job, expansion, regions),
         alive=frozenset(pe.item["metadata"]["name"] for pe in pes if pe.view.pod_alive).union(
             orphans.values()
         ),
         waiting_for=next(filter(None, waits), ""),
-        abandoned=_abandoned(stages, pes, asleep),
+        abandoned=_gone(caches, key[0], wanted) or _abandoned(stages, pes, asleep),
     )
+
+
+def wanted_pes(expansion: Expansion, wanted: SavepointSpec) -> list[PlannedPe]:
+    """Return one PE of each stage of what is to be saved, upstream first."""
+    return [pe for pe in first_pes(expansion.topology) if _is_wanted(pe, wanted)]
+
+
+def made_by(planned: Iterable[PlannedPe]) -> dict[str, str]:
+    """Return the topics that PEs write, each with the stage that does."""
+    return {port.topic: pe.stage_name for pe in planned for port in pe.metadata.outputs}
+
+
+def topics_between(planned: Sequence[PlannedPe]) -> dict[str, dict[str, int]]:
+    """Return, of each stage, the topics with their partitions that it reads from another one."""
+    made = made_by(planned)
+    return {
+        pe.stage_name: {
+            topic: partitions for topic, partitions in inner_topics(pe).items() if topic in made
+        }
+        for pe in planned
+    }
 
 
 @dataclass(frozen=True)
@@ -215,6 +233,14 @@ def _asleep(regions: Mapping[str, Object], own: str | None) -> str:
     return next(sleeping, "")
 
 
+def _gone(caches: Caches, namespace: str, wanted: SavepointSpec) -> str:
+    """Return which cut was deleted that is to be gone back to."""
+    name = wanted.rolls_back_to
+    item = caches.savepoints.get((namespace, name)) if name else None
+    there = item is not None and "deletionTimestamp" not in item["metadata"]
+    return f"savepoint {name} was deleted" if name and not there else ""
+
+
 def _abandoned(stages: Iterable[StageView], pes: Iterable[_Pe], asleep: str) -> str:
     names = [view.stage.name for view in stages]
     ended = [
@@ -227,16 +253,22 @@ def _abandoned(stages: Iterable[StageView], pes: Iterable[_Pe], asleep: str) -> 
     return f"region {asleep} fell asleep while it was saved" if asleep else ""
 
 
-def _not_running(view: StageView, pes: Iterable[_Pe]) -> str:
+def _not_running(view: StageView, pes: Iterable[_Pe], wanted: SavepointSpec) -> str:
+    """Return which shard is not run by the PE that has it.
+
+    What is rolled back may fail: it is enough that a pod has taken the shard up.
+    """
+    may_fail = wanted.rolls_back_to is not None
     running = {
         shard
         for pe in pes
         if pe.view_of(view.stage.name)
         for shard, held in pe.view.held.items()
-        if held.state == "Running" and held.first_batch_at is not None
+        if may_fail or (held.state == "Running" and held.first_batch_at is not None)
     }
     missing = sorted(set(range(view.stage.shards)) - running)
-    return f"shard {missing[0]} of stage {view.stage.name} to run" if missing else ""
+    what = "be taken up" if may_fail else "run"
+    return f"shard {missing[0]} of stage {view.stage.name} to {what}" if missing else ""
 
 
 def _facts(

@@ -10,6 +10,9 @@ its shards stop at once.
 If sinks of a cut commit, they are asked to when all copies are there, before anything goes on. From
 then on the cut can't fail: some may have committed. What they do not come to now, the next cut has
 them do.
+
+A rollback stops all stages at once, and notes where the topics between them end. Then the copies
+of a cut take the place of the checkpoints, whatever time it takes: a part of it would be no state.
 """
 
 from collections.abc import Mapping
@@ -24,7 +27,7 @@ from streamgraft_operator import events
 from streamgraft_operator.events import Event
 from streamgraft_operator.kit.conditions import State, merged
 
-ACTIVE = ("Draining", "Saving", "Committing")
+ACTIVE = ("Draining", "Saving", "Committing", "RollingBack")
 OVER = ("Completed", "Failed")
 
 
@@ -85,6 +88,8 @@ class SavepointView:
     """Why the job can't be saved at all; '' if it can."""
     waiting_for: str = ""
     """What has to end before the first stage may be stopped; '' if nothing."""
+    ends: Mapping[str, list[int]] | None = None
+    """Rollbacks: where the topics between the stages end, once nobody can write to them."""
     abandoned: str = ""
     """Why nobody is left who reads to the end, or copies, what some PE had; '' if all are there."""
 
@@ -121,6 +126,8 @@ def _advance(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]:
     status = view.status
     if status.phase == "Committing":
         return _committed(view)
+    if status.phase == "RollingBack":
+        return _rolled_back(view)
     if status.phase == "Pending" and view.problem:
         return _failed(view, view.problem)
     if status.phase in ACTIVE and (lost := _lost(view)):
@@ -156,7 +163,9 @@ def _lost(view: SavepointView) -> str:
 
 
 def _begun(view: SavepointView, facts: JobFacts) -> SavepointStatus:
-    first = [item.stage.name for item in frontier(view.stages, frozenset())]
+    # What is between the stages of a rollback is let go of, so none has to wait for another.
+    first_ones = view.stages if view.spec.rolls_back_to else frontier(view.stages, frozenset())
+    first = [item.stage.name for item in first_ones]
     return view.status.model_copy(
         update={
             "phase": "Draining",
@@ -179,11 +188,34 @@ def _drained(view: SavepointView, waiting: str) -> SavepointStatus:
     status = view.status
     # Parked first: what no PE runs at the moment may be given to one before others know of it.
     if len(status.parked) == len(view.stages) and all(item.stopped for item in view.stages):
+        if view.spec.rolls_back_to:
+            return _stands_still(view)
         update = {"phase": "Saving", "drained_at": to_rfc3339(view.now), "message": "copying"}
         return status.model_copy(update=update)
     next_ones = frontier(view.stages, frozenset(status.parked))
     parked = [*status.parked, *(item.stage.name for item in next_ones if item.drained)]
     return status.model_copy(update={"parked": parked, "message": waiting})
+
+
+def _stands_still(view: SavepointView) -> SavepointStatus:
+    if view.ends is None:
+        return _with_message(view.status, "asking Kafka where the topics between stages end")
+    update = {
+        "phase": "RollingBack",
+        "drained_at": to_rfc3339(view.now),
+        "ends": dict(view.ends),
+        "message": f"going back to {view.spec.rolls_back_to}",
+    }
+    return view.status.model_copy(update=update)
+
+
+def _rolled_back(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]:
+    """Return whether all is back; nothing but the end of what is rolled back ends it before."""
+    if not view.problem and (lost := _lost(view)):
+        return _failed(view, f"a part of it is at {view.spec.rolls_back_to}: {lost}")
+    if waiting := _waiting_for(view):
+        return _with_message(view.status, waiting), ()
+    return _completed(_copied(view, "Completed"), view)
 
 
 def _copied(view: SavepointView, phase: Literal["Committing", "Completed"]) -> SavepointStatus:
@@ -220,6 +252,8 @@ def _completed(
         "completed_at": to_rfc3339(view.now),
     }
     done = status.model_copy(update=update)
+    if view.spec.rolls_back_to:
+        return done, ()
     completed = events.savepoint_completed(
         view.name, done.shards, done.size_bytes, done.unclean_shards
     )
@@ -260,7 +294,8 @@ def _waiting_for(view: SavepointView) -> str:
             return f"committing {_with_reasons(left)}" if left else ""
         case _:
             left = [item for item in view.stages if len(item.saved) < item.stage.shards]
-            return f"copying {_with_reasons(left)}" if left else ""
+            what = "copying" if view.spec.rolls_back_to is None else "going back:"
+            return f"{what} {_with_reasons(left)}" if left else ""
 
 
 def _with_reasons(stages: list[StageView]) -> str:

@@ -31,6 +31,8 @@ def view(**more: object) -> ConsistentRegionView:
         status=ConsistentRegionStatus(),
         cuts={},
         last_number=0,
+        rollbacks={},
+        last_rollback=0,
         now=NOW,
     )
     return replace(base, **more)  # type: ignore[arg-type]
@@ -127,3 +129,77 @@ def test_a_cut_has_the_time_of_its_region() -> None:
     region = ConsistentRegionSpec(job="job", region="all", drain_timeout_seconds=7.5)
     spec = cut_savepoint(owner, region, 1)["spec"]
     assert (spec["timeoutSeconds"], spec["consistentRegion"]) == (8, "all")
+
+
+def running(*cuts: int, **more: object) -> ConsistentRegionStatus:
+    """Return the status of a region at rest that has cuts."""
+    status = draining(max(cuts, default=0), *cuts)
+    return status.model_copy(update={"state": "Running" if cuts else "Starting", **more})
+
+
+WANTED = ON_DEMAND.model_copy(update={"rollback_requested": 1})
+
+
+def back(phase: str, message: str = "") -> CutView:
+    status = SavepointStatus.model_validate({"phase": phase, "message": message})
+    return CutView(1, "job-all-rollback-1", status)
+
+
+def seen(status: ConsistentRegionStatus, **more: object) -> ConsistentRegionView:
+    cuts = {item.number: cut(item.number, "Completed") for item in status.cuts}
+    return view(spec=WANTED, status=status, **{"cuts": cuts, **more})
+
+
+def test_a_rollback_goes_to_the_last_cut_whose_shards_all_stopped_behind_a_batch() -> None:
+    begun = step(seen(running(3, 4)))
+    assert (begun.status.state, begun.roll_back) == ("RollingBack", 1)
+    assert begun.status.rolls_back_to == "job-all-cut-4"
+    assert begun.delete == ()
+    again = step(seen(begun.status, rollbacks={1: back("RollingBack")}))
+    assert (again.roll_back, again.status.state) == (None, "RollingBack")
+
+    unclean = running(3, 4)
+    cuts = [unclean.cuts[0], unclean.cuts[1].model_copy(update={"unclean_shards": 1})]
+    older = step(seen(unclean.model_copy(update={"cuts": cuts}))).status
+    assert older.rolls_back_to == "job-all-cut-3"
+
+
+def test_after_a_rollback_it_goes_on_and_its_savepoint_goes() -> None:
+    goes_back = step(seen(running(4))).status
+    done = step(seen(goes_back, rollbacks={1: back("Completed")}))
+    assert (done.status.state, done.status.completed_rollback_id) == ("Running", 1)
+    assert [event.reason for event in done.events] == ["RolledBack"]
+    assert done.delete == ("job-all-rollback-1",)
+    assert step(seen(done.status)).roll_back is None
+
+
+def test_a_rollback_that_failed_is_begun_anew_after_a_while() -> None:
+    goes_back = step(seen(running(4))).status
+    failed = step(seen(goes_back, rollbacks={1: back("Failed", "the job changed")}))
+    assert [event.reason for event in failed.events] == ["RollbackFailed"]
+    waits = step(seen(failed.status))
+    assert (waits.status.state, waits.again_seconds) == ("Running", 10.0)
+    again = step(seen(failed.status, now=NOW + 10))
+    assert (again.status.state, again.roll_back) == ("RollingBack", 2)
+
+
+def test_a_cut_that_can_not_end_makes_way_for_a_rollback() -> None:
+    for phase, state in (("Draining", "RollingBack"), ("Committing", "Draining")):
+        under_way = {4: cut(4, "Completed"), 5: cut(5, phase)}
+        decision = step(seen(draining(5, 4), cuts=under_way))
+        assert decision.status.state == state
+        assert decision.delete == (("job-all-cut-5",) if state == "RollingBack" else ())
+
+
+def test_a_rollback_says_what_it_waits_for() -> None:
+    def why(status: ConsistentRegionStatus, **more: object) -> tuple[str, str]:
+        state = find(step(seen(status, **more)).status.conditions, "Ready")
+        assert state
+        return state.reason, state.message
+
+    assert why(running())[0] == "NoCut"
+    asleep = why(running(4), held_up_by="region r to be woken")
+    assert asleep == ("RollingBack", "waiting for region r to be woken")
+    goes_back = step(seen(running(4))).status
+    found = why(goes_back, rollbacks={1: back("RollingBack", "going back: work")})
+    assert found == ("RollingBack", "going back to job-all-cut-4: going back: work")

@@ -215,3 +215,39 @@ def test_a_cut_that_a_sink_may_have_committed_never_fails(more: dict[str, object
     done = committing(replace(SINK, message="the service is away"), **more).status
     assert (done.phase, done.parked, done.shards) == ("Completed", [], 4)
     assert done.message == "not done: committing write (the service is away)"
+
+
+BACK = SavepointSpec(job="job", consistent_region="all", operators=["read"], rolls_back_to="cut")
+EVERY = ("read", "work", "write")
+STILL = tuple(map(stopped, (READ, WORK, WRITE)))
+
+
+def rolling_back(*stages: StageView, **more: object) -> SavepointDecision:
+    status = parked(*EVERY).model_copy(update={"phase": "RollingBack", "ends": {"t": [3]}})
+    return step(view(*stages, status=status, **{"spec": BACK, **more}))
+
+
+def test_a_rollback_stops_all_at_once_and_notes_where_topics_end() -> None:
+    begun = step(view(spec=BACK)).status
+    assert begun.parked == list(EVERY)
+    running = step(view(stopped(READ), stopped(WORK), WRITE, spec=BACK, status=begun, ends={}))
+    assert running.status.phase == "Draining"
+    away = step(view(*STILL, spec=BACK, status=begun)).status
+    assert (away.phase, away.message[:12]) == ("Draining", "asking Kafka")
+    back = step(view(*STILL, spec=BACK, status=begun, ends={"t": [3, 4]})).status
+    assert (back.phase, back.ends, back.parked) == ("RollingBack", {"t": [3, 4]}, list(EVERY))
+
+
+def test_a_rollback_that_has_begun_takes_whatever_time_it_needs() -> None:
+    late = rolling_back(saved(READ, 0), saved(WORK, 0), saved(WRITE, 0), now=NOW + 9999).status
+    assert (late.phase, late.message) == ("RollingBack", "going back: work")
+    away = rolling_back(problem="the bundle is gone").status
+    assert (away.phase, away.message) == ("RollingBack", "the bundle is gone")
+    done = rolling_back(saved(READ, 0), saved(WORK, 0, 1), saved(WRITE, 0))
+    assert (done.status.phase, done.status.parked, done.events) == ("Completed", [], ())
+
+
+def test_a_rollback_ends_when_its_cut_is_gone() -> None:
+    failed = rolling_back(*STILL, abandoned="savepoint cut was deleted").status
+    assert (failed.phase, failed.parked) == ("Failed", [])
+    assert failed.message == "a part of it is at cut: savepoint cut was deleted"

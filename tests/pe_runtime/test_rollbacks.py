@@ -1,0 +1,86 @@
+"""What a cut has takes the place of checkpoints, on files as Spark lays them out."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.pe_runtime.test_savepoints import REQUEST, TOPIC, checkpoint, storage
+
+from streamgraft_common.resources import Saving
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, incarnation
+from streamgraft_pe_runtime.positions import read_checkpoint
+from streamgraft_pe_runtime.savepoints import Storage, placed
+
+BACK = Saving(savepoint="back", uid="b", shards=[0], rolls_back_to="first", ends={TOPIC: [77, 5]})
+
+
+def cut_and_gone_on(root: Path) -> Storage:
+    """Return the storage of shards that were cut behind batch 1, and are at batch 4."""
+    here = storage(root, "job")
+    own = here.checkpoint(0)
+    checkpoint(own, TOPIC, 2)
+    (own / "sources" / "0").mkdir(parents=True)
+    (own / "sources" / "0" / "0").write_text("\0v1\n" + json.dumps({TOPIC: {"0": 0}}))
+    here.save(REQUEST)
+    for batch in (2, 3, 4):
+        for log in ("offsets", "commits"):
+            lines = ["v1", "{}", json.dumps({TOPIC: {"0": 10 * batch}})]
+            (own / log / str(batch)).write_text("\n".join(lines))
+    return here
+
+
+def test_a_shard_goes_on_behind_the_cut_at_the_end_of_its_input(tmp_path: Path) -> None:
+    here = cut_and_gone_on(tmp_path)
+    own = here.checkpoint(0)
+    before = incarnation(own)
+    assert here.roll_back(BACK).shards == [0]
+    assert sorted(file.name for file in (own / "commits").glob("[0-9]*")) == ["0", "1"]
+    assert read_checkpoint(own).positions == {(TOPIC, 0): 77}
+    first = (own / "sources" / "0" / "0").read_text()
+    assert first == "\0v1\n" + json.dumps({TOPIC: {"0": 77}})
+    assert not (own / LEDGERS).exists()
+    assert incarnation(own) != before, "what it writes again is told from what it wrote"
+    copy = tmp_path / "ns/savepoints/first/work/0"
+    assert read_checkpoint(copy).positions == {(TOPIC, 0): 10}, "the cut stays as it is"
+    assert [item.name for item in own.parent.iterdir()] == ["0"], "nothing else is left"
+
+
+def test_it_is_done_once_though_it_is_asked_for_again(tmp_path: Path) -> None:
+    """As after a crash of the pod, whose next launch has gone on already."""
+    here = cut_and_gone_on(tmp_path)
+    here.roll_back(BACK)
+    (here.checkpoint(0) / "mine").touch()
+    here.roll_back(BACK)
+    assert (here.checkpoint(0) / "mine").exists()
+    here.roll_back(BACK.model_copy(update={"uid": "c"}))
+    assert not (here.checkpoint(0) / "mine").exists()
+
+
+def test_a_crash_amid_it_leaves_the_checkpoint_or_nothing(tmp_path: Path) -> None:
+    here = cut_and_gone_on(tmp_path)
+    here.checkpoint(0).rename(here.checkpoint(0).with_name(".0-before-b"))
+    here.roll_back(BACK)
+    assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 77}
+
+
+def test_a_cut_that_is_gone_leaves_everything_as_it_is(tmp_path: Path) -> None:
+    here = cut_and_gone_on(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"no copy of a shard: was it deleted\?"):
+        here.roll_back(BACK.model_copy(update={"rolls_back_to": "other"}))
+    assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 40}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("v1", "v1"),
+        ("-", "-"),
+        ("3", "3"),
+        ('{"batchWatermarkMs":0}', '{"batchWatermarkMs":0}'),
+        ('{"users": {"0": 7}}', '{"users": {"0": 7}}'),
+        ('{"t": {"1": 7, "0": 3}}', '{"t": {"1": 8, "0": 9}}'),
+        ('{"t": {"0": 3}, "users": {"0": 7}}', '{"t": {"0": 9}, "users": {"0": 7}}'),
+    ],
+)
+def test_positions_from_outside_stay(line: str, expected: str) -> None:
+    assert placed(line, {"t": [9, 8]}) == expected

@@ -1,0 +1,90 @@
+"""A consistent region goes back to its last cut, though pods crash on the way."""
+
+from dataclasses import replace
+from types import ModuleType
+
+import pytest
+from tests.simulation.faults import any_submission, crash_pod, submit
+from tests.simulation.invariants import Broken
+from tests.simulation.savepoint_faults import is_healthy
+from tests.simulation.world import World
+
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import CONSISTENT_REGION
+from streamgraft_operator.savepoint import controller, stages
+
+SEEDS = 20
+PATIENCE_SECONDS = 300
+
+
+def status_of(world: World) -> Object:
+    """Return the status of the one consistent region."""
+    (item,) = world.objects(CONSISTENT_REGION)
+    status: Object = item.get("status") or {}
+    return status
+
+
+def ask(world: World, field: str, number: int) -> None:
+    """Ask for a cut or a rollback."""
+    world.request("PATCH", CONSISTENT_REGION, "job-c", {"spec": {field: number}})
+
+
+def until(world: World, field: str, number: int) -> None:
+    """Let time pass until a number is reached."""
+    waited = 0
+    while status_of(world).get(field, 0) < number:
+        waited += 1
+        assert waited < PATIENCE_SECONDS, status_of(world)
+        world.run(1.0)
+
+
+def roll_back(seed: int) -> None:
+    """Cut, go on, go back while two pods crash, and go on. Raises Broken."""
+    world = World(seed)
+    with world.surroundings():
+        wanted = any_submission(world, "job")
+        submit(world, replace(wanted, pooled=False, sleepy=False, consistent=True))
+        world.operators.start()
+        while not is_healthy(world, "job"):
+            world.run(1.0)
+        ask(world, "requested", 1)
+        until(world, "completedSequenceId", 1)
+        world.run(30 + world.chance.random() * 60)
+        ask(world, "rollbackRequested", 1)
+        for _ in range(2):
+            world.run(world.chance.random() * 15)
+            crash_pod(world)
+        until(world, "completedRollbackId", 1)
+        world.run(60.0)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_it_goes_back_and_each_record_is_in_each_topic_once_from_there(seed: int) -> None:
+    roll_back(seed)
+
+
+async def nothing_is_skipped(*_: object) -> dict[str, list[int]]:
+    """Let stages go on where they were at the cut, in topics that are written again."""
+    return {}
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "bug"),
+    [
+        (controller, "ends", nothing_is_skipped),
+        (stages, "_stopped", lambda _: True),
+    ],
+)
+def test_planted_bug_is_found(
+    monkeypatch: pytest.MonkeyPatch, place: ModuleType, name: str, bug: object
+) -> None:
+    monkeypatch.setattr(place, name, bug)
+
+    def found(seed: int) -> bool:
+        try:
+            roll_back(seed)
+        except (Broken, AssertionError):
+            return True
+        return False
+
+    assert any(found(seed) for seed in range(SEEDS))
