@@ -1,13 +1,13 @@
 """Questions to the demo's Prometheus."""
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import aiohttp
 
-from dashboards.generate import FILE, queries
+from dashboards.boards import DASHBOARDS
+from dashboards.generate import queries
 from examples.flights.settings import JOB, NAMESPACE, REGION
 
 _WHERE = f'namespace="{NAMESPACE}", streams_job="{JOB}", region="{REGION}"'
@@ -62,6 +62,8 @@ class Prometheus:
 
 
 def dashboard_queries() -> list[str]:
-    """Return the queries of the Grafana dashboard, asked for the demo's job."""
-    values = {"namespace": NAMESPACE, "job": JOB, "region": REGION, "__rate_interval": "5m"}
-    return queries(json.loads(FILE.read_text()), values)
+    """Return the queries of the Grafana dashboards that have data wherever a job runs, asked for
+    the demo's job."""
+    chosen = {"namespace": NAMESPACE, "job": JOB, "region": REGION, "pe": ".+"}
+    values = {**chosen, "__rate_interval": "5m"}
+    return [query for board in DASHBOARDS for query in queries(board, values, quiet=False)]

@@ -23,6 +23,8 @@ from tests.chart.helm import (
 from tests.chart.release import api_services, left_over
 from tests.promtool.check import promtool
 
+from dashboards.boards import DASHBOARDS
+from dashboards.generate import render
 from streamgraft_common.access import rules_of_chart
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_local import ClusterSpec, kubeconfig, pki, ports, toolchain
@@ -52,6 +54,7 @@ EVERYTHING = (
     *("--set", "adapter.prometheusSecret=prometheus-client"),
     *("--set", "kafka.tls=true", "--set", "kafka.secretName=kafka-client"),
     *("--set", "adapter.prometheusHeaders.X-Scope-OrgID=team"),
+    *("--set", "dashboards.enabled=true"),
 )
 OWN = ("--set", "kafka.create=true", "--set", "prometheus.create=true")
 """Nothing else is needed."""
@@ -191,6 +194,19 @@ def test_its_prometheus_reads_pods_as_the_embedded_one(secured: str, tmp_path: P
     for name, text in data.items():
         (tmp_path / name).write_text(text.replace("/etc/streamgraft/prometheus", str(tmp_path)))
     promtool("check", "config", "--syntax-only", str(tmp_path / "prometheus.yml"))
+
+
+def test_dashboards_and_alerts_are_those_of_the_project() -> None:
+    """Unchanged by templating, in which braces mean something else."""
+    items = rendered(*EVERYTHING)
+    maps = named(items, "ConfigMap")
+    for board in DASHBOARDS:
+        held = maps[board.uid]
+        assert held["metadata"]["labels"]["grafana_dashboard"] == "1"
+        assert held["data"] == {f"{board.uid}.json": render(board)}
+    rules = named(items, "PrometheusRule")["streamgraft"]["spec"]
+    assert rules == yaml.safe_load((DEPLOY / "alerts" / "streamgraft.yaml").read_text())
+    assert not named(rendered(), "ConfigMap")
 
 
 def test_plain_manifests_are_current() -> None:

@@ -43,7 +43,7 @@ def test_wheel_and_sdist_install_into_an_empty_environment(tmp_path: Path) -> No
     run(python, "-m", "pip", "install", "--quiet", *constraints, str(wheel))
     packaged = Path(run(python, "-c", WHERE).strip())
     assert packaged.is_relative_to(environment)
-    for name in ("crds", "chart/templates", "controlplane/go.sum", "dashboards/streamgraft.json"):
+    for name in ("crds", "chart/templates", "controlplane/go.sum", "dashboards/grafana"):
         assert (packaged / name).exists()
     assert "submit" in run(program, "--help")
     assert "pip install 'streamgraft[local]'" in run(program, "up", code=1)

@@ -1,0 +1,112 @@
+"""Why regions have the width that they have: signals, what was learned, width changes."""
+
+from dashboards.model import RATE, Dashboard, Panel, Query
+from dashboards.variables import IN_REGION, JOB, NAMESPACE, OF_REGION, REGION
+
+
+def _signal(metric: str) -> str:
+    """Return a signal as served: replicas of the adapter serve the same."""
+    return f'max by (name) (streamgraft_region_signal{{metric="{metric}", {OF_REGION}}})'
+
+
+def _changes(metric: str) -> str:
+    return f"sum by (region) (increase({metric}{{{IN_REGION}}}[{RATE}]))"
+
+
+_SIGNALS = (
+    Panel(
+        "Demand",
+        "Channels that the load needs, as the HPA reads it, and channels that serve.",
+        "short",
+        (
+            Query(_signal("demand"), "{{name}} needs"),
+            Query(
+                f"count by (region) (streamgraft_pe_shards{{{IN_REGION}}} > 0)", "{{region}} serve"
+            ),
+        ),
+    ),
+    Panel(
+        "Relative change of the lag",
+        "Above 0 the region falls behind (the paper's Eq. 4).",
+        "percentunit",
+        (Query(_signal("relative_lag_change_rate"), "{{name}}"),),
+        warn=0.1,
+        alarm=0.5,
+    ),
+    Panel(
+        "Utilization, as served",
+        "What the HPA reads.",
+        "percentunit",
+        (Query(_signal("utilization"), "{{name}}"),),
+        warn=0.8,
+        alarm=0.95,
+    ),
+    Panel(
+        "Signals without a value",
+        "The HPA holds the width while it asks for one of these. docs/operate/runbook.md.",
+        "short",
+        (
+            Query(
+                "count by (name, reason) (max by (name, metric, reason)"
+                f" (streamgraft_region_signal_unavailable{{{OF_REGION}}}))",
+                "{{name}} {{reason}}",
+                quiet=True,
+            ),
+        ),
+        warn=1,
+    ),
+)
+
+_LEARNED = (
+    Panel(
+        "What a channel can process",
+        "Records per busy second, by load band, as learned.",
+        "cps",
+        (
+            Query(
+                f"max by (region, stage, band) (streamgraft_learned_records{{{IN_REGION}}}"
+                f" / streamgraft_learned_busy_seconds{{{IN_REGION}}})",
+                "{{region}} {{stage}} band {{band}}",
+                quiet=True,
+            ),
+        ),
+    ),
+    Panel(
+        "Longest pause of a width change",
+        "Of any shard, by the change's epoch.",
+        "s",
+        (
+            Query(
+                f"max by (region, epoch) (streamgraft_learned_pause_seconds{{{IN_REGION}}})",
+                "{{region}} change {{epoch}}",
+                quiet=True,
+            ),
+        ),
+        warn=1,
+        alarm=5,
+    ),
+)
+
+_CHANGES = (
+    Panel(
+        "Width changes",
+        "Begun, by region.",
+        "short",
+        (Query(_changes("streamgraft_operator_width_changes_total"), "{{region}}", quiet=True),),
+    ),
+    Panel(
+        "Width changes taken back",
+        "They were not healthy in time.",
+        "short",
+        (Query(_changes("streamgraft_operator_rollbacks_total"), "{{region}}", quiet=True),),
+        warn=1,
+    ),
+)
+
+DECISIONS = Dashboard(
+    "decisions",
+    "Streamgraft: decisions",
+    "Why regions have the width that they have.",
+    {"Signals": _SIGNALS, "What was learned": _LEARNED, "Width changes": _CHANGES},
+    (NAMESPACE, JOB, REGION),
+)

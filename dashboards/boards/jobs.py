@@ -1,0 +1,138 @@
+"""All jobs at a glance: what arrives, what waits, what goes wrong."""
+
+from dashboards.model import RATE, Dashboard, Panel, Query, rate
+from dashboards.variables import IN_JOB, JOB, NAMESPACE
+
+_BY = "namespace, streams_job"
+_LEGEND = "{{namespace}}/{{streams_job}}"
+
+
+def owned(metric: str, where: str) -> str:
+    """Return a metric of partitions: a partition's series changes with its owner."""
+    return f"max by ({_BY}, stage, topic, partition) ({metric}{{{where}}})"
+
+
+def _total(metric: str) -> str:
+    return f"sum by ({_BY}) ({rate(metric, IN_JOB)})"
+
+
+def _grown(metric: str) -> str:
+    return f"sum by ({_BY}) (increase({metric}{{{IN_JOB}}}[{RATE}]))"
+
+
+_NOW = (
+    Panel(
+        "Jobs",
+        "Jobs of which something runs or sleeps.",
+        "short",
+        (Query(f"count(count by ({_BY}) (streamgraft_pe_lag_records{{{IN_JOB}}}))", "jobs"),),
+        number=True,
+    ),
+    Panel(
+        "Processing elements",
+        "Pods that report.",
+        "short",
+        (Query(f"count(streamgraft_pe_slots{{{IN_JOB}}})", "pods"),),
+        number=True,
+    ),
+    Panel(
+        "Waiting records",
+        "Records in front of all processing elements.",
+        "short",
+        (Query(f"sum({owned('streamgraft_pe_lag_records', IN_JOB)})", "records"),),
+        number=True,
+    ),
+    Panel(
+        "Firing alerts",
+        "Alerts of deploy/alerts; docs/operate/runbook.md says what to do about each.",
+        "short",
+        (
+            Query(
+                'count(ALERTS{alertname=~"Streamgraft.*", alertstate="firing"}) or vector(0)',
+                "alerts",
+            ),
+        ),
+        warn=1,
+        alarm=3,
+        number=True,
+    ),
+)
+
+_FLOW = (
+    Panel(
+        "Rows read",
+        "Rows that all processing elements of a job read.",
+        "cps",
+        (Query(_total("streamgraft_pe_input_rows_total"), _LEGEND),),
+        leads_to="streamgraft-regions",
+    ),
+    Panel(
+        "Rows written",
+        "Rows that all processing elements of a job write.",
+        "cps",
+        (Query(_total("streamgraft_pe_output_rows_total"), _LEGEND),),
+        leads_to="streamgraft-regions",
+    ),
+    Panel(
+        "Lag",
+        "Records that wait in front of a job's processing elements.",
+        "short",
+        (Query(f"sum by ({_BY}) ({owned('streamgraft_pe_lag_records', IN_JOB)})", _LEGEND),),
+        leads_to="streamgraft-regions",
+    ),
+    Panel(
+        "Age of what is known",
+        "How long ago positions were read from Kafka; it grows while Kafka does not answer.",
+        "s",
+        (Query(f"max by ({_BY}) (streamgraft_pe_position_age_seconds{{{IN_JOB}}})", _LEGEND),),
+        warn=30,
+        alarm=60,
+    ),
+)
+
+_TROUBLE = (
+    Panel(
+        "Lost records",
+        "Records that retention deleted before they were read.",
+        "short",
+        (Query(_grown("streamgraft_pe_lost_records_total"), _LEGEND, quiet=True),),
+        alarm=1,
+    ),
+    Panel(
+        "Malformed records",
+        "Records that a source could not read.",
+        "short",
+        (Query(_grown("streamgraft_pe_malformed_records_total"), _LEGEND, quiet=True),),
+        warn=1,
+    ),
+    Panel(
+        "Restarts after failures",
+        "Queries that failed and were restarted.",
+        "short",
+        (Query(_grown("streamgraft_pe_query_restarts_total"), _LEGEND),),
+        warn=1,
+        alarm=5,
+        leads_to="streamgraft-elements",
+    ),
+    Panel(
+        "Alerts",
+        "What fires, by name; docs/operate/runbook.md says what to do about each.",
+        "short",
+        (
+            Query(
+                'sum by (alertname) (ALERTS{alertname=~"Streamgraft.*", alertstate="firing"})',
+                "{{alertname}}",
+                quiet=True,
+            ),
+        ),
+        warn=1,
+    ),
+)
+
+JOBS = Dashboard(
+    "jobs",
+    "Streamgraft: jobs",
+    "All jobs: what arrives, what waits, what goes wrong.",
+    {"Now": _NOW, "Flow": _FLOW, "Trouble": _TROUBLE},
+    (NAMESPACE, JOB),
+)
