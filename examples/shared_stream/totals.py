@@ -13,7 +13,7 @@ clicks = app.import_stream(
     schema="user string, millis bigint",
 )
 
-with app.parallel("users", key=["user"], width=1, max_width=4):
+with app.parallel("users", key=["user"], max_width=4, autoscaling=sg.Autoscaling(max_width=4)):
 
     @app.operator(inputs=clicks, output_mode="update")
     def totals(rows: DataFrame) -> DataFrame:

@@ -49,10 +49,10 @@ class Job:
         async def so() -> bool:
             job = await self._client.get(JOB.path(JOBS, NAME))
             region = await self._client.get(self._region)
-            width = region["status"].get("width")
+            width = region.get("status", {}).get("width")
             pods = [pod for pod in await self.pods() if _is_ready(pod)]
             ready = len(pods) >= len(await self.pes())
-            healthy: bool = job["status"].get("phase") == "Healthy"
+            healthy: bool = job.get("status", {}).get("phase") == "Healthy"
             return healthy and ready and width == region["spec"]["width"]
 
         return await until("the job is healthy", so)

@@ -1,0 +1,152 @@
+"""Examples as jobs: what they generate goes in, and what their results must be comes out."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.examples.rotation import turn
+
+from examples.enrichment import orders, service
+from examples.nexmark import events
+from examples.sending import Record
+from examples.sensors import trace
+from examples.wordcount import lines
+from streamgraft.testing.live import LiveJob
+from streamgraft_common.kinds import AUTOSCALER
+from streamgraft_common.kube import KubeClient
+from streamgraft_local import Cluster
+
+pytestmark = pytest.mark.e2e
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PATIENCE_SECONDS = 180.0
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Example:
+    """An application, what it gets, and how many rows of which topic are judged."""
+
+    application: str
+    records: list[Record]
+    topic: str
+    count: int
+    judge: Callable[[Rows], None]
+
+
+@contextmanager
+def customer_service() -> Iterator[None]:
+    """Run the service at the address that the application expects."""
+    command = [sys.executable, "-m", "examples.enrichment.service", "--port", "8090"]
+    with subprocess.Popen([*command, "--delay", "0.01"], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            yield
+        finally:
+            process.terminate()
+
+
+def bids() -> Example:
+    """Every bid in euros."""
+    given = list(events.events(1_000))
+    prices = sorted(round(it["price"] * 0.908, 2) for topic, it in given if topic == "bids")
+
+    def judge(rows: Rows) -> None:
+        assert sorted(row["price"] for row in rows) == prices
+
+    return Example("nexmark/bids.py", given, "nexmark-q1", len(prices), judge)
+
+
+def auctions() -> Example:
+    """Bids with their auction: a join of streams."""
+    given = list(events.events(1_000))
+    wanted = {it["id"] for topic, it in given if topic == "auctions" and it["category"] == 10}
+    joined = [it for topic, it in given if topic == "bids" and it["auction"] in wanted]
+
+    def judge(rows: Rows) -> None:
+        keys = sorted((row["auction"], row["bidder"], row["price"]) for row in rows)
+        assert keys == sorted((it["auction"], it["bidder"], it["price"]) for it in joined)
+
+    return Example("nexmark/auctions.py", given, "nexmark-q20", len(joined), judge)
+
+
+def people() -> Example:
+    """Who sells nearby."""
+    given = list(events.events(2_000))
+    near = {it["id"] for t, it in given if t == "persons" and it["state"] in ("OR", "ID", "CA")}
+    sold = sorted(
+        it["id"]
+        for topic, it in given
+        if topic == "auctions" and it["category"] == 10 and it["seller"] in near
+    )
+
+    def judge(rows: Rows) -> None:
+        assert sorted(row["auction"] for row in rows) == sold
+
+    return Example("nexmark/people.py", given, "nexmark-q3", len(sold), judge)
+
+
+def sensors() -> Example:
+    """Nearly all that is found was put there."""
+    given = list(trace.readings(4_000))
+    wanted = {reading["id"] for reading, off in given if off}
+
+    def judge(rows: Rows) -> None:
+        assert len({row["id"] for row in rows} & wanted) >= 0.9 * len(wanted)
+
+    records: list[Record] = [("readings", reading) for reading, _ in given]
+    return Example("sensors/app.py", records, "anomalies", len(wanted), judge)
+
+
+def enrichment() -> Example:
+    """Each order once, with its customer's discount."""
+    given = list(orders.orders(1_000))
+
+    def judge(rows: Rows) -> None:
+        assert sorted(row["id"] for row in rows) == list(range(len(given)))
+        for row in rows:
+            assert row["discount"] == service.customer(row["customer"])["discount"]
+
+    records: list[Record] = [("orders", order) for order in given]
+    return Example("enrichment/app.py", records, "invoices", len(given), judge)
+
+
+def wordcount() -> Example:
+    """Frequent words, with counts that go up."""
+    words = {"stream", "graft", "pods", "that", "scale"}
+
+    def judge(rows: Rows) -> None:
+        assert {row["word"] for row in rows} <= words | {"themselves", "without", "pause"}
+        assert all(row["count"] >= 10 for row in rows)
+
+    return Example("wordcount/app.py", list(lines.lines(400)), "frequent-words", 5, judge)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(pytest.param(make, marks=turn("nexmark")) for make in (bids, auctions, people)),
+        *(pytest.param(make, marks=turn(make.__name__)) for make in (sensors, enrichment)),
+        pytest.param(wordcount, marks=turn("wordcount")),
+    ],
+)
+async def test_an_example_as_a_job(
+    make: Callable[[], Example], cluster: Cluster, kube: KubeClient
+) -> None:
+    """With the HPA that it asks for."""
+    example = make()
+    beside = customer_service() if make is enrichment else nullcontext()
+    with beside, LiveJob.of(cluster, EXAMPLES / example.application) as job:
+        for topic in sorted({topic for topic, _ in example.records}):
+            job.write(topic, [value for name, value in example.records if name == topic])
+        example.judge(job.read(example.topic, example.count, PATIENCE_SECONDS))
+        scaled = (await kube.get(AUTOSCALER.path(job.namespace)))["items"]
+        advised = make is wordcount
+        assert bool(scaled) != advised
