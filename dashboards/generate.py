@@ -37,6 +37,13 @@ def queries(dashboard: Dashboard, values: Mapping[str, str], *, quiet: bool = Tr
     ]
 
 
+def answered(values: Mapping[str, str]) -> list[str]:
+    """Return the queries of all dashboards that have data wherever a job runs: anything in five
+    minutes, since a signal has no value amid a width change."""
+    asked = [query for board in DASHBOARDS for query in queries(board, values, quiet=False)]
+    return [f"last_over_time(({query})[5m:5s])" for query in asked]
+
+
 def main() -> None:
     """Write the files, and remove those of dashboards that are no more."""
     FOLDER.mkdir(exist_ok=True)

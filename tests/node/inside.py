@@ -14,11 +14,13 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 from tests.chart.release import left_over
 from tests.node import place
-from tests.node.job import Job
+from tests.node.job import NAME, REGION, Job
 from tests.node.node import Node
-from tests.node.release import BROKERS, Release
+from tests.node.release import BROKERS, JOBS, PROMETHEUS, Release
 
 from bench.traffic import Load, Probe, create_topic, keys_by_group
+from dashboards.generate import answered
+from examples.flights.prometheus import Prometheus
 from streamgraft_common.kube import KubeClient, load_config
 
 _SOURCE, _SINK, _WIDEST = "node-in", "node-out", 4
@@ -73,12 +75,21 @@ async def disturb(node: Node, release: Release, job: Job, figures: Figures) -> N
     await job.healthy()
     await reported("the HPA narrows the region", job.autoscale())
     await reported("the node is drained", job.drain(place.NODE))
+    await reported("Prometheus answers all dashboards", dashboards_answered())
     before = {pod["metadata"]["uid"] for pod in await job.pods()}
     await reported("the chart is upgraded", release.upgrade("--set", "operator.logLevel=DEBUG"))
     await job.healthy()
     after = {pod["metadata"]["uid"] for pod in await job.pods()}
     assert before == after, "an upgrade of the chart started the job's pods anew"
     await reported("the width is set by hand", job.scale(2))
+
+
+async def dashboards_answered() -> None:
+    """Ask the chart's Prometheus what Grafana would."""
+    chosen = {"namespace": JOBS, "job": NAME, "region": REGION, "pe": ".+"}
+    async with Prometheus(PROMETHEUS) as prometheus:
+        silent = await prometheus.empty(answered({**chosen, "__rate_interval": "5m"}))
+    assert silent == [], silent
 
 
 def topics_left(brokers: str) -> list[str]:

@@ -27,7 +27,8 @@ _CLAIMS = {
 """Users that own their volumes, and namespaces that have such a claim."""
 _PROGRAMS = ("deployments", "statefulsets")
 BROKERS = f"streamgraft-kafka.{SYSTEM_NAMESPACE}.svc:9092"
-"""What the chart's own Kafka is reached by, in pods and beside them."""
+PROMETHEUS = f"http://streamgraft-prometheus.{SYSTEM_NAMESPACE}.svc:9090"
+"""How the chart's own Kafka and Prometheus are reached, in pods and beside them."""
 
 
 class Release:
