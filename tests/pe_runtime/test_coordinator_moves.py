@@ -1,0 +1,86 @@
+"""The broker that coordinates a shard's transactions dies: another one takes over."""
+
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+from tests.pe_runtime.one_driver import PARTITIONS, driver
+from tests.pe_runtime.test_exactly_once import Chain
+from tests.pe_runtime.two_brokers import partition_of, two_brokers
+
+from streamgraft_common import names
+from streamgraft_local import Cluster
+
+pytestmark = [pytest.mark.integration, pytest.mark.long]
+
+EACH = 300
+
+
+@pytest.fixture(scope="module")
+def session(cluster: Cluster) -> Iterator[SparkSession]:
+    """A driver with the settings of a PE."""
+    with driver(cluster, {}) as found:
+        yield found
+
+
+def test_each_record_is_written_once(
+    session: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Batches come one after the other while it happens; none fails for good."""
+    with two_brokers(cluster, tmp_path / "brokers") as brokers:
+        source = f"in-{uuid.uuid4().hex[:8]}"
+        outputs = (f"{source}-a", f"{source}-b")
+        admin = AdminClient({"bootstrap.servers": brokers.bootstrap_servers})
+        topics = [NewTopic(name, PARTITIONS, 2) for name in (source, *outputs)]
+        for made in admin.create_topics(topics).values():
+            made.result(60)
+        chain = Chain(
+            session, cast(Any, brokers), tmp_path / "checkpoint", source, outputs
+        )  # it asks its cluster for the brokers' addresses only
+        try:
+            chain.write(0, EACH)
+            chain.start()
+            assert chain.read(EACH) == [Counter(range(EACH))] * 2
+            chain.stop()
+            chain.identity = _coordinated_by_second(brokers)
+            chain.checkpoint = tmp_path / "moved"
+            chain.start()
+            chain.write(EACH, 2 * EACH)
+            chain.read(2 * EACH)
+            coordinator = "__transaction_state", partition_of(_transactional_ids(chain.identity)[0])
+            brokers.kill_second()
+            chain.write(2 * EACH, 3 * EACH)
+            while brokers.leader(*coordinator) == 2:
+                time.sleep(0.1)
+            chain.write(3 * EACH, 5 * EACH)
+            if chain.running and chain.running.failure():  # a PE starts it again, too
+                chain.running.stop(0)
+                chain.start()
+            found = chain.read(5 * EACH)
+            chain.stop()
+        finally:
+            if chain.running:
+                chain.running.stop(0)
+    # The first query had written the first part, too.
+    expected = Counter(range(5 * EACH)) + Counter(range(EACH))
+    assert found == [expected] * 2
+
+
+def _transactional_ids(identity: str) -> list[str]:
+    return [names.transactional_id("n", identity, "s", 0, target) for target in ("0", "1")]
+
+
+def _coordinated_by_second(brokers: Any) -> str:
+    """Return an identity with which both targets' transactions are coordinated by the second."""
+    for number in range(10_000):
+        identity = f"moved-{number}"
+        partitions = {partition_of(item) for item in _transactional_ids(identity)}
+        if all(brokers.leader("__transaction_state", item) == 2 for item in partitions):
+            return identity
+    raise AssertionError("the second broker coordinates no transactions")

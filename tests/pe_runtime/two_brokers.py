@@ -1,0 +1,114 @@
+"""Two Kafka brokers of a test, of which the second may die: the first is their controller."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient
+
+from streamgraft_local import Cluster, ports
+from streamgraft_local.components import kafka
+from streamgraft_local.components.model import Setting
+from streamgraft_local.paths import Home
+from streamgraft_local.runner import Runner
+
+SECONDS = 60
+_COPIES = {
+    "default.replication.factor": 2,
+    "offsets.topic.replication.factor": 2,
+    "transaction.state.log.replication.factor": 2,
+    "broker.heartbeat.interval.ms": 500,
+    "broker.session.timeout.ms": 3000,
+    "offsets.topic.num.partitions": 8,
+    "transaction.state.log.num.partitions": 8,
+}
+
+
+@dataclass(frozen=True)
+class TwoBrokers:
+    """They run; both have all topics."""
+
+    bootstrap_servers: str
+    kill_second: Callable[[], None]
+
+    def leader(self, topic: str, partition: int) -> int:
+        """Return the number of the broker that leads a partition, once there is one."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+        deadline = time.monotonic() + SECONDS
+        while True:
+            found = admin.list_topics(topic, timeout=10).topics[topic].partitions.get(partition)
+            if found is not None and found.leader > 0:
+                return int(found.leader)
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+def partition_of(identity: str, partitions: int = 8) -> int:
+    """Return the partition of a coordinator's log that an id belongs to, by Java's hash."""
+    value = 0
+    for letter in identity:
+        value = (31 * value + ord(letter)) & 0xFFFFFFFF
+    return (value & 0x7FFFFFFF) % partitions
+
+
+@contextmanager
+def two_brokers(cluster: Cluster, root: Path) -> Iterator[TwoBrokers]:
+    """Run two brokers beside that of the cluster, as two of the cluster's processes."""
+    state = cluster.state()
+    settings = []
+    for number in (1, 2):
+        home = Home(root / str(number))
+        home.create()
+        chosen = ports.choose(("kafka", "kafka-controller"), {})
+        settings.append(Setting(state.spec, home, chosen, state.tools))
+    first, second = settings
+    runners = [Runner(item.home, state.id) for item in settings]
+    lines = "".join(f"{name}={value}\n" for name, value in _COPIES.items())
+
+    def prepare_first() -> None:
+        plain = kafka.broker(first).prepare
+        assert plain
+        plain()
+        with (first.home.config / "kafka.properties").open("a") as file:
+            file.write(lines)
+
+    def prepare_second() -> None:
+        file = second.home.config / "kafka.properties"
+        controller = f"127.0.0.1:{first.ports['kafka-controller']}"
+        others = {
+            "process.roles": "broker",
+            "node.id": 2,
+            "controller.quorum.voters": f"1@{controller}",
+            "listeners": f"PLAINTEXT://{kafka.bootstrap_servers(second)}",
+        }
+        text = "".join(f"{name}={value}\n" for name, value in others.items())
+        file.write_text(kafka.properties(second) + lines + text)  # of equal keys the last counts
+        log4j = "kafka-log4j2.yaml"
+        (second.home.config / log4j).write_bytes((first.home.config / log4j).read_bytes())
+        meta = (first.folder("kafka") / "logs" / "meta.properties").read_text().splitlines()
+        (known,) = [line.partition("=")[2] for line in meta if line.startswith("cluster.id=")]
+        command = (*kafka._java(second, ("-Xmx64m",)), "kafka.tools.StorageTool", "format")
+        subprocess.run([*command, "--cluster-id", known, "--config", str(file)], check=True)
+
+    grace = kafka.broker(first).grace_seconds
+    try:
+        for runner, setting, prepare in zip(
+            runners, settings, (prepare_first, prepare_second), strict=True
+        ):
+            runner.start(replace(kafka.broker(setting), prepare=prepare))
+
+        def kill_second() -> None:
+            process = runners[1].process("kafka")
+            assert process
+            os.kill(process.pid, signal.SIGKILL)
+
+        servers = ",".join(map(kafka.bootstrap_servers, settings))
+        yield TwoBrokers(servers, kill_second)
+    finally:
+        for runner in reversed(runners):
+            runner.stop({"kafka": grace})
