@@ -8,9 +8,11 @@ from streamgraft_autoscaler.capacity import Capacity, CapacityLearner, CapacityS
 from streamgraft_autoscaler.demand import (
     Demand,
     DemandPolicy,
+    ExpectedDemand,
     StageLoad,
     Surroundings,
     demand,
+    expected_demand,
 )
 from streamgraft_autoscaler.lag import (
     GatedLagChange,
@@ -30,6 +32,7 @@ __all__ = [
     "CapacitySample",
     "Demand",
     "DemandPolicy",
+    "ExpectedDemand",
     "GatedLagChange",
     "NotReady",
     "NotReadyError",
@@ -42,6 +45,7 @@ __all__ = [
     "Utilization",
     "Window",
     "demand",
+    "expected_demand",
     "gated_lag_change",
     "outcome",
     "relative_lag_change",

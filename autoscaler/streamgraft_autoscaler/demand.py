@@ -22,6 +22,8 @@ from streamgraft_autoscaler.readiness import NotReadyError, Reason, require_fini
 
 SKEWED = 2.0
 """A shard that gets so many times its even share is named as the reason, not the width."""
+EXPECTED_SECONDS = 1800.0
+"""How far ahead drivers are made ready: long enough to start many of them one after the other."""
 BATCHES_IN_FLIGHT = 2.0
 """Records of the running batch and of the next one are on their way, and don't wait."""
 
@@ -128,6 +130,30 @@ class Demand:
     """What else it depends on."""
     held: tuple[str, ...]
     """Why the value is not what the load alone would ask for, one sentence each."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedDemand:
+    """The largest width that a region is expected to want soon, and why."""
+
+    value: float
+    """Channels, within the policy's limits."""
+    wanted: float
+    """Channels wanted now."""
+    needed: int
+    """Channels that the load needs now."""
+    ahead: int
+    """Channels that the forecast asks for within `EXPECTED_SECONDS`; 0 without one."""
+
+
+def expected_demand(now: Demand) -> ExpectedDemand:
+    """Return the channels for which drivers should be at hand before the load is there."""
+    buckets = 1 + math.ceil(EXPECTED_SECONDS / BUCKET_SECONDS)
+    ahead = max(
+        (width for stage in now.stages.values() for width in stage.ahead[:buckets]), default=0
+    )
+    value = min(max(now.value, now.needed, ahead), now.policy.max_width)
+    return ExpectedDemand(float(value), now.value, now.needed, ahead)
 
 
 def demand(

@@ -78,6 +78,8 @@ OPERATOR = (
     Rule("", ("pods", "services"), (*_READ, "create", "delete", "deletecollection")),
     # Those of regions with an `autoscaling` are its own; others it only reads.
     Rule("autoscaling", ("horizontalpodautoscalers",), (*_READ, "create", "patch", "delete")),
+    # By what it sizes warm pools.
+    Rule("custom.metrics.k8s.io", (f"parallelregions.{names.GROUP}/expected_demand",), ("get",)),
     # Credentials for bundles and brokers, certificates of control ports, and whether what a job
     # names exists; none is listed.
     Rule("", ("secrets",), ("get", "create", "patch")),

@@ -17,6 +17,7 @@ from streamgraft_autoscaler import (
     StageLoad,
     Surroundings,
     demand,
+    expected_demand,
 )
 from streamgraft_autoscaler.capacity import loss_per_channel
 from streamgraft_autoscaler.economy import Past
@@ -203,6 +204,21 @@ def test_a_forecast_decides_where_the_load_leaves_a_choice() -> None:
     kept = demanded(loaded(300.0), 8, policy, forecast=dip)
     assert kept.value == 8
     assert "the day to come" in kept.held[-1]
+
+
+def test_what_is_expected_is_the_most_of_the_next_half_hour() -> None:
+    """At 300/s 4 channels are needed; 8 can take 700/s, which is 10 % more than planned."""
+    calm = demanded(loaded(300.0), 4)
+    assert expected_demand(calm).value == calm.value == 4
+    rising = Forecast((300.0, 300.0, *[700.0] * 94), 0.05, trusted=True)
+    soon = expected_demand(demanded(loaded(300.0), 4, forecast=rising))
+    assert (soon.value, soon.ahead, soon.needed) == (8, 8, 4)
+    later = Forecast((*[300.0] * 4, *[700.0] * 92), 0.05, trusted=True)
+    assert expected_demand(demanded(loaded(300.0), 4, forecast=later)).value < 8
+    falling = Forecast((300.0, *[50.0] * 95), 0.05, trusted=True)
+    assert expected_demand(demanded(loaded(300.0), 4, forecast=falling)).value == 4
+    limited = dataclasses.replace(POLICY, max_width=6)
+    assert expected_demand(demanded(loaded(300.0), 4, limited, forecast=rising)).value == 6
 
 
 def test_neighbours_raise_and_cap_the_work() -> None:

@@ -170,6 +170,7 @@ def reason(found: Reading) -> Reason:
         ("relative_lag_change_rate_gated", -1.1),
         ("utilization", 0.5),
         ("demand", 2.0),
+        ("expected_demand", 2.0),
     ],
 )
 async def test_signals(prometheus: CannedPrometheus, metric: str, value: float) -> None:

@@ -22,7 +22,7 @@ from tests.pe_runtime.one_driver import PARTITIONS, driver, make_topic, write
 from streamgraft_common import names
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime import query
-from streamgraft_pe_runtime.plan import READ_COMMITTED, Plan
+from streamgraft_pe_runtime.plan import IMPATIENT, READ_COMMITTED, Plan
 from streamgraft_pe_runtime.protocol import failures
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.targets import KafkaTarget
@@ -82,6 +82,7 @@ class Chain:
             "startingOffsets": "earliest",
             "maxOffsetsPerTrigger": str(PER_BATCH),
             **READ_COMMITTED,
+            **IMPATIENT,
         }
         rows = self.change(self.session.readStream.format("kafka").options(**options).load())
         record = [

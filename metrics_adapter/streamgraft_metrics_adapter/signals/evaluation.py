@@ -7,6 +7,7 @@ from functools import cached_property
 from streamgraft_autoscaler import (
     Capacity,
     Demand,
+    ExpectedDemand,
     GatedLagChange,
     NotReady,
     NotReadyError,
@@ -17,6 +18,7 @@ from streamgraft_autoscaler import (
     TotalLag,
     Utilization,
     demand,
+    expected_demand,
     gated_lag_change,
     outcome,
     relative_lag_change,
@@ -33,7 +35,7 @@ from streamgraft_metrics_adapter.prometheus.queries import Input
 from streamgraft_metrics_adapter.regions import Region
 from streamgraft_metrics_adapter.signals.policies import policy_of, refuse_blackout
 
-Signal = TotalLag | RelativeLagChange | GatedLagChange | Utilization | Demand
+Signal = TotalLag | RelativeLagChange | GatedLagChange | Utilization | Demand | ExpectedDemand
 """A result of the autoscaler: its value, and its inputs beside it."""
 
 
@@ -43,6 +45,7 @@ SIGNALS = (
     "relative_lag_change_rate_gated",
     "utilization",
     "demand",
+    "expected_demand",
 )
 """Every metric that is served."""
 
@@ -61,6 +64,7 @@ def signals_of(
         evaluation.gated,
         evaluation.utilization,
         evaluation.demand,
+        evaluation.expected_demand,
     )
     results = map(outcome, computations)
     return dict(zip(SIGNALS, results, strict=True))
@@ -119,6 +123,14 @@ class _Evaluation:
 
     def demand(self) -> Demand:
         """Return the channels that the load needs."""
+        return self._demand
+
+    def expected_demand(self) -> ExpectedDemand:
+        """Return the channels that the load is expected to need soon."""
+        return expected_demand(self._demand)
+
+    @cached_property
+    def _demand(self) -> Demand:
         region, known = self.region, self.known
         refuse_blackout(region, known.now)
         loads = {

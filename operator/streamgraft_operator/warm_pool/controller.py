@@ -29,6 +29,7 @@ from streamgraft_operator.kit.parsed import (
 )
 from streamgraft_operator.manifests.pod_settings import DEFAULT_RESOURCES
 from streamgraft_operator.pe.pods import ended_seconds, warm_pod_view
+from streamgraft_operator.warm_pool.expectations import FRESH_SECONDS, Expectations
 from streamgraft_operator.warm_pool.sizing import Growth, drivers
 from streamgraft_operator.warm_pool.step import PoolView, step
 
@@ -41,6 +42,7 @@ class WarmPoolController(Controller):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._caches = context.caches
+        self._expectations = Expectations(context.client)
 
     @property
     def watches(self) -> Sequence[Watch]:
@@ -61,9 +63,10 @@ class WarmPoolController(Controller):
         """Bring the pool of a job to its size."""
         job = self._caches.jobs.get(key)
         if job is None or "deletionTimestamp" in job["metadata"]:
+            self._expectations.forget(key)
             return None
         waiting = self._caches.pods_by_pool.get(key)
-        regions = self._growing(key)
+        regions = await self._growing(key, job_spec(job))
         if not waiting and not job_spec(job).warm_pool and not regions:
             return None
         pods = {pod["metadata"]["name"]: pod for pod in waiting}
@@ -93,23 +96,28 @@ class WarmPoolController(Controller):
             except manifests.PodForbidden:
                 return None  # the Job says why
             await self._context.write.pods.create(pod)
-        return decision.again_in
+        times = [decision.again_in, FRESH_SECONDS if regions else None]
+        return min((seconds for seconds in times if seconds is not None), default=None)
 
-    def _growing(self, key: Key) -> list[Growth]:
-        """Return the regions of a job whose width an autoscaler sets."""
-        regions = [
-            (region_spec(item), region_status(item).changes)
+    async def _growing(self, key: Key, job: JobSpec) -> list[Growth]:
+        """Return the regions of a job whose width an autoscaler sets, if its pool goes by them."""
+        if isinstance(job.warm_pool, int):
+            return []
+        scaled = {
+            item["metadata"]["name"]: (spec, spec.autoscaling, region_status(item).changes)
             for item in self._caches.regions_by_job.get(key)
-        ]
+            if (spec := region_spec(item)).autoscaling and spec.autoscaling.mode == "scale"
+        }
+        expected = await self._expectations.widths(key, scaled)
         return [
             Growth(
                 width=spec.width,
-                most=spec.autoscaling.largest_width(spec.max_width),
+                most=autoscaling.largest_width(spec.max_width),
                 stages=len(spec.stages) or 1,
                 changes=changes,
+                expected=expected.get(name, 0),
             )
-            for spec, changes in regions
-            if spec.autoscaling and spec.autoscaling.mode == "scale"
+            for name, (spec, autoscaling, changes) in scaled.items()
         ]
 
     def _typical(self, expansion: Expansion) -> tuple[str, PlannedPe]:

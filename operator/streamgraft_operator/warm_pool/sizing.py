@@ -1,8 +1,9 @@
 """How large a warm pool is that has to find its own size. Pure.
 
-It holds the drivers of the largest step that the job's regions have made recently, since what grew
-by three channels this morning is likely to do so again; at least one channel for each region that
-may grow, and no more than fit into the memory that the pool may take.
+It holds the drivers for what the policy expects each region to want within the next half hour
+(signal `expected_demand`), or of the largest step that the region has made recently if that is
+more, since what grew by three channels this morning is likely to do so again; at least one channel
+for each region that may grow, and no more than fit into the memory that the pool may take.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,6 +30,8 @@ class Growth:
     """PEs of a channel."""
     changes: Sequence[WidthChange]
     """Its last width changes, oldest first."""
+    expected: int = 0
+    """The width that its policy expects to want soon; 0: it does not say."""
 
 
 def drivers(regions: Iterable[Growth], now: float, pod_bytes: int, budget_bytes: int) -> int:
@@ -41,7 +44,7 @@ def drivers(regions: Iterable[Growth], now: float, pod_bytes: int, budget_bytes:
 
 
 def _wanted(region: Growth, now: float) -> int:
-    step = max(1, _largest_step(region.changes, now))
+    step = max(1, _largest_step(region.changes, now), region.expected - region.width)
     return region.stages * max(0, min(step, region.most - region.width))
 
 

@@ -20,9 +20,11 @@ def change(old: int, new: int, ago: float, *, failure: str | None = None) -> Wid
     )
 
 
-def size(*changes: WidthChange, width: int = 1, most: int = 8, stages: int = 1) -> int:
+def size(
+    *changes: WidthChange, width: int = 1, most: int = 8, stages: int = 1, expected: int = 0
+) -> int:
     """Return the size of the pool of a job with one region and a budget for many pods."""
-    return drivers([Growth(width, most, stages, changes)], NOW, GIB // 2, 100 * GIB)
+    return drivers([Growth(width, most, stages, changes, expected)], NOW, GIB // 2, 100 * GIB)
 
 
 def test_one_channel_waits_where_nothing_has_happened() -> None:
@@ -35,6 +37,12 @@ def test_the_largest_step_of_the_last_day_counts() -> None:
     assert size(*steps) == 3
     assert size(change(1, 5, LATELY_SECONDS + 1), *steps) == 3
     assert size(change(1, 5, LATELY_SECONDS - 1), *steps) == 4
+
+
+def test_what_the_policy_expects_counts_if_it_is_more() -> None:
+    assert size(change(1, 3, 600), width=2, expected=6) == 4
+    assert size(change(1, 6, 600), width=2, expected=3) == 5
+    assert size(change(1, 3, 600), width=2, expected=20) == 6
 
 
 def test_a_divided_change_is_one_step() -> None:
