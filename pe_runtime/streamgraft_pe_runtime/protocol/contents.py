@@ -23,10 +23,18 @@ class Contents:
         self._own = own
         self._seen = ""
 
-    async def next(self) -> tuple[str, str]:
-        """Wait for a content that is new; return it and the graph metadata, as JSON."""
+    async def next(self, again_in: float | None = None) -> tuple[str, str]:
+        """Wait for a content that is new; return it and the graph metadata, as JSON.
+
+        `again_in`: seconds after which the last one comes again if none is new.
+        """
         while True:
-            element = await self._own.with_content_after(self._seen)
+            try:
+                async with asyncio.timeout(again_in):
+                    element = await self._own.with_content_after(self._seen)
+            except TimeoutError:
+                self._seen = ""
+                continue
             metadata = await metadata_of(self._client, element)
             if metadata is not None:
                 self._seen = element.content

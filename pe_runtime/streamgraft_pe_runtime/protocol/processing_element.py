@@ -30,6 +30,10 @@ log = logging.getLogger(__name__)
 
 LOAD_SECONDS = 5.0
 """How often loads are looked at."""
+FIRST_RETRY = 2.0
+LONGEST_RETRY = 60.0
+"""Seconds after which a content that could not be applied is tried again: twice as long each time.
+It may need nothing but the bundle, of which another version was there."""
 
 
 @dataclass(frozen=True)
@@ -132,18 +136,21 @@ class ProcessingElement:
         """Apply every content of our PE and run its shards, until cancelled.
 
         Raises what the application raises when its first content is applied. A later one that can't
-        be applied is reported, and the old one goes on.
+        be applied is reported and tried again, and the old one goes on: its bundle may come late.
         """
         contents = Contents(self._client, self.own)
         content, metadata = await contents.next()
         self._begin(await work.apply(content, metadata), content)
+        again_in = None
         while True:
-            content, metadata = await contents.next()
+            content, metadata = await contents.next(again_in)
             change = classify(Content.parse(self._applied), Content.parse(content))
+            if change is Change.IN_PLACE and not await self._replan(work, content, metadata):
+                again_in = min(2 * again_in, LONGEST_RETRY) if again_in else FIRST_RETRY
+                continue
+            again_in = None
             if change is Change.RESTART:
                 continue  # a new pod will have it
-            if change is Change.IN_PLACE and not await self._replan(work, content, metadata):
-                continue
             self._applied = content
             self.report("")
 
