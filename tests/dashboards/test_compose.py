@@ -1,18 +1,27 @@
 """docker-compose.yml: what it mounts exists and fits together. Docker itself is not needed."""
 
+import json
+import re
+import subprocess
 import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from tests.node.dockerfile import Dockerfile
 
 from dashboards.generate import FOLDER
 from streamgraft_common import names
 from streamgraft_local.foreground import datasource
+from streamgraft_local.paths import cache_folder
+from streamgraft_local.progress import silent
+from streamgraft_local.toolchain.cache import Cache
+from streamgraft_local.toolchain.golang import Module, build
 
 ROOT = Path(__file__).parents[2]
+READER = Module("compose-go", ROOT / "tests/compose", "github.com/compose-spec/compose-go/v2/cmd")
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 
 
@@ -56,6 +65,27 @@ def test_mounted_files_exist() -> None:
                 assert (ROOT / source).exists()
             elif not source.startswith("$"):
                 assert source in COMPOSE["volumes"]
+
+
+def test_the_images_user_may_write_to_its_volumes() -> None:
+    """A named volume at a place that the image lacks would be root's."""
+    image = (ROOT / "deploy/image/Dockerfile").read_text()
+    (user,) = re.findall(r"^USER (\d+)$", image, re.MULTILINE)
+    (made,) = re.findall(rf"install --directory --owner={user} (.+)$", image, re.MULTILINE)
+    places = mounts("streamgraft")
+    assert {place for place, source in places.items() if source in COMPOSE["volumes"]} == set(
+        made.split()
+    )
+
+
+@pytest.mark.integration
+def test_docker_compose_reads_it() -> None:
+    """Docker Compose's own reader takes the file, by its schema."""
+    reader = build(Cache(cache_folder(), silent), READER)
+    command = [str(reader), "-format", "json", str(ROOT / "docker-compose.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["services"].keys() == COMPOSE["services"].keys()
 
 
 def test_grafana_is_provisioned() -> None:
