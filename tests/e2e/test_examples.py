@@ -132,9 +132,11 @@ def wordcount() -> Example:
 @pytest.mark.parametrize(
     "make",
     [
-        *(pytest.param(make, marks=turn("nexmark")) for make in (bids, auctions, people)),
-        *(pytest.param(make, marks=turn(make.__name__)) for make in (sensors, enrichment)),
-        pytest.param(wordcount, marks=turn("wordcount")),
+        *(
+            pytest.param(job, marks=turn(f"nexmark/{job.__name__}"))
+            for job in (bids, auctions, people)
+        ),
+        *(pytest.param(job, marks=turn(job.__name__)) for job in (sensors, enrichment, wordcount)),
     ],
 )
 async def test_an_example_as_a_job(

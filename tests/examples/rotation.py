@@ -9,7 +9,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-NAMES = ("nexmark", "sensors", "enrichment", "wordcount", "shared_stream")
+NAMES = (
+    *("nexmark/bids", "nexmark/auctions", "nexmark/people"),
+    *("sensors", "enrichment", "wordcount", "shared_stream"),
+)
 
 
 def chosen(wanted: str, day: int) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from examples.nexmark import auctions, bids, people
 from examples.nexmark.events import Event, by_topic, events
 from streamgraft.testing import Results
 
-pytestmark = [pytest.mark.integration, turn("nexmark")]
+pytestmark = pytest.mark.integration
 
 EVENTS = by_topic(2_000)
 BIDS, AUCTIONS, PERSONS = EVENTS["bids"], EVENTS["auctions"], EVENTS["persons"]
@@ -62,17 +62,9 @@ def test_events_are_those_of_the_benchmark() -> None:
     assert times == sorted(times)
 
 
-@pytest.fixture(scope="module")
-def made() -> dict[str, Results]:
-    """Results of each application, made once."""
-    return {}
-
-
 @pytest.fixture
-def results(
-    made: dict[str, Results], graph_of: Graphs, records: Records
-) -> Callable[[str], Results]:
-    """Run an application on all events, or return what it made before."""
+def results(graph_of: Graphs, records: Records) -> Callable[[str], Results]:
+    """Run an application on all events."""
     inputs = {
         "bids": {"bids": (BIDS, bids.BID)},
         "auctions": {"bids": (BIDS, auctions.BID), "auctions": (AUCTIONS, auctions.AUCTION)},
@@ -84,14 +76,13 @@ def results(
     }
 
     def run(name: str) -> Results:
-        if name not in made:
-            frames = {stream: records(*given) for stream, given in inputs[name].items()}
-            made[name] = graph_of(APPLICATIONS[name].app).run(**frames)
-        return made[name]
+        frames = {stream: records(*given) for stream, given in inputs[name].items()}
+        return graph_of(APPLICATIONS[name].app).run(**frames)
 
     return run
 
 
+@turn("nexmark/bids")
 def test_queries_of_single_bids(results: Callable[[str], Results]) -> None:
     """Each as its definition says, bid by bid."""
     found = results("bids")
@@ -118,6 +109,7 @@ def test_queries_of_single_bids(results: Callable[[str], Results]) -> None:
     assert of(found, "q22", "dir1", "dir2", "dir3") == rows(folders)
 
 
+@turn("nexmark/auctions")
 def test_queries_of_auctions(results: Callable[[str], Results]) -> None:
     """Windows, statistics, last bids, and bids with their auction."""
     found = results("auctions")
@@ -164,6 +156,7 @@ def hot_items() -> list[tuple[datetime, int, int]]:
     return [(end, *item) for end, item in most.items()]
 
 
+@turn("nexmark/people")
 def test_queries_of_people(results: Callable[[str], Results]) -> None:
     """Joins with who sells, and sessions of who bids."""
     found = results("people")
