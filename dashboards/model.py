@@ -12,7 +12,8 @@ class Query:
     expression: str
     legend: str
     quiet: bool = False
-    """Nothing to show is good news, or what a small cluster may lack."""
+    """Nothing to show is good news, or what a short run may lack: amid a width change, and before
+    channels were busy, signals have no value."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ _SIGNALS = (
         "Channels that the load needs, as the HPA reads it, and channels that serve.",
         "short",
         (
-            Query(_signal("demand"), "{{name}} needs"),
+            Query(_signal("demand"), "{{name}} needs", quiet=True),
             Query(
                 f"count by (region) (streamgraft_pe_shards{{{IN_REGION}}} > 0)", "{{region}} serve"
             ),
@@ -29,7 +29,7 @@ _SIGNALS = (
         "Relative change of the lag",
         "Above 0 the region falls behind (the paper's Eq. 4).",
         "percentunit",
-        (Query(_signal("relative_lag_change_rate"), "{{name}}"),),
+        (Query(_signal("relative_lag_change_rate"), "{{name}}", quiet=True),),
         warn=0.1,
         alarm=0.5,
     ),
