@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.e2e
 
 TUTORIALS = Path(__file__).parents[2] / "docs/tutorials"
-ORDER = ("first-application", "your-topic", "scale-by-objective")
+ORDER = ("first-application", "your-topic", "scale-by-objective", "operate-in-production")
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 STEP_SECONDS = 400
 
