@@ -66,6 +66,18 @@ async def test_region_refuses_width(
     assert message in refused.value.message
 
 
+async def test_a_region_that_could_never_wake_up_is_refused(
+    kube: KubeClient, namespace: str
+) -> None:
+    path = f"/apis/streamgraft.io/v1alpha1/namespaces/{namespace}/parallelregions"
+    await kube.create(path, REGION)
+    sleepy = {"minWidth": 0, "metric": "lag-utilization"}
+    with pytest.raises(Invalid, match="minWidth 0 needs metric demand"):
+        await kube.patch(f"{path}/flights-enrich", {"spec": {"autoscaling": sleepy}})
+    awake = {"autoscaling": {**sleepy, "metric": "demand"}}
+    await kube.patch(f"{path}/flights-enrich", {"spec": awake})
+
+
 @pytest.mark.parametrize("width", [0, 5, "two"])
 async def test_scale_refuses_width(kube: KubeClient, namespace: str, width: object) -> None:
     """The same through /scale, which is what the autoscaler uses."""

@@ -158,6 +158,12 @@ PARALLEL_REGION = CustomKind(
             " 1 to maxWidth, or set min_width=0 in the application",
         ),
         CelRule(
+            rule="!has(self.autoscaling) || !has(self.autoscaling.minWidth)"
+            " || self.autoscaling.minWidth > 0 || !has(self.autoscaling.metric)"
+            " || self.autoscaling.metric == 'demand'",
+            message="minWidth 0 needs metric demand: without pods no other has a value",
+        ),
+        CelRule(
             rule="self.maxWidth == oldSelf.maxWidth && self.key == oldSelf.key"
             " && self.job == oldSelf.job && self.region == oldSelf.region",
             message="job, region, key and maxWidth can't change: state is partitioned by them",
