@@ -8,6 +8,7 @@ from tests.simulation.fake_pe import Tempo
 from tests.simulation.faults import submit
 from tests.simulation.world import World
 
+from streamgraft_common import names
 from streamgraft_common.kinds import CONFIG_MAP
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
@@ -136,3 +137,30 @@ def _upload(world: World, submission: Submission) -> None:
     path = CONFIG_MAP.path(NAMESPACE, manifest["metadata"]["name"])
     query = {"fieldManager": "user", "force": "true"}
     world.server.request("PATCH", path, manifest, query, "application/apply-patch+yaml")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_healthy_means_that_all_pes_have_the_new_code(seed: int) -> None:
+    """`submit --wait` returns then; what is sent after that is for the new code."""
+    world = World(seed)
+    with world.surroundings():
+        submit(world, ONE)
+        world.operators.start()
+        world.run(SECONDS)
+        world.nodes.tempo = Tempo(warm_up=0.1, plan=20.0, start=0.1, stop=0.1)
+        world.weather.watch_delay = 0.2
+        (before,) = world.objects(JOB)
+        submit(world, replace(ONE, version=2))
+        while not _healthy_with_another(world, before["status"]["bundleDigest"]):
+            world.run(0.02)
+        for item in world.objects(PROCESSING_ELEMENT):
+            content = item["metadata"]["annotations"][names.ANNOTATION_CONTENT]
+            assert item["status"]["runtime"]["contentId"] == content
+        assert _told(world) >= 1
+
+
+def _healthy_with_another(world: World, digest: str) -> bool:
+    (job,) = world.objects(JOB)
+    status = job["status"]
+    current = status["observedGeneration"] == job["metadata"]["generation"]
+    return bool(current and status["phase"] == "Healthy" and status["bundleDigest"] != digest)

@@ -13,6 +13,7 @@ from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobStatus
 from streamgraft_common.resources.processing_element import ProcessingElementStatus
 from streamgraft_common.timestamps import from_rfc3339
+from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError, Topology
 from streamgraft_operator.job.commands import report
@@ -47,6 +48,16 @@ _channels_due = either(desired_changed, status_changed("assignment", "avoided"))
 """Whether other channels of a region may be due."""
 
 
+def _applied(item: Object | None) -> object:
+    return (((item or {}).get("status") or {}).get("runtime") or {}).get("contentId")
+
+
+_readiness = either(
+    status_changed("phase", "message"), lambda old, new: _applied(old) != _applied(new)
+)
+"""Whether a PE may have become ready, or is no longer."""
+
+
 class JobConductor(Controller):
     """Submitting → Submitted → Healthy."""
 
@@ -62,7 +73,7 @@ class JobConductor(Controller):
         caches = self._caches
         return (
             Watch(caches.jobs, own_key),
-            Watch(caches.processing_elements, job_key, status_changed("phase", "message")),
+            Watch(caches.processing_elements, job_key, _readiness),
             Watch(caches.regions, job_key, _channels_due),
             Watch(caches.services, job_key, desired_changed),
             Watch(caches.config_maps, job_key, desired_changed),
@@ -93,7 +104,7 @@ class JobConductor(Controller):
             expansion = await self._context.expander.expand(job, widths)
         except (BundleError, GraphError):
             return None  # the job controller tells
-        view = self._view(job, expansion.topology, status)
+        view = self._view(job, expansion, status)
         decision = step(view)
         generation = job["metadata"]["generation"]
         starts = expansion.spec.savepoint is not None and not status.restored
@@ -121,9 +132,9 @@ class JobConductor(Controller):
         state = State(READY, "False", "RegionUnreadable", message)
         await report(self._context.write.jobs, key_of(job), [state], job["metadata"]["generation"])
 
-    def _view(self, job: Object, topology: Topology, status: JobStatus) -> JobView:
+    def _view(self, job: Object, expansion: Expansion, status: JobStatus) -> JobView:
         namespace, name = key_of(job)
-        caches = self._caches
+        caches, topology = self._caches, expansion.topology
         due = self._due(key_of(job), topology)
         wanted = [
             *(("ParallelRegion", region.name, caches.regions) for region in topology.regions),
@@ -138,7 +149,7 @@ class JobConductor(Controller):
         return JobView(
             wanted_pes=len(topology.pes),
             missing=tuple(missing),
-            not_ready=self._not_ready(namespace, topology),
+            not_ready=self._not_ready(namespace, expansion),
             submitted=_was_submitted(status, job["metadata"]["generation"]),
             waiting_seconds=_waiting_seconds(status),
             timeout_seconds=job_spec(job).submission_timeout_seconds,
@@ -176,13 +187,19 @@ class JobConductor(Controller):
                 left -= {(pe_spec(item).stage_name, int(shard)) for shard in running}
         return left
 
-    def _not_ready(self, namespace: str, topology: Topology) -> dict[str, str]:
+    def _not_ready(self, namespace: str, expansion: Expansion) -> dict[str, str]:
         result = {}
-        for pe in topology.pes:
+        for pe in expansion.topology.pes:
             item = self._caches.processing_elements.get((namespace, pe.name))
             status = pe_status(item) if item else ProcessingElementStatus()
             if status.phase != "Running" or status.message:  # of one that runs: what fails in it
                 result[pe.name] = status.message
+            elif status.runtime and status.runtime.content_id not in (
+                "",
+                str(expansion.contents[pe.pe_id]),
+            ):
+                # Perhaps nobody has told it yet of this one.
+                result[pe.name] = "it runs the plan of before"
         return result
 
 

@@ -97,13 +97,22 @@ def phase(conditions: Sequence[Condition]) -> Phase:
     A job that was submitted stays so while, say, its brokers are away: its PEs go on.
     """
     if is_true(conditions, SUBMITTED):
-        return "Healthy" if is_true(conditions, READY) else "Submitted"
+        ready = is_true(conditions, READY) and not _outdated(conditions)
+        return "Healthy" if ready else "Submitted"
     accepted, submitted = find(conditions, ACCEPTED), find(conditions, SUBMITTED)
     if submitted and submitted.reason in (TIMED_OUT, ROLLING_BACK):
         return "Failed"
     if accepted and accepted.status == "False":
         return "Pending" if accepted.reason in (BUNDLE_AWAITED, BUNDLE_MISSING) else "Failed"
     return "Submitting" if accepted else "Pending"
+
+
+def _outdated(conditions: Sequence[Condition]) -> bool:
+    """Return whether a spec was accepted, and nobody has looked yet whether its PEs are ready."""
+    accepted, ready = find(conditions, ACCEPTED), find(conditions, READY)
+    if accepted is None or accepted.status != "True" or ready is None:
+        return False
+    return (ready.observed_generation or 0) < (accepted.observed_generation or 0)
 
 
 def message(conditions: Sequence[Condition]) -> str:
@@ -113,4 +122,6 @@ def message(conditions: Sequence[Condition]) -> str:
         if condition and condition.status != "True":
             return condition.message
     ready = find(conditions, READY)
+    if _outdated(conditions):
+        return "the new version was accepted, and PEs are told of it"
     return ready.message if ready else ""
