@@ -169,4 +169,5 @@ def _numbered(
         name = savepoint["metadata"]["name"]
         number = number_of(name, item["metadata"]["name"])
         if number is not None:
-            yield CutView(number, name, savepoint_status(savepoint))
+            operators = frozenset(savepoint_spec(savepoint).operators)
+            yield CutView(number, name, savepoint_status(savepoint), operators)

@@ -37,6 +37,8 @@ class CutView:
     number: int
     name: str
     status: SavepointStatus
+    operators: frozenset[str] = frozenset()
+    """Whose state it has."""
 
 
 @dataclass(frozen=True)
@@ -160,12 +162,15 @@ def _may_go_back(view: ConsistentRegionView, status: ConsistentRegionStatus) -> 
     cut = view.cuts.get(status.sequence_id) if status.state == "Draining" else None
     ends_soon = cut is not None and cut.status.phase not in ("Pending", "Draining")
     wanted = view.spec.rollback_requested > status.completed_rollback_id
-    return wanted and _target(status) is not None and not ends_soon
+    return wanted and _target(view, status) is not None and not ends_soon
 
 
-def _target(status: ConsistentRegionStatus) -> str | None:
-    """Return the last cut that can be gone back to."""
-    return next((cut.savepoint for cut in reversed(status.cuts) if not cut.unclean_shards), None)
+def _target(view: ConsistentRegionView, status: ConsistentRegionStatus) -> str | None:
+    """Return the last cut that can be gone back to: a whole one, of the operators of today."""
+    operators = frozenset(view.spec.operators)
+    fitting = {number for number, cut in view.cuts.items() if cut.operators == operators}
+    whole = (cut for cut in reversed(status.cuts) if not cut.unclean_shards)
+    return next((cut.savepoint for cut in whole if cut.number in fitting), None)
 
 
 def _seconds_to_rollback(view: ConsistentRegionView, status: ConsistentRegionStatus) -> float:
@@ -182,7 +187,7 @@ def _going_back(
         update={
             "state": "RollingBack",
             "rollback_id": max(status.rollback_id, view.last_rollback) + 1,
-            "rolls_back_to": _target(status),
+            "rolls_back_to": _target(view, status),
             "rollback_begun_at": to_rfc3339(view.now),
         }
     )
@@ -242,8 +247,11 @@ def _until_rolled_back(view: ConsistentRegionView, status: ConsistentRegionStatu
         back = view.rollbacks.get(status.rollback_id)
         why = f": {back.status.message}" if back and back.status.message else ""
         return State(READY, "False", "RollingBack", f"going back to {status.rolls_back_to}{why}")
-    if _target(status) is None:
-        why = "there is no cut to go back to; submit the job anew, or from a savepoint"
+    if _target(view, status) is None:
+        why = (
+            "there is no cut of these operators to go back to, so it waits for the next one; to"
+            " go back further, submit the job from a savepoint"
+        )
         return State(READY, "False", "NoCut", why)
     waiting = view.held_up_by or f"cut {status.sequence_id} to end, or for the next attempt"
     return State(READY, "False", "RollingBack", f"waiting for {waiting}")

@@ -164,6 +164,22 @@ def test_a_rollback_goes_to_the_last_cut_whose_shards_all_stopped_behind_a_batch
     assert older.rolls_back_to == "job-all-cut-3"
 
 
+def test_a_cut_of_other_operators_is_none_to_go_back_to() -> None:
+    """An edit has added an operator, of which the last cut has no copies."""
+    older, newer = (
+        replace(cut(number, "Completed"), operators=frozenset(operators))
+        for number, operators in ((3, {"work", "more"}), (4, {"work"}))
+    )
+    edited = WANTED.model_copy(update={"operators": ["work", "more"]})
+    begun = step(replace(seen(running(3, 4), cuts={3: older, 4: newer}), spec=edited))
+    assert begun.status.rolls_back_to == "job-all-cut-3"
+    waits = step(replace(seen(running(4), cuts={4: newer}), spec=edited))
+    assert waits.roll_back is None
+    state = find(waits.status.conditions, "Ready")
+    assert state is not None
+    assert (state.reason, "no cut of these operators" in state.message) == ("NoCut", True)
+
+
 def test_after_a_rollback_it_goes_on_and_its_savepoint_goes() -> None:
     goes_back = step(seen(running(4))).status
     done = step(seen(goes_back, rollbacks={1: back("Completed")}))
