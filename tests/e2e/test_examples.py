@@ -145,8 +145,11 @@ def test_an_example_as_a_job(make: Callable[[], Example], cluster: Cluster) -> N
     example = make()
     beside = customer_service() if make is enrichment else nullcontext()
     with beside, LiveJob.of(cluster, EXAMPLES / example.application) as job:
-        for topic in sorted({topic for topic, _ in example.records}):
-            job.write(topic, [value for name, value in example.records if name == topic])
+        for topic in sorted(
+            {operator.kafka.topic for operator in job.adl.operators if operator.kafka}
+        ):
+            if rows := [value for name, value in example.records if name == topic]:
+                job.write(topic, rows)
         example.judge(job.read(example.topic, example.count, PATIENCE_SECONDS))
         assert asyncio.run(autoscalers(cluster, job.namespace)) == (make is not wordcount)
 
