@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.examples.rotation import turn
 
 from examples.enrichment import orders, service
 from examples.nexmark import events
@@ -22,7 +21,7 @@ from streamgraft_common.kinds import AUTOSCALER
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_local import Cluster
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PATIENCE_SECONDS = 180.0
@@ -130,16 +129,7 @@ def wordcount() -> Example:
     return Example("wordcount/app.py", list(lines.lines(400)), "frequent-words", 5, judge)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        *(
-            pytest.param(job, marks=turn(f"nexmark/{job.__name__}"))
-            for job in (bids, auctions, people)
-        ),
-        *(pytest.param(job, marks=turn(job.__name__)) for job in (sensors, enrichment, wordcount)),
-    ],
-)
+@pytest.mark.parametrize("make", [bids, auctions, people, sensors, enrichment, wordcount])
 def test_an_example_as_a_job(make: Callable[[], Example], cluster: Cluster) -> None:
     """With the HPA that it asks for; the one that wants advice only has none."""
     example = make()

@@ -1,4 +1,4 @@
-"""Whose turn it is: each day one example is tried in full, so that CI stays quick.
+"""Whose turn it is: each day one example is tried, so that CI stays quick.
 
 EXAMPLES=all in the environment runs all of them, EXAMPLES=NAME one. The flights are not among them:
 their tests and their demo always run.
