@@ -23,7 +23,7 @@ _COPIES = {
     "offsets.topic.replication.factor": 2,
     "transaction.state.log.replication.factor": 2,
     "broker.heartbeat.interval.ms": 500,
-    "broker.session.timeout.ms": 3000,
+    "broker.session.timeout.ms": 9000,
     "offsets.topic.num.partitions": 8,
     "transaction.state.log.num.partitions": 8,
 }
