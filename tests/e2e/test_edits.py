@@ -179,7 +179,9 @@ def job(cluster: Cluster, namespace: str, tmp_path: Path) -> Edited:
 
 
 def test_code_sinks_and_triggers(job: Edited) -> None:
-    """All in place: the pods stay; of an edit of code others do not even hear."""
+    """Code and triggers are edited in place: of the code others do not even hear. A sink moves
+    other PEs to other ids.
+    """
     pods = job.pods()
     job.factor = 3
     shown = job.run("plan", job.written()).output
@@ -187,12 +189,11 @@ def test_code_sinks_and_triggers(job: Edited) -> None:
     assert f"Plan: {len(pods) - 1} identical, 0 metadata only, 1 in place" in shown
     job.submitted(job.written())
     assert job.pods() == pods
-    job.submitted(job.written(last=SINK, trigger=0.5))
+    job.submitted(job.written(trigger=0.5))
+    assert job.pods() == pods
+    job.submitted(job.written(last=SINK))
     job.streams.counted(f"{job.sink}-more")
-    more = job.pods()
-    assert set(pods.values()) <= set(more.values())
     job.submitted(job.written())
-    assert set(job.pods().values()) <= set(more.values())
 
 
 def test_edits_keep_state_and_positions(job: Edited) -> None:
