@@ -158,7 +158,7 @@ def write(cluster: Cluster, topic: str, numbers: range) -> None:
     for n in numbers:
         value, key = json.dumps({"key": f"k{n % KEYS}", "n": n}), f"k{n % KEYS}"
         producer.produce(topic, value, key, n % PARTITIONS, headers={"number": str(n).encode()})
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
 
 
 def rows(messages: list[Any]) -> list[dict[str, Any]]:
