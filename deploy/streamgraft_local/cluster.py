@@ -159,10 +159,13 @@ class Cluster:
         return ComponentStatus(component.name, process.pid if process else None, problem, log)
 
     def _setting(self, state: ClusterState) -> Setting:
-        return Setting(state.spec, self.home, state.ports, state.tools)
+        # What an earlier release has started lacks new ports, and can be ended all the same.
+        return Setting(state.spec, self.home, dict.fromkeys(PORTS, 0) | state.ports, state.tools)
 
     def _next_state(self, before: ClusterState | None, tools: toolchain.Tools) -> ClusterState:
         if before and members(before.id):
+            if before.ports.keys() != set(PORTS):
+                raise LocalError("an earlier release runs: end it first with `streamgraft down`")
             return before  # something runs with these ports and tools: only complete it
         chosen = ports.choose(PORTS, before.ports if before else {})
         return ClusterState(
@@ -183,10 +186,13 @@ class Cluster:
         authority = (self.home.pki / "ca.crt").read_bytes()
         signer = [(self.home.pki / f"pe-ca.{part}").read_bytes() for part in ("crt", "key")]
         base = partial(resources.apply_base, self.kubeconfig, resources.pe_authority(*signer))
-        metrics = partial(
-            resources.apply_custom_metrics, self.kubeconfig, state.ports["adapter"], authority
-        )
-        steps = (("resources", base, "kube-apiserver"), ("custom-metrics", metrics, "adapter"))
+        steps = [("resources", base, "kube-apiserver")]
+        for name, manifest, port, server in (
+            ("custom-metrics", resources.CUSTOM_METRICS, "adapter", "adapter"),
+            ("resource-metrics", resources.RESOURCE_METRICS, "node-metrics", "node"),
+        ):
+            known = (self.kubeconfig, manifest, state.ports[port], authority)
+            steps.append((name, partial(resources.apply_api_services, *known), server))
         return {
             name: graph.Task(partial(_reported, name, run, report), (need,))
             for name, run, need in steps

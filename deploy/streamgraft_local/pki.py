@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -23,6 +24,8 @@ from streamgraft_common import certificates
 LIFETIME = datetime.timedelta(days=3650)
 ADAPTER_HOST = "streamgraft-metrics-adapter.streamgraft-system.svc"
 """The name under which the API server verifies the metrics adapter."""
+NODE_METRICS_HOST = "streamgraft-node-metrics.streamgraft-system.svc"
+"""The name under which it verifies the process node as the server of metrics.k8s.io."""
 FRONT_PROXY = "front-proxy-client"
 """Common name of the aggregation layer's client certificate."""
 
@@ -36,6 +39,7 @@ IDENTITIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "prometheus": ("streamgraft-prometheus", ()),
 }
 """Client certificates: user name and groups by file name."""
+_LOCAL = ("localhost", "127.0.0.1")
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,13 @@ class Issued:
             self.certificate.public_bytes(serialization.Encoding.PEM)
         )
         _save_key(folder / f"{name}.key", self.key)
+
+    @classmethod
+    def load(cls, folder: Path, name: str) -> Self:
+        """Read what was saved."""
+        key = serialization.load_pem_private_key((folder / f"{name}.key").read_bytes(), None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        return cls(key, x509.load_pem_x509_certificate((folder / f"{name}.crt").read_bytes()))
 
 
 def authority(name: str) -> Issued:
@@ -84,6 +95,8 @@ def ensure(folder: Path) -> None:
     if folder.exists():
         if not (folder / "pe-ca.crt").exists():  # made by an earlier release
             authority("streamgraft-pe-ca").save(folder, "pe-ca")
+        if not (folder / "node-metrics.crt").exists():
+            _serving(Issued.load(folder, "ca"), NODE_METRICS_HOST).save(folder, "node-metrics")
         return
     work = Path(tempfile.mkdtemp(prefix="pki-", dir=folder.parent))
     try:
@@ -99,17 +112,21 @@ def _write_all(folder: Path) -> None:
     users.save(folder, "ca")
     proxies.save(folder, "front-proxy-ca")
     authority("streamgraft-pe-ca").save(folder, "pe-ca")
-    local = ["localhost", "127.0.0.1"]
     kubernetes = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.0.0.1"]
-    issue(users, "kube-apiserver", hosts=[*local, *kubernetes]).save(folder, "apiserver")
-    issue(users, "controllers", hosts=local).save(folder, "controllers")
-    serving = issue(users, ADAPTER_HOST, hosts=[ADAPTER_HOST, *local])
-    serving.save(folder, "adapter-serving")
+    issue(users, "kube-apiserver", hosts=[*_LOCAL, *kubernetes]).save(folder, "apiserver")
+    issue(users, "controllers", hosts=_LOCAL).save(folder, "controllers")
+    _serving(users, ADAPTER_HOST).save(folder, "adapter-serving")
+    _serving(users, NODE_METRICS_HOST).save(folder, "node-metrics")
     issue(proxies, FRONT_PROXY).save(folder, "front-proxy")
     for name, (user, groups) in IDENTITIES.items():
         issue(users, user, groups).save(folder, name)
     account = ec.generate_private_key(ec.SECP256R1())
     _save_key(folder / "service-account.key", account)
+
+
+def _serving(signer: Issued, host: str) -> Issued:
+    """Return the certificate of a server that the API server asks under a Service's name."""
+    return issue(signer, host, hosts=[host, *_LOCAL])
 
 
 def _builder(

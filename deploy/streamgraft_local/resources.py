@@ -28,6 +28,8 @@ from streamgraft_common.kube.client import Object
 from streamgraft_local.paths import DEPLOY
 
 MANAGER = "streamgraft-local"
+CUSTOM_METRICS = "local-custom-metrics.yaml"
+RESOURCE_METRICS = "local-resource-metrics.yaml"
 
 _KINDS = {
     kind.kind: kind
@@ -65,8 +67,8 @@ def path_of(item: Object) -> str:
     return _KINDS[item["kind"]].path(metadata.get("namespace", ""), metadata["name"])
 
 
-def with_adapter(items: Iterable[Object], port: int, authority: bytes) -> list[Object]:
-    """Return the objects with the adapter's port and the PEM of its authority filled in."""
+def served_at(items: Iterable[Object], port: int, authority: bytes) -> list[Object]:
+    """Return API services with the port of their server and the PEM of its authority filled in."""
     filled = []
     for item in map(deepcopy, items):
         if item["kind"] == "APIService":
@@ -98,13 +100,13 @@ def apply_base(kubeconfig: Path, authority: Object) -> None:
     asyncio.run(_apply_base(kubeconfig, authority))
 
 
-def apply_custom_metrics(kubeconfig: Path, port: int, authority: bytes) -> None:
-    """Make the API server ask the adapter for custom metrics; wait until it does.
+def apply_api_services(kubeconfig: Path, manifest: str, port: int, authority: bytes) -> None:
+    """Make the API server ask a server for the metrics of a manifest; wait until it does.
 
-    Only once the adapter serves: while a registered API service does not answer, Kubernetes can't
+    Only once the server serves: while a registered API service does not answer, Kubernetes can't
     delete namespaces.
     """
-    items = with_adapter(documents(DEPLOY / "manifests/local-custom-metrics.yaml"), port, authority)
+    items = served_at(documents(DEPLOY / "manifests" / manifest), port, authority)
     asyncio.run(_apply(kubeconfig, items, "Available"))
 
 

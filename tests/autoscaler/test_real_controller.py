@@ -238,7 +238,9 @@ def metrics_api(control_plane: Setting) -> Iterator[MetricsApi]:
     server.socket = context.wrap_socket(server.socket, server_side=True)
     with serving(server):
         authority = control_plane.pki("ca.crt").read_bytes()
-        resources.apply_custom_metrics(admin, control_plane.ports["adapter"], authority)
+        resources.apply_api_services(
+            admin, resources.CUSTOM_METRICS, control_plane.ports["adapter"], authority
+        )
         yield api
 
 

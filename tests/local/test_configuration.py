@@ -148,8 +148,8 @@ def test_kubeconfig_carries_its_keys(tmp_path: Path) -> None:
 
 def test_adapter_is_verified_by_the_api_server() -> None:
     """Port and authority are filled in; verification is never switched off."""
-    items = resources.documents(DEPLOY / "manifests" / "local-custom-metrics.yaml")
-    filled = resources.with_adapter(items, 21009, b"PEM")
+    items = resources.documents(DEPLOY / "manifests" / resources.CUSTOM_METRICS)
+    filled = resources.served_at(items, 21009, b"PEM")
     services = [item["spec"] for item in filled if item["kind"] == "APIService"]
     assert [(spec["group"].partition(".")[0], spec["version"]) for spec in services] == [
         ("custom", "v1beta1"),

@@ -141,9 +141,9 @@ class PlayedRegion:
         self.path = PARALLEL_REGION.path(namespace, NAME)
         self._settings = settings
 
-    def load(self, *, arriving: float, processed: float, busy: float) -> None:
-        """Set the load: records/s, and busy channels; from now on."""
-        values = {"arriving": arriving, "processed": processed, "busy": busy}
+    def load(self, *, arriving: float, processed: float, busy: float, cores: float = 0.0) -> None:
+        """Set the load: records/s, busy channels, and CPU that is really used; from now on."""
+        values = {"arriving": arriving, "processed": processed, "busy": busy, "cores": cores}
         fresh = self._settings.with_suffix(".new")
         fresh.write_text(json.dumps({**values, "partitions": MAX_WIDTH}))
         fresh.replace(self._settings)
@@ -206,6 +206,7 @@ class PlayedRegion:
                         "command": [sys.executable, str(EXPORTER), *arguments],
                         "env": [address],
                         "ports": [{"name": "control", "containerPort": port}],
+                        "resources": {"requests": {"cpu": "100m"}},
                     }
                 ],
             },

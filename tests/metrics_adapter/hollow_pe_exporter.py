@@ -1,6 +1,7 @@
 """Plays the metrics of all PEs of a region, at rates that a JSON file sets. Run in a pod.
 
-It processes nothing, hence hollow: offsets and busy time move on with the clock.
+It processes nothing, hence hollow: offsets and busy time move on with the clock. CPU time it takes
+as the file says.
 """
 
 import json
@@ -59,6 +60,16 @@ class Region:
         ]
 
 
+def work(settings: Path) -> None:
+    """Use as much of a core as the settings say."""
+    while True:
+        share = min(json.loads(settings.read_text()).get("cores", 0.0), 1.0)
+        busy_until = time.monotonic() + 0.1 * share
+        while time.monotonic() < busy_until:
+            pass
+        time.sleep(0.1 * (1 - share))
+
+
 def main() -> None:
     """Serve at the address and port given, with the settings file given."""
     address, port, region = sys.argv[1], int(sys.argv[2]), Region(Path(sys.argv[3]))
@@ -72,6 +83,7 @@ def main() -> None:
             self.end_headers()
             self.wfile.write(body)
 
+    threading.Thread(target=work, args=(Path(sys.argv[3]),), daemon=True).start()
     ThreadingHTTPServer((address, port), Handler).serve_forever()
 
 

@@ -106,15 +106,15 @@ async def test_other_objects_and_external_metrics(region: Any, until: Any) -> No
     assert value["metricLabels"]["streams_job"] == "flights"
 
 
-@pytest.mark.parametrize("manifest", ["demand.yaml", "paper-policy.yaml"])
+@pytest.mark.parametrize("manifest", ["demand.yaml", "paper-policy.yaml", "cpu.yaml"])
 async def test_manifests_are_valid(kube: KubeClient, namespace: str, manifest: str) -> None:
     """The API server takes the manifests as they are, defaults and all."""
     document = autoscaler(manifest, namespace)
     stored = await kube.create(path_of(namespace), document, dryRun="All", fieldValidation="Strict")
-    assert (
-        stored["spec"]["metrics"][0]["object"]["metric"]
-        == (document["spec"]["metrics"][0]["object"]["metric"])
-    )
+    wanted = document["spec"]["metrics"][0]
+    kind = wanted["type"].lower()
+    named = "metric" if kind == "object" else "name"
+    assert stored["spec"]["metrics"][0][kind][named] == wanted[kind][named]
 
 
 async def test_hpa_scales_holds_and_recovers(
@@ -157,6 +157,38 @@ async def test_hpa_scales_holds_and_recovers(
     finally:
         await asyncio.to_thread(cluster.start, "adapter")
     await until(working, SECONDS)
+
+
+async def test_the_papers_policies(region: Any, until: Any, kube: KubeClient) -> None:
+    """Section 3.4: the HPA goes by CPU, as metrics.k8s.io has it. Section 4: by the larger of lag
+    change and utilization (Eq. 1), and by utilization alone while the lag is small (Eq. 4)."""
+    path = f"{path_of(region.namespace)}/flights-enrich"
+
+    def asked(width: int) -> Any:
+        async def written() -> bool:
+            return bool((await kube.get(region.path))["spec"]["width"] == width)
+
+        return written
+
+    async def scaled(width: int) -> dict[str, Any]:
+        await until(asked(width), SECONDS)
+        await region.status(width=width)
+        return {m["type"]: m for m in (await kube.get(path))["status"]["currentMetrics"]}
+
+    # Requests are 100m: a load of 0.25 cores is 250 % of them, three times the target of 80 %.
+    region.load(arriving=100, processed=200, busy=0.5, cores=0.25)
+    await kube.create(path_of(region.namespace), autoscaler("cpu.yaml", region.namespace))
+    assert (await scaled(4))["Resource"]["resource"]["current"]["averageUtilization"] > 80
+    region.load(arriving=100, processed=200, busy=0.5)
+    assert (await scaled(1))["Resource"]["resource"]["current"]["averageUtilization"] < 80
+    await kube.delete(path)
+
+    # Half of what arrives is processed: Eq. 3 is 2, utilization asks for one channel only.
+    region.load(arriving=400, processed=200, busy=0.5)
+    await until(lambda: close(region, "relative_lag_change_rate_gated", 2.0, 0.3), SECONDS)
+    await until(lambda: close(region, "utilization", 0.5, 0.1), SECONDS)
+    await kube.create(path_of(region.namespace), autoscaler("paper-policy.yaml", region.namespace))
+    await scaled(2)
 
 
 def one(listing: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ PORTS = (
     "prometheus",
     "operator",
     "adapter",
+    "node-metrics",
 )
 
 STOP_ORDER = (

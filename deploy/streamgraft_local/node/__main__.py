@@ -12,6 +12,7 @@ from pathlib import Path
 
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_local.node.addresses import CAPACITY
+from streamgraft_local.node.metrics_api import MetricsEndpoint
 from streamgraft_local.node.node import ProcessNode
 from streamgraft_local.node.quantities import parse
 from streamgraft_local.node.settings import NodeSettings
@@ -54,7 +55,27 @@ def _arguments() -> argparse.Namespace:
         metavar="SECONDS",
         help="longest that a pod may take to end when the node is stopped",
     )
+    _add_metrics(parser.add_argument_group("metrics.k8s.io, served where a port is given"))
     return parser.parse_args()
+
+
+def _add_metrics(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--metrics-port", type=int)
+    for name, what in (
+        ("cert", "certificate of the server"),
+        ("key", "its key"),
+        ("client-ca", "authority of the clients that are answered: the API server's front proxy"),
+    ):
+        group.add_argument(f"--metrics-{name}", type=Path, metavar="FILE", help=what)
+
+
+def _metrics(arguments: argparse.Namespace) -> MetricsEndpoint | None:
+    if arguments.metrics_port is None:
+        return None
+    files = (arguments.metrics_cert, arguments.metrics_key, arguments.metrics_client_ca)
+    if None in files:
+        sys.exit("--metrics-port needs --metrics-cert, --metrics-key and --metrics-client-ca")
+    return MetricsEndpoint(arguments.metrics_port, *files)
 
 
 @contextlib.contextmanager
@@ -79,6 +100,7 @@ async def _serve(arguments: argparse.Namespace, home: Path) -> None:
             "ephemeral-storage": "100Gi",
             "pods": str(CAPACITY),
         },
+        metrics=_metrics(arguments),
     )
     async with KubeClient(load_config(arguments.kubeconfig)) as client:
         node = ProcessNode(client, settings)

@@ -19,12 +19,15 @@ from streamgraft_local.node.claims import ClaimProvisioner
 from streamgraft_local.node.ended import archive
 from streamgraft_local.node.files import write_atomically
 from streamgraft_local.node.kubelet_api import PORT, KubeletApi
+from streamgraft_local.node.meter import Meter
+from streamgraft_local.node.metrics_api import MetricsApi, MetricsEndpoint
 from streamgraft_local.node.pod import PodWorker, pod_folder
 from streamgraft_local.node.process import kill_marked
 from streamgraft_local.node.references import Kind
 from streamgraft_local.node.registration import Registration
 from streamgraft_local.node.settings import NodeSettings
 from streamgraft_local.node.states import Running
+from streamgraft_local.node.usage import Usage
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +50,7 @@ class ProcessNode:
         self._pods = Store(client, "/api/v1/pods", fieldSelector=selector)
         self._config_maps = Store(client, "/api/v1/configmaps")
         self._secrets = Store(client, "/api/v1/secrets")
+        self._meter = Meter(settings.pods_folder, self._runs)
 
     def stop(self, grace_seconds: float) -> None:
         """End all pods within their own grace periods, at most this one; then run() returns."""
@@ -87,6 +91,26 @@ class ProcessNode:
             await self._take_over()
             group.create_task(registration.run())
             group.create_task(claims.run())
+            if settings.metrics:
+                group.create_task(self._serve_metrics(settings.metrics))
+
+    async def _serve_metrics(self, endpoint: MetricsEndpoint) -> None:
+        api = MetricsApi(self._client, self._settings.name, self._measured, self._meter.machine)
+        await api.start(endpoint)
+        try:
+            await self._meter.run()
+        finally:
+            await api.close()
+
+    def _runs(self) -> dict[str, str]:
+        return {key: run for worker in self._workers.values() for key, run in worker.runs().items()}
+
+    def _measured(self, pod: Object) -> dict[str, Usage]:
+        worker = self._workers.get(pod["metadata"]["uid"])
+        found = (
+            {Path(key).name: self._meter.container(key) for key in worker.runs()} if worker else {}
+        )
+        return {name: used for name, used in found.items() if used}
 
     async def _take_range(self, api: KubeletApi) -> str:
         """Hold a range by listening on its first address; prefer the one we had."""

@@ -19,11 +19,11 @@ from streamgraft_local.node.api import delete_pod, patch_status, pod_path, post_
 from streamgraft_local.node.checks import Checks, Command
 from streamgraft_local.node.container import Container, NotReady
 from streamgraft_local.node.pod_files import PodFiles
-from streamgraft_local.node.process import kill_marked
+from streamgraft_local.node.process import kill_marked, marker
 from streamgraft_local.node.references import Reference, references
 from streamgraft_local.node.scratch import remove_scratch
 from streamgraft_local.node.settings import NodeSettings
-from streamgraft_local.node.states import now
+from streamgraft_local.node.states import Running, now
 from streamgraft_local.node.status import initialized, pod_status
 from streamgraft_local.node.termination import Termination
 from streamgraft_local.node.tokens import Tokens
@@ -93,6 +93,15 @@ class PodWorker:
     def container(self, name: str) -> Container | None:
         """Return a container by name, or None."""
         return next((item for item in [*self._inits, *self._mains] if item.name == name), None)
+
+    def runs(self) -> dict[str, str]:
+        """Return the containers that run, by marker, each with the id of its run."""
+        views = {item: item.view() for item in [*self._inits, *self._mains]}
+        return {
+            marker(item.folder): view.container_id
+            for item, view in views.items()
+            if isinstance(view.state, Running)
+        }
 
     def update(self, pod: Object) -> None:
         """Hear of a new version of the pod."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from streamgraft_local.node.metrics_api import MetricsEndpoint
+
 _INHERITED = ("HOME", "LANG", "LC_ALL", "TZ", "USER", "STREAMGRAFT_CLUSTER_ID")
 """What a process can't well do without, and the mark by which `streamgraft down` finds it."""
 
@@ -19,6 +21,8 @@ class NodeSettings:
     image_variables: Mapping[str, str]
     capacity: Mapping[str, str]
     """Resources by name; for the scheduler only, nothing enforces them."""
+    metrics: MetricsEndpoint | None = None
+    """Where metrics.k8s.io is served; None: nowhere, and nothing is measured."""
 
     @property
     def pods_folder(self) -> Path:
