@@ -24,7 +24,7 @@ from streamgraft_autoscaler.lag import (
     total_lag,
 )
 from streamgraft_autoscaler.readiness import NotReady, NotReadyError, Reason, outcome
-from streamgraft_autoscaler.utilization import Utilization, utilization
+from streamgraft_autoscaler.utilization import StageIdleness, Utilization, utilization
 
 __all__ = [
     "Capacity",
@@ -38,6 +38,7 @@ __all__ = [
     "NotReadyError",
     "Reason",
     "RelativeLagChange",
+    "StageIdleness",
     "StageLoad",
     "Surroundings",
     "TopicLag",

@@ -241,6 +241,11 @@ class Autoscaling(AdlModel):
     """The signal that decides."""
     target_utilization: float = Field(default=0.8, gt=0, le=1)
     """Busy share of a channel that is aimed at."""
+    utilization_weights: dict[Name, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(
+        default={}, max_length=1024
+    )
+    """What an operator's PEs count in the signal utilization, which is their mean. A PE of several
+    operators has the largest of their weights. Default: 1 each."""
     catch_up_seconds: float = Field(default=60.0, gt=0)
     """Time in which a backlog should be gone."""
     lag_threshold: float = Field(default=1000.0, ge=0)

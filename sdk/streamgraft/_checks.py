@@ -171,6 +171,24 @@ def _region_errors(region: RegionNode, graph: Graph) -> Iterator[ApplicationErro
             region.location, f"region {region.name!r} is empty", "declare operators inside it"
         )
     yield from _autoscaling_errors(region)
+    inside = {operator.name for operator in graph.operators if operator.region == region.name}
+    yield from _weight_errors(region, inside)
+
+
+def _weight_errors(region: RegionNode, operators: set[str]) -> Iterator[ApplicationError]:
+    weights = region.autoscaling.utilization_weights if region.autoscaling else {}
+    if unknown := sorted(weights.keys() - operators):
+        yield InvalidArgument(
+            region.location,
+            f"autoscaling.utilization_weights names {', '.join(unknown)}",
+            f"name operators of the region: {', '.join(sorted(operators))}",
+        )
+    elif operators and not any(weights.get(operator, 1.0) for operator in operators):
+        yield InvalidArgument(
+            region.location,
+            "autoscaling.utilization_weights is 0 for every operator of the region",
+            "leave at least one of them out of it, or give it a weight",
+        )
 
 
 def _autoscaling_errors(region: RegionNode) -> Iterator[ApplicationError]:

@@ -11,6 +11,7 @@ from streamgraft_autoscaler import (
     NotReadyError,
     Reason,
     RelativeLagChange,
+    StageIdleness,
     TopicLag,
     TotalLag,
     gated_lag_change,
@@ -87,12 +88,23 @@ def test_gate_is_open_above_the_threshold_only(
 
 @given(st.floats(min_value=-1, max_value=2))
 def test_utilization_is_a_share(idle: float) -> None:
-    result = utilization(idle, 2, 2)
+    result = utilization([StageIdleness(idle, 2)], 2)
     assert 0 <= result.value <= 1
 
 
 def test_utilization_needs_every_element() -> None:
-    assert reason(lambda: utilization(0.5, 1, 2)) is Reason.NO_DATA
+    assert reason(lambda: utilization([StageIdleness(0.5, 1)], 2)) is Reason.NO_DATA
+    assert reason(lambda: utilization([], 0)) is Reason.NO_DATA
+
+
+def test_utilization_weighs_stages() -> None:
+    """By PEs, and by what each of them counts: a heavy stage of two PEs, a light one of one."""
+    stages = [StageIdleness(0.2, 2, 3.0), StageIdleness(0.9, 1)]
+    assert utilization(stages, 3).value == pytest.approx(1 - (2 * 3 * 0.2 + 0.9) / 7)
+    assert utilization([*stages, StageIdleness(0.0, 1, 0.0)], 4).value == pytest.approx(
+        utilization(stages, 3).value
+    )
+    assert reason(lambda: utilization([StageIdleness(0.2, 2, 0.0)], 2)) is Reason.INVALID
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
@@ -102,6 +114,6 @@ def test_what_is_no_number_is_not_ready(bad: float) -> None:
         lambda: total_lag([TopicLag("a", bad, 1)], 1),
         lambda: relative_lag_change(bad, 1.0),
         lambda: relative_lag_change(1.0, bad),
-        lambda: utilization(bad, 1, 1),
+        lambda: utilization([StageIdleness(bad, 1)], 1),
     ]
     assert [reason(each) for each in computations] == [Reason.NOT_A_NUMBER] * len(computations)

@@ -13,18 +13,20 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from streamgraft_autoscaler import Demand, NotReady, Reason
+from streamgraft_autoscaler import Demand, NotReady, Reason, Utilization
 from streamgraft_common.kube import KubeClient, Store
 from streamgraft_common.kube.config import KubeConfig
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_metrics_adapter import selectors
+from streamgraft_metrics_adapter.learning.knowledge import Knowledge
+from streamgraft_metrics_adapter.prometheus.observations import ObservationBuilder
 from streamgraft_metrics_adapter.prometheus.queries import INPUT_LABEL, QUERIES, Input, queries
 from streamgraft_metrics_adapter.prometheus.refresher import Refresher
 from streamgraft_metrics_adapter.prometheus.server import PrometheusServer
 from streamgraft_metrics_adapter.prometheus.source import PrometheusSource
 from streamgraft_metrics_adapter.regions import RegionCache
 from streamgraft_metrics_adapter.settings import OWN_TARGETS
-from streamgraft_metrics_adapter.signals.evaluation import SIGNALS
+from streamgraft_metrics_adapter.signals.evaluation import SIGNALS, signals_of
 from streamgraft_metrics_adapter.signals.provider import Provider, Reading
 from streamgraft_metrics_adapter.status import NotFoundError, UnavailableError
 
@@ -249,6 +251,25 @@ async def test_every_stage_of_the_spec_is_needed(prometheus: CannedPrometheus) -
         found = provider.by_name("ns", "flights-enrich", metric)
         assert reason(found) is Reason.NO_DATA
         assert "between, which stage 1 reads" in found.result.message  # type: ignore[union-attr]
+
+
+async def test_stages_count_what_they_weigh() -> None:
+    """A heavy stage that is busy for nine tenths beside a light one that idles."""
+    item = region()
+    stages = [{"topics": ["t"], "weight": 3.0}, {"topics": ["t"]}]
+    spec = {**item["spec"], "stages": stages, "width": 2}
+    builder = ObservationBuilder()
+    for stage, idle in (("0", 0.1), ("1", 0.9)):
+        for name, value in {**STEADY, Input.IDLE_SHARE: idle}.items():
+            labels = {"namespace": "ns", "streams_job": "flights", "region": "enrich"}
+            builder.add(labels | {"stage": stage, "topic": "t", INPUT_LABEL: name.value}, value)
+    (seen,) = builder.regions.values()
+    (found,) = RegionCache(FixedStore({**item, "spec": spec})).all()
+    known = Knowledge(WINDOW).of(found, 0.0)
+    signal = signals_of(found, seen, known)["utilization"]
+    assert isinstance(signal, Utilization)
+    assert signal.value == pytest.approx(1 - (3 * 0.1 + 0.9) / 4)
+    assert signal.elements == 4
 
 
 async def test_resizing_is_a_reason(prometheus: CannedPrometheus) -> None:

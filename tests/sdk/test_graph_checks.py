@@ -211,6 +211,14 @@ def test_region_inside_a_region() -> None:
             {"max_width": 4, "autoscaling": sg.Autoscaling(channel_cost_per_hour=2)},
             "autoscaling.max_cost_per_hour is not set",
         ),
+        (
+            {"max_width": 4, "autoscaling": sg.Autoscaling(utilization_weights={"others": 2})},
+            "utilization_weights names others",
+        ),
+        (
+            {"max_width": 4, "autoscaling": sg.Autoscaling(utilization_weights={"parts": 0})},
+            "0 for every operator",
+        ),
     ],
 )
 def test_region_settings(settings: dict[str, Any], problem: str) -> None:

@@ -18,7 +18,7 @@ from streamgraft_autoscaler.lag import (
 )
 from streamgraft_autoscaler.readiness import NotReady, Reason, outcome
 from streamgraft_autoscaler.replay.region import SimulatedRegion
-from streamgraft_autoscaler.utilization import Utilization, utilization
+from streamgraft_autoscaler.utilization import StageIdleness, Utilization, utilization
 
 KAFKA_LAG = "kafka_lag"
 """The lag as others serve it: no matter whether a width changes."""
@@ -109,7 +109,7 @@ class Meter:
             results["relative_lag_change_rate_gated"] = _reading(gated)
         if "utilization" in metrics and region.width:
             width = region.width
-            share = outcome(lambda: utilization(1 - busy / width, width, width))
+            share = outcome(lambda: utilization([StageIdleness(1 - busy / width, width)], width))
             results["utilization"] = _reading(share)
         # As the metrics API serves them: quantities, to the nearest thousandth.
         return {

@@ -28,6 +28,8 @@ class RegionStage(Model):
 
     topics: Annotated[list[Annotated[str, Field(max_length=249)]], Field(max_length=64)]
     """Topics that it reads; each has a partition per key group."""
+    weight: Annotated[float, Field(ge=0)] = 1.0
+    """What it counts in the signal utilization."""
 
 
 class ParallelRegionSpec(Model):

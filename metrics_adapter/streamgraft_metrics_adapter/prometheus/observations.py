@@ -48,8 +48,6 @@ _OF_REGION = frozenset(
     {
         Input.SAMPLE_TIME,
         Input.POSITION_AGE,
-        Input.IDLE_SHARE,
-        Input.ELEMENTS,
         Input.STATE_BYTES,
     }
 )

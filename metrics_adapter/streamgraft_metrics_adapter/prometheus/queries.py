@@ -59,9 +59,9 @@ class Input(StrEnum):
     STATE_BYTES = "state_bytes"
     """State of the largest shard, by region; 0 if there is none."""
     IDLE_SHARE = "idle_share"
-    """Mean idle share of the PEs that hold shards, by region."""
+    """Mean idle share of the PEs that hold shards, by stage."""
     ELEMENTS = "elements"
-    """PEs in that mean, by region."""
+    """PEs in that mean, by stage."""
 
 
 QUERIES: Mapping[str, tuple[Input, ...]] = {
@@ -155,8 +155,8 @@ def _inputs(window_seconds: float, max_age_seconds: float, step_seconds: float) 
         Input.SLOTS: f"avg by ({STAGE}) ({slots})",
         Input.LARGEST_RATE: f"max by ({STAGE}) ({by_shard})",
         Input.STATE_BYTES: f"{state} or 0 * max by ({REGION}) ({slots})",
-        Input.IDLE_SHARE: f"avg by ({REGION}) ({idle} {of_owners})",
-        Input.ELEMENTS: f"count by ({REGION}) ({busy} {of_owners})",
+        Input.IDLE_SHARE: f"avg by ({STAGE}) ({idle} {of_owners})",
+        Input.ELEMENTS: f"count by ({STAGE}) ({busy} {of_owners})",
     }
 
 

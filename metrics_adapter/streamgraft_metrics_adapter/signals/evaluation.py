@@ -13,6 +13,7 @@ from streamgraft_autoscaler import (
     NotReadyError,
     Reason,
     RelativeLagChange,
+    StageIdleness,
     StageLoad,
     Surroundings,
     TotalLag,
@@ -115,11 +116,16 @@ class _Evaluation:
     def utilization(self) -> Utilization:
         """Return Eq. 5 over the PEs of all stages that hold shards."""
         refuse_blackout(self.region, self.known.now)
-        values = self.seen.values
-        if Input.IDLE_SHARE not in values:
-            raise NotReadyError(Reason.NO_DATA, "busy time of no PE is known")
-        expected = self.region.width * max(len(self.seen.stages), 1)
-        return utilization(values[Input.IDLE_SHARE], int(values.get(Input.ELEMENTS, 0)), expected)
+        stages = [
+            StageIdleness(
+                stage.values[Input.IDLE_SHARE],
+                int(stage.values.get(Input.ELEMENTS, 0)),
+                _weight(self.region, index),
+            )
+            for index, stage in self.seen.stages.items()
+            if Input.IDLE_SHARE in stage.values
+        ]
+        return utilization(stages, self.region.width * max(len(self.seen.stages), 1))
 
     def demand(self) -> Demand:
         """Return the channels that the load needs."""
@@ -177,6 +183,12 @@ def _require_stages(region: Region, seen: RegionObservation) -> None:
         if lost:
             message = f"the lag of {', '.join(lost)}, which stage {index} reads, is not measured"
             raise NotReadyError(Reason.NO_DATA, message)
+
+
+def _weight(region: Region, index: str) -> float:
+    """Return what a stage counts; one that the region does not tell of counts as any other."""
+    known = dict(zip(map(str, range(len(region.spec.stages))), region.spec.stages, strict=True))
+    return known[index].weight if index in known else 1.0
 
 
 def _load(region: Region, stage: StageObservation, capacity: Capacity | None) -> StageLoad:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from streamgraft_common import names
+from streamgraft_common.adl import Region
 from streamgraft_common.resources import (
     PARALLEL_REGION,
     SAVEPOINT,
@@ -43,18 +44,24 @@ def parallel_region(
         strategy=settings.strategy or "handover",
         autoscaling=described.autoscaling,
         upstream=list(region.upstream),
-        stages=_stages(topology, region.region.name),
+        stages=_stages(topology, described),
     )
     manifest = PARALLEL_REGION.manifest(region.name, owner.namespace, spec)
     labels = {names.LABEL_REGION: described.name}
     return {**manifest, "metadata": metadata(owner, region.name, labels, content_id)}
 
 
-def _stages(topology: Topology, region: str) -> list[RegionStage]:
+def _stages(topology: Topology, region: Region) -> list[RegionStage]:
     """Return what signals of the region need: each stage with the topics that it reads."""
-    stages = sorted((pe for pe in topology.stages if pe.region == region), key=lambda pe: pe.stage)
+    found = (pe for pe in topology.stages if pe.region == region.name)
+    stages = sorted(found, key=lambda pe: pe.stage)
+    weights = region.autoscaling.utilization_weights if region.autoscaling else {}
     return [
-        RegionStage(topics=sorted({port.topic for port in pe.metadata.inputs})) for pe in stages
+        RegionStage(
+            topics=sorted({port.topic for port in pe.metadata.inputs}),
+            weight=max(weights.get(operator, 1.0) for operator in pe.metadata.operators),
+        )
+        for pe in stages
     ]
 
 

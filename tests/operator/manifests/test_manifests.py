@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamgraft_common.adl import Region
+from streamgraft_common.adl import Autoscaling, Region
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.port_labels import PortLabel
 from streamgraft_common.resources import JobSpec
@@ -299,6 +299,24 @@ def test_region_has_the_settings_of_its_job(
     spec = manifests.parallel_region(OWNER, job, topology, plan, "content")["spec"]
     assert (spec["changeDeadlineSeconds"], spec["strategy"]) == expected
     assert (spec["width"], spec["key"]) == (2, ["k"])
+
+
+def test_a_stage_weighs_what_its_heaviest_operator_does() -> None:
+    weights = {"light": 0.5, "heavy": 3.0}
+    scaling = Autoscaling(utilization_weights=weights)
+    region = Region(name="delays", key=["k"], max_width=4, autoscaling=scaling)
+    plan = PlannedRegion("flights-delays", region, ("light", "other"), 1, 4)
+
+    def stage(number: int, *operators: str) -> PlannedPe:
+        pe = planned(channel=0)
+        metadata = pe.metadata.model_copy(update={"operators": list(operators)})
+        return replace(pe, region="delays", stage=number, metadata=metadata)
+
+    stages = (stage(1, "other"), stage(0, "light", "heavy"), stage(2, "light"))
+    job = JobSpec.model_validate(IN_CONFIG_MAP)
+    topology = Topology((), stages, (plan,), (), {})
+    spec = manifests.parallel_region(OWNER, job, topology, plan, "content")["spec"]
+    assert [stage["weight"] for stage in spec["stages"]] == [3.0, 1.0, 0.5]
 
 
 def test_region_content_id_is_that_of_all_widths() -> None:
