@@ -45,7 +45,7 @@ class Rule:
 OPERATOR = (
     # A warm pod gets the labels of the PE that adopts it.
     Rule("", ("pods",), ("patch",)),
-    Rule(names.GROUP, ("hostpools", "testsuites"), _READ),
+    Rule(names.GROUP, ("testsuites",), _READ),
     # Users create and delete jobs; the operator adds its finalizer.
     Rule(names.GROUP, ("jobs",), (*_READ, "patch")),
     # Of savepoints those of width changes and of cuts are its own.
@@ -56,7 +56,7 @@ OPERATOR = (
     ),
     Rule(
         names.GROUP,
-        ("processingelements", "parallelregions", "exports", "imports"),
+        ("processingelements", "parallelregions", "exports", "imports", "hostpools"),
         (*_READ, "create", "patch", "delete", "deletecollection"),
     ),
     Rule(

@@ -18,6 +18,7 @@ from pydantic import (
 
 from streamgraft_common.adl_model import AdlModel
 from streamgraft_common.encodings import Encoding
+from streamgraft_common.names import CONTROL_PORT
 from streamgraft_common.shared_streams.declarations import ExportDeclaration, ImportDeclaration
 
 FORMAT = 1
@@ -241,7 +242,7 @@ class Autoscaling(AdlModel):
     """The signal that decides."""
     target_utilization: float = Field(default=0.8, gt=0, le=1)
     """Busy share of a channel that is aimed at."""
-    utilization_weights: dict[Name, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(
+    utilization_weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(
         default={}, max_length=1024
     )
     """What an operator's PEs count in the signal utilization, which is their mean. A PE of several
@@ -337,6 +338,52 @@ class ConsistentRegion(AdlModel):
         return self
 
 
+PartName = Annotated[str, Field(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=20)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+class ServiceDeclaration(AdlModel):
+    """A TCP port that an operator's code listens at, as a Kubernetes Service (cloud native Streams,
+    section 5.1): in a region one for the PEs of all channels."""
+
+    name: PartName
+    operator: Name
+    """Its PE has the port."""
+    port: Port
+    """Of the Service."""
+    target_port: Port | None = None
+    """Of the PE. Default: the same."""
+
+    @model_validator(mode="after")
+    def _is_free(self) -> Self:
+        if (self.target_port or self.port) == CONTROL_PORT:
+            raise ValueError(f"port {CONTROL_PORT} of each PE is the runtime's own: use another")
+        return self
+
+
+class HostPoolDeclaration(AdlModel):
+    """A host pool of the job's own (cloud native Streams, section 6.2)."""
+
+    name: PartName
+    """What placements call it."""
+    tags: list[Token] = Field(default=[], max_length=64)
+    """Its nodes have all of these tags."""
+    hosts: list[Annotated[str, Field(min_length=1, max_length=253)]] = Field(
+        default=[], max_length=1024
+    )
+    """Names of its nodes, instead of tags."""
+    size: int | None = Field(default=None, ge=1)
+    """Nodes that PEs use at most. Default: all."""
+    exclusive: bool = False
+    """Whether PEs of other pools and jobs stay off its nodes."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if bool(self.tags) == bool(self.hosts):
+            raise ValueError("a host pool has either tags or hosts")
+        return self
+
+
 class PeDefaults(AdlModel):
     """Settings of the application for all its PEs; the Job's own settings win."""
 
@@ -359,8 +406,18 @@ class Adl(AdlModel):
     streams: list[Stream]
     regions: list[Region] = []
     consistent_regions: list[ConsistentRegion] = []
+    services: list[ServiceDeclaration] = []
+    host_pools: list[HostPoolDeclaration] = []
     parameters: dict[str, str] = {}
     """Submission-time values with their defaults."""
     fixed_code: list[str] = []
     """Files in the bundle that a running process can't load in another version."""
+
+    @model_validator(mode="after")
+    def _services_have_operators(self) -> Self:
+        unknown = {item.operator for item in self.services} - {op.name for op in self.operators}
+        if unknown:
+            raise ValueError(f"services name operators that are not there: {sorted(unknown)}")
+        return self
+
     pe: PeDefaults = PeDefaults()

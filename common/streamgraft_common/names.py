@@ -34,6 +34,8 @@ LABEL_TEST_SUITE = f"{GROUP}/test-suite"
 """TestSuite that a pod runs a test of."""
 LABEL_SCENARIO = f"{GROUP}/scenario"
 """Name of the test that a pod of a TestSuite runs."""
+LABEL_SERVICE = f"{GROUP}/service"
+"""On Services that an application declares: the name that it has there."""
 LABEL_LAUNCH = f"{GROUP}/launch"
 LABEL_POOL = f"{GROUP}/pool"
 """On a warm pod that no PE has yet: such pods wait for any PE of the job."""
@@ -132,11 +134,16 @@ def junit_config_map(suite: str) -> str:
 
 
 def region_name(job: str, region: str) -> str:
-    """Return the name of the ParallelRegion resource of a region of a job.
+    """Return the name of the ParallelRegion resource of a region of a job."""
+    return _part(job, region)
 
-    A region with a hyphen takes two: `b-r` of job `a` is not `r` of job `a-b`.
+
+def _part(job: str, name: str) -> str:
+    """Return the name of a part of a job, which has one of its own within the application.
+
+    One with a hyphen takes two: `b-r` of job `a` is not `r` of job `a-b`.
     """
-    return f"{_stem(job)}{'--' if '-' in region else '-'}{region}"
+    return f"{_stem(job)}{'--' if '-' in name else '-'}{name}"
 
 
 def job_config_map(job: str) -> str:
@@ -232,11 +239,26 @@ def import_topic(namespace: str, job: str, operator: str) -> str:
 
 
 def shared_stream(job: str, operator: str) -> str:
-    """Return the name of the Import or Export of an operator of a job.
+    """Return the name of the Import or Export of an operator of a job."""
+    return _part(job, operator)
 
-    An operator with a hyphen takes two, as regions do.
+
+def service(job: str, name: str) -> str:
+    """Return the name of a Service that a job's application declares.
+
+    Those of PEs end in a number, and this begins with a letter.
     """
-    return f"{_stem(job)}{'--' if '-' in operator else '-'}{operator}"
+    return _part(job, name)
+
+
+def service_host(namespace: str, job: str, name: str) -> str:
+    """Return its DNS name."""
+    return f"{service(job, name)}.{namespace}.svc"
+
+
+def host_pool(job: str, name: str) -> str:
+    """Return the name of a HostPool that a job's application declares."""
+    return _part(job, name)
 
 
 def rehearsal_topic(namespace: str, job: str) -> str:

@@ -317,6 +317,16 @@ def autoscaler_yielded(name: str, other: str) -> Event:
     )
 
 
+def name_taken(kind: str, name: str) -> Event:
+    """Report that an object that the application declares can't be made."""
+    return Event(
+        "Warning",
+        "NameTaken",
+        f"{kind} {name}, which the application declares, is not made: there is one of that name"
+        " that is not the job's; delete it, or choose another name in the application",
+    )
+
+
 def width_advised(width: int, wanted: int) -> Event:
     """Report what the autoscaler of a region that is only advised would do."""
     return Event(

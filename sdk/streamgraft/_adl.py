@@ -33,6 +33,8 @@ def describe(application: Application, analysis: Analysis, module: Path, variabl
         ],
         regions=[_region(item, folder) for item in graph.regions],
         consistent_regions=[_consistent(item, graph, folder) for item in graph.consistent_regions],
+        services=[declared for _, declared in graph.services],
+        host_pools=[declared for _, declared in graph.host_pools],
         parameters={item.name: item.default for item in application.parameters.values()},
         pe=adl.PeDefaults(
             trigger_seconds=application.trigger_seconds, spark_conf=application.spark_conf

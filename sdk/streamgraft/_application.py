@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from streamgraft._arguments import StreamLike, columns, is_positive, operator_name, stream_names
+from streamgraft._cluster_objects import ClusterObjects
 from streamgraft._consistent_regions import ConsistentRegions
 from streamgraft._encodings import Avro, Protobuf, declared
 from streamgraft._errors import UnknownParameter
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     SinkFunction = TypeVar("SinkFunction", bound=Callable[[DataFrame, Batch], None])
 
 
-class Application(SharedStreams, ConsistentRegions):
+class Application(SharedStreams, ConsistentRegions, ClusterObjects):
     """A streaming application: operators, the streams between them, and parallel regions.
 
     `trigger_seconds` is the micro-batch interval of its PEs and `spark_conf` their Spark settings;

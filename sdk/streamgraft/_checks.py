@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from graphlib import CycleError
 from typing import get_args
 
+from streamgraft._cluster_objects import cluster_object_errors
 from streamgraft._consistent_checks import consistent_region_errors, cut_function_errors
 from streamgraft._encoded_checks import encoding_errors
 from streamgraft._errors import (
@@ -41,6 +42,7 @@ def check(graph: Graph) -> list[ApplicationError]:
         *(error for region in graph.regions for error in _region_errors(region, graph)),
         *consistent_region_errors(graph),
         *cut_function_errors(graph),
+        *cluster_object_errors(graph),
         *_source_errors(graph),
         *encoding_errors(graph),
         *(error for operator in graph.operators for error in _operator_errors(operator)),
@@ -95,6 +97,8 @@ def _duplicates(graph: Graph) -> Iterator[ApplicationError]:
             ("consistent region", region.name, region.location)
             for region in graph.consistent_regions
         ),
+        *(("service", item.name, location) for location, item in graph.services),
+        *(("host pool", item.name, location) for location, item in graph.host_pools),
         *(("operator", operator.name, operator.location) for operator in graph.operators),
         *(
             ("stream", stream, operator.location)

@@ -11,10 +11,22 @@ from streamgraft._graph import Graph, OperatorNode, RegionNode
 from streamgraft._location import Location, caller
 from streamgraft._streams import Stream
 from streamgraft._values import refused
-from streamgraft_common.adl import KafkaEndpoint, Placement
+from streamgraft_common.adl import (
+    HostPoolDeclaration,
+    KafkaEndpoint,
+    Placement,
+    ServiceDeclaration,
+)
 from streamgraft_common.shared_streams.declarations import ExportDeclaration, ImportDeclaration
 
-Declared = TypeVar("Declared", KafkaEndpoint, ExportDeclaration, ImportDeclaration)
+Declared = TypeVar(
+    "Declared",
+    KafkaEndpoint,
+    ExportDeclaration,
+    ImportDeclaration,
+    ServiceDeclaration,
+    HostPoolDeclaration,
+)
 
 
 class Declaring:

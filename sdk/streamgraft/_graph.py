@@ -9,8 +9,10 @@ from streamgraft._errors import ApplicationError
 from streamgraft._location import Location
 from streamgraft_common.adl import (
     Autoscaling,
+    HostPoolDeclaration,
     KafkaEndpoint,
     Placement,
+    ServiceDeclaration,
     SplitOutput,
 )
 from streamgraft_common.shared_streams.declarations import ExportDeclaration, ImportDeclaration
@@ -109,6 +111,8 @@ class Graph:
     regions: list[RegionNode] = field(default_factory=list)
     consistent_regions: list[ConsistentRegionNode] = field(default_factory=list)
     cut_functions: list[CutFunctionNode] = field(default_factory=list)
+    services: list[tuple[Location, ServiceDeclaration]] = field(default_factory=list)
+    host_pools: list[tuple[Location, HostPoolDeclaration]] = field(default_factory=list)
     errors: list[ApplicationError] = field(default_factory=list)
     """What was found wrong while it was written down."""
 

@@ -48,7 +48,8 @@ class Submission:
     consistent: bool = False
     """Whether all between the first source and the sink is a consistent region."""
     sources: int = 1
-    """A second one comes first, with a sink of its own: all PEs have other ids then."""
+    """A second one comes first, with a sink of its own: all PEs have other ids then. Such a job
+    declares a Service, too."""
     kept: str = "count"
     """What the operators of the region keep for each key."""
     extra: dict[str, Any] = field(default_factory=dict)
@@ -160,9 +161,15 @@ def _bundle(
         other = {**read, "name": "other", "outputs": ["more"]}
         adl["operators"][:0] = [other, {**write, "name": "copy", "inputs": ["more"]}]
         adl["streams"].append({**raw, "name": "more", "producer": "other"})
+        adl["services"] = [{"name": "api", "operator": "work", "port": service_port(version)}]
     region = {"name": "r", "key": ["key"], "width": 1, "maxWidth": max_width}
     adl["regions"] = [{**region, "autoscaling": {"minWidth": 0}} if sleepy else region]
     return register(bundle(adl))
+
+
+def service_port(version: int) -> int:
+    """Return the port of the Service that jobs with two sources declare: each edit has another."""
+    return 8000 + version
 
 
 def register(content: bytes) -> bytes:

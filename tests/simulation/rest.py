@@ -12,6 +12,7 @@ from tests.simulation.applications import (
     TAG,
     Submission,
     adl_of,
+    service_port,
 )
 from tests.simulation.fake_checkpoints import metadata_of
 from tests.simulation.fake_nodes import launch_of
@@ -73,12 +74,16 @@ def _job(world: World, wanted: Submission) -> Iterator[str]:
     expected = {names.pe_name(wanted.job, pe_id) for pe_id in wanted.pe_ids(width)}
     for kind, extra in (
         (PROCESSING_ELEMENT, set()),
-        (SERVICE, set()),
+        (SERVICE, {names.service(wanted.job, "api")} if wanted.sources > 1 else set()),
         (CONFIG_MAP, {names.job_config_map(wanted.job)}),
     ):
         if (have := _named(world, kind, wanted.job)) != expected | extra:
             yield f"{kind.plural} are {sorted(have)}, not {sorted(expected | extra)}"
             return
+    if wanted.sources > 1:
+        service = world.get(SERVICE, names.service(wanted.job, "api"))
+        if service and service["spec"]["ports"][0]["port"] != service_port(wanted.version):
+            yield f"the Service of job {wanted.job} has ports {service['spec']['ports']}"
     for name in sorted(expected):
         yield from _pe(world, wanted, region, name)
     yield from _warm_pool(world, wanted)

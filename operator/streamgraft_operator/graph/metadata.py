@@ -8,7 +8,7 @@ from streamgraft_common.port_labels import PortLabel, label
 from streamgraft_common.resources import CheckpointRepository
 from streamgraft_operator.graph.diff import graph_content
 from streamgraft_operator.graph.model import JobContext, PlannedPe
-from streamgraft_operator.graph.placement import placement_of
+from streamgraft_operator.graph.placement import in_own_pools, placement_of
 from streamgraft_operator.graph.ports import Ports
 from streamgraft_operator.graph.slots import real_time_slots, task_slots
 from streamgraft_operator.graph.topology import Block
@@ -72,7 +72,7 @@ def planned_pe(
         stage=block.index(stage) if block.region else 0,
         metadata=metadata,
         content=graph_content(metadata),
-        placement=placement_of(operators, block.region),
+        placement=in_own_pools(placement_of(operators, block.region), context.job, adl.host_pools),
         restartable=all(operator.restartable for operator in operators),
     )
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from streamgraft_common.adl import Operator, Placement, Region
+from streamgraft_common import names
+from streamgraft_common.adl import HostPoolDeclaration, Operator, Placement, Region
 
 
 def combined(placements: Iterable[Placement]) -> Placement | None:
@@ -40,3 +41,13 @@ def placement_of(operators: Iterable[Operator], region: Region | None) -> Placem
         exlocate=sorted({*own.exlocate, *around.exlocate}),
         isolate=own.isolate or around.isolate,
     )
+
+
+def in_own_pools(
+    placement: Placement, job: str, declared: Iterable[HostPoolDeclaration]
+) -> Placement:
+    """Return the placement with the resource's name of the host pool, if the application declares
+    it; others are named as they are."""
+    if placement.host_pool not in {pool.name for pool in declared}:
+        return placement
+    return placement.model_copy(update={"host_pool": names.host_pool(job, placement.host_pool)})

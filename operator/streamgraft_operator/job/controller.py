@@ -26,6 +26,7 @@ from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import Change, GraphError, PlannedPe, Topology, diff
 from streamgraft_operator.graph.stages import saved_stages
 from streamgraft_operator.job.commands import report
+from streamgraft_operator.job.declared import DeclaredPlanter
 from streamgraft_operator.job.deletion import Cleaner
 from streamgraft_operator.job.planting import ConsistentRegionPlanter, RegionPlanter
 from streamgraft_operator.job.rollback import LOOK_AGAIN_SECONDS, Rollback
@@ -72,6 +73,7 @@ class JobController(Controller):
         self._consistent_regions = ConsistentRegionPlanter(context)
         self._topics = TopicKeeper(context)
         self._streams = StreamPlanter(context)
+        self._declared = DeclaredPlanter(context)
         self._granted: set[str] = set()
 
     @property
@@ -85,6 +87,7 @@ class JobController(Controller):
             Watch(caches.regions, job_key, desired_changed),
             Watch(caches.consistent_regions, job_key, desired_changed),
             Watch(caches.services, job_key, desired_changed),
+            Watch(caches.host_pools, job_key, desired_changed),
             Watch(caches.exports, job_key, desired_changed),
             Watch(caches.imports, job_key, desired_changed),
             Watch(caches.pods, job_key, desired_changed),
@@ -137,6 +140,8 @@ class JobController(Controller):
     async def _submit(self, job: Object, expansion: Expansion) -> Outcome:
         key, topology = key_of(job), expansion.topology
         job = await self._begin(job, expansion)
+        owner = owner_of(job)
+        await self._declared.plant(job, owner, expansion)
         # Both are reported before either is awaited.
         missing = await self._references(job, expansion)
         status = job_status(job)
@@ -145,7 +150,6 @@ class JobController(Controller):
             return COUNTED_SECONDS
         if problem and not is_true(status.conditions, SUBMITTED):
             return TOPICS_RETRY_SECONDS
-        owner = owner_of(job)
         await self._grant(owner.namespace)
         await self._regions.plant(owner, expansion)
         await self._consistent_regions.plant(owner, expansion)

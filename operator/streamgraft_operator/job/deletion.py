@@ -118,6 +118,7 @@ class Cleaner:
         caches, write = self._context.caches, self._context.write
         return (
             (caches.services_by_job, write.services),
+            (caches.host_pools_by_job, write.host_pools),
             (caches.config_maps_by_job, write.config_maps),
         )
 

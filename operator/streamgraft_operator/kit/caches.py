@@ -149,6 +149,7 @@ class Caches:
         self.savepoints_by_job = Index(self.savepoints, saved_job)
         self.consistent_regions_by_job = Index(self.consistent_regions, saved_job)
         self.services_by_job = Index(self.services, job)
+        self.host_pools_by_job = Index(self.host_pools, job)
 
     @property
     def collections(self) -> tuple[Collection, ...]:

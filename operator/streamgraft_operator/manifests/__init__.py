@@ -7,6 +7,7 @@ from streamgraft_operator.manifests.consistent_region import (
     cut_savepoint,
     rollback_savepoint,
 )
+from streamgraft_operator.manifests.host_pool import host_pool
 from streamgraft_operator.manifests.pod import (
     adoption,
     check_pods,
@@ -22,7 +23,7 @@ from streamgraft_operator.manifests.region import (
     region_content_id,
     width_savepoint,
 )
-from streamgraft_operator.manifests.service import service
+from streamgraft_operator.manifests.service import declared_service, service
 from streamgraft_operator.manifests.suite_pod import junit_config_map, suite_pod
 
 __all__ = [
@@ -31,7 +32,9 @@ __all__ = [
     "check_pods",
     "consistent_region",
     "cut_savepoint",
+    "declared_service",
     "from_job",
+    "host_pool",
     "is_generic",
     "job_config_map",
     "junit_config_map",

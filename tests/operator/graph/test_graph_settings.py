@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from streamgraft_common.adl import Adl, KafkaEndpoint, Operator, Region, Stream
+from streamgraft_common.adl import (
+    Adl,
+    HostPoolDeclaration,
+    KafkaEndpoint,
+    Operator,
+    Placement,
+    Region,
+    Stream,
+)
 from streamgraft_common.resources import (
     Fusion,
     ProcessingElementSettings,
@@ -252,3 +260,22 @@ def test_a_number_of_the_users_wins() -> None:
     topology = topology_of(adl.model_copy(update={"operators": operators}), context, {})
     assert {pe.metadata.slots for pe in topology.pes} == {3}
     assert counted_topics(pe.metadata for pe in topology.stages) == {"in"}
+
+
+def test_a_host_pool_that_the_application_declares_has_the_jobs_name() -> None:
+    """Others are meant as they are named."""
+    adl = application()
+    pools = [HostPoolDeclaration(name="fast", tags=["ssd"])]
+    region = adl.regions[0].model_copy(update={"placement": Placement(host_pool="fast")})
+    operators = [
+        operator.model_copy(update={"placement": Placement(host_pool="shared")})
+        if operator.name == "log"
+        else operator
+        for operator in adl.operators
+    ]
+    changes = {"host_pools": pools, "regions": [region], "operators": operators}
+    topology = topology_of(
+        adl.model_copy(update=changes), JobContext("ns", "job", "uid", "digest", "b:1"), {}
+    )
+    pools_of = {pe.stage_name: pe.placement.host_pool for pe in topology.pes}
+    assert set(pools_of.values()) == {None, "job-fast", "shared"}

@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from streamgraft_common.adl import Autoscaling, Region
+from streamgraft_common.adl import (
+    Autoscaling,
+    HostPoolDeclaration,
+    Region,
+    ServiceDeclaration,
+)
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.port_labels import PortLabel
 from streamgraft_common.resources import JobSpec
@@ -279,6 +284,34 @@ def test_service_selects_the_pods_of_the_pe() -> None:
     spec = manifests.service(OWNER, planned())["spec"]
     assert spec["selector"] == {"streamgraft.io/pe": "flights-4"}
     assert spec["ports"][0]["port"] == 10000
+
+
+def test_a_declared_service_selects_the_pe_of_its_operator() -> None:
+    """In a region the pods of that stage in all channels, outside of one the pod of the PE."""
+    declared = ServiceDeclaration(name="api", operator="sum", port=80, target_port=8080)
+    alone = replace(planned(), region=None)
+    alone = replace(alone, metadata=alone.metadata.model_copy(update={"operators": ["sum"]}))
+    found = manifests.declared_service(OWNER, Topology((), (alone,), (), (), {}), declared)
+    assert found["metadata"]["name"] == "flights-api"
+    assert found["metadata"]["ownerReferences"] == [OWNER.reference()]
+    assert found["spec"] == {
+        "selector": {"streamgraft.io/pe": "flights-4"},
+        "ports": [{"name": "api", "port": 80, "targetPort": 8080}],
+    }
+    inside = replace(alone, region="delays", channel=0, stage=1)
+    found = manifests.declared_service(OWNER, Topology((), (inside,), (), (), {}), declared)
+    assert found["spec"]["selector"] == {
+        "streamgraft.io/job": "flights",
+        "streamgraft.io/region": "delays",
+        "streamgraft.io/stage": "1",
+    }
+
+
+def test_a_declared_host_pool_is_the_jobs_alone() -> None:
+    declared = HostPoolDeclaration(name="fast", tags=["ssd"], size=2, exclusive=True)
+    found = manifests.host_pool(OWNER, declared)
+    assert found["metadata"]["name"] == "flights-fast"
+    assert found["spec"] == {"job": "flights", "tags": ["ssd"], "size": 2, "exclusive": True}
 
 
 @pytest.mark.parametrize(
