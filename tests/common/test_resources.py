@@ -44,7 +44,7 @@ def test_schemas_are_structural(kind: CustomKind) -> None:
         return set()
 
     schema = crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    assert keys(schema).isdisjoint({"$ref", "$defs", "title", "default", "const"})
+    assert keys(schema).isdisjoint({"$ref", "$defs", "title", "default", "const", "propertyNames"})
 
 
 def test_region_has_scale_subresource() -> None:
