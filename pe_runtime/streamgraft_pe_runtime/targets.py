@@ -9,6 +9,7 @@ from streamgraft_common import names
 from streamgraft_common.adl import Operator
 from streamgraft_common.encodings import Encoding
 from streamgraft_common.pe_metadata import OutputPort, PeMetadata
+from streamgraft_common.record_size import LARGEST_RECORD_BYTES
 from streamgraft_common.transactions import endpoint_of, sink_of, transactional_id
 from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
 
@@ -16,6 +17,7 @@ FORMAT = "exactly-once-kafka"
 """The sink: scala/exactly_once, docs/use/exactly-once.md."""
 MAIN = "MAIN"
 """Name of the target that is shared. No sink has capital letters."""
+_LARGE = {"kafka.max.request.size": str(LARGEST_RECORD_BYTES)}
 _LINGER = {"kafka.linger.ms": "5"}
 """The default of Kafka's producers since 4.0 (KIP-1030); without it, in real-time mode, nearly each
 record is a request of its own."""
@@ -46,7 +48,7 @@ class KafkaTarget:
         transactional_id: str | None = None,
     ) -> "KafkaTarget":
         """Return the target at these brokers. `options`: the application's own."""
-        every = {**_LINGER, **UNASKED, **spark_options(tls), **(options or {})}
+        every = {**_LARGE, **_LINGER, **UNASKED, **spark_options(tls), **(options or {})}
         return cls(name, bootstrap_servers, ledger_topic, every, transactional_id)
 
     def at_least_once(self) -> "KafkaTarget":

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from streamgraft_common import names
 from streamgraft_common.kube.store import Key
+from streamgraft_common.record_size import LARGEST_RECORD_BYTES
 from streamgraft_common.resources import MadeInKafka
 from streamgraft_operator.graph import PlannedTopic
 
@@ -17,6 +18,7 @@ SETTINGS = {
     "cleanup.policy": "delete",
     "retention.ms": str(7 * 24 * 3600 * 1000),
     "retention.bytes": "-1",
+    "max.message.bytes": str(LARGEST_RECORD_BYTES),
 }
 """Of streams between PEs, whatever the broker's defaults are: a broker that compacts or keeps an
 hour would drop records that a PE has yet to read."""
