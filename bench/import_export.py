@@ -106,7 +106,7 @@ class Operator:
 
 async def measure(cluster: Cluster, client: KubeClient) -> dict[str, float]:
     """Connect, change, and count."""
-    operator = Operator(cluster)
+    operator = await asyncio.to_thread(Operator, cluster)
     before = operator.rss_mb()
     hollow = HollowStreams(client, EXPORTS - 1, random.Random(1))
     began = time.monotonic()

@@ -12,7 +12,7 @@ from typing import Any
 from streamgraft_common import names
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.spark_jvm import DEFAULT_LOG_LEVEL, SparkJvm
-from streamgraft_pe_runtime import checkpoint_mount, losses, server
+from streamgraft_pe_runtime import checkpoint_mount, connections, losses, server
 from streamgraft_pe_runtime.application import Code
 from streamgraft_pe_runtime.bundles import Bundles
 from streamgraft_pe_runtime.driver import Driver
@@ -109,8 +109,7 @@ async def _drive(
     driver.on_stream_change(lambda *change: _call(loop, element.change_stream, *change))
     bundles = Bundles(client, settings.namespace, settings.bundle)
     work = SparkWork(driver, metrics, settings.checkpoint_root, bundles)
-    report = partial(losses.report, client=client, store=element.store)
-    works = (_work(element, work, end), _follow(element, work, rehearsal, report))
+    works = (_work(element, work, end), _follow(element, work, rehearsal, client))
     await asyncio.gather(*(_watched(item, end) for item in works))
 
 
@@ -127,13 +126,14 @@ async def _follow(
     element: ProcessingElement,
     work: SparkWork,
     rehearsal: Rehearsal,
-    report_losses: Callable[[losses.Losses], Coroutine[Any, Any, None]],
+    client: KubeClient,
 ) -> None:
     """Once we work: follow what the queries do, and prepare for shards that may come."""
     stage = await work.stage()
     prepare = rehearsal.keep_prepared(stage, lambda: element.shards.keys())
-    lost = report_losses(stage.progress.losses)
-    await asyncio.gather(stage.progress.run(), prepare, element.report_loads(), lost)
+    lost = losses.report(stage.progress.losses, client, element.store)
+    linked = connections.report(stage.progress.connections, client, element.store)
+    await asyncio.gather(stage.progress.run(), prepare, element.report_loads(), lost, linked)
 
 
 def _give_up(element: ProcessingElement, error: Exception, end: Any) -> None:

@@ -13,6 +13,7 @@ from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime import pacing, real_time
 from streamgraft_pe_runtime.brokers import Bounds, Brokers, KafkaException
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
+from streamgraft_pe_runtime.connections import Connections, to_others
 from streamgraft_pe_runtime.joint_checkpoints import is_joint
 from streamgraft_pe_runtime.losses import Losses
 from streamgraft_pe_runtime.markers import Markers
@@ -87,28 +88,34 @@ class Progress:
         self._shards: dict[int, _Watched] = {}
         self._published: Positions = {}
         self._known: dict[str, list[int]] = {}
-        servers = {port.bootstrap_servers: port.tls for port in metadata.inputs}
-        group = consumer_group(metadata)
-        self._brokers = {name: Brokers(name, group, tls=tls) for name, tls in servers.items()}
+        self._brokers: dict[str, Brokers] = {}
+        self._meet_brokers(metadata)
         self._failing: set[str] = set()
         self.losses = Losses()
+        self.connections = Connections()
         self._markers = Markers()
 
     def replan(self, metadata: PeMetadata) -> None:
         """Follow other inputs from now on. Blocks."""
         gone = [port for port in self._metadata.inputs if port not in metadata.inputs]
-        servers = {port.bootstrap_servers: port.tls for port in metadata.inputs}
-        group = consumer_group(metadata)
-        self._brokers = self._brokers | {
-            name: Brokers(name, group, tls=tls)
-            for name, tls in servers.items()
-            if name not in self._brokers
-        }
+        self._meet_brokers(metadata)
         self._metadata = metadata
         for watched in list(self._shards.values()):
             for port in gone:
                 for topic, number in watched.partitions.pop(port, ()):
                     self._metrics.drop_partition(topic, number)
+
+    def _meet_brokers(self, metadata: PeMetadata) -> None:
+        """Connect to brokers that are new, of inputs and of streams to other PEs."""
+        _, outputs = to_others(metadata)
+        group = consumer_group(metadata)
+        servers = {port.bootstrap_servers: port.tls for port in outputs}
+        servers |= {port.bootstrap_servers: port.tls for port in metadata.inputs}
+        self._brokers = self._brokers | {
+            name: Brokers(name, group, tls=tls)
+            for name, tls in servers.items()
+            if name not in self._brokers
+        }
 
     def watch(self, shards: Sequence[int], query: ShardQuery, checkpoint: Path) -> None:
         """Follow the query of shards, instead of earlier ones. Blocks."""
@@ -301,20 +308,23 @@ class Progress:
         """Read the bounds of the logs of one set of brokers."""
         brokers = self._brokers[name]
         ports = [port for port in self._metadata.inputs if port.bootstrap_servers == name]
-        failed: list[str] = []
+        failed: dict[str, str] = {}
         for port in ports:
             try:
                 self._know(brokers, port, calm=calm)
             except KafkaException as error:  # what was known of the topic still counts
-                failed.append(f"{port.topic}: {error}")
+                failed[port.topic] = str(error)
         bounds = brokers.bounds(key for port in ports for key in self._owned(port))
         if self._metadata.real_time:
             self._look_for_records(brokers, bounds)
         self._show(bounds)
-        failed += [f"{topic}/{number}: {why}" for (topic, number), why in bounds.failed.items()]
+        for (topic, number), why in bounds.failed.items():
+            failed[topic] = f"partition {number}: {why}"
         if failed and name not in self._failing:
-            more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
-            log.warning("positions not read from Kafka at %s: %s%s", name, failed[0], more)
+            more = f", and of {len(failed) - 1} more topics" if len(failed) > 1 else ""
+            first = next(f"{topic}: {why}" for topic, why in failed.items())
+            log.warning("positions not read from Kafka at %s: %s%s", name, first, more)
+        self.connections.look(self._metadata, name, brokers, failed, calm=calm)
         (self._failing.add if failed else self._failing.discard)(name)
 
     def _look_for_records(self, brokers: Brokers, bounds: Bounds) -> None:

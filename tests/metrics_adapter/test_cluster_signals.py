@@ -10,6 +10,7 @@ import yaml
 
 from streamgraft_common.kube import ApiError, KubeClient
 from streamgraft_local import Cluster
+from streamgraft_local.node.quantities import parse
 
 pytestmark = pytest.mark.integration
 
@@ -164,31 +165,40 @@ async def test_the_papers_policies(region: Any, until: Any, kube: KubeClient) ->
     change and utilization (Eq. 1), and by utilization alone while the lag is small (Eq. 4)."""
     path = f"{path_of(region.namespace)}/flights-enrich"
 
-    def asked(width: int) -> Any:
-        async def written() -> bool:
-            return bool((await kube.get(region.path))["spec"]["width"] == width)
+    async def width() -> int:
+        return int((await kube.get(region.path))["spec"]["width"])
 
-        return written
+    async def grown() -> bool:
+        return await width() > 1
 
-    async def scaled(width: int) -> dict[str, Any]:
-        await until(asked(width), SECONDS)
-        await region.status(width=width)
-        return {m["type"]: m for m in (await kube.get(path))["status"]["currentMetrics"]}
+    async def narrow() -> bool:
+        return await width() == 1
 
-    # Requests are 100m: a load of 0.25 cores is 250 % of them, three times the target of 80 %.
-    region.load(arriving=100, processed=200, busy=0.5, cores=0.25)
+    async def followed(done: Any) -> list[dict[str, Any]]:
+        """Wait for a width, have the region serve at it, and return what the HPA went by."""
+        await until(done, SECONDS)
+        await region.status(width=await width())
+        found: list[dict[str, Any]] = (await kube.get(path))["status"]["currentMetrics"]
+        return found
+
+    # The pod requests 100m: half a core is 500 % of that, six times the target of 80 %.
+    region.load(arriving=100, processed=200, busy=0.5, cores=0.5)
     await kube.create(path_of(region.namespace), autoscaler("cpu.yaml", region.namespace))
-    assert (await scaled(4))["Resource"]["resource"]["current"]["averageUtilization"] > 80
+    (cpu,) = await followed(grown)
+    assert cpu["resource"]["current"]["averageUtilization"] > 80
     region.load(arriving=100, processed=200, busy=0.5)
-    assert (await scaled(1))["Resource"]["resource"]["current"]["averageUtilization"] < 80
+    (cpu,) = await followed(narrow)
+    assert cpu["resource"]["current"]["averageUtilization"] < 80
     await kube.delete(path)
 
-    # Half of what arrives is processed: Eq. 3 is 2, utilization asks for one channel only.
+    # Half of what arrives is processed: Eq. 3 is 2, while utilization asks for one channel.
     region.load(arriving=400, processed=200, busy=0.5)
     await until(lambda: close(region, "relative_lag_change_rate_gated", 2.0, 0.3), SECONDS)
     await until(lambda: close(region, "utilization", 0.5, 0.1), SECONDS)
     await kube.create(path_of(region.namespace), autoscaler("paper-policy.yaml", region.namespace))
-    await scaled(2)
+    change, utilization = await followed(grown)
+    assert float(parse(change["object"]["current"]["value"])) > 1.5
+    assert float(parse(utilization["object"]["current"]["value"])) < 0.8
 
 
 def one(listing: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from streamgraft_common.resources import RuntimeStatus
 from streamgraft_pe_runtime.positions import read_checkpoint
 
 pytestmark = pytest.mark.integration
@@ -41,16 +42,22 @@ async def test_sigterm_stops_at_a_batch_boundary(
 
 
 async def test_broker_away(stage: Any, load: Callable[[int], Any], output: Any) -> None:
-    """A broker that stops and starts during the run: each record is there once, the PE goes on."""
+    """A broker that stops and starts during the run: each record is there once, the PE goes on.
+    Its status tells of the streams between it and others, each time that they come or go."""
     pe = await stage.start(0, [0, 1])
     await pe.running(0, 1)
+    status = await pe.until(lambda status: connected(status) == {"in": True, "out": True})
+    assert {item.topic for item in status.connections} == {stage.input, stage.output}
     source = load(100)
     output.until(lambda values: sum(map(len, values.values())) > 100)
     await asyncio.to_thread(stage.cluster.stop, "kafka")
     await pe.until(lambda status: any(shard.message for shard in status.shards.values()), 120)
     assert (await pe.get("/healthz"))[0] == 200
+    status = await pe.until(lambda status: not connected(status)["in"])
+    assert all(item.message for item in status.connections if not item.connected)
     await asyncio.to_thread(stage.cluster.start, "kafka")
     await pe.running(0, 1)
+    await pe.until(lambda status: connected(status) == {"in": True, "out": True})
     sent = source.stop()
     output.until(lambda values: {k: len(set(v)) for k, v in values.items()} == sent, 120)
     output.read(1.0)
@@ -95,3 +102,8 @@ async def test_pe_that_ends_itself(
     expected = {key: list(range(count)) for key, count in source.stop().items()}
     output.until(lambda values: sum(map(len, values.values())) >= source.sent)
     assert output.values == expected
+
+
+def connected(status: RuntimeStatus) -> dict[str, bool]:
+    """Return whether the stream in and the one out are connected."""
+    return {item.direction: item.connected for item in status.connections or ()}

@@ -31,6 +31,7 @@ from streamgraft_common.resources.parallel_region import (
 )
 from streamgraft_common.resources.processing_element import (
     PROCESSING_ELEMENT,
+    Connection,
     LostRecords,
     MatchedImport,
     ProcessingElementSpec,
@@ -103,6 +104,7 @@ __all__ = [
     "AvoidedWidth",
     "BundleSource",
     "CheckpointRepository",
+    "Connection",
     "ConsistentRegionSpec",
     "ConsistentRegionStatus",
     "Cut",

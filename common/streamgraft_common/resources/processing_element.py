@@ -164,6 +164,23 @@ class LostRecords(Model):
     """When it was noticed last (RFC 3339)."""
 
 
+class Connection(Model):
+    """A stream between the PE and others of its job: the topic that they meet in."""
+
+    direction: Literal["in", "out"]
+    """Whether the PE reads or writes it."""
+    stream: str
+    """Name in the application."""
+    topic: str
+    """Its Kafka topic."""
+    connected: bool
+    """Whether the topic's brokers answered the last question about it."""
+    since: str
+    """For how long that has been so (RFC 3339)."""
+    message: str = ""
+    """Why it is not connected, as of then."""
+
+
 class RuntimeStatus(Model):
     """What the pod says of itself."""
 
@@ -189,6 +206,8 @@ class RuntimeStatus(Model):
     """What functions of the PE changed of exports and imports: the last change of each field."""
     lost: LostRecords | None = None
     """What was lost, whichever pod noticed it."""
+    connections: list[Connection] | None = None
+    """Streams from and to other PEs of the job: no outside topics, exports or imports."""
     message: str = ""
     """What is wrong with the PE as a whole."""
 
