@@ -23,7 +23,8 @@ QUIET_SECONDS = 20.0
 def create_topic(servers: str, topic: str) -> None:
     """Create a topic of one partition that takes large records."""
     wanted = NewTopic(topic, 1, 1, config={"max.message.bytes": str(LARGEST_RECORD_BYTES)})
-    AdminClient({"bootstrap.servers": servers}).create_topics([wanted])[topic].result(30)
+    admin = AdminClient({"bootstrap.servers": servers})  # kept until it has answered
+    admin.create_topics([wanted])[topic].result(30)
 
 
 @dataclass
