@@ -11,7 +11,7 @@ from streamgraft._errors import ApplicationError, InvalidArgument
 from streamgraft._graph import Graph
 from streamgraft._location import caller
 from streamgraft._streams import Stream
-from streamgraft_common.adl import HostPoolDeclaration, ServiceDeclaration
+from streamgraft_common.declared_objects import HostPoolDeclaration, ServiceDeclaration
 
 
 class ClusterObjects(Declaring):

@@ -12,11 +12,10 @@ from streamgraft._location import Location, caller
 from streamgraft._streams import Stream
 from streamgraft._values import refused
 from streamgraft_common.adl import (
-    HostPoolDeclaration,
     KafkaEndpoint,
     Placement,
-    ServiceDeclaration,
 )
+from streamgraft_common.declared_objects import HostPoolDeclaration, ServiceDeclaration
 from streamgraft_common.shared_streams.declarations import ExportDeclaration, ImportDeclaration
 
 Declared = TypeVar(

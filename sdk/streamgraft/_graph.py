@@ -9,12 +9,11 @@ from streamgraft._errors import ApplicationError
 from streamgraft._location import Location
 from streamgraft_common.adl import (
     Autoscaling,
-    HostPoolDeclaration,
     KafkaEndpoint,
     Placement,
-    ServiceDeclaration,
     SplitOutput,
 )
+from streamgraft_common.declared_objects import HostPoolDeclaration, ServiceDeclaration
 from streamgraft_common.shared_streams.declarations import ExportDeclaration, ImportDeclaration
 
 if TYPE_CHECKING:

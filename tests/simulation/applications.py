@@ -56,6 +56,11 @@ class Submission:
     """Further fields of the Job's spec."""
 
     @property
+    def serves(self) -> bool:
+        """Whether it declares a Service."""
+        return self.sources > 1
+
+    @property
     def content(self) -> bytes:
         """The bundle."""
         flags = self.pooled, self.sleepy, self.consistent

@@ -74,13 +74,13 @@ def _job(world: World, wanted: Submission) -> Iterator[str]:
     expected = {names.pe_name(wanted.job, pe_id) for pe_id in wanted.pe_ids(width)}
     for kind, extra in (
         (PROCESSING_ELEMENT, set()),
-        (SERVICE, {names.service(wanted.job, "api")} if wanted.sources > 1 else set()),
+        (SERVICE, {names.service(wanted.job, "api")} if wanted.serves else set()),
         (CONFIG_MAP, {names.job_config_map(wanted.job)}),
     ):
         if (have := _named(world, kind, wanted.job)) != expected | extra:
             yield f"{kind.plural} are {sorted(have)}, not {sorted(expected | extra)}"
             return
-    if wanted.sources > 1:
+    if wanted.serves:
         service = world.get(SERVICE, names.service(wanted.job, "api"))
         if service and service["spec"]["ports"][0]["port"] != service_port(wanted.version):
             yield f"the Service of job {wanted.job} has ports {service['spec']['ports']}"

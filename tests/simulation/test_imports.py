@@ -29,6 +29,11 @@ class Sharing(Submission):
     level: int = 1
 
     @property
+    def serves(self) -> bool:
+        """It declares none."""
+        return False
+
+    @property
     def content(self) -> bytes:
         """The bundle."""
         return _bundle(self.version, self.max_width, self.imports, self.level)

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from streamgraft_common import names
-from streamgraft_common.adl import HostPoolDeclaration, Operator, Placement, Region
+from streamgraft_common.adl import Operator, Placement, Region
+from streamgraft_common.declared_objects import HostPoolDeclaration
 
 
 def combined(placements: Iterable[Placement]) -> Placement | None:

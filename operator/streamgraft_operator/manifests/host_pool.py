@@ -3,7 +3,7 @@
 from typing import Any
 
 from streamgraft_common import names
-from streamgraft_common.adl import HostPoolDeclaration
+from streamgraft_common.declared_objects import HostPoolDeclaration
 from streamgraft_common.resources import HOST_POOL, HostPoolSpec
 from streamgraft_operator.manifests.metadata import Owner, metadata
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from streamgraft_common import names
-from streamgraft_common.adl import ServiceDeclaration
+from streamgraft_common.declared_objects import ServiceDeclaration
 from streamgraft_operator.graph import PlannedPe, Topology
 from streamgraft_operator.manifests.metadata import Owner, digest, metadata, pe_labels
 

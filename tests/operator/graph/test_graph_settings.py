@@ -9,13 +9,13 @@ from pydantic import ValidationError
 
 from streamgraft_common.adl import (
     Adl,
-    HostPoolDeclaration,
     KafkaEndpoint,
     Operator,
     Placement,
     Region,
     Stream,
 )
+from streamgraft_common.declared_objects import HostPoolDeclaration
 from streamgraft_common.resources import (
     Fusion,
     ProcessingElementSettings,

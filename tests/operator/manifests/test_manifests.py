@@ -8,10 +8,9 @@ import pytest
 
 from streamgraft_common.adl import (
     Autoscaling,
-    HostPoolDeclaration,
     Region,
-    ServiceDeclaration,
 )
+from streamgraft_common.declared_objects import HostPoolDeclaration, ServiceDeclaration
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.port_labels import PortLabel
 from streamgraft_common.resources import JobSpec
