@@ -115,7 +115,8 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             await _streams_shared(world, adl)
             await _suite_refused(world)
             await world.create_pool("pool", tags=["none"])
-            await world.upload(bundle(_consistent(_autoscaled(adl), 1)))
+            own = {"name": "own", "tags": ["none"]}
+            await world.upload(bundle({**_consistent(_autoscaled(adl), 1), "hostPools": [own]}))
             await _certificate_renewed(world)
             await world.job_in("Healthy")
             await _drifts(world, "job-r")
@@ -125,13 +126,17 @@ async def test_operator_for_one_namespace_uses_all_its_rights(
             await world.serving("job-r", 2)
             await world.scale("job-r", 1)
             await world.eventually(SERVICE, "job-3", lambda item: item is None)
-            conf = {"parameters": {"speed": "2"}, "pe": {"sparkConf": {"spark.edited": "true"}}}
+            conf: Object = {
+                "parameters": {"speed": "2"},
+                "pe": {"sparkConf": {"spark.edited": "true"}},
+            }
+            conf["hostPools"] = [{**own, "tags": ["others"]}]
             await world.upload(bundle({**_consistent(adl, 2), **conf}))
             await world.pe("job-2", lambda item: item["status"]["launchCount"] == 2)
             await world.eventually(AUTOSCALER, "job-r", lambda item: item is None)
             await world.upload(bundle(_without_region(adl)))
             await world.eventually(PARALLEL_REGION, "job-r", lambda item: item is None)
-            await world.upload(bundle(adl))
+            await world.upload(bundle({**adl, "hostPools": [own]}))
             await world.serving("job-r", 1)
             await world.job_in("Healthy")
             await world.client.delete(JOB.path(world.namespace, "job"))
