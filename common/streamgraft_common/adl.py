@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from streamgraft_common.adl_model import AdlModel, Name, Token
+from streamgraft_common.adl_model import AdlModel, Name, PartName, Token
 from streamgraft_common.declared_objects import HostPoolDeclaration, ServiceDeclaration
 from streamgraft_common.encodings import Encoding
 from streamgraft_common.shared_streams.declarations import ExportDeclaration, ImportDeclaration
@@ -298,7 +298,7 @@ class Autoscaling(AdlModel):
 class Region(AdlModel):
     """A parallel region."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=20)]
+    name: PartName
     key: list[str] = Field(min_length=1)
     """Columns by which its input streams are divided into key groups."""
     width: int = Field(default=1, ge=1)
@@ -313,7 +313,7 @@ class Region(AdlModel):
 class ConsistentRegion(AdlModel):
     """Operators that are checkpointed together: no record is between two of them in a cut."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=20)]
+    name: PartName
     operators: list[Name] = Field(min_length=1)
     """All that are in it: from its start to its end."""
     trigger: Literal["periodic", "operatorDriven"] = "periodic"
@@ -361,6 +361,7 @@ class Adl(AdlModel):
     """Submission-time values with their defaults."""
     fixed_code: list[str] = []
     """Files in the bundle that a running process can't load in another version."""
+    pe: PeDefaults = PeDefaults()
 
     @model_validator(mode="after")
     def _services_have_operators(self) -> Self:
@@ -368,5 +369,3 @@ class Adl(AdlModel):
         if unknown:
             raise ValueError(f"services name operators that are not there: {sorted(unknown)}")
         return self
-
-    pe: PeDefaults = PeDefaults()

@@ -4,10 +4,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from streamgraft_common.adl_model import AdlModel, Name, Token
+from streamgraft_common.adl_model import AdlModel, Name, PartName, Token
 from streamgraft_common.names import CONTROL_PORT
 
-PartName = Annotated[str, Field(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=20)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 

@@ -251,11 +251,6 @@ def service(job: str, name: str) -> str:
     return _part(job, name)
 
 
-def service_host(namespace: str, job: str, name: str) -> str:
-    """Return its DNS name."""
-    return f"{service(job, name)}.{namespace}.svc"
-
-
 def host_pool(job: str, name: str) -> str:
     """Return the name of a HostPool that a job's application declares."""
     return _part(job, name)

@@ -1,17 +1,10 @@
 """The metrics adapter: without it every HPA holds its width."""
 
 from dashboards.model import Dashboard, Panel, Query, quantile, quantiles, rate
+from dashboards.replicas import replicas
 
 _NOW = (
-    Panel(
-        "Replicas",
-        "Replicas that answer Prometheus.",
-        "short",
-        (Query('sum(up{job="streamgraft-metrics-adapter"})', "up"),),
-        alarm=1,
-        falls=True,
-        number=True,
-    ),
+    replicas("streamgraft-metrics-adapter"),
     Panel(
         "Age of the signals",
         "Time since signals were last read from Prometheus, of the replica that is behind most.",

@@ -1,6 +1,7 @@
 """The operator: who leads, how it keeps up, what it does."""
 
 from dashboards.model import RATE, Dashboard, Panel, Query, quantiles, rate
+from dashboards.replicas import replicas
 
 _NOW = (
     Panel(
@@ -11,15 +12,7 @@ _NOW = (
         warn=2,
         number=True,
     ),
-    Panel(
-        "Replicas",
-        "Replicas that answer Prometheus.",
-        "short",
-        (Query('sum(up{job="streamgraft-operator"})', "up"),),
-        alarm=1,
-        falls=True,
-        number=True,
-    ),
+    replicas("streamgraft-operator"),
     Panel(
         "Failed reconciles",
         "Share of reconciles that failed and are retried.",

@@ -119,7 +119,7 @@ class Storage:
         with Beside(checkpoint) as copy:
             link_tree(source, copy, frozenset({SHARD_FILE}))
             for entry in [*copy.glob("offsets/[0-9]*"), *copy.glob("sources/*/0")]:
-                edit(entry, lambda lines: [placed(line, request.ends) for line in lines])
+                _edit(entry, lambda lines: [placed(line, request.ends) for line in lines])
             cuts.inherit(copy, cuts.read(_read(source).get("written", ())))
             write(copy / ROLLED_BACK, request.uid)
             if checkpoint.exists():
@@ -314,12 +314,12 @@ def _read(target: Path) -> dict[str, Any]:
 def _make_own(copy: Path, checkpoint: Path, topics: Mapping[str, str]) -> None:
     """Turn a copy of a savepoint's shard into a checkpoint of this job, to be at `checkpoint`."""
     for entry in copy.glob("offsets/[0-9]*"):
-        edit(entry, lambda lines: rewritten(lines, topics))
+        _edit(entry, lambda lines: rewritten(lines, topics))
     for entry in copy.glob("state/*/_metadata/v2/[0-9]*"):
-        edit(entry, lambda lines: relocated(lines, checkpoint))
+        _edit(entry, lambda lines: relocated(lines, checkpoint))
 
 
-def edit(file: Path, change: Callable[[list[str]], list[str]]) -> None:
+def _edit(file: Path, change: Callable[[list[str]], list[str]]) -> None:
     lines = file.read_text().split("\n")
     if (new := change(lines)) != lines:
         (file.parent / CHECKSUM.format(file.name)).unlink(missing_ok=True)

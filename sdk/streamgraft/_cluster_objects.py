@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from streamgraft._arguments import operator_name
 from streamgraft._declaring import Declaring
 from streamgraft._errors import ApplicationError, InvalidArgument
 from streamgraft._graph import Graph
@@ -36,7 +35,7 @@ class ClusterObjects(Declaring):
             self.graph.services,
             ServiceDeclaration,
             name=name,
-            operator=_operator(of),
+            operator=self._operator_name(of),
             port=port,
             target_port=target_port,
         )
@@ -70,12 +69,6 @@ class ClusterObjects(Declaring):
         declared = self._declared(model, **fields)
         if declared is not None:
             noted.append((caller(), declared))
-
-
-def _operator(of: Stream | str | Callable[..., Any]) -> str:
-    if isinstance(of, Stream):
-        return of.name
-    return of if isinstance(of, str) else operator_name(of)
 
 
 def cluster_object_errors(graph: Graph) -> Iterator[ApplicationError]:

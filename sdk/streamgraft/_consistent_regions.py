@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pydantic import ValidationError
-
 from streamgraft._arguments import StreamLike, stream_names
 from streamgraft._declaring import Declaring
 from streamgraft._graph import ConsistentRegionNode, CutFunctionNode
 from streamgraft._location import caller
-from streamgraft._values import refused
 from streamgraft_common.adl import ConsistentRegion
 from streamgraft_common.batches import Cut
 
@@ -57,13 +54,8 @@ class ConsistentRegions(Declaring):
         }
         first, last = stream_names(start), stream_names(end)
         node = ConsistentRegionNode(name, caller(), first, last, settings)
-        try:
-            ConsistentRegion(name="r", operators=["o"], **settings)
-        except ValidationError as error:
-            for problem, remedy in refused(error):
-                self._reject(problem, remedy)
-            return
-        self.graph.consistent_regions.append(node)
+        if self._declared(ConsistentRegion, name="r", operators=["o"], **settings):
+            self.graph.consistent_regions.append(node)
 
     def on_prepare(self, sink: Callable[..., None] | str) -> Callable[[CutFunction], CutFunction]:
         """Declare what a sink does when a shard stands still for a cut of its consistent region.
@@ -84,9 +76,7 @@ class ConsistentRegions(Declaring):
     def _at_cut(
         self, sink: Callable[..., None] | str, moment: Literal["prepare", "commit"]
     ) -> Callable[[CutFunction], CutFunction]:
-        location = caller()
-        named = {item.function: item.name for item in self.graph.operators if item.function}
-        name = sink if isinstance(sink, str) else named.get(sink, getattr(sink, "__name__", ""))
+        location, name = caller(), self._operator_name(sink)
 
         def declare(function: CutFunction) -> CutFunction:
             node = CutFunctionNode(name, moment, function, location)

@@ -1,6 +1,6 @@
 """What all calls of the application language do: note a node of the graph, or what is wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -11,10 +11,7 @@ from streamgraft._graph import Graph, OperatorNode, RegionNode
 from streamgraft._location import Location, caller
 from streamgraft._streams import Stream
 from streamgraft._values import refused
-from streamgraft_common.adl import (
-    KafkaEndpoint,
-    Placement,
-)
+from streamgraft_common.adl import ConsistentRegion, KafkaEndpoint, Placement
 from streamgraft_common.declared_objects import HostPoolDeclaration, ServiceDeclaration
 from streamgraft_common.shared_streams.declarations import ExportDeclaration, ImportDeclaration
 
@@ -25,6 +22,7 @@ Declared = TypeVar(
     ImportDeclaration,
     ServiceDeclaration,
     HostPoolDeclaration,
+    ConsistentRegion,
 )
 
 
@@ -62,6 +60,15 @@ class Declaring:
         )
         self.graph.operators.append(node)
         return Stream(name, node.function)
+
+    def _operator_name(self, of: Stream | str | Callable[..., Any]) -> str:
+        """Return the name of an operator, given by its stream, its function or its name."""
+        if isinstance(of, Stream):
+            return of.name
+        if isinstance(of, str):
+            return of
+        named = {item.function: item.name for item in self.graph.operators if item.function}
+        return named.get(of, getattr(of, "__name__", ""))
 
     def _endpoint(self, **fields: Any) -> KafkaEndpoint | None:
         return self._declared(KafkaEndpoint, **fields)

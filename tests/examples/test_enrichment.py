@@ -1,13 +1,12 @@
 """Orders with what the real service, a process of its own, says of their customers."""
 
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
 import pytest
 from tests.examples.conftest import Graphs, Records
 from tests.examples.rotation import turn
+from tests.examples.serving import serving
 
 from examples.enrichment.app import ORDER, app
 from examples.enrichment.orders import orders
@@ -21,13 +20,8 @@ DELAY_SECONDS = 0.1
 @pytest.fixture
 def service_url() -> Iterator[str]:
     """A service that takes a tenth of a second for each answer."""
-    command = [sys.executable, "-m", "examples.enrichment.service", "--delay", str(DELAY_SECONDS)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.terminate()
+    with serving("examples.enrichment.service", "--delay", str(DELAY_SECONDS)) as (_, url):
+        yield url
 
 
 def test_orders_are_priced(graph_of: Graphs, records: Records, service_url: str) -> None:

@@ -1,6 +1,5 @@
 """The broker that coordinates a shard's transactions dies: another one takes over."""
 
-import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -56,8 +55,7 @@ def test_each_record_is_written_once(
             coordinator = "__transaction_state", partition_of(_transactional_ids(chain.identity)[0])
             brokers.kill_second()
             chain.write(2 * EACH, 3 * EACH)
-            while brokers.leader(*coordinator) == 2:
-                time.sleep(0.1)
+            brokers.until_moved(*coordinator)
             chain.write(3 * EACH, 5 * EACH)
             if chain.running and chain.running.failure():  # a PE starts it again, too
                 chain.running.stop(0)

@@ -38,11 +38,19 @@ class TwoBrokers:
 
     def leader(self, topic: str, partition: int) -> int:
         """Return the number of the broker that leads a partition, once there is one."""
+        return self._leader_that(lambda leader: leader > 0, topic, partition)
+
+    def until_moved(self, topic: str, partition: int) -> None:
+        """Wait until the first broker leads a partition."""
+        self._leader_that(lambda leader: leader == 1, topic, partition)
+
+    def _leader_that(self, holds: Callable[[int], bool], topic: str, partition: int) -> int:
+        # Kafka tells nobody of elections: clients ask again, too.
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         deadline = time.monotonic() + SECONDS
         while True:
             found = admin.list_topics(topic, timeout=10).topics[topic].partitions.get(partition)
-            if found is not None and found.leader > 0:
+            if found is not None and holds(found.leader):
                 return int(found.leader)
             assert time.monotonic() < deadline
             time.sleep(0.1)

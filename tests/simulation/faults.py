@@ -29,15 +29,21 @@ def submit(world: World, submission: Submission) -> None:
     """Upload the bundle, then create or change the Job, as `streamgraft submit` does."""
     world.note(f"user: submits {submission}")
     world.jobs[submission.job] = submission
-    for kind, manifest in (
-        (CONFIG_MAP, submission.bundle_map()),
-        (JOB, submission.manifest()),
-    ):
-        path = kind.path(NAMESPACE, manifest["metadata"]["name"])
-        query = {"fieldManager": "user", "force": "true"}
-        world.server.request("PATCH", path, manifest, query, "application/apply-patch+yaml")
+    upload(world, submission)
+    _apply(world, JOB, submission.manifest())
     if submission.pooled:
         world.loop.later(world.chance.random() * 20, _make_host_pool, world)
+
+
+def upload(world: World, submission: Submission) -> None:
+    """Upload the bundle alone."""
+    _apply(world, CONFIG_MAP, submission.bundle_map())
+
+
+def _apply(world: World, kind: Kind, manifest: Object) -> None:
+    path = kind.path(NAMESPACE, manifest["metadata"]["name"])
+    query = {"fieldManager": "user", "force": "true"}
+    world.server.request("PATCH", path, manifest, query, "application/apply-patch+yaml")
 
 
 def any_submission(world: World, job: str) -> Submission:

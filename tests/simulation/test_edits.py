@@ -3,13 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from tests.simulation.applications import NAMESPACE, Submission
+from tests.simulation.applications import Submission
 from tests.simulation.fake_pe import Tempo
-from tests.simulation.faults import submit
+from tests.simulation.faults import submit, upload
 from tests.simulation.world import World
 
 from streamgraft_common import names
-from streamgraft_common.kinds import CONFIG_MAP
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
 
@@ -117,11 +116,11 @@ def test_a_pe_that_met_another_bundle_looks_again() -> None:
         submit(world, newer)
         while _told(world) < 1:
             world.run(0.1)
-        _upload(world, ONE)
+        upload(world, ONE)
         world.run(20)
         told = [item["status"]["runtime"]["message"] for item in world.objects(PROCESSING_ELEMENT)]
         assert any("has other code" in message for message in told)
-        _upload(world, newer)
+        upload(world, newer)
         world.run(SECONDS)
         (job,) = world.objects(JOB)
         assert job["status"]["phase"] == "Healthy"
@@ -130,13 +129,6 @@ def test_a_pe_that_met_another_bundle_looks_again() -> None:
 def _told(world: World) -> int:
     """Return how many PEs have the content of a second version."""
     return sum(item["metadata"]["generation"] > 1 for item in world.objects(PROCESSING_ELEMENT))
-
-
-def _upload(world: World, submission: Submission) -> None:
-    manifest = submission.bundle_map()
-    path = CONFIG_MAP.path(NAMESPACE, manifest["metadata"]["name"])
-    query = {"fieldManager": "user", "force": "true"}
-    world.server.request("PATCH", path, manifest, query, "application/apply-patch+yaml")
 
 
 @pytest.mark.parametrize("seed", range(6))

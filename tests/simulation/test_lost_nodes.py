@@ -21,6 +21,10 @@ ONE = Submission("job", stages=1, max_width=2, width=2)
 @pytest.mark.parametrize("cut", [False, True], ids=["connected", "cut off"])
 def test_a_job_goes_on_although_its_pods_never_end(cut: bool) -> None:
     """Their processes work on, for ever; the invariants watch that nothing is written twice."""
+    _lose_all_nodes(cut=cut)
+
+
+def _lose_all_nodes(*, cut: bool) -> None:
     world = World(1)
     with world.surroundings():
         submit(world, ONE)
@@ -51,7 +55,7 @@ def test_checkpoints_that_fence_nobody_off_are_found(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(FakeCheckpoints, "log", log)
     with pytest.raises(Broken, match="once more"):
-        test_a_job_goes_on_although_its_pods_never_end(cut=True)
+        _lose_all_nodes(cut=True)
 
 
 def test_a_deleted_job_goes_although_its_pods_never_end() -> None:

@@ -116,11 +116,12 @@ class _Evaluation:
     def utilization(self) -> Utilization:
         """Return Eq. 5 over the PEs of all stages that hold shards."""
         refuse_blackout(self.region, self.known.now)
+        weights = {str(index): item.weight for index, item in enumerate(self.region.spec.stages)}
         stages = [
             StageIdleness(
                 stage.values[Input.IDLE_SHARE],
                 int(stage.values.get(Input.ELEMENTS, 0)),
-                _weight(self.region, index),
+                weights.get(index, 1.0),
             )
             for index, stage in self.seen.stages.items()
             if Input.IDLE_SHARE in stage.values
@@ -183,12 +184,6 @@ def _require_stages(region: Region, seen: RegionObservation) -> None:
         if lost:
             message = f"the lag of {', '.join(lost)}, which stage {index} reads, is not measured"
             raise NotReadyError(Reason.NO_DATA, message)
-
-
-def _weight(region: Region, index: str) -> float:
-    """Return what a stage counts; one that the region does not tell of counts as any other."""
-    known = dict(zip(map(str, range(len(region.spec.stages))), region.spec.stages, strict=True))
-    return known[index].weight if index in known else 1.0
 
 
 def _load(region: Region, stage: StageObservation, capacity: Capacity | None) -> StageLoad:

@@ -25,6 +25,7 @@ from streamgraft_operator.kit.control_loop import (
     Watch,
     desired_changed,
     either,
+    runtime_changed,
     status_changed,
 )
 from streamgraft_operator.kit.objects import content_of, job_key, own_key
@@ -46,15 +47,7 @@ RESTORING_SECONDS = 2.0
 
 _channels_due = either(desired_changed, status_changed("assignment", "avoided"))
 """Whether other channels of a region may be due."""
-
-
-def _applied(item: Object | None) -> object:
-    return (((item or {}).get("status") or {}).get("runtime") or {}).get("contentId")
-
-
-_readiness = either(
-    status_changed("phase", "message"), lambda old, new: _applied(old) != _applied(new)
-)
+_readiness = either(status_changed("phase", "message"), runtime_changed("contentId"))
 """Whether a PE may have become ready, or is no longer."""
 
 

@@ -7,7 +7,7 @@ from streamgraft_operator import events, manifests
 from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context
 from streamgraft_operator.kit.caches import Collection
-from streamgraft_operator.kit.coordinator import Command, Coordinator, Patch, updating
+from streamgraft_operator.kit.coordinator import Coordinator, setting
 from streamgraft_operator.kit.objects import content_of, is_owned_by
 from streamgraft_operator.manifests.metadata import Owner
 
@@ -34,7 +34,7 @@ class DeclaredPlanter:
         caches, write = self._caches, self._write.host_pools
         for manifest in wanted:
             if await self._own(job, owner, manifest, caches.host_pools, write):
-                await write.update(key_of(manifest), _pool_command(manifest))
+                await write.update(key_of(manifest), setting(manifest, _POOL_FIELDS))
         keys = set(map(key_of, wanted))
         for item in caches.host_pools_by_job.get((owner.namespace, owner.name)):
             if key_of(item) not in keys and is_owned_by(item, owner.uid):
@@ -66,13 +66,3 @@ class DeclaredPlanter:
             kind, name = manifest["kind"], manifest["metadata"]["name"]
             self._recorder.record(job, events.name_taken(kind, name))
         return False
-
-
-def _pool_command(manifest: Object) -> Command:
-    wanted = {field: manifest["spec"].get(field) for field in _POOL_FIELDS}
-
-    def command(item: Object) -> Patch | None:
-        spec = updating(item["spec"], wanted)
-        return {"spec": spec} if spec else None
-
-    return command

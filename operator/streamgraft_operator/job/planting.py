@@ -7,7 +7,7 @@ from streamgraft_operator import manifests
 from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import Topology, check_region
-from streamgraft_operator.kit.coordinator import Command, Patch, updating
+from streamgraft_operator.kit.coordinator import Command, Patch, setting, updating
 from streamgraft_operator.kit.objects import content_of, is_owned_by
 from streamgraft_operator.manifests.metadata import Owner
 
@@ -95,17 +95,7 @@ class ConsistentRegionPlanter:
             if not is_owned_by(existing, owner.uid):  # of the job that had this name before
                 await self._write.delete(existing)
                 continue
-            await self._write.update(key, _consistent_command(manifest))
+            await self._write.update(key, setting(manifest, _FROM_APPLICATION))
         for item in self._caches.consistent_regions_by_job.get((owner.namespace, owner.name)):
             if key_of(item) not in wanted and is_owned_by(item, owner.uid):
                 await self._write.delete(item)
-
-
-def _consistent_command(manifest: Object) -> Command:
-    wanted = {field: manifest["spec"].get(field) for field in _FROM_APPLICATION}
-
-    def command(item: Object) -> Patch | None:
-        spec = updating(item["spec"], wanted)
-        return {"spec": spec} if spec else None
-
-    return command

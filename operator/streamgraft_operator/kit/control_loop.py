@@ -60,6 +60,18 @@ def status_changed(*fields: str) -> Predicate:
     return predicate
 
 
+def runtime_changed(*fields: str) -> Predicate:
+    """Return whether a PE came or went, or its pod says something else in one of these fields."""
+
+    def predicate(old: Object | None, new: Object | None) -> bool:
+        if old is None or new is None:
+            return True
+        before, after = ((item.get("status") or {}).get("runtime") or {} for item in (old, new))
+        return _differ(before, after, fields)
+
+    return predicate
+
+
 def either(*predicates: Predicate) -> Predicate:
     """Return whether one of the predicates holds."""
     return lambda old, new: any(predicate(old, new) for predicate in predicates)

@@ -1,7 +1,7 @@
 """The single writer of one kind (cloud native Streams, section 4.3)."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -39,6 +39,17 @@ def replacing(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 def updating(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON merge patch that brings the fields of `new` into `old`; others stay."""
     return replacing({name: old.get(name) for name in new}, new)
+
+
+def setting(manifest: Object, fields: Iterable[str]) -> Command:
+    """Return the command that gives an object these fields of a manifest's spec; others stay."""
+    wanted = {field: manifest["spec"].get(field) for field in fields}
+
+    def command(item: Object) -> Patch | None:
+        spec = updating(item["spec"], wanted)
+        return {"spec": spec} if spec else None
+
+    return command
 
 
 class Coordinator:

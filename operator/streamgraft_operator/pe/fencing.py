@@ -7,16 +7,38 @@ would after a minute. Done before the next launch is asked for, so that it hits 
 
 import asyncio
 import logging
+from collections.abc import Iterable, Sequence
 
 from streamgraft_common.bundle import BundleError
 from streamgraft_common.kube.client import Object
 from streamgraft_common.transactions import transactional_ids
+from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context
-from streamgraft_operator.graph import GraphError
+from streamgraft_operator.graph import GraphError, PlannedPe
 from streamgraft_operator.kafka.client import Brokers, KafkaUnavailable
 from streamgraft_operator.kit.parsed import pe_spec, pe_status
 
 log = logging.getLogger(__name__)
+
+
+async def abort_open(
+    context: Context,
+    job: Object,
+    expansion: Expansion,
+    held: Iterable[tuple[PlannedPe, Sequence[int]]],
+) -> None:
+    """Fence shards of PEs: what they have open is aborted. Raises KafkaUnavailable."""
+    tls = await context.kafka_tls.of(job)
+    operators = expansion.bundle.adl.operators
+    await asyncio.gather(
+        *(
+            context.kafka.fence(Brokers(servers, tls if encrypted else ()), named)
+            for pe, shards in held
+            for (servers, encrypted), named in transactional_ids(
+                pe.metadata, operators, shards
+            ).items()
+        )
+    )
 
 
 async def fence(context: Context, job: Object, item: Object) -> None:
@@ -28,16 +50,7 @@ async def fence(context: Context, job: Object, item: Object) -> None:
     try:
         expansion = await context.expander.expand(job, {})
         found = [pe for pe in expansion.topology.stages if pe.stage_name == stage]
-        tls = await context.kafka_tls.of(job)
-        operators = expansion.bundle.adl.operators
-        ids = {
-            Brokers(servers, tls if encrypted else ()): named
-            for pe in found
-            for (servers, encrypted), named in transactional_ids(
-                pe.metadata, operators, shards
-            ).items()
-        }
-        await asyncio.gather(*(context.kafka.fence(*each) for each in ids.items()))
+        await abort_open(context, job, expansion, [(pe, shards) for pe in found])
         log.info("%s: what shards %s had open in Kafka is aborted", name, shards)
     except (BundleError, GraphError, KafkaUnavailable) as error:
         log.warning("%s: what it had open in Kafka stays so for now: %s", name, error)

@@ -10,13 +10,12 @@ from collections.abc import Mapping
 
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
-from streamgraft_common.kube.store import Key
+from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import SavepointSpec
-from streamgraft_common.transactions import transactional_ids
 from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context
-from streamgraft_operator.graph.model import PlannedPe
 from streamgraft_operator.kafka.client import Brokers
+from streamgraft_operator.pe.fencing import abort_open
 from streamgraft_operator.savepoint.stages import topics_between, wanted_pes
 
 
@@ -25,28 +24,14 @@ async def ends(
 ) -> dict[str, list[int]]:
     """Return topics and the ends of their partitions. Raises KafkaUnavailable."""
     planned = wanted_pes(expansion, spec)
-    tls = await context.kafka_tls.of(job)
-    await asyncio.gather(*(_fence(context, pe, expansion, tls) for pe in planned))
-    brokers = await context.brokers_of(job)
-    key = job["metadata"]["namespace"], job["metadata"]["name"]
+    held = [(pe, range(pe.metadata.shard_count)) for pe in planned]
+    await abort_open(context, job, expansion, held)
+    brokers, key = await context.brokers_of(job), key_of(job)
     read = topics_between(planned).items()
     found = await asyncio.gather(
         *(_ends(context, brokers, key, stage, topics) for stage, topics in read)
     )
     return {topic: partitions for topics in found for topic, partitions in topics.items()}
-
-
-async def _fence(
-    context: Context, pe: PlannedPe, expansion: Expansion, tls: tuple[tuple[str, str], ...]
-) -> None:
-    shards = range(pe.metadata.shard_count)
-    ids = transactional_ids(pe.metadata, expansion.bundle.adl.operators, shards)
-    await asyncio.gather(
-        *(
-            context.kafka.fence(Brokers(servers, tls if encrypted else ()), named)
-            for (servers, encrypted), named in ids.items()
-        )
-    )
 
 
 async def _ends(

@@ -17,7 +17,14 @@ from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import GraphError, PlannedPe
 from streamgraft_operator.graph.quantities import parse
-from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, desired_changed
+from streamgraft_operator.kit.control_loop import (
+    Controller,
+    Outcome,
+    Watch,
+    desired_changed,
+    either,
+    runtime_changed,
+)
 from streamgraft_operator.kit.objects import job_key, own_key, pool_key
 from streamgraft_operator.kit.parsed import (
     job_spec,
@@ -147,12 +154,8 @@ def _size(spec: JobSpec, regions: Sequence[Growth], now: float) -> int:
     return drivers(regions, now, int(parse(requests["memory"])), budget)
 
 
-def _shards_changed(old: Object | None, new: Object | None) -> bool:
-    """Return whether a PE came, went, or may run other shards, or its pod says that it does."""
-    if old is None or new is None or desired_changed(old, new):
-        return True
-    before, after = ((item.get("status") or {}).get("runtime") or {} for item in (old, new))
-    return before.get("shards") != after.get("shards")
+_shards_changed = either(desired_changed, runtime_changed("shards"))
+"""Whether a PE came, went, or may run other shards, or its pod says that it does."""
 
 
 def _of_pool(old: Object | None, new: Object | None) -> bool:

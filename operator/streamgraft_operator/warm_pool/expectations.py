@@ -29,7 +29,9 @@ class Expectations:
         now = time.monotonic()
         asked_at, known = self._known.get(job, (now, {}))
         if now - asked_at >= FRESH_SECONDS or job not in self._known:
-            known = {name: await self._ask((job[0], name)) for name in regions}
+            asked = list(regions)
+            answers = await asyncio.gather(*(self._ask((job[0], name)) for name in asked))
+            known = dict(zip(asked, answers, strict=True))
             self._known[job] = (now, known)
         return known
 

@@ -1,21 +1,15 @@
 """The enrichment service as the demo runs it: a process of its own, spoken to over HTTP."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
+from tests.examples.serving import serving
 
 
 def service_of(rate: float) -> Iterator[str]:
     """Run the service; yield its URL."""
-    command = [sys.executable, "-m", "examples.flights.service", "--rate", str(rate)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.terminate()
+    with serving("examples.flights.service", "--rate", str(rate)) as (process, url):
+        yield url
     assert process.returncode == 0
 
 
