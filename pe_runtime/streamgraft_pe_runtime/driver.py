@@ -4,7 +4,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -91,10 +91,12 @@ class Driver:
     """A driver with a session and the application's code; it takes up the plan of any PE, and
     other code.
 
-    `properties`: folder of the restricted properties, if the job has any.
+    `properties`: the restricted ones.
     """
 
-    def __init__(self, jvm: SparkJvm, code: Code, properties: Path | None = None) -> None:
+    def __init__(
+        self, jvm: SparkJvm, code: Code, properties: Mapping[str, str] | None = None
+    ) -> None:
         began = time.monotonic()
         self.code = code
         """The version of the application that queries are made from now."""
@@ -106,7 +108,7 @@ class Driver:
         local_files.install(self._session)
         self.stores = StateStores(self._session)
         if properties:
-            restricted.apply(self._session, restricted.read(properties))
+            restricted.apply(self._session, dict(properties))
         self._state_provider = self._session.conf.get(STATE_STORE_PROVIDER, HDFS)
         self._planned: _Planned | None = None
         self._rehearsed: dict[str, _Planned] = {}

@@ -19,6 +19,7 @@ from streamgraft_pe_runtime.driver import Driver
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.protocol import Pod, ProcessingElement
 from streamgraft_pe_runtime.rehearsal import Rehearsal
+from streamgraft_pe_runtime.repository_access import repository, restricted_properties
 from streamgraft_pe_runtime.settings import Settings
 from streamgraft_pe_runtime.spark_work import SparkWork
 from streamgraft_pe_runtime.trace_levels import TraceLevels
@@ -71,7 +72,7 @@ async def run(settings: Settings, application: Code, jvm: SparkJvm) -> int:
         listening = _listen(element, end)
         for work in (listening, *((tls.run(),) if tls else ())):
             stack.push_async_callback(_cancel, asyncio.create_task(_watched(work, end)))
-        make = partial(Driver, jvm, application, settings.restricted_properties)
+        make = partial(Driver, jvm, application, restricted_properties(settings))
         driving = _drive(make, settings, client, metrics, element, levels, warm, end)
         task = asyncio.create_task(driving)
         code = await ended
@@ -93,6 +94,7 @@ async def _drive(
 ) -> None:
     """Bring the driver up, rehearse, then work for the PE that names our pod."""
     try:
+        copies = repository(settings)
         driver = await asyncio.to_thread(make)
         levels.attach(driver.set_log_level)
         rehearsal = Rehearsal(driver, client, settings, lambda: element.named)
@@ -108,7 +110,7 @@ async def _drive(
     loop = asyncio.get_running_loop()
     driver.on_stream_change(lambda *change: _call(loop, element.change_stream, *change))
     bundles = Bundles(client, settings.namespace, settings.bundle)
-    work = SparkWork(driver, metrics, settings.checkpoint_root, bundles)
+    work = SparkWork(driver, metrics, settings.checkpoint_root, bundles, copies)
     works = (_work(element, work, end), _follow(element, work, rehearsal, client))
     await asyncio.gather(*(_watched(item, end) for item in works))
 

@@ -15,12 +15,12 @@ class NotSettable(Exception):
     """A restricted property that a running session doesn't take; the message says which."""
 
 
-def read(folder: Path) -> dict[str, str]:
-    """Return the keys and values of a mounted Secret."""
+def read(folder: Path, without: frozenset[str] = frozenset()) -> dict[str, str]:
+    """Return the keys and values of a mounted Secret, but for those that are no settings."""
     return {
         file.name: file.read_text().strip()
         for file in sorted(folder.iterdir())
-        if not file.name.startswith(".")
+        if not file.name.startswith(".") and file.name not in without
     }
 
 

@@ -9,6 +9,7 @@ hard links where the file system has them: it costs as much as its files are man
 import json
 import logging
 import shutil
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from streamgraft_common import names
 from streamgraft_common.adl import Adl
 from streamgraft_common.key_groups import Split, heirs, origins
 from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.repositories.manifest import Share
 from streamgraft_common.resources import Saved, SavedStage, SavedState, Saving
 from streamgraft_common.restore import NotRestorable, match, stage_of, united_state
 from streamgraft_pe_runtime import cuts
@@ -31,6 +33,7 @@ from streamgraft_pe_runtime.checkpoint_files import (
 )
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.redistribution import StateStores, redistribute
+from streamgraft_pe_runtime.repository import Repository
 
 log = logging.getLogger(__name__)
 
@@ -51,13 +54,16 @@ class Storage:
         adl: Adl,
         stores: StateStores,
         sink: cuts.CutSink | None = None,
+        copies: Repository | None = None,
     ) -> None:
-        """`sink`: that of the stage, if it takes part in cuts."""
+        """`sink`: that of the stage, if it takes part in cuts. `copies`: where savepoints are kept
+        besides."""
         self._root = root
         self._metadata = metadata
         self._stage = stage_of(metadata, adl)
         self._stores = stores
         self._sink = sink
+        self._copies = copies
 
     @property
     def folder(self) -> Path:
@@ -84,6 +90,9 @@ class Storage:
             target = place / str(shard)
             if not _is_saved(target, request.uid):
                 self._save_shard(request, shard, target, state)
+            if self._copies and not request.commit:
+                share = Share(request.savepoint, request.uid, self._stage.name, shard)
+                self._copies.upload(share, target, (place / STAGE_FILE).read_text())
             if request.commit and self._sink:
                 written = cuts.read(_read(target)["written"])
                 self._sink.commit(request, written, self.checkpoint(shard))
@@ -104,11 +113,21 @@ class Storage:
         folder = self._root / names.savepoint_path(
             self._metadata.namespace, request.rolls_back_to or ""
         )
-        for shard in request.shards:
-            mark = self.checkpoint(shard) / ROLLED_BACK
-            if not (mark.exists() and mark.read_text() == request.uid):
-                self._put_back(folder / self._stage.name / str(shard), shard, request)
+        left = [shard for shard in request.shards if not self._is_back(shard, request.uid)]
+        for shard in left:  # first, so that none is back if one of them can't be
+            self._fetch(folder, self._stage.name, shard)
+        for shard in left:
+            self._put_back(folder / self._stage.name / str(shard), shard, request)
         return Saved(uid=request.uid, shards=request.shards)
+
+    def _is_back(self, shard: int, uid: str) -> bool:
+        mark = self.checkpoint(shard) / ROLLED_BACK
+        return mark.exists() and mark.read_text() == uid
+
+    def _fetch(self, folder: Path, stage: str, shard: int) -> None:
+        """Have a copy on the volume as it was made, if it is kept elsewhere, too."""
+        if self._copies:
+            self._copies.fetch(folder.name, stage, shard, folder / stage / str(shard))
 
     def _put_back(self, source: Path, shard: int, request: Saving) -> None:
         if not (source / SHARD_FILE).is_file():
@@ -135,10 +154,15 @@ class Storage:
         if self._metadata.savepoint is None or checkpoint.exists():
             return
         folder = self._root / self._metadata.savepoint
-        if not folder.is_dir():
-            raise NotRestorable(f"there is no savepoint at {folder}: was it deleted?")
-        saved = saved_stages(folder)
-        old, written = match(saved, self._stage), self._inherited(saved, folder, shard)
+        with tempfile.TemporaryDirectory() as place:
+            described = folder
+            if self._copies and self._copies.describe(folder.name, SHARD_FILE, Path(place)):
+                described = Path(place)
+            if not described.is_dir():
+                raise NotRestorable(f"there is no savepoint at {folder}: was it deleted?")
+            saved = saved_stages(described)
+            written = self._inherited(saved, described, shard)
+        old = match(saved, self._stage)
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         if old is not None:
             self._make_checkpoint(folder, old, shard, written)
@@ -155,6 +179,7 @@ class Storage:
             for origin in origins(old.shards, self._stage.shards, shard)
         }
         for origin, source in sources.items():
+            self._fetch(folder, old.name, origin)
             if not (source / SHARD_FILE).is_file():
                 raise NotRestorable(
                     f"savepoint {folder.name} lacks shard {origin} of stage {old.name}"

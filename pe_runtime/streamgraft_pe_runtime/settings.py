@@ -7,6 +7,7 @@ from pathlib import Path
 
 from streamgraft_common import names
 from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.resources import CheckpointRepository
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,12 @@ class Settings:
     spark_conf: Mapping[str, str]
     """Spark settings of application and job."""
     restricted_properties: Path | None = None
+    repository: CheckpointRepository | None = None
+    """Where savepoints are kept besides."""
+    repository_secret: Path | None = None
+    """Its credentials."""
+    copies: Path | None = None
+    """The volume of that name, if it is one."""
     profiles: Path | None = None
     """Where to record profiles."""
 
@@ -42,6 +49,9 @@ class Settings:
             bundle=Path(environment["STREAMGRAFT_BUNDLE"]),
             checkpoint_root=Path(environment["STREAMGRAFT_CHECKPOINT_ROOT"]),
             restricted_properties=_folder(environment, "STREAMGRAFT_RESTRICTED_PROPERTIES"),
+            repository=_repository(environment.get("STREAMGRAFT_REPOSITORY")),
+            repository_secret=_folder(environment, "STREAMGRAFT_REPOSITORY_SECRET"),
+            copies=_folder(environment, "STREAMGRAFT_COPIES"),
             profiles=_folder(environment, "STREAMGRAFT_PROFILES"),
             slots=int(environment["STREAMGRAFT_SLOTS"]),
             spark_conf=json.loads(environment["STREAMGRAFT_SPARK_CONF"]),
@@ -56,3 +66,7 @@ def consumer_group(metadata: PeMetadata) -> str:
 def _folder(environment: Mapping[str, str], variable: str) -> Path | None:
     value = environment.get(variable)
     return Path(value) if value else None
+
+
+def _repository(text: str | None) -> CheckpointRepository | None:
+    return CheckpointRepository.model_validate_json(text) if text else None

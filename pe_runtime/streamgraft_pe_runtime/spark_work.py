@@ -21,6 +21,7 @@ from streamgraft_pe_runtime.progress import Progress
 from streamgraft_pe_runtime.protocol import Left, Load, Query
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.query_logs import is_cut_off
+from streamgraft_pe_runtime.repository import Repository
 from streamgraft_pe_runtime.savepoints import Storage
 from streamgraft_pe_runtime.settings import consumer_group
 
@@ -165,12 +166,18 @@ class SparkWork:
     """A driver that is up."""
 
     def __init__(
-        self, driver: Driver, metrics: PeMetrics, checkpoint_root: Path, bundles: Bundles
+        self,
+        driver: Driver,
+        metrics: PeMetrics,
+        checkpoint_root: Path,
+        bundles: Bundles,
+        copies: Repository | None = None,
     ) -> None:
         self._driver = driver
         self._bundles = bundles
         self._metrics = metrics
         self._root = checkpoint_root
+        self._copies = copies
         self._progress: Progress | None = None
         self._stages: list[SparkStage] = []
         self._applied = asyncio.Event()
@@ -200,5 +207,5 @@ class SparkWork:
             self._progress.replan(metadata)
         driver = self._driver
         sink = driver.cut_sink(metadata)
-        storage = Storage(self._root, metadata, driver.code.adl, driver.stores, sink)
+        storage = Storage(self._root, metadata, driver.code.adl, driver.stores, sink, self._copies)
         return SparkStage(self._driver, storage, self._progress, metadata)

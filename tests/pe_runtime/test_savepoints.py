@@ -15,6 +15,7 @@ from streamgraft_common.restore import NotRestorable
 from streamgraft_pe_runtime import savepoints
 from streamgraft_pe_runtime.checkpoint_files import link_tree
 from streamgraft_pe_runtime.positions import read_checkpoint
+from streamgraft_pe_runtime.repository import Repository
 from streamgraft_pe_runtime.savepoints import Storage, relocated, rewritten
 
 SCHEMA = {"type": "struct", "fields": []}
@@ -29,7 +30,9 @@ ADL = Adl(
 )
 
 
-def storage(root: Path, job: str, savepoint: str | None = None) -> Storage:
+def storage(
+    root: Path, job: str, savepoint: str | None = None, copies: Repository | None = None
+) -> Storage:
     metadata = PeMetadata(
         namespace="ns",
         job=job,
@@ -55,7 +58,7 @@ def storage(root: Path, job: str, savepoint: str | None = None) -> Storage:
         trigger_seconds=1,
         bundle_digest="digest",
     )
-    return Storage(root, metadata, ADL, Undescribed())
+    return Storage(root, metadata, ADL, Undescribed(), copies=copies)
 
 
 class Undescribed:

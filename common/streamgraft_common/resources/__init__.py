@@ -43,6 +43,7 @@ from streamgraft_common.resources.processing_element import (
     ShardStatus,
     Stopped,
 )
+from streamgraft_common.resources.repositories import RedisRepository, S3Repository
 from streamgraft_common.resources.savepoint import (
     SAVEPOINT,
     SavedInput,
@@ -53,6 +54,7 @@ from streamgraft_common.resources.savepoint import (
 )
 from streamgraft_common.resources.settings import (
     CheckpointRepository,
+    FileSystemRepository,
     PodSettings,
     ProcessingElementSettings,
     TraceLevel,
@@ -110,6 +112,7 @@ __all__ = [
     "Cut",
     "ExportSpec",
     "ExportStatus",
+    "FileSystemRepository",
     "Fusion",
     "GitBundle",
     "HostPoolSpec",
@@ -129,11 +132,13 @@ __all__ = [
     "ProcessingElementSettings",
     "ProcessingElementSpec",
     "ProcessingElementStatus",
+    "RedisRepository",
     "RegionOverride",
     "RegionStage",
     "Release",
     "Resources",
     "RuntimeStatus",
+    "S3Repository",
     "Saved",
     "SavedInput",
     "SavedStage",

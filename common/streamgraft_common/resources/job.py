@@ -244,6 +244,13 @@ JOB = CustomKind(
             " || self.threading.model == 'manual'",
             message="processingElement.slots is for threading model manual only",
         ),
+        CelRule(
+            rule="!has(self.processingElement) || !has(self.processingElement.checkpointRepository)"
+            " || [has(self.processingElement.checkpointRepository.copies),"
+            " has(self.processingElement.checkpointRepository.s3),"
+            " has(self.processingElement.checkpointRepository.redis)].filter(x, x).size() <= 1",
+            message="checkpointRepository takes one of copies, s3 and redis",
+        ),
     ],
     columns=[
         PrinterColumn(name="Phase", type="string", json_path=".status.phase"),

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from streamgraft_common.resources.base import Model, Resources
+from streamgraft_common.resources.repositories import RedisRepository, S3Repository
 
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
 TraceLevel = Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "OFF"]
@@ -38,6 +39,18 @@ class CheckpointRepository(Model):
     """Default: the volume that the operator was started with."""
     state_store: Literal["Memory", "RocksDB"] = "Memory"
     """Spark's state store: on the heap, or RocksDB beside it for state larger than the heap."""
+    copies: FileSystemRepository | None = None
+    """Another volume that savepoints and cuts are kept on as well. Of `copies`, `s3` and `redis`
+    one at most."""
+    s3: S3Repository | None = None
+    """A bucket that savepoints and cuts are kept in as well."""
+    redis: RedisRepository | None = None
+    """Servers that savepoints and cuts are kept on as well."""
+
+    @property
+    def keeps_copies(self) -> bool:
+        """Whether savepoints and cuts are kept outside of the volume of the checkpoints, too."""
+        return bool(self.copies or self.s3 or self.redis)
 
 
 class PodSettings(Model):

@@ -47,11 +47,17 @@ def references(
         yield Reference(SECRET, security.kafka_secret, "transportSecurity.kafkaSecret")
     if claim := settings.data_volume_claim:
         yield Reference(PERSISTENT_VOLUME_CLAIM, claim.name, "dataVolumeClaim")
-    if repository and repository.file_system:
-        name = repository.file_system.volume_claim.name
-        yield Reference(
-            PERSISTENT_VOLUME_CLAIM, name, "checkpointRepository.fileSystem.volumeClaim"
-        )
+    if repository:
+        yield from _of_repository(repository)
+
+
+def _of_repository(repository: CheckpointRepository) -> Iterator[Reference]:
+    for files, setting in ((repository.file_system, "fileSystem"), (repository.copies, "copies")):
+        if files:
+            at = f"checkpointRepository.{setting}.volumeClaim"
+            yield Reference(PERSISTENT_VOLUME_CLAIM, files.volume_claim.name, at)
+    if repository.s3 and repository.s3.secret:
+        yield Reference(SECRET, repository.s3.secret, "checkpointRepository.s3.secret")
 
 
 class References:

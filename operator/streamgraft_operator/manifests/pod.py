@@ -29,13 +29,12 @@ def settings_id(spec: JobSpec, settings: Settings) -> str:
     `spec` is that of an expansion.
     """
     pe = spec.processing_element
-    repository = pe.checkpoint_repository
     return digest(
         [
             settings.image,
             spec.bundle.file or spec.bundle.model_dump(include={"config_map"}),
             pod_settings.settings_content(pe.for_pods()),
-            repository.model_dump(include={"file_system"}) if repository else None,
+            pod_settings.repository_content(pe.checkpoint_repository),
             dict(settings.checkpoint_volume),
             spec.transport_security.model_dump(include={"type", "kafka_secret"}),
         ]
@@ -166,6 +165,7 @@ def _spec(
         "STREAMGRAFT_SPARK_CONF": json.dumps(driver.spark_conf),
         **{mount.variable: mount.path for mount in mounts if mount.variable},
         **pod_settings.environment(effective, name),
+        **pod_settings.repository_environment(spec.processing_element.checkpoint_repository),
     }
     container = {
         "name": "pe",

@@ -8,6 +8,7 @@ from streamgraft_operator.manifests.metadata import digest
 
 DATA_PATH = "/var/lib/streamgraft/data"
 CHECKPOINT_ROOT = "/var/lib/streamgraft/checkpoints"
+REPOSITORY_SECRET = "/etc/streamgraft/repository"
 APP_PROPERTIES = "/etc/streamgraft/properties/app"
 RESTRICTED_PROPERTIES = "/etc/streamgraft/properties/restricted"
 PROFILES = "profiles"
@@ -65,6 +66,7 @@ def mounts(
     """Return the volumes of a PE. `checkpoints` is the operator's own volume for them."""
     return [
         _checkpoints(repository, checkpoints),
+        *_copies(settings, repository),
         _data(settings),
         *_properties("app-properties", APP_PROPERTIES, settings.app_properties_secret),
         *_properties(
@@ -80,6 +82,45 @@ def _checkpoints(repository: CheckpointRepository | None, default: dict[str, Any
     files = repository.file_system
     claim = files.volume_claim
     return Mount("checkpoints", files.path, _claimed(claim), variable, claim.sub_path)
+
+
+def _copies(settings: PodSettings, repository: CheckpointRepository | None) -> list[Mount]:
+    """Return the volume of copies, or the Secret of what they are kept in."""
+    if repository is None:
+        return []
+    if files := repository.copies:
+        claim = files.volume_claim
+        source = _claimed(claim)
+        return [Mount("copies", files.path, source, "STREAMGRAFT_COPIES", claim.sub_path)]
+    if secret := repository_secret(settings, repository):
+        source = {"secret": {"secretName": secret}}
+        variable = "STREAMGRAFT_REPOSITORY_SECRET"
+        return [Mount("repository", REPOSITORY_SECRET, source, variable, read_only=True)]
+    return []
+
+
+def repository_secret(settings: PodSettings, repository: CheckpointRepository) -> str | None:
+    """Return the Secret with what the repository wants to be shown, if it wants that."""
+    if repository.s3:
+        return repository.s3.secret
+    redis = repository.redis
+    asks = redis is not None and (redis.restricted_property or redis.authority)
+    return settings.restricted_properties_secret if asks else None
+
+
+def repository_environment(repository: CheckpointRepository | None) -> dict[str, str]:
+    """Return the variable that says where copies are kept besides."""
+    if repository is None or not repository.keeps_copies:
+        return {}
+    return {"STREAMGRAFT_REPOSITORY": repository.model_dump_json(by_alias=True, exclude_none=True)}
+
+
+def repository_content(repository: CheckpointRepository | None) -> dict[str, Any] | None:
+    """Return the part of it that a pod is made from: another one takes a new pod."""
+    if repository is None:
+        return None
+    kept = repository.model_dump(include={"copies", "s3", "redis"}, exclude_none=True)
+    return repository.model_dump(include={"file_system"}) | kept
 
 
 def _data(settings: PodSettings) -> Mount:

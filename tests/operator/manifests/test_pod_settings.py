@@ -1,5 +1,6 @@
 """What each setting of a PE does to its pod."""
 
+import json
 from typing import Any
 
 import pytest
@@ -65,6 +66,45 @@ def test_checkpoint_volume_of_the_job() -> None:
         {"persistentVolumeClaim": {"claimName": "checkpoints-of-job"}},
         {"mountPath": "/cp", "subPath": "x"},
     )
+
+
+def with_repository(**repository: Any) -> dict[str, Any]:
+    """Return the pod of a job whose copies are kept elsewhere, too."""
+    pe = {"checkpointRepository": repository, "restrictedPropertiesSecret": "restricted"}
+    return pod({**IN_CONFIG_MAP, "processingElement": pe})
+
+
+def test_copies_in_an_object_store() -> None:
+    bucket = {"bucket": "copies", "endpoint": "https://s3", "prefix": "a", "region": "x"}
+    manifest = with_repository(s3={**bucket, "secret": "keys"})
+    variables = environment(manifest)
+    told = json.loads(variables["STREAMGRAFT_REPOSITORY"])
+    assert told["s3"] == {**bucket, "secret": "keys"}
+    assert mounted(manifest, "repository") == (
+        {"secret": {"secretName": "keys"}},
+        {"mountPath": variables["STREAMGRAFT_REPOSITORY_SECRET"], "readOnly": True},
+    )
+    assert "STREAMGRAFT_REPOSITORY_SECRET" not in environment(with_repository(s3=bucket))
+
+
+def test_copies_on_redis() -> None:
+    redis = {"service": "redis", "shardCount": 3, "replicaCount": 2, "port": 6380}
+    manifest = with_repository(redis={**redis, "restrictedProperty": "password", "authority": "ca"})
+    told = json.loads(environment(manifest)["STREAMGRAFT_REPOSITORY"])["redis"]
+    assert told == {**redis, "restrictedProperty": "password", "authority": "ca"}
+    assert mounted(manifest, "repository")[0] == {"secret": {"secretName": "restricted"}}
+    assert "STREAMGRAFT_REPOSITORY_SECRET" not in environment(with_repository(redis=redis))
+
+
+def test_copies_on_another_volume() -> None:
+    files = {"path": "/copies", "volumeClaim": {"name": "others", "subPath": "x"}}
+    manifest = with_repository(copies=files)
+    assert environment(manifest)["STREAMGRAFT_COPIES"] == "/copies"
+    assert mounted(manifest, "copies") == (
+        {"persistentVolumeClaim": {"claimName": "others"}},
+        {"mountPath": "/copies", "subPath": "x"},
+    )
+    assert "STREAMGRAFT_REPOSITORY" not in environment(with_repository(stateStore="RocksDB"))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,94 @@
+"""A store in a folder, such as one of another volume than that of the checkpoints."""
+
+import os
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from streamgraft_common.repositories.store import Missing, RepositoryUnavailable, Stored
+
+
+class FileStore:
+    """Each key is a file, written beside its place and put there whole."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write, whatever was there."""
+        self._place(key, data, only_new=False)
+
+    def create(self, key: str, data: bytes) -> bool:
+        """Write if there is nothing of the key: link(2) makes a name or fails."""
+        return self._place(key, data, only_new=True)
+
+    def get(self, key: str) -> bytes:
+        """Return what was written. Raises Missing."""
+        try:
+            return (self._root / key).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            if not self._root.is_dir():
+                raise RepositoryUnavailable(f"there is no folder {self._root}") from None
+            raise Missing(key) from None
+        except OSError as error:
+            raise RepositoryUnavailable(f"{self._root}: {error}") from error
+
+    def keys(self, prefix: str) -> list[Stored]:
+        """Return all keys that begin so."""
+        found = []
+        if not self._root.is_dir():
+            raise RepositoryUnavailable(f"there is no folder {self._root}")
+        for folder, _, names in os.walk(self._root / prefix):
+            for file in (Path(folder) / name for name in names if not name.startswith(".")):
+                with suppress(FileNotFoundError):
+                    key = str(file.relative_to(self._root))
+                    found.append(Stored(key, file.stat().st_mtime))
+        return found
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Remove what is there of them, and folders that are empty then."""
+        for file in (self._root / key for key in keys):
+            try:
+                file.unlink(missing_ok=True)
+            except OSError as error:
+                raise RepositoryUnavailable(f"{self._root}: {error}") from error
+            for folder in file.parents:
+                if folder == self._root or not _removed(folder):
+                    break
+
+    def _place(self, key: str, data: bytes, *, only_new: bool) -> bool:
+        place = self._root / key
+        copy = place.with_name(f".{uuid.uuid4()}")
+        try:
+            _write(copy, data)
+            try:
+                if only_new:
+                    os.link(copy, place)
+                else:
+                    copy.replace(place)
+            finally:
+                copy.unlink(missing_ok=True)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise RepositoryUnavailable(f"{self._root}: {error}") from error
+        return True
+
+
+def _write(file: Path, data: bytes) -> None:
+    while True:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError), file.open("xb") as fresh:  # else the folder was removed
+            fresh.write(data)
+            fresh.flush()
+            os.fsync(fresh.fileno())
+            return
+
+
+def _removed(folder: Path) -> bool:
+    try:
+        folder.rmdir()
+    except OSError:  # something is in it
+        return False
+    return True

@@ -1,0 +1,206 @@
+"""A store on servers of Redis. `SET … NX` is the fence.
+
+A server has an identity, which is kept on it: so another address of it changes nothing, and one
+that comes back empty is another server. Which servers keep a key is decided by rendezvous hashing
+(Thaler and Ravishankar 1998). The keys of a server are in sorted sets beside them, for nothing else
+lists them without looking at all of the database.
+"""
+
+import hashlib
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import redis
+from redis.backoff import ExponentialBackoff
+from redis.retry import Retry
+
+from streamgraft_common.repositories.store import (
+    Credentials,
+    Missing,
+    RepositoryUnavailable,
+    Stored,
+)
+from streamgraft_common.resources import RedisRepository
+
+Resolve = Callable[[str], list[str]]
+_IDENTITY = "streamgraft:server"
+_KEY, _INDEX = "streamgraft:key:", "streamgraft:index:"
+_CONNECT_SECONDS = 5.0
+_ANSWER_SECONDS = 30.0
+_KNOWN_SECONDS = 10.0
+"""For so long the servers that DNS gave are taken for all there are."""
+
+
+def addresses(name: str) -> list[str]:
+    """Return the addresses that a name of DNS has, none if it is unknown."""
+    try:
+        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return []
+    return sorted({str(item[4][0]) for item in found})
+
+
+@dataclass(frozen=True)
+class _Server:
+    identity: str
+    client: redis.Redis
+
+    def rank(self, key: str) -> bytes:
+        """Return the server's place in the order of those that may keep a key."""
+        return hashlib.sha256(f"{self.identity}/{key}".encode()).digest()
+
+
+class RedisStore:
+    """Each key on as many servers as there are to be replicas of it."""
+
+    def __init__(
+        self,
+        settings: RedisRepository,
+        namespace: str,
+        credentials: Credentials,
+        resolve: Resolve = addresses,
+    ) -> None:
+        self._settings = settings
+        name = settings.service
+        self._names = [name] if "." in name else [f"{name}.{namespace}.svc", name]
+        self._credentials = credentials
+        self._resolve = resolve
+        self._clients: dict[str, redis.Redis] = {}
+        self._servers: list[_Server] = []
+        self._known_until = 0.0
+        self._why = ""
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write, whatever was there."""
+        for server in self._keepers(key):
+            self._set(server, key, data, only_new=False)
+
+    def create(self, key: str, data: bytes) -> bool:
+        """Write if there is nothing of the key: the first of its servers decides."""
+        first, *others = self._keepers(key)
+        if not self._set(first, key, data, only_new=True):
+            return False
+        for server in others:
+            self._set(server, key, data, only_new=False)
+        return True
+
+    def get(self, key: str) -> bytes:
+        """Return what was written, from wherever it is. Raises Missing."""
+        servers = self._there(self._settings.replica_count - 1)
+        for server in sorted(servers, key=lambda item: item.rank(key)):
+            with self._answering():
+                if isinstance(data := server.client.get(_KEY + key), bytes):
+                    return data
+        raise Missing(key)
+
+    def keys(self, prefix: str) -> list[Stored]:
+        """Return all keys that begin so."""
+        found: dict[str, float] = {}
+        for server in self._there(self._settings.replica_count - 1):
+            with self._answering():
+                for key, written in _listed(server.client, prefix):
+                    found[key] = max(written, found.get(key, 0.0))
+        return [Stored(key, written) for key, written in found.items()]
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Remove what is there of them."""
+        for server in self._there(self._settings.replica_count - 1):
+            with self._answering(), server.client.pipeline(transaction=True) as together:
+                for key in keys:
+                    together.unlink(_KEY + key)
+                    together.zrem(_index(key), key)
+                together.execute()
+
+    def close(self) -> None:
+        """Close all connections."""
+        for client in self._clients.values():
+            client.close()
+
+    def _set(self, server: _Server, key: str, data: bytes, *, only_new: bool) -> bool:
+        with self._answering(), server.client.pipeline(transaction=True) as together:
+            together.set(_KEY + key, data, nx=only_new)
+            together.zadd(_index(key), {key: time.time()}, nx=only_new)
+            done, _ = together.execute()
+            return bool(done)
+
+    def _keepers(self, key: str) -> list[_Server]:
+        """Return the servers of a key, the first one first; all there should be must be there."""
+        servers = sorted(self._there(0), key=lambda item: item.rank(key))
+        return servers[: self._settings.replica_count]
+
+    def _there(self, missing: int) -> list[_Server]:
+        """Return the servers that answer; so many of them may be away."""
+        now = time.monotonic()
+        wanted = self._settings.shard_count * self._settings.replica_count
+        if now >= self._known_until or len(self._servers) < wanted:
+            self._servers = self._found()
+            self._known_until = now + _KNOWN_SECONDS
+        if len(self._servers) < wanted - missing:
+            raise RepositoryUnavailable(
+                f"{len(self._servers)} of {wanted} Redis servers of {self._settings.service}"
+                " answer" + (f": {self._why}" if self._why else "")
+            )
+        return self._servers
+
+    def _found(self) -> list[_Server]:
+        self._why = ""
+        found: dict[str, _Server] = {}
+        names = (self._resolve(name) for name in self._names)
+        for address in next(filter(None, names), []):
+            client = self._clients.setdefault(address, self._client(address))
+            try:
+                client.set(_IDENTITY, str(uuid.uuid4()), nx=True)
+                identity = str(client.get(_IDENTITY))
+                found[identity] = _Server(identity, client)
+            except redis.RedisError as error:
+                self._why = f"{address}: {error}"
+        return list(found.values())
+
+    def _client(self, address: str) -> redis.Redis:
+        settings = self._settings
+        authority = self._credentials.get(settings.authority or "")
+        # Certificates are of names; what DNS gives for the service's name are addresses.
+        tls: dict[str, Any] = {"ssl": True, "ssl_ca_data": authority, "ssl_check_hostname": False}
+        return redis.Redis(
+            host=address,
+            port=settings.port,
+            password=self._credentials.get(settings.restricted_property or ""),
+            socket_connect_timeout=_CONNECT_SECONDS,
+            socket_timeout=_ANSWER_SECONDS,
+            retry=Retry(ExponentialBackoff(base=0.1), 2),
+            **(tls if settings.authority else {}),
+        )
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        try:
+            yield
+        except redis.RedisError as error:
+            self._known_until = 0.0
+            message = f"Redis of {self._settings.service}: {error}"
+            raise RepositoryUnavailable(message) from error
+
+
+def _listed(client: redis.Redis, prefix: str) -> list[tuple[str, float]]:
+    """Return the keys of a server that begin so, and are there: a server may evict what it has."""
+    known: Any = client.zrange(_index(prefix), 0, -1, withscores=True)
+    entries = [
+        (name.decode(), float(written))
+        for name, written in known
+        if name.decode().startswith(prefix)
+    ]
+    with client.pipeline(transaction=False) as together:
+        for key, _ in entries:
+            together.exists(_KEY + key)
+        there = together.execute()
+    return [entry for entry, exists in zip(entries, there, strict=True) if exists]
+
+
+def _index(key: str) -> str:
+    """Return the sorted set that has a key: of its namespace, and what kind of thing it is."""
+    return _INDEX + "/".join(key.split("/")[:2])

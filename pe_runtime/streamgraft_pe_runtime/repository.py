@@ -1,0 +1,243 @@
+"""Copies of shards in a repository: sent there from the volume, fetched if they are not on it.
+
+See streamgraft_common.repositories.manifest for how they lie there.
+"""
+
+import hashlib
+import logging
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from streamgraft_common.repositories import (
+    Missing,
+    RepositoryUnavailable,
+    Store,
+    Stored,
+    manifest,
+)
+from streamgraft_common.repositories.manifest import (
+    PIECE_BYTES,
+    UPLOAD_SECONDS,
+    Manifest,
+    Piece,
+    SavedFile,
+    Share,
+)
+from streamgraft_pe_runtime.checkpoint_files import Beside, link, write
+
+log = logging.getLogger(__name__)
+
+_AT_A_TIME = 4
+_Sums = dict[tuple[int, int, int, int], list[str]]
+"""Hashes of the pieces of files, which Spark never changes, by device, inode, size and time."""
+_Known = dict[str, tuple[Piece, float]]
+"""Blobs by hash, and since when they are there and will stay for UPLOAD_SECONDS."""
+
+
+class CopyDamaged(OSError):
+    """A copy is not there, or not as it was made; the message says which, and what to do."""
+
+
+class _Fetched(Exception):
+    """What is fetched is there already."""
+
+
+class Repository:
+    """The copies of a namespace. All calls block, and raise RepositoryUnavailable."""
+
+    def __init__(
+        self, store: Store, namespace: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store = store
+        self._namespace = namespace
+        self._clock = clock
+        self._sums: dict[tuple[str, int], _Sums] = {}
+        """Of the last copy of each stage and shard."""
+        self._sent: _Known = {}
+        """Blobs that we wrote."""
+        self._fenced = False
+
+    def upload(self, share: Share, folder: Path, stage: str) -> None:
+        """Store a shard's copy, unless it is there. `stage`: what its stage is, JSON."""
+        key = share.key(self._namespace)
+        began = self._clock()
+        self._check_fence()
+        found = manifest.read(self._namespace, self._entries())
+        if share in found.shares:
+            return
+        known = self._known(found, share, began)
+        sums, new = self._sums.get((share.stage, share.shard), {}), _Sums()
+        files = sorted(item for item in folder.rglob("*") if item.is_file())
+
+        def send(file: Path) -> SavedFile:
+            return self._send(file, str(file.relative_to(folder)), known, sums, new)
+
+        with ThreadPoolExecutor(_AT_A_TIME, "upload") as threads:
+            saved = list(threads.map(send, files))
+        self._sums[share.stage, share.shard] = new
+        used = {piece.sha256 for item in saved for piece in item.pieces}
+        if self._clock() - min((known[item][1] for item in used), default=began) > UPLOAD_SECONDS:
+            self._sent.clear()
+            raise RepositoryUnavailable(
+                f"{folder} took longer than {UPLOAD_SECONDS:.0f} s to store: give the job a faster"
+                " repository, or more and smaller shards"
+            )
+        folders = sorted(str(item.relative_to(folder)) for item in folder.rglob("*/"))
+        document = Manifest(files=saved, folders=folders).model_dump_json(by_alias=True)
+        described = (share.savepoint, share.uid, share.stage)
+        self._store.put(manifest.stage_key(self._namespace, *described), stage.encode())
+        if not self._store.create(key, document.encode()):
+            log.warning("%s was stored by another launch at the same time: that one counts", key)
+
+    def fetch(self, savepoint: str, stage: str, shard: int, folder: Path) -> None:
+        """Make the copy of a shard on the volume what it was made as. Raises CopyDamaged.
+
+        One that the repository knows nothing of is left as it is, if it is there.
+        """
+        found = manifest.read(self._namespace, self._entries())
+        if (uid := found.alive(savepoint)) is not None:
+            self._fetch(Share(savepoint, uid, stage, shard), folder)
+        elif not folder.is_dir():
+            raise CopyDamaged(f"there is no {savepoint} in the repository: was it deleted?")
+
+    def describe(self, savepoint: str, file: str, folder: Path) -> bool:
+        """Write what a savepoint's stages are, and one file of each shard, into a folder.
+
+        Return whether there is such a savepoint. Raises CopyDamaged.
+        """
+        found = manifest.read(self._namespace, self._entries())
+        if (uid := found.alive(savepoint)) is None:
+            return False
+        for name, its, stage in found.stages:
+            if (name, its) == (savepoint, uid):
+                (folder / stage).mkdir()
+                key = manifest.stage_key(self._namespace, savepoint, uid, stage)
+                write(folder / stage / manifest.STAGE, self._store.get(key))
+        for share in found.shares:
+            if (share.savepoint, share.uid) == (savepoint, uid):
+                place = folder / share.stage / str(share.shard)
+                for item in self._manifest(share).files:
+                    if item.path == file:
+                        self._restore(item, place, place)
+        return True
+
+    def _manifest(self, share: Share) -> Manifest:
+        key = share.key(self._namespace)
+        try:
+            return Manifest.model_validate_json(self._store.get(key))
+        except Missing:
+            raise CopyDamaged(f"there is no {key} in the repository: was it deleted?") from None
+        except ValidationError as error:
+            raise CopyDamaged(f"{key} in the repository is no manifest: {error}") from error
+
+    def _fetch(self, share: Share, folder: Path) -> None:
+        wanted = self._manifest(share)
+        if folder.is_dir() and self._is_whole(folder, wanted):
+            return
+        log.warning("%s is missing or damaged: fetching it from the repository", folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(_Fetched), Beside(folder) as copy:
+            for name in wanted.folders:
+                (copy / name).mkdir(parents=True, exist_ok=True)
+            with ThreadPoolExecutor(_AT_A_TIME, "fetch") as threads:
+                list(threads.map(lambda item: self._restore(item, folder, copy), wanted.files))
+            if folder.is_dir() and self._is_whole(folder, wanted):  # another PE was faster
+                raise _Fetched
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _restore(self, item: SavedFile, old: Path, copy: Path) -> None:
+        target = copy / item.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if self._has(old / item.path, item):
+            link(str(old / item.path), str(target))
+            return
+        with target.open("wb") as file:
+            for piece in item.pieces:
+                file.write(self._blob(piece, item.path))
+
+    def _blob(self, piece: Piece, path: str) -> bytes:
+        key = manifest.blobs(self._namespace) + piece.name
+        try:
+            data = self._store.get(key)
+        except Missing:
+            raise CopyDamaged(f"blob {piece.name} of {path} is missing") from None
+        if hashlib.sha256(data).hexdigest() != piece.sha256:
+            self._store.delete([key])  # so that later copies do not use it, but send it anew
+            raise CopyDamaged(f"blob {piece.name} of {path} is damaged")
+        return data
+
+    def _is_whole(self, folder: Path, wanted: Manifest) -> bool:
+        there = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
+        if there != {item.path for item in wanted.files}:
+            return False
+        return all(self._has(folder / item.path, item) for item in wanted.files)
+
+    def _has(self, file: Path, item: SavedFile) -> bool:
+        """Return whether a file is what was stored; it is read, whatever we know of it."""
+        if not file.is_file():
+            return False
+        expected = [piece.sha256 for piece in item.pieces]
+        return [hashlib.sha256(data).hexdigest() for data in _pieces(file)] == expected
+
+    def _send(self, file: Path, path: str, known: _Known, sums: _Sums, new: _Sums) -> SavedFile:
+        status = file.stat()
+        seen = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        hashes = sums.get(seen, [])
+        if not (hashes and known.keys() >= set(hashes)):
+            hashes = [self._stored(data, known) for data in _pieces(file)]
+        new[seen] = hashes
+        return SavedFile(path=path, pieces=[known[sha][0] for sha in hashes])
+
+    def _stored(self, data: bytes, known: _Known) -> str:
+        """Return the hash of a piece, which is known then."""
+        sha = hashlib.sha256(data).hexdigest()
+        if sha not in known:
+            piece = Piece(sha256=sha, size=len(data), upload=uuid.uuid4().hex[:12])
+            at = self._clock()
+            self._store.put(manifest.blobs(self._namespace) + piece.name, data)
+            known[sha] = self._sent[sha] = (piece, at)
+        return sha
+
+    def _known(self, found: manifest.Contents, share: Share, began: float) -> _Known:
+        known = {
+            sha: sent for sha, sent in self._sent.items() if began - sent[1] < UPLOAD_SECONDS / 2
+        }
+        self._sent = dict(known)
+        if (before := found.before(share)) is not None:
+            # It may go at this moment, or be damaged.
+            with suppress(Missing, ValidationError):
+                data = self._store.get(before.key(self._namespace))
+                base = Manifest.model_validate_json(data)
+                known |= {piece.sha256: (piece, began) for piece in base.blobs()}
+        there = {item.key for item in self._store.keys(manifest.blobs(self._namespace))}
+        prefix = manifest.blobs(self._namespace)
+        return {sha: item for sha, item in known.items() if prefix + item[0].name in there}
+
+    def _entries(self) -> list[Stored]:
+        return self._store.keys(manifest.savepoints(self._namespace))
+
+    def _check_fence(self) -> None:
+        """Raise RepositoryUnavailable if the store lets two writers create one key."""
+        if self._fenced:
+            return
+        key = f"{self._namespace}/fence"
+        self._store.create(key, b"")
+        if self._store.create(key, b""):
+            raise RepositoryUnavailable(
+                "the repository ignores conditional writes (If-None-Match): use another one, or"
+                " another version of it"
+            )
+        self._fenced = True
+
+
+def _pieces(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as opened:
+        while data := opened.read(PIECE_BYTES):
+            yield data

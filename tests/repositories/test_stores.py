@@ -1,0 +1,197 @@
+"""The stores of repositories, on real servers."""
+
+import threading
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import redis
+from tests.repositories.conftest import (
+    PASSWORD,
+    REPLICA_COUNT,
+    S3_CREDENTIALS,
+    SERVERS,
+    redis_store,
+    s3_store,
+)
+from tests.repositories.servers import free_port, object_store, redis_server, tls_front
+
+from streamgraft_common.repositories import Missing, RepositoryUnavailable, Store
+from streamgraft_common.repositories.file_store import FileStore
+from streamgraft_common.repositories.redis_store import RedisStore, addresses
+from streamgraft_common.repositories.s3_store import S3Store
+from streamgraft_common.resources import RedisRepository, S3Repository
+from streamgraft_local.pki import authority, issue
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def namespace() -> str:
+    """The servers are there for several tests."""
+    return f"ns-{uuid.uuid4().hex[:8]}"
+
+
+def test_what_is_written_is_read_listed_and_removed(store: Store, namespace: str) -> None:
+    began = time.time()
+    content = {f"{namespace}/blobs/{number:064}": bytes([number]) * 10_000 for number in range(20)}
+    content[f"{namespace}/blobs/empty"] = b""
+    for key, data in content.items():
+        store.put(key, data)
+    store.put(f"{namespace}/savepoints/other", b"x")
+    assert {key: store.get(key) for key in content} == content
+    listed = store.keys(f"{namespace}/blobs/")
+    assert {item.key for item in listed} == set(content)
+    assert all(began - 2 < item.modified < time.time() + 2 for item in listed)
+    gone = [*list(content)[:7], f"{namespace}/blobs/never-there"]
+    store.delete(gone)
+    store.delete([])
+    assert {item.key for item in store.keys(f"{namespace}/blobs/")} == set(content) - set(gone)
+    with pytest.raises(Missing):
+        store.get(gone[0])
+    assert store.get(f"{namespace}/savepoints/other") == b"x"
+    assert store.keys(f"{namespace}/nothing/") == []
+
+
+def test_a_later_put_wins(store: Store, namespace: str) -> None:
+    store.put(f"{namespace}/savepoints/a", b"1")
+    store.put(f"{namespace}/savepoints/a", b"22")
+    assert store.get(f"{namespace}/savepoints/a") == b"22"
+
+
+def test_of_several_that_create_a_key_one_succeeds(store: Store, namespace: str) -> None:
+    for number in range(5):
+        key = f"{namespace}/savepoints/{number}"
+        start = threading.Barrier(8)
+
+        def create(writer: int, key: str = key, start: threading.Barrier = start) -> bool:
+            start.wait()
+            return store.create(key, str(writer).encode())
+
+        with ThreadPoolExecutor(8) as threads:
+            done = list(threads.map(create, range(8)))
+        assert done.count(True) == 1
+        assert store.get(key) == str(done.index(True)).encode()
+        assert not store.create(key, b"late")
+
+
+def test_keys_are_dealt_to_servers_and_kept_on_as_many_as_there_are_replicas(
+    redis_port: int, namespace: str
+) -> None:
+    store = redis_store(redis_port)
+    keys = [f"{namespace}/blobs/{number}" for number in range(60)]
+    for key in keys:
+        store.put(key, key.encode())
+    clients = [redis.Redis(host, redis_port, password=PASSWORD) for host in SERVERS]
+    there = [
+        sum(bool(client.exists(f"streamgraft:key:{key}")) for key in keys) for client in clients
+    ]
+    assert sum(there) == len(keys) * REPLICA_COUNT
+    assert min(there) > 10, "each server has its part"
+    other = redis_store(redis_port, servers=SERVERS[::-1])
+    assert all(other.get(key) == key.encode() for key in keys), "addresses do not decide"
+
+
+def test_one_replica_that_is_away_hinders_writing_and_not_reading(
+    redis_port: int, namespace: str
+) -> None:
+    key = f"{namespace}/blobs/a"
+    redis_store(redis_port).put(key, b"data")
+    for away in SERVERS:
+        store = redis_store(redis_port, servers=[host for host in SERVERS if host != away])
+        assert store.get(key) == b"data"
+        assert [item.key for item in store.keys(f"{namespace}/blobs/")] == [key]
+        with pytest.raises(RepositoryUnavailable, match="3 of 4 Redis servers of redis answer"):
+            store.put(key, b"other")
+    with pytest.raises(RepositoryUnavailable, match="2 of 4"):
+        redis_store(redis_port, servers=SERVERS[:2]).get(key)
+
+
+def test_a_password_that_is_wrong_is_said(redis_port: int) -> None:
+    with pytest.raises(RepositoryUnavailable, match=r"0 of 4 Redis .*: invalid username"):
+        redis_store(redis_port, password="wrong").get("ns/blobs/a")
+
+
+def test_a_name_that_dns_does_not_know_is_no_server() -> None:
+    store = RedisStore(RedisRepository(service="no-such-service.invalid"), "ns", {})
+    with pytest.raises(RepositoryUnavailable, match="0 of 1 Redis servers of no-such-service"):
+        store.keys("ns/blobs/")
+    assert addresses("localhost.") or addresses("localhost")
+
+
+def test_what_a_server_has_evicted_is_not_listed(redis_port: int, namespace: str) -> None:
+    store = redis_store(redis_port)
+    store.put(f"{namespace}/blobs/a", b"a")
+    for host in SERVERS:
+        redis.Redis(host, redis_port, password=PASSWORD).delete(
+            f"streamgraft:key:{namespace}/blobs/a"
+        )
+    assert store.keys(f"{namespace}/blobs/") == []
+
+
+def test_a_bucket_that_is_not_there_and_a_key_that_is_wrong_are_said(
+    object_store_address: str,
+) -> None:
+    settings = S3Repository(bucket="elsewhere", endpoint=object_store_address)
+    with pytest.raises(RepositoryUnavailable, match="s3://elsewhere"):
+        S3Store(settings, S3_CREDENTIALS).put("ns/blobs/a", b"")
+    wrong = {**S3_CREDENTIALS, "secret-access-key": "wrong"}
+    settings = S3Repository(bucket="copies", endpoint=object_store_address)
+    with pytest.raises(RepositoryUnavailable, match="s3://copies"):
+        S3Store(settings, wrong).get("ns/blobs/a")
+
+
+def test_nobody_at_the_address_is_said_soon() -> None:
+    began = time.monotonic()
+    with pytest.raises(RepositoryUnavailable, match="s3://copies"):
+        s3_store(f"http://localhost:{free_port()}").get("ns/blobs/a")
+    assert time.monotonic() - began < 20
+
+
+@pytest.fixture
+def certified(tmp_path: Path) -> str:
+    """Files of a certificate for localhost and its key; the authority's certificate, PEM."""
+    signer = authority("test")
+    issue(signer, "server", hosts=["localhost", "127.0.0.1"]).save(tmp_path, "server")
+    signer.save(tmp_path, "authority")
+    return (tmp_path / "authority.crt").read_text()
+
+
+def test_an_object_store_shows_a_certificate_of_the_authority_that_is_given(
+    tmp_path: Path, certified: str
+) -> None:
+    files = tmp_path / "server.crt", tmp_path / "server.key"
+    with object_store(tmp_path, "copies", tls=files) as address:
+        settings = S3Repository(bucket="copies", endpoint=address)
+        known = S3Store(settings, {**S3_CREDENTIALS, "ca.crt": certified})
+        assert known.create("ns/blobs/a", b"a")
+        assert known.get("ns/blobs/a") == b"a"
+        with pytest.raises(RepositoryUnavailable):
+            S3Store(settings, S3_CREDENTIALS).get("ns/blobs/a")
+
+
+def test_a_redis_server_shows_a_certificate_of_the_authority_that_is_given(
+    tmp_path: Path, certified: str
+) -> None:
+    """The server that the package carries speaks no TLS: something in front of it does."""
+    port, files = free_port(), (tmp_path / "server.crt", tmp_path / "server.key")
+    authority("other").save(tmp_path, "other")
+    strange = (tmp_path / "other.crt").read_text()
+    with redis_server(tmp_path / "redis", "127.0.0.1", port), tls_front(port, *files) as outside:
+        shown = RedisRepository(service="localhost", port=outside, authority="redis.ca")
+        known = RedisStore(shown, "ns", {"redis.ca": certified}, lambda name: ["127.0.0.1"])
+        assert known.create("ns/blobs/a", b"a")
+        assert known.get("ns/blobs/a") == b"a"
+        unknown = RedisStore(shown, "ns", {"redis.ca": strange}, lambda name: ["127.0.0.1"])
+        with pytest.raises(RepositoryUnavailable, match="certificate"):
+            unknown.get("ns/blobs/a")
+        known.close()
+
+
+def test_a_folder_that_is_not_mounted_is_no_empty_repository(tmp_path: Path) -> None:
+    with pytest.raises(RepositoryUnavailable, match="there is no folder"):
+        FileStore(tmp_path / "away").keys("ns/blobs/")
+    with pytest.raises(RepositoryUnavailable, match="there is no folder"):
+        FileStore(tmp_path / "away").get("ns/blobs/a")
