@@ -36,6 +36,15 @@ REFUSED: list[tuple[CustomKind, dict[str, Any], str]] = [
     (JOB, {"bundle": {**BUNDLE, "file": "/b"}}, "exactly one of"),
     (JOB, {"bundle": {**BUNDLE, "secret": "s"}}, "for url and git only"),
     (JOB, {"fusion": {"peCount": 2}}, "type manual only"),
+    (
+        JOB,
+        {
+            "processingElement": {
+                "checkpointRepository": {"s3": {"bucket": "abc"}, "redis": {"service": "a"}}
+            }
+        },
+        "takes one of copies, s3 and redis",
+    ),
     (JOB, {"threading": {"model": "dynamic"}}, "needs threadCount"),
     (JOB, {"threading": {"threadCount": 2}}, "needs threadCount"),
     (JOB, {"threading": {"elastic": True}}, "dynamic only"),
