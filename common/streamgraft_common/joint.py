@@ -33,8 +33,6 @@ def apart(metadata: PeMetadata, operators: Iterable[Operator]) -> str | None:
     stateful = [operator for operator in ours if operator.stateful]
     if timed := [operator.name for operator in stateful if not operator.joint_state]:
         return f"state in {', '.join(timed)} that goes by time, or is of two streams"
-    if len(stateful) > 1:
-        return f"state in {', '.join(operator.name for operator in stateful)}: more than one"
     return _unusual(metadata.spark_conf) if stateful else None
 
 

@@ -35,11 +35,11 @@ def is_stateful(frame: DataFrame) -> bool:
 
 
 def is_timeless(frame: DataFrame) -> bool:
-    """Return whether a plan has one kind of state, that goes neither by time nor by a watermark."""
+    """Return whether a plan has state, and none that goes by time or by a watermark."""
     nodes = list(_nodes(_analyzed(frame)))
     timed = any(node.nodeName() == "EventTimeWatermark" for node in nodes)
     names = [node.nodeName() for node in filter(_keeps_state, nodes)]
-    return not timed and len(names) == 1 and _TIMELESS.issuperset(names)
+    return not timed and bool(names) and _TIMELESS.issuperset(names)
 
 
 def _keeps_state(node: Any) -> bool:

@@ -38,7 +38,9 @@ def stage(*operators: str, **fields: object) -> PeMetadata:
     )
 
 
-@pytest.mark.parametrize("operators", [("plain", "halves"), ("plain", "counted")])
+@pytest.mark.parametrize(
+    "operators", [("plain", "halves"), ("plain", "counted"), ("counted", "summed")]
+)
 def test_joint_stages(operators: tuple[str, ...]) -> None:
     assert apart(stage(*operators), OPERATORS) is None
 
@@ -62,7 +64,6 @@ def test_usual_settings_are_no_obstacle() -> None:
             "state with spark.sql.shuffle.partitions=4",
         ),
         (stage("counted", spark_conf={PROVIDER: ROCKSDB}), f"state with {PROVIDER}={ROCKSDB}"),
-        (stage("counted", "summed"), "state in counted, summed: more than one"),
         (stage("plain", "show"), "a function of its own in show"),
         (stage("plain", real_time=True), "real-time mode"),
         (stage("plain", shard_count=1), "it has one shard"),

@@ -25,7 +25,13 @@ from streamgraft_common.adl import Adl, KafkaEndpoint, Operator, Stream
 from streamgraft_common.bundle import ADL_FILE, read_bundle
 from streamgraft_common.content import Content
 from streamgraft_common.kube import KubeClient
-from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
+from streamgraft_common.pe_metadata import (
+    ROCKSDB,
+    STATE_STORE_PROVIDER,
+    InputPort,
+    OutputPort,
+    PeMetadata,
+)
 from streamgraft_common.resources import (
     PROCESSING_ELEMENT,
     ProcessingElementSpec,
@@ -62,6 +68,11 @@ def plain(frame):
 @app.operator(inputs="numbers", output_mode="update")
 def counted(frame):
     return frame.groupBy("key").agg(F.count("*").alias("n"))
+
+
+@app.operator(inputs="numbers", output_mode="update")
+def distinct(frame):
+    return frame.dropDuplicates(["key", "n"]).groupBy("key").agg(F.count("*").alias("n"))
 """
 
 
@@ -83,14 +94,17 @@ ADL = Adl(
     application="app",
     operators=[
         Operator(name="plain", kind="function", inputs=["numbers"], outputs=["plain"]),
-        Operator(
-            name="counted",
-            kind="function",
-            inputs=["numbers"],
-            outputs=["counted"],
-            stateful=True,
-            joint_state=True,
-            output_mode="update",
+        *(
+            Operator(
+                name=name,
+                kind="function",
+                inputs=["numbers"],
+                outputs=[name],
+                stateful=True,
+                joint_state=True,
+                output_mode="update",
+            )
+            for name in ("counted", "distinct")
         ),
         Operator(
             name="loose",
@@ -100,7 +114,7 @@ ADL = Adl(
     ],
     streams=[
         Stream(name=name, producer="outside", schema=schema(key="string", n="long"))
-        for name in ("numbers", "plain", "counted")
+        for name in ("numbers", "plain", "counted", "distinct")
     ],
     parameters={"broken": "", "least": "0"},
 )
@@ -122,6 +136,7 @@ class Stage:
     operator: str
     parameters: dict[str, str] = field(default_factory=dict)
     real_time: bool = False
+    spark_conf: dict[str, str] = field(default_factory=dict)
     processes: list["Pe"] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
     """Further variables of PEs that are started from now on."""
@@ -191,6 +206,7 @@ class Stage:
             parameters=self.parameters,
             trigger_seconds=0.5,
             real_time=self.real_time,
+            spark_conf=self.spark_conf,
             slots=2,
             bundle_digest="",
         )
@@ -275,7 +291,7 @@ class Pe:
             "STREAMGRAFT_CHECKPOINT_ROOT": str(stage.folder / "checkpoints"),
             "STREAMGRAFT_HEAP_MB": "300",
             "STREAMGRAFT_SLOTS": "2",
-            "STREAMGRAFT_SPARK_CONF": "{}",
+            "STREAMGRAFT_SPARK_CONF": json.dumps(stage.spark_conf),
             "STREAMGRAFT_JAVA": str(tools.java),
             "STREAMGRAFT_JARS": str(tools.driver_jars),
             **stage.environment,
@@ -431,13 +447,15 @@ async def stage(
     tmp_path: Path,
     request: pytest.FixtureRequest,
 ) -> AsyncIterator[Stage]:
-    """A stage of the operator named by the test's parameter: plain (the default), counted, broken
-    or "real time" (plain in that mode)."""
-    operator = getattr(request, "param", "plain")
+    """A stage of the operator named by the test's parameter: plain (the default), counted, distinct
+    (with two states), broken or "real time" (plain in that mode); "… on RocksDB" keeps state there.
+    """
+    operator, _, store = getattr(request, "param", "plain").partition(" on ")
     parameters = {"broken": str(tmp_path / "broken")} if operator == "broken" else {}
-    name = "counted" if operator == "counted" else "plain"
+    name = operator if operator in ("counted", "distinct") else "plain"
     real_time = operator == "real time"
-    found = Stage(without_operator, kube, namespace, tmp_path, name, parameters, real_time)
+    conf = {STATE_STORE_PROVIDER: ROCKSDB} if store else {}
+    found = Stage(without_operator, kube, namespace, tmp_path, name, parameters, real_time, conf)
     await asyncio.to_thread(found.prepare)
     yield found
     for pe in found.processes:

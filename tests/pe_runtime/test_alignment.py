@@ -41,9 +41,19 @@ def static(session: SparkSession) -> DataFrame:
         lambda rows, table: rows.where("n > 1").unionAll(rows.where("n < 1")),
         lambda rows, table: rows.repartition(4),
         lambda rows, table: rows.dropDuplicates(["key"]),
+        lambda rows, table: rows.dropDuplicates(["n"]).groupBy("key").count(),
         lambda rows, table: rows.groupBy("key").count().unionAll(rows.select("key", "n")),
     ],
-    ids=["columns", "Python", "broadcast join", "union", "repartition", "distinct", "counted"],
+    ids=[
+        "columns",
+        "Python",
+        "broadcast join",
+        "union",
+        "repartition",
+        "distinct",
+        "several states",
+        "counted",
+    ],
 )
 def test_rows_stay_apart(
     session: SparkSession, operator: Callable[[DataFrame, DataFrame], DataFrame]
@@ -71,12 +81,8 @@ def test_rows_stay_apart(
             ),
             "it has a watermark",
         ),
-        (
-            lambda rows, table: rows.dropDuplicates(["n"]).groupBy("key").count(),
-            "it keeps state in several operators",
-        ),
     ],
-    ids=["sorted join", "joined streams", "watermark", "several states"],
+    ids=["sorted join", "joined streams", "watermark"],
 )
 def test_others_are_refused(
     session: SparkSession, operator: Callable[[DataFrame, DataFrame], DataFrame], why: str

@@ -12,7 +12,16 @@ from streamgraft_pe_runtime.query_logs import is_cut_off
 pytestmark = pytest.mark.integration
 
 
-@pytest.mark.parametrize("stage", ["plain", "counted"], indirect=True)
+@pytest.mark.parametrize(
+    "stage",
+    [
+        "plain",
+        "counted",
+        pytest.param("distinct", marks=pytest.mark.long),
+        pytest.param("distinct on RocksDB", marks=pytest.mark.long),
+    ],
+    indirect=True,
+)
 async def test_batch_of_several_shards_is_ended_before_they_part(
     stage: Any, load: Callable[[int], Any], output: Any
 ) -> None:

@@ -64,12 +64,7 @@ object AlignShards extends Rule[SparkPlan] {
   private def isAligned(plan: SparkPlan) = plan.exists(_.isInstanceOf[ShardAlignExec])
 
   /** Why partition j of the result may not be the j-th shard's alone; None if it surely is. */
-  private def refusal(plan: SparkPlan): Option[String] = {
-    val states = plan.collect { case state: StateStoreWriter => state }
-    if (states.size > 1) Some("it keeps state in several operators") else mixed(plan)
-  }
-
-  private def mixed(plan: SparkPlan): Option[String] = plan.collectFirst {
+  private def refusal(plan: SparkPlan): Option[String] = plan.collectFirst {
     case timed: EventTimeWatermarkExec => "it has a watermark"
     case state: StatefulOperator if !isAtRest(state) => s"it keeps state (${state.nodeName})"
     case exchange: Exchange if isAligned(exchange) => s"it has ${exchange.nodeName}"
@@ -78,7 +73,8 @@ object AlignShards extends Rule[SparkPlan] {
       s"it has ${node.nodeName}, which may mix the rows of several partitions"
   }
 
-  /** Whether state is one store, in which nothing happens without records. */
+  /** Whether state is one store, in which nothing happens without records. A batch may have several
+    * such operators: each writes a version for every shard that has records. */
   private def isAtRest(operator: StatefulOperator) = operator match {
     case _: StateStoreRestoreExec | _: StateStoreSaveExec | _: StreamingDeduplicateExec => true
     case _ => false
