@@ -18,6 +18,8 @@ from tests.pe_runtime.one_driver import driver
 from streamgraft_common.adl import Adl, Operator, Stream
 from streamgraft_common.pe_metadata import (
     HDFS,
+    ROCKSDB,
+    STATE_STORE_PROVIDER,
     InputPort,
     OutputPort,
     PeMetadata,
@@ -34,7 +36,7 @@ KEYS = 12
 ROUND = 60
 """Records between two changes."""
 SECONDS = 0.2
-KINDS = ("counts", "distinct")
+KINDS = ("counts", "distinct", "counted")
 
 
 class Application:
@@ -46,6 +48,9 @@ class Application:
         self.functions = {
             "counts": lambda rows: rows.groupBy("key").agg(F.count("*").alias("n")),
             "distinct": lambda rows: rows.dropDuplicates(["n"]),
+            "counted": lambda rows: (
+                rows.dropDuplicates(["n"]).groupBy("key").agg(F.count("*").alias("n"))
+            ),
         }
 
     def bind(self, parameters: Mapping[str, str]) -> None:
@@ -87,11 +92,13 @@ def session(cluster: Cluster) -> Iterator[SparkSession]:
 class Stage:
     """A stage with one operator, whose shards' queries all run in one driver."""
 
-    def __init__(self, session: SparkSession, cluster: Cluster, folder: Path, kind: str) -> None:
+    def __init__(
+        self, session: SparkSession, cluster: Cluster, folder: Path, kind: str, provider: str
+    ) -> None:
         self._session = session
         self._servers = cluster.bootstrap_servers
         self.metadata = self._metadata(kind, f"states-{uuid.uuid4().hex[:8]}")
-        self.checkpoints = JointCheckpoints(folder / kind, self._end_batch, HDFS)
+        self.checkpoints = JointCheckpoints(folder / kind, self._end_batch, provider)
         self._queries: dict[tuple[int, ...], query.ShardQuery] = {}
         self.folder = folder / kind
         self.sent: list[tuple[str, int]] = []
@@ -207,19 +214,45 @@ def totals(stage: Stage) -> dict[str, int]:
     return {key: values[-1] for key, values in stage.read.items()}
 
 
-@pytest.mark.parametrize("kind", ["counts", pytest.param("distinct", marks=pytest.mark.long)])
+@pytest.fixture
+def provider(session: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
+    """What keeps the state, in the queries of the test."""
+    session.conf.set(STATE_STORE_PROVIDER, request.param)
+    yield request.param
+    session.conf.unset(STATE_STORE_PROVIDER)
+
+
+@pytest.mark.parametrize(
+    ("kind", "provider"),
+    [
+        ("counts", HDFS),
+        ("counted", ROCKSDB),
+        *(
+            pytest.param(kind, provider, marks=pytest.mark.long)
+            for kind, provider in (
+                ("distinct", HDFS),
+                ("counted", HDFS),
+                ("counts", ROCKSDB),
+                ("distinct", ROCKSDB),
+            )
+        ),
+    ],
+    indirect=["provider"],
+)
 def test_state_goes_along(
-    session: SparkSession, cluster: Cluster, tmp_path: Path, kind: str
+    session: SparkSession, cluster: Cluster, tmp_path: Path, kind: str, provider: str
 ) -> None:
     """From the layout of a query per shard, over every way in which shards part, and back."""
-    stage = Stage(session, cluster, tmp_path, kind)
+    stage = Stage(session, cluster, tmp_path, kind, provider)
 
     def exact() -> bool:
         if kind == "distinct":
             return {key: Counter(values) for key, values in stage.read.items()} == {
                 key: Counter(set(numbers)) for key, numbers in stage.expected().items()
             }
-        return totals(stage) == {key: n.total() for key, n in stage.expected().items()}
+        return totals(stage) == {
+            key: len(n) if kind == "counted" else n.total() for key, n in stage.expected().items()
+        }
 
     stage.start_alone()
     stage.send()
@@ -252,5 +285,5 @@ def test_state_goes_along(
     stage.send()
     stage.until(exact)
     stage.stop()
-    if kind != "distinct":  # nothing was written twice, and no count ever fell
+    if kind == "counts":  # nothing was written twice, and no count ever fell
         assert all(values == sorted(set(values)) for values in stage.read.values())

@@ -1,9 +1,12 @@
 package org.apache.spark.sql.streamgraft
 
+import java.util.UUID
+
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.TaskContext
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
@@ -35,10 +38,19 @@ class ShardStateStoreProvider extends StateStoreProvider {
     val alone = withoutIds(conf)
     start = () => {
       val provider = StateStoreProvider.create(joint.provider)
-      provider.init(inner, keySchema, valueSchema, encoder, useColumnFamilies, alone, hadoop,
-        multiple, schemas)
+      provider.init(inner, keySchema, valueSchema, encoder, useColumnFamilies, alone,
+        ofShard(hadoop), multiple, schemas)
       provider
     }
+  }
+
+  /** RocksDB's encoders are cached by run, operator and partition, and have one user at a time; to
+    * Spark's provider each shard is partition 0. */
+  private def ofShard(hadoop: Configuration): Configuration = {
+    val copy = new Configuration(hadoop)
+    val run = s"${hadoop.get(StreamExecution.RUN_ID_KEY)} $folder"
+    copy.set(StreamExecution.RUN_ID_KEY, UUID.nameUUIDFromBytes(run.getBytes("UTF-8")).toString)
+    copy
   }
 
   /** The shard's own versions have no ids in their files' names, as without us. */
