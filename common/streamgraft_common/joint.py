@@ -7,14 +7,14 @@ Spark's physical plan says otherwise; then it runs a query per shard, which is a
 from collections.abc import Iterable, Mapping
 
 from streamgraft_common.adl import Operator
-from streamgraft_common.pe_metadata import HDFS, STATE_STORE_PROVIDER, PeMetadata
+from streamgraft_common.pe_metadata import HDFS, ROCKSDB, STATE_STORE_PROVIDER, PeMetadata
 
 _UNDERSTOOD = {
     "spark.sql.shuffle.partitions": ("1",),
     "spark.sql.streaming.stateStore.checkpointFormatVersion": ("1",),
-    STATE_STORE_PROVIDER: (HDFS,),
+    STATE_STORE_PROVIDER: (HDFS, ROCKSDB),
 }
-"""Settings with which a shard's state is one store of Spark's own, in memory and files."""
+"""Settings with which each state of a shard is one store of Spark's own."""
 
 
 def apart(metadata: PeMetadata, operators: Iterable[Operator]) -> str | None:

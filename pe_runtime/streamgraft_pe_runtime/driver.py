@@ -12,7 +12,13 @@ from typing import Any
 
 from streamgraft_common.adl import Adl
 from streamgraft_common.joint import apart
-from streamgraft_common.pe_metadata import HDFS, STATE_STORE_PROVIDER, InputPort, PeMetadata
+from streamgraft_common.pe_metadata import (
+    HDFS,
+    ROCKSDB,
+    STATE_STORE_PROVIDER,
+    InputPort,
+    PeMetadata,
+)
 from streamgraft_common.resources import MatchedImport
 from streamgraft_common.spark_jvm import SparkJvm
 from streamgraft_pe_runtime import (
@@ -312,7 +318,7 @@ class Driver:
 
     def _unknown_state(self, plan: Plan) -> str | None:
         """Return what keeps its state, if that was not tried with several shards in a query."""
-        known = not plan.states or self._state_provider == HDFS
+        known = not plan.states or self._state_provider in (HDFS, ROCKSDB)
         return None if known else f"its state is kept by {self._state_provider}"
 
     def _plan(self, planned: _Planned, shards: Sequence[int], *, joint: bool = False) -> Plan:
