@@ -13,7 +13,7 @@ _SMALL_AND_CHEAP = {
     "spark.ui.retainedStages": "20",
     "spark.ui.retainedTasks": "100",
     "spark.sql.ui.retainedExecutions": "5",
-    "spark.sql.streaming.numRecentProgressUpdates": "30",
+    "spark.sql.streaming.numRecentProgressUpdates": "100",
     # Half the files and half the renames per batch.
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     # The default starts `readlink` four times for each file (docs/decisions/0008-cheap-batches.md),

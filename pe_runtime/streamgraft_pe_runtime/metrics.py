@@ -77,6 +77,11 @@ class PeMetrics:
         )
         self.slots = Gauge("streamgraft_pe_slots", "Task slots.", registry=registry)
         self.slots.set(slots)
+        self.trigger_seconds = Gauge(
+            "streamgraft_pe_trigger_seconds",
+            "Seconds between the triggers of a query, of which PEs choose the length.",
+            registry=registry,
+        )
         self.batch_seconds = Histogram(
             "streamgraft_pe_batch_duration_seconds",
             "Duration of micro-batches with data.",

@@ -1,39 +1,100 @@
-"""How often the shards of a PE look for records: the trigger interval by load. Pure.
+"""How often the queries of a PE look for records: the trigger interval by what batches take. Pure.
 
-A micro-batch costs CPU whatever its size (docs/use/batch-cost.md has the figures). A PE that holds
-many shards runs that many queries, or a query with a store of state for each, so in a narrow region
-their fixed costs could fill its slots.
+A micro-batch costs CPU whatever its size (docs/use/batch-cost.md has the figures), and a record
+waits half an interval for it. So a PE spends up to half of a core's time on batches, and none of it
+while CPU is short: the interval is as short as that allows, and the user's trigger is the longest.
+
+Only a PE with a query per shard, whose fixed costs alone could fill its slots, has longer ones.
+
+What more batches cost is no load: a channel would look busy that has little to do.
 """
 
+from dataclasses import dataclass
+
+from streamgraft_pe_runtime.fixed_cost import FixedCost
+
 _BATCH_SECONDS = {False: 0.1, True: 0.2}
-"""CPU of a batch with few rows, by whether it has state (bench/batch_cost.py)."""
+"""What a batch with few rows takes, by whether it has state (bench/batch_cost.py)."""
 _SHARD_SECONDS = 0.01
-"""CPU of each further shard of a query whose state is kept apart."""
-_FIXED_SHARE = 0.5
-"""Share of the PE's slots that fixed costs may take while no shard is behind."""
+"""For each further shard of a query whose state is kept apart."""
+_SHARE = 0.5
+"""Share of a core's time that batches may take, and of the slots that many queries may take."""
+SHORTEST = 0.1
+"""Seconds between two triggers at least: looking for records costs something, too."""
 LONGEST = 4.0
-"""The interval is stretched to this many times the user's trigger at most."""
+"""Many queries have this many times the user's trigger at most."""
+_NEWEST = 0.2
+"""Weight of the newest batch in the mean."""
+_CALM, _SHORT = 0.25, 0.75
+"""CPU pressure up to which the whole share may be taken, and from which none."""
+_NOTICEABLE = 0.15
+"""By less than this share an interval is not changed."""
 
 
-def interval_seconds(
-    trigger_seconds: float,
-    *,
-    queries: int,
-    slots: int,
-    stateful: bool,
-    behind: bool,
-    shards: int = 1,
-) -> float:
-    """Return the interval at which each query of a PE is to be triggered. `shards`: of a query.
+@dataclass(frozen=True)
+class Work:
+    """What a PE has to do."""
 
-    It lies between the user's trigger and four times that. A shard that is `behind`, with more
-    waiting records than batches at the longer interval would take, has the user's trigger.
-    """
-    if behind:
-        return trigger_seconds
-    batch = _BATCH_SECONDS[stateful] + stateful * (shards - 1) * _SHARD_SECONDS
-    affordable = queries * batch / (slots * _FIXED_SHARE)
-    return min(max(trigger_seconds, affordable), LONGEST * trigger_seconds)
+    queries: int
+    slots: int
+    shards: int
+    """Of a query."""
+    stateful: bool
+    behind: bool = False
+    """Whether more records wait than batches at a longer interval would take."""
+    pressure: float = 0.0
+    """Share of time in which something waited for CPU."""
+
+    @property
+    def assumed(self) -> float:
+        """What a batch is assumed to take."""
+        return _BATCH_SECONDS[self.stateful] + self.stateful * (self.shards - 1) * _SHARD_SECONDS
+
+
+class Pace:
+    """What the batches of a PE's queries take, and what follows for their triggers."""
+
+    def __init__(self, trigger_seconds: float) -> None:
+        """`trigger_seconds`: the user's."""
+        self.trigger_seconds = trigger_seconds
+        self._chosen = trigger_seconds
+        self._batches = 0
+        self._seconds = 0.0
+        """Mean of a batch."""
+        self._fixed = FixedCost()
+
+    def took(self, seconds: float, records: int, computing: float) -> None:
+        """Take note of a batch that had records. `computing`: the seconds in which it had tasks."""
+        self._batches += 1
+        weight = max(_NEWEST, 1 / self._batches)
+        self._seconds += weight * (seconds - self._seconds)
+        self._fixed.add(records, computing)
+
+    def needed(self, busy: float) -> float:
+        """Return the task time that the work would have taken with the user's trigger, of the
+        `busy` seconds that it took."""
+        more = 1.0 - min(self._chosen / self.trigger_seconds, 1.0)
+        return busy * (1.0 - self._fixed.share * more)
+
+    def interval(self, now: float, work: Work) -> float:
+        """Return the seconds between the triggers of each query of the PE. `now`: what they are."""
+        self._chosen = self.trigger_seconds if work.behind else self._interval(now, work)
+        return self._chosen
+
+    def _interval(self, now: float, work: Work) -> float:
+        longest = self.trigger_seconds
+        if work.queries > 1:
+            affordable = work.queries * work.assumed / (work.slots * _SHARE)
+            longest = min(max(longest, affordable), LONGEST * self.trigger_seconds)
+        share = _SHARE * min(max((_SHORT - work.pressure) / (_SHORT - _CALM), 0.0), 1.0)
+        batch = self._seconds if self._batches else work.assumed
+        least = min(SHORTEST, self.trigger_seconds)
+        wanted = min(max(work.queries * batch / share, least), longest) if share else longest
+        return now if least <= now <= longest and _is_near(wanted, now, longest) else wanted
+
+
+def _is_near(wanted: float, now: float, longest: float) -> bool:
+    return wanted != longest and abs(wanted - now) < _NOTICEABLE * now
 
 
 def is_behind(lag: int, batch_limit: int) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
-from streamgraft_pe_runtime import pacing, real_time
+from streamgraft_pe_runtime import real_time
 from streamgraft_pe_runtime.brokers import Bounds, Brokers, KafkaException
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.connections import Connections, to_others
@@ -18,11 +18,13 @@ from streamgraft_pe_runtime.joint_checkpoints import is_joint
 from streamgraft_pe_runtime.losses import Losses
 from streamgraft_pe_runtime.markers import Markers
 from streamgraft_pe_runtime.metrics import PeMetrics
+from streamgraft_pe_runtime.pacing import Pace, Work, is_behind
 from streamgraft_pe_runtime.plan import batch_limit
 from streamgraft_pe_runtime.positions import Positions, merged, read_checkpoint
+from streamgraft_pe_runtime.pressure import cpu_pressure
 from streamgraft_pe_runtime.protocol import Load
 from streamgraft_pe_runtime.query import ShardQuery
-from streamgraft_pe_runtime.reports import ended_at, owned_partitions, shares
+from streamgraft_pe_runtime.reports import batch_seconds, ended_at, owned_partitions, shares
 from streamgraft_pe_runtime.settings import consumer_group
 
 log = logging.getLogger(__name__)
@@ -94,12 +96,14 @@ class Progress:
         self.losses = Losses()
         self.connections = Connections()
         self._markers = Markers()
+        self._pace = Pace(metadata.trigger_seconds)
 
     def replan(self, metadata: PeMetadata) -> None:
         """Follow other inputs from now on. Blocks."""
         gone = [port for port in self._metadata.inputs if port not in metadata.inputs]
         self._meet_brokers(metadata)
         self._metadata = metadata
+        self._pace = Pace(metadata.trigger_seconds)
         for watched in list(self._shards.values()):
             for port in gone:
                 for topic, number in watched.partitions.pop(port, ()):
@@ -128,6 +132,8 @@ class Progress:
                     watched.batch = before.batch
             self._metrics.add_shard(shard)
             self._shards[shard] = watched
+        if not self._metadata.real_time:
+            self._set_pace(watched, cpu_pressure())
 
     def _collect(self, watched: _Watched) -> None:
         """Read what a query has done since the last call. Blocks."""
@@ -192,11 +198,12 @@ class Progress:
         for name in self._brokers:
             self._ask(name, calm=rounds % _CALM_PERIODS == 0)
         self._measure_loads()
+        pressure = cpu_pressure()
         for watched in self._queries:
             if self._metadata.real_time:
                 self._check_slots(watched)
             else:
-                self._pace(watched)
+                self._set_pace(watched, pressure)
 
     def _count_for_the_driver(self) -> None:
         try:
@@ -204,8 +211,8 @@ class Progress:
         except Exception as error:  # the session may have ended
             log.debug("counts of the driver: %r", error)
             return
-        self._metrics.busy_seconds.inc(max(busy - self._busy_before, 0))
-        self._busy_before = busy
+        spent, self._busy_before = max(busy - self._busy_before, 0), busy
+        self._metrics.busy_seconds.inc(self._pace.needed(spent))
         for labels, count in malformed.items():
             counter = self._metrics.malformed_records.labels(*labels)
             counter.inc(count - self._malformed_before.get(labels, 0))
@@ -218,18 +225,16 @@ class Progress:
         if reason := real_time.starvation(self._metadata, counts, scans, slots):
             watched.query.give_up(reason)
 
-    def _pace(self, watched: _Watched) -> None:
+    def _set_pace(self, watched: _Watched, pressure: float) -> None:
         """Let a shard's query look for records as often as the PE can afford."""
-        lag = sum(watched.lags.values())
-        seconds = pacing.interval_seconds(
-            self._metadata.trigger_seconds,
-            queries=len(self._queries),
-            slots=self._metadata.slots,
-            stateful=watched.stateful,
-            behind=pacing.is_behind(lag, batch_limit(self._metadata)),
-            shards=len(watched.shards),
-        )
-        if seconds == watched.query.interval_seconds:
+        now = watched.query.interval_seconds
+        behind = is_behind(sum(watched.lags.values()), batch_limit(self._metadata))
+        queries, slots = len(self._queries), self._metadata.slots
+        shards = len(watched.shards)
+        work = Work(queries, slots, shards, watched.stateful, behind, pressure)
+        seconds = self._pace.interval(now, work)
+        self._metrics.trigger_seconds.set(seconds)
+        if seconds == now:
             return
         try:
             watched.query.set_interval(seconds)
@@ -255,6 +260,9 @@ class Progress:
         watched.last_batch_at = ended_at(report)
         watched.positions |= merged(source["endOffset"] for source in report["sources"])
         watched.stateful = bool(report["stateOperators"])
+        self._pace.took(
+            batch_seconds(report), report["numInputRows"], batch_seconds(report, "addBatch")
+        )
         for shard, share in shares(report, watched.shards).items():
             self._count(watched, shard, report, share)
 
@@ -266,7 +274,7 @@ class Progress:
         metrics.input_rows.labels(label).inc(report["numInputRows"] * share)
         written = max(report["sink"].get("numOutputRows", 0), 0)
         metrics.output_rows.labels(label).inc(written * share)
-        seconds = report["durationMs"].get("triggerExecution", 0) / 1000
+        seconds = batch_seconds(report)
         metrics.batch_seconds.labels(label).observe(seconds)
         before = watched.batch_seconds.get(shard, 0.0)
         watched.batch_seconds[shard] = before + seconds * share

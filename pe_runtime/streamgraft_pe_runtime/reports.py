@@ -10,8 +10,12 @@ from streamgraft_pe_runtime.positions import merged
 
 def ended_at(report: Mapping[str, Any]) -> str:
     """Return when a batch ended (RFC 3339, milliseconds), from Spark's progress."""
-    took = report["durationMs"].get("triggerExecution", 0) / 1000
-    return to_rfc3339(from_rfc3339(report["timestamp"]) + took)
+    return to_rfc3339(from_rfc3339(report["timestamp"]) + batch_seconds(report))
+
+
+def batch_seconds(report: Mapping[str, Any], phase: str = "triggerExecution") -> float:
+    """Return how long a batch took, or a phase of it."""
+    return float(report["durationMs"].get(phase, 0)) / 1000
 
 
 def owned_partitions(port: InputPort, region: bool, shard: int, known: Iterable[int]) -> list[int]:

@@ -127,17 +127,20 @@ def test_it_says_whether_the_shards_of_a_channel_share_a_query() -> None:
 
 
 def test_it_says_how_far_it_is_to_each_end() -> None:
-    """In micro-batches a stage costs half a trigger and a batch; in real time next to nothing."""
+    """In micro-batches a stage costs half of what its triggers become, and a batch; in real time
+    next to nothing."""
     (way,) = ways(pe.metadata for pe in outlook(submission(), None).pes)
     triggers = {pe.metadata.trigger_seconds for pe in outlook(submission(), None).pes}
     (trigger,) = triggers
     count = len(way.stages)
-    assert way.typical_seconds == pytest.approx(count * (trigger / 2 + 0.15))
+    assert way.typical_seconds == pytest.approx(count * (0.3 / 2 + 0.15))
     assert way.longest_seconds == pytest.approx(count * (trigger + 0.15))
     assert str(way) in text(outlook(submission(), None))
+    assert f"Triggers: at most {trigger:g} s apart" in text(outlook(submission(), None))
     adl = application()
     operators = [item.model_copy(update={"real_time": True}) for item in adl.operators]
     quick = outlook(submission(adl.model_copy(update={"operators": operators})), None)
+    assert "Triggers:" not in text(quick)
     (way,) = ways(pe.metadata for pe in quick.pes)
     assert way.longest_seconds == pytest.approx(len(way.stages) * 0.02)
     said = "Stage read: 1 slot, as many as partitions are read in real time; those of in are"

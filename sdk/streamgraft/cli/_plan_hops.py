@@ -9,6 +9,9 @@ from streamgraft_common.pe_metadata import PeMetadata
 
 _BATCH_SECONDS = 0.15
 """What a small batch takes, from its trigger until its records can be read (docs/use/plan.md)."""
+_TRIGGER_SECONDS = 0.3
+"""Between triggers of a PE that has CPU to spare: twice as long as its batches, if the user's
+trigger is not shorter (docs/use/batch-cost.md)."""
 _REAL_TIME_SECONDS = 0.02
 """From a record into a PE in real-time mode to the commit of what comes of it."""
 
@@ -61,4 +64,5 @@ def _leaves(pe: PeMetadata) -> bool:
 def _seconds(pe: PeMetadata) -> tuple[float, float]:
     if pe.real_time:
         return _REAL_TIME_SECONDS, _REAL_TIME_SECONDS
-    return pe.trigger_seconds / 2 + _BATCH_SECONDS, pe.trigger_seconds + _BATCH_SECONDS
+    usual = min(pe.trigger_seconds, _TRIGGER_SECONDS)
+    return usual / 2 + _BATCH_SECONDS, pe.trigger_seconds + _BATCH_SECONDS

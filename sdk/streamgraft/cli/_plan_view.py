@@ -63,6 +63,7 @@ def notes(plan: Outlook) -> Iterator[str]:
     yield from _code(plan)
     yield from _queries(plan)
     yield from _slots(plan)
+    yield from _triggers(plan)
     yield from map(str, _ways(plan))
     yield from _delivery(plan)
     given = _resources(plan)
@@ -175,6 +176,17 @@ def _slots(plan: Outlook) -> Iterator[str]:
         seen = f"; those of {', '.join(unknown)} are counted when it starts" if unknown else ""
         slots = "1 slot" if pe.slots == 1 else f"{pe.slots} slots"
         yield f"Stage {name}: {slots}, as many as partitions are read in real time{seen}"
+
+
+def _triggers(plan: Outlook) -> Iterator[str]:
+    """Yield how often PEs in micro-batches look for records."""
+    pes = [pe.metadata for pe in plan.pes if pe.change is not Change.REMOVED]
+    longest = sorted({pe.trigger_seconds for pe in pes if not pe.real_time})
+    for seconds in longest:
+        yield (
+            f"Triggers: at most {seconds:g} s apart, and as near as half of a core's time allows,"
+            " while CPU is not short"
+        )
 
 
 def _ways(plan: Outlook) -> list[Way]:
