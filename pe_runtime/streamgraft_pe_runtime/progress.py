@@ -2,17 +2,14 @@
 
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime import real_time
 from streamgraft_pe_runtime.brokers import Bounds, Brokers, KafkaException
-from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.connections import Connections, to_others
 from streamgraft_pe_runtime.joint_checkpoints import is_joint
 from streamgraft_pe_runtime.losses import Losses
@@ -26,6 +23,7 @@ from streamgraft_pe_runtime.protocol import Load
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.reports import batch_seconds, ended_at, owned_partitions, shares
 from streamgraft_pe_runtime.settings import consumer_group
+from streamgraft_pe_runtime.watched import Watched
 
 log = logging.getLogger(__name__)
 
@@ -48,36 +46,6 @@ class Counts(Protocol):
         """Return the topics that an import is connected to."""
 
 
-@dataclass
-class _Watched:
-    """A query of this PE, and the shards that it runs."""
-
-    shards: Sequence[int]
-    query: ShardQuery
-    checkpoint: Path
-    positions: Positions
-    unclean: bool
-    """Whether the batch that it begins with was begun before, and runs again."""
-    batch: int = -1
-    last_batch_at: str | None = None
-    stateful: bool = False
-    partitions: dict[InputPort, list[tuple[str, int]]] = field(default_factory=dict)
-    since: float = field(default_factory=time.monotonic)
-    batch_seconds: dict[int, float] = field(default_factory=dict)
-    """Time that batches took, by the shards whose records they had."""
-    lags: dict[tuple[str, int], int] = field(default_factory=dict)
-    loads: dict[int, Load] = field(default_factory=dict)
-    collecting: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def may_have_read(self) -> bool:
-        """Whether a batch is under way that may have read what is behind the committed position."""
-        try:
-            return not self.unclean and not read_checkpoint(self.checkpoint).clean
-        except CheckpointDamaged:
-            return True  # nobody knows
-
-
 class Progress:
     """Follows the shards' queries. Calls to Spark and Kafka run in worker threads."""
 
@@ -87,7 +55,7 @@ class Progress:
         self._driver = driver
         self._busy_before = driver.busy_seconds()
         self._malformed_before: dict[tuple[str, str], int] = {}
-        self._shards: dict[int, _Watched] = {}
+        self._shards: dict[int, Watched] = {}
         self._published: Positions = {}
         self._known: dict[str, list[int]] = {}
         self._brokers: dict[str, Brokers] = {}
@@ -124,7 +92,7 @@ class Progress:
     def watch(self, shards: Sequence[int], query: ShardQuery, checkpoint: Path) -> None:
         """Follow the query of shards, instead of earlier ones. Blocks."""
         found = read_checkpoint(checkpoint)
-        watched = _Watched(shards, query, checkpoint, found.positions, unclean=not found.clean)
+        watched = Watched(shards, query, checkpoint, found.positions, unclean=not found.clean)
         for shard in shards:
             if before := self._shards.get(shard):
                 self._collect(before)
@@ -135,14 +103,14 @@ class Progress:
         if not self._metadata.real_time:
             self._set_pace(watched, cpu_pressure())
 
-    def _collect(self, watched: _Watched) -> None:
+    def _collect(self, watched: Watched) -> None:
         """Read what a query has done since the last call. Blocks."""
         with watched.collecting:
             for report in watched.query.reports(watched.batch):
                 self._record(watched, report)
 
     @property
-    def _queries(self) -> list[_Watched]:
+    def _queries(self) -> list[Watched]:
         return list({id(watched): watched for watched in list(self._shards.values())}.values())
 
     def release(self, shard: int, checkpoint: Path, *, publish: bool) -> str | None:
@@ -218,14 +186,14 @@ class Progress:
             counter.inc(count - self._malformed_before.get(labels, 0))
         self._malformed_before = malformed
 
-    def _check_slots(self, watched: _Watched) -> None:
+    def _check_slots(self, watched: Watched) -> None:
         """Let a real-time query start again, and say so, if topics have outgrown its slots."""
         counts = {topic: len(numbers) for topic, numbers in self._known.items()}
         slots, scans = self._metadata.slots, len(self._metadata.inputs)
         if reason := real_time.starvation(self._metadata, counts, scans, slots):
             watched.query.give_up(reason)
 
-    def _set_pace(self, watched: _Watched, pressure: float) -> None:
+    def _set_pace(self, watched: Watched, pressure: float) -> None:
         """Let a shard's query look for records as often as the PE can afford."""
         now = watched.query.interval_seconds
         behind = is_behind(sum(watched.lags.values()), batch_limit(self._metadata))
@@ -254,7 +222,7 @@ class Progress:
                 watched.loads[shard] = Load(busy, lag)
             watched.since, watched.batch_seconds = now, {}
 
-    def _record(self, watched: _Watched, report: Mapping[str, Any]) -> None:
+    def _record(self, watched: Watched, report: Mapping[str, Any]) -> None:
         watched.batch = report["batchId"]
         watched.unclean = False
         watched.last_batch_at = ended_at(report)
@@ -266,9 +234,7 @@ class Progress:
         for shard, share in shares(report, watched.shards).items():
             self._count(watched, shard, report, share)
 
-    def _count(
-        self, watched: _Watched, shard: int, report: Mapping[str, Any], share: float
-    ) -> None:
+    def _count(self, watched: Watched, shard: int, report: Mapping[str, Any], share: float) -> None:
         """Count a shard's share of a batch."""
         metrics, label = self._metrics, str(shard)
         metrics.input_rows.labels(label).inc(report["numInputRows"] * share)
@@ -380,7 +346,7 @@ class Progress:
 
     def _show(self, bounds: Bounds) -> None:
         held: Positions = {}
-        owners: dict[tuple[str, int], _Watched] = {}
+        owners: dict[tuple[str, int], Watched] = {}
         for watched in self._queries:
             for partitions in watched.partitions.values():
                 held |= {key: watched.positions.get(key, -1) for key in partitions}

@@ -1,0 +1,43 @@
+"""A query as its progress is followed: what was read of it last."""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from streamgraft_common.pe_metadata import InputPort
+from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
+from streamgraft_pe_runtime.positions import Positions, read_checkpoint
+from streamgraft_pe_runtime.protocol import Load
+from streamgraft_pe_runtime.query import ShardQuery
+
+
+@dataclass
+class Watched:
+    """A query of this PE, and the shards that it runs."""
+
+    shards: Sequence[int]
+    query: ShardQuery
+    checkpoint: Path
+    positions: Positions
+    unclean: bool
+    """Whether the batch that it begins with was begun before, and runs again."""
+    batch: int = -1
+    last_batch_at: str | None = None
+    stateful: bool = False
+    partitions: dict[InputPort, list[tuple[str, int]]] = field(default_factory=dict)
+    since: float = field(default_factory=time.monotonic)
+    batch_seconds: dict[int, float] = field(default_factory=dict)
+    """Time that batches took, by the shards whose records they had."""
+    lags: dict[tuple[str, int], int] = field(default_factory=dict)
+    loads: dict[int, Load] = field(default_factory=dict)
+    collecting: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def may_have_read(self) -> bool:
+        """Whether a batch is under way that may have read what is behind the committed position."""
+        try:
+            return not self.unclean and not read_checkpoint(self.checkpoint).clean
+        except CheckpointDamaged:
+            return True  # nobody knows
