@@ -28,10 +28,12 @@ from streamgraft_operator.kit.control_loop import (
     Watch,
     desired_changed,
 )
+from streamgraft_operator.kit.external_calls import UnderWay
 from streamgraft_operator.kit.objects import job_key, own_key, saved_job
 from streamgraft_operator.kit.parsed import job_status, pe_spec, savepoint_spec, savepoint_status
 from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.unseen import unseen_pods
+from streamgraft_operator.savepoint.repositories import Repositories
 from streamgraft_operator.savepoint.rollback import ends
 from streamgraft_operator.savepoint.stages import JobStages, job_stages
 from streamgraft_operator.savepoint.step import (
@@ -60,6 +62,7 @@ class SavepointController(Controller):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._caches = context.caches
+        self._repositories = Repositories(context.client, context.external_calls)
 
     @property
     def watches(self) -> Sequence[Watch]:
@@ -83,8 +86,7 @@ class SavepointController(Controller):
         if item is None:
             return None
         if "deletionTimestamp" in item["metadata"]:
-            await self._remove(item)
-            return None
+            return await self._remove(item)
         if (item := await self._context.write.savepoints.hold(key)) is None:
             return None
         if savepoint_status(item).phase in OVER:
@@ -212,10 +214,17 @@ class SavepointController(Controller):
             elif (saving := pe_spec(pe).saving) and saving.uid == uid:
                 await commands.save(write, key, None)
 
-    async def _remove(self, item: Object) -> None:
-        """Remove the files of a savepoint, then let it go."""
+    async def _remove(self, item: Object) -> Outcome:
+        """Remove the files of a savepoint, also from its repository, then let it go."""
         await self._ask(item, {})
         namespace, name = key_of(item)
+        try:
+            why = await self._repositories.remove(item)
+        except UnderWay:
+            return STALE_SECONDS
+        if why:
+            left = f"{name}/{item['metadata']['uid']} in the repository"
+            self._context.recorder.record(item, events.savepoint_left_over(left, why))
         path = names.savepoint_path(namespace, name)
         if (root := self._context.settings.checkpoint_root) is None:
             event = events.savepoint_left_over(path, "the operator does not see that volume")
@@ -229,6 +238,7 @@ class SavepointController(Controller):
                 event = events.savepoint_left_over(str(root / path), str(error))
                 self._context.recorder.record(item, event)
         await self._context.write.savepoints.release(key_of(item))
+        return None
 
     def _of_job(self, item: Object) -> Iterable[Key]:
         return [found for job in job_key(item) for found in self._active(job)]

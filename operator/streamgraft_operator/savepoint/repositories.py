@@ -1,0 +1,141 @@
+"""Savepoints that are kept in a repository besides: what happens there when one is deleted.
+
+A savepoint is marked in its repository when its resource goes; now and then what was marked is
+collected, with the blobs that nothing names any more.
+"""
+
+import asyncio
+import base64
+import binascii
+import logging
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from streamgraft_common.kinds import SECRET
+from streamgraft_common.kube import KubeClient, NotFound
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import key_of
+from streamgraft_common.repositories import (
+    Collector,
+    RepositoryUnavailable,
+    Unreadable,
+    open_store,
+)
+from streamgraft_common.resources import CheckpointRepository, JobSpec, PodSettings
+from streamgraft_common.timestamps import from_rfc3339
+from streamgraft_operator.kit.external_calls import ExternalCalls, UnderWay
+from streamgraft_operator.kit.parsed import savepoint_status
+from streamgraft_operator.manifests.metadata import digest
+from streamgraft_operator.manifests.pod_settings import repository_secret
+
+log = logging.getLogger(__name__)
+
+COLLECT_SECONDS = 600.0
+"""From one collection in a namespace of a repository to the next."""
+PATIENCE_SECONDS = 600.0
+"""For so long a savepoint that is deleted waits for its repository."""
+_PURPOSE = "repository"
+
+
+class Repositories:
+    """The repositories in which savepoints are that are being deleted."""
+
+    def __init__(self, client: KubeClient, external_calls: ExternalCalls) -> None:
+        self._client = client
+        self._external = external_calls
+        self._collectors: dict[tuple[str, str], Collector] = {}
+        """By namespace, and hash of settings and credentials."""
+        self._collected: dict[tuple[str, str], float] = {}
+
+    async def remove(self, item: Object) -> str:
+        """Mark a savepoint as one that nobody needs; return why that can't be, '' if it is done.
+
+        Raises UnderWay while the repository may still answer.
+        """
+        settings, repository = _repository_of(item)
+        if repository is None or not repository.keeps_copies:
+            return ""
+        namespace, name = key_of(item)
+        uid = item["metadata"]["uid"]
+        if repository.copies:
+            return "the operator does not see the volume of checkpointRepository.copies"
+        try:
+            credentials = await self._credentials(namespace, settings, repository)
+        except (NotFound, ValueError) as error:
+            return f"the credentials of its repository are gone: {error}"
+        place = namespace, digest([repository.to_wire(), *sorted(credentials.items())])
+        try:
+            if place not in self._collectors:
+                store = open_store(repository, namespace, credentials, Path("/"))
+                assert store is not None
+                self._collectors[place] = Collector(store, namespace)
+            await self._external.ask(
+                key_of(item),
+                _PURPOSE,
+                uid,
+                lambda: asyncio.to_thread(self._collectors[place].remove, name, uid),
+                longest_pause_seconds=30.0,
+            )
+        except ValueError as error:
+            return str(error)
+        except RepositoryUnavailable as error:
+            if _seconds_since(item) < PATIENCE_SECONDS:
+                raise UnderWay from error
+            return str(error)
+        self._collect(place)
+        return ""
+
+    def _collect(self, place: tuple[str, str]) -> None:
+        """Collect garbage beside everything else, unless that was done lately."""
+        now = time.monotonic()
+        if now < self._collected.get(place, -COLLECT_SECONDS) + COLLECT_SECONDS:
+            return
+        self._collected[place] = now
+        name = f"collecting-{place[0]}"
+        self._collecting = asyncio.create_task(
+            asyncio.to_thread(_collected, self._collectors[place], place[0]), name=name
+        )
+
+    async def _credentials(
+        self, namespace: str, settings: PodSettings, repository: CheckpointRepository
+    ) -> dict[str, str]:
+        """Return what the repository wants to be shown. Raises NotFound or ValueError."""
+        name = repository_secret(settings, repository)
+        if name is None:
+            return {}
+        secret = await self._client.get(SECRET.path(namespace, name))
+        return dict(_texts(name, (secret.get("data") or {}).items()))
+
+
+def _collected(collector: Collector, namespace: str) -> None:
+    try:
+        count = collector.collect(time.time())
+    except (RepositoryUnavailable, Unreadable) as error:
+        log.warning("no garbage was collected in the repository of %s: %s", namespace, error)
+    else:
+        log.info("%d blobs were garbage in the repository of %s", count, namespace)
+
+
+def _repository_of(item: Object) -> tuple[PodSettings, CheckpointRepository | None]:
+    """Return what the savepoint's job said of its repository when it was taken."""
+    try:
+        pe = JobSpec.model_validate(savepoint_status(item).job_spec).processing_element
+    except ValidationError:  # it never came to a copy
+        return PodSettings(), None
+    return pe, pe.checkpoint_repository
+
+
+def _texts(name: str, data: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
+    for key, value in data:
+        try:
+            yield key, base64.b64decode(value, validate=True).decode().strip()
+        except (binascii.Error, UnicodeDecodeError) as error:
+            raise ValueError(f"key {key} of Secret {name} is no text") from error
+
+
+def _seconds_since(item: Object) -> float:
+    """Return how long ago an object was deleted."""
+    return time.time() - from_rfc3339(item["metadata"]["deletionTimestamp"])
