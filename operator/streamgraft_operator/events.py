@@ -103,6 +103,12 @@ def rollback_failed(region: str, cut: str, why: str) -> Event:
     return Event("Warning", "RollbackFailed", text)
 
 
+def cut_damaged(region: str, why: str) -> Event:
+    """Tell that a consistent region can't go back to a cut, and tries the one before."""
+    text = f"consistent region {region}: {why}; it goes back to the cut before, if there is one"
+    return Event("Warning", "CutDamaged", text)
+
+
 def savepoint_left_over(path: str, message: str) -> Event:
     """Report which files of a deleted savepoint could not be removed."""
     return Event("Warning", "SavepointLeftOver", f"remove {path} yourself: {message}")

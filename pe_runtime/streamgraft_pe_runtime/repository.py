@@ -31,6 +31,7 @@ from streamgraft_common.repositories.manifest import (
     Share,
 )
 from streamgraft_pe_runtime.checkpoint_files import Beside, link, write
+from streamgraft_pe_runtime.protocol import CopyDamaged
 
 log = logging.getLogger(__name__)
 
@@ -39,10 +40,6 @@ _Sums = dict[tuple[int, int, int, int], list[str]]
 """Hashes of the pieces of files, which Spark never changes, by device, inode, size and time."""
 _Known = dict[str, tuple[Piece, float]]
 """Blobs by hash, and since when they are there and will stay for UPLOAD_SECONDS."""
-
-
-class CopyDamaged(OSError):
-    """A copy is not there, or not as it was made; the message says which, and what to do."""
 
 
 class _Fetched(Exception):

@@ -32,6 +32,7 @@ from streamgraft_pe_runtime.checkpoint_files import (
     write,
 )
 from streamgraft_pe_runtime.positions import read_checkpoint
+from streamgraft_pe_runtime.protocol import CopyDamaged
 from streamgraft_pe_runtime.redistribution import StateStores, redistribute
 from streamgraft_pe_runtime.repository import Repository
 
@@ -108,21 +109,34 @@ class Storage:
             state=state,
         )
 
-    def roll_back(self, request: Saving) -> Saved:
-        """Put what a cut has in the place of checkpoints that nobody runs. Raises OSError."""
-        folder = self._root / names.savepoint_path(
-            self._metadata.namespace, request.rolls_back_to or ""
-        )
-        left = [shard for shard in request.shards if not self._is_back(shard, request.uid)]
-        for shard in left:  # first, so that none is back if one of them can't be
-            self._fetch(folder, self._stage.name, shard)
-        for shard in left:
-            self._put_back(folder / self._stage.name / str(shard), shard, request)
+    def look_at(self, request: Saving) -> Saved:
+        """Have what a cut has on the volume, whole. Raises CopyDamaged or OSError."""
+        for shard in self._not_back(request):
+            self._fetch(self._cut(request), self._stage.name, shard)
+            _check_copy(self._cut(request) / self._stage.name / str(shard))
         return Saved(uid=request.uid, shards=request.shards)
 
-    def _is_back(self, shard: int, uid: str) -> bool:
-        mark = self.checkpoint(shard) / ROLLED_BACK
-        return mark.exists() and mark.read_text() == uid
+    def roll_back(self, request: Saving) -> Saved:
+        """Put what a cut has in the place of checkpoints that nobody runs. Raises OSError."""
+        for shard in self._not_back(request):
+            source = self._cut(request) / self._stage.name / str(shard)
+            if not source.exists():  # any more: it was looked at
+                self._fetch(self._cut(request), self._stage.name, shard)
+            self._put_back(source, shard, request)
+        return Saved(uid=request.uid, shards=request.shards, committed=True)
+
+    def _cut(self, request: Saving) -> Path:
+        name = request.rolls_back_to or ""
+        return self._root / names.savepoint_path(self._metadata.namespace, name)
+
+    def _not_back(self, request: Saving) -> list[int]:
+        """Return the shards that did not go back yet."""
+        marks = {shard: self.checkpoint(shard) / ROLLED_BACK for shard in request.shards}
+        return [
+            shard
+            for shard, mark in marks.items()
+            if not (mark.exists() and mark.read_text() == request.uid)
+        ]
 
     def _fetch(self, folder: Path, stage: str, shard: int) -> None:
         """Have a copy on the volume as it was made, if it is kept elsewhere, too."""
@@ -130,8 +144,7 @@ class Storage:
             self._copies.fetch(folder.name, stage, shard, folder / stage / str(shard))
 
     def _put_back(self, source: Path, shard: int, request: Saving) -> None:
-        if not (source / SHARD_FILE).is_file():
-            raise FileNotFoundError(f"{source} is no copy of a shard: was it deleted?")
+        _check_copy(source)
         checkpoint = self.checkpoint(shard)
         old = checkpoint.with_name(f".{shard}-before-{request.uid}")
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
@@ -324,6 +337,11 @@ def _copy(checkpoint: Path, target: Path, committed: int, document: Mapping[str,
             link_entries(checkpoint / "offsets", copy / "offsets", committed + 1)
         size = sum(file.stat().st_size for file in copy.rglob("*") if file.is_file())
         write(copy / SHARD_FILE, json.dumps({**document, "sizeBytes": size}))
+
+
+def _check_copy(folder: Path) -> None:
+    if not (folder / SHARD_FILE).is_file():
+        raise CopyDamaged(f"{folder} is no copy of a shard: was it deleted?")
 
 
 def _is_saved(target: Path, uid: str) -> bool:

@@ -144,7 +144,8 @@ class SparkStage:
 
     def _save(self, request: Saving) -> Saved:
         if request.rolls_back_to is not None:
-            return self._storage.roll_back(request)
+            back = self._storage.roll_back if request.commit else self._storage.look_at
+            return back(request)
         try:
             for shard in request.shards:  # which nobody runs
                 self._checkpoints.take_alone(shard)

@@ -9,6 +9,7 @@ from tests.pe_runtime.test_savepoints import REQUEST, TOPIC, checkpoint, storage
 from streamgraft_common.resources import Saving
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, incarnation
 from streamgraft_pe_runtime.positions import read_checkpoint
+from streamgraft_pe_runtime.protocol import CopyDamaged
 from streamgraft_pe_runtime.savepoints import Storage, placed
 
 BACK = Saving(savepoint="back", uid="b", shards=[0], rolls_back_to="first", ends={TOPIC: [77, 5]})
@@ -65,8 +66,9 @@ def test_a_crash_amid_it_leaves_the_checkpoint_or_nothing(tmp_path: Path) -> Non
 
 def test_a_cut_that_is_gone_leaves_everything_as_it_is(tmp_path: Path) -> None:
     here = cut_and_gone_on(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"no copy of a shard: was it deleted\?"):
-        here.roll_back(BACK.model_copy(update={"rolls_back_to": "other"}))
+    for back in (here.look_at, here.roll_back):
+        with pytest.raises(CopyDamaged, match=r"no copy of a shard: was it deleted\?"):
+            back(BACK.model_copy(update={"rolls_back_to": "other"}))
     assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 40}
 
 

@@ -17,11 +17,12 @@ from streamgraft_common.repositories import (
     manifest,
 )
 from streamgraft_common.repositories.file_store import FileStore
-from streamgraft_common.repositories.manifest import GRACE_SECONDS, UPLOAD_SECONDS, Manifest, Share
+from streamgraft_common.repositories.manifest import GRACE_SECONDS, UPLOAD_SECONDS, Share
 from streamgraft_common.resources import Saving
 from streamgraft_pe_runtime import repository as module
 from streamgraft_pe_runtime.positions import read_checkpoint
-from streamgraft_pe_runtime.repository import CopyDamaged, Repository
+from streamgraft_pe_runtime.protocol import CopyDamaged
+from streamgraft_pe_runtime.repository import Repository
 from streamgraft_pe_runtime.savepoints import SHARD_FILE, Storage
 
 BACK = Saving(savepoint="back", uid="b", shards=[0], rolls_back_to="first", ends={})
@@ -255,7 +256,7 @@ def test_a_shard_goes_back_though_the_volume_has_lost_the_cut(store: Store, tmp_
     checkpoint(here.checkpoint(1), TOPIC, 1)
     shutil.rmtree(here.checkpoint(0))
     try:
-        assert here.roll_back(BACK).shards == [0]
+        assert here.look_at(BACK).shards == here.roll_back(BACK).shards == [0]
     finally:
         Collector(store, "ns").remove("first", REQUEST.uid)
         Collector(store, "ns").collect(LATER)
@@ -273,15 +274,14 @@ def test_a_new_job_starts_from_a_savepoint_that_the_volume_has_lost(tmp_path: Pa
     assert not (new.checkpoint(0) / SHARD_FILE).exists()
 
 
-def test_nothing_is_put_back_if_a_shard_can_not_be(tmp_path: Path) -> None:
+def test_a_cut_that_lacks_a_shard_is_damaged(tmp_path: Path) -> None:
     store = FileStore(folder_of(tmp_path / "copies"))
     here = storage(tmp_path / "volume", "job", copies=Repository(store, "ns"))
     for shard in (0, 1):
         checkpoint(here.checkpoint(shard), TOPIC, 2 + shard)
     here.save(REQUEST.model_copy(update={"shards": [0, 1]}))
     shutil.rmtree(tmp_path / "volume" / "ns" / "savepoints")
-    Manifest.model_validate_json(store.get(Share("first", REQUEST.uid, "work", 1).key("ns")))
     store.delete([Share("first", REQUEST.uid, "work", 1).key("ns")])
-    with pytest.raises(CopyDamaged):
-        here.roll_back(BACK.model_copy(update={"shards": [0, 1]}))
-    assert not (here.checkpoint(0) / "rolled-back").exists()
+    with pytest.raises(CopyDamaged, match=r"first/.*/work/1 in the repository: was it deleted\?"):
+        here.look_at(BACK.model_copy(update={"shards": [0, 1]}))
+    assert here.look_at(BACK).shards == [0], "the other one is there"

@@ -73,6 +73,8 @@ class FakeCheckpoints:
     def __init__(self) -> None:
         self._checkpoints: dict[tuple[Stage, int], Checkpoint] = {}
         self._saved: dict[str, dict[str, SavedCopies]] = defaultdict(dict)
+        self.damaged: set[str] = set()
+        """Paths of savepoints that can't be read any more."""
 
     def exists(self, stage: Stage, shard: int) -> bool:
         """Return whether a shard has a checkpoint."""

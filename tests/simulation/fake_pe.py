@@ -35,7 +35,7 @@ from streamgraft_common.resources.processing_element import ShardStatus
 from streamgraft_common.restore import NotRestorable
 from streamgraft_pe_runtime.application import Code
 from streamgraft_pe_runtime.bundles import Bundles, OtherCode
-from streamgraft_pe_runtime.protocol import Left, Load, Pod, ProcessingElement
+from streamgraft_pe_runtime.protocol import CopyDamaged, Left, Load, Pod, ProcessingElement
 
 logging.getLogger("streamgraft_pe_runtime").addHandler(logging.NullHandler())
 
@@ -239,11 +239,15 @@ class FakeStage:
         pe = self.pe
         namespace = pe.pod["metadata"]["namespace"]
         path = names.savepoint_path(namespace, request.rolls_back_to or "")
+        if not request.commit:
+            if path in pe.checkpoints.damaged:
+                raise CopyDamaged(f"{path} is damaged")
+            return Saved(uid=request.uid, shards=request.shards)
         for shard in request.shards:
             found = pe.checkpoints.roll_back(path, pe.stage, shard)
             pe.records.roll_back(pe.stage, shard, found.logged, request.ends, self.metadata)
             pe.truth.rolls_back(pe, shard, request.uid, found)
-        return Saved(uid=request.uid, shards=request.shards)
+        return Saved(uid=request.uid, shards=request.shards, committed=True)
 
     def _copied(self, request: Saving) -> Saved:
         pe = self.pe

@@ -9,6 +9,7 @@ from tests.simulation.invariants import Broken
 from tests.simulation.savepoint_faults import is_healthy
 from tests.simulation.world import World
 
+from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import CONSISTENT_REGION
 from streamgraft_operator.savepoint import controller, stages
@@ -56,6 +57,34 @@ def roll_back(seed: int) -> None:
             crash_pod(world)
         until(world, "completedRollbackId", 1)
         world.run(60.0)
+
+
+def roll_back_past_a_damaged_cut(seed: int) -> bool:
+    """Cut twice, lose the second, go back; return whether it came to the first. Raises Broken."""
+    world = World(seed)
+    with world.surroundings():
+        wanted = any_submission(world, "job")
+        submit(world, replace(wanted, pooled=False, sleepy=False, consistent=True))
+        world.operators.start()
+        while not is_healthy(world, "job"):
+            world.run(1.0)
+        for number in (1, 2):
+            while len(cuts := status_of(world).get("cuts") or []) < number:
+                ask(world, "requested", status_of(world).get("sequenceId", 0) + 1)
+                world.run(20.0)
+        (namespace,) = {item["metadata"]["namespace"] for item in world.objects(CONSISTENT_REGION)}
+        world.nodes.checkpoints.damaged.add(names.savepoint_path(namespace, cuts[-1]["savepoint"]))
+        ask(world, "rollbackRequested", 1)
+        world.run(world.chance.random() * 15)
+        crash_pod(world)
+        until(world, "completedRollbackId", 1)
+        world.run(60.0)
+        return bool(status_of(world)["rollsBackTo"] == cuts[-2]["savepoint"])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_past_a_damaged_cut_it_goes_to_the_one_before(seed: int) -> None:
+    assert roll_back_past_a_damaged_cut(seed)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

@@ -59,6 +59,8 @@ class Cut(Model):
     unclean_shards: int = 0
     """Shards whose pod died within a batch while they stopped. With any the region does not go back
     to the cut: what came behind these shards may have read that batch, which would come again."""
+    damaged: str = ""
+    """What of it is damaged or missing; the region does not go back to it either."""
 
 
 class ConsistentRegionStatus(Model):

@@ -34,7 +34,8 @@ class Saving(Model):
     cut: int | None = None
     """Number of the cut of a consistent region that it is."""
     commit: bool = False
-    """Whether all of the cut is there, so that its sinks are to make it final."""
+    """Whether all of the cut is there, so that its sinks are to make it final. Of a rollback:
+    whether all copies are whole, so that they are to take the place of the checkpoints."""
     rolls_back_to: str | None = None
     """Savepoint whose copies take the place of the checkpoints; nothing is copied."""
     ends: dict[str, list[int]] = {}
@@ -153,6 +154,9 @@ class Saved(Model):
     """What their state consists of; absent if that was not noted."""
     message: str = ""
     """Why they could not be copied; it is tried again."""
+    damaged: bool = False
+    """Whether that is because the copies which are to take the place of checkpoints are damaged or
+    missing."""
 
 
 class LostRecords(Model):

@@ -92,8 +92,9 @@ class SavepointStatus(Model):
         "Pending", "Draining", "Saving", "Committing", "RollingBack", "Completed", "Failed"
     ] = "Pending"
     """Draining: sources stand still, the rest reads its inputs to their ends. Saving: all stand
-    still and are copied. Committing: all is copied, and sinks make the cut final. RollingBack: all
-    stand still, and what a cut has takes the place of their checkpoints."""
+    still and are copied; of a rollback: what the cut has is looked at. Committing: all is copied,
+    and sinks make the cut final. RollingBack: all stand still, and what a cut has takes the place
+    of their checkpoints."""
     format: int = 0
     """Version of the format."""
     parked: list[str] = []
@@ -135,6 +136,8 @@ class SavepointStatus(Model):
     """Widths of the regions then."""
     message: str = ""
     """What it waits for, or why it failed."""
+    damaged: bool = False
+    """Rollbacks: whether it failed because what the cut has is damaged or missing."""
     observed_generation: int = 0
     """metadata.generation of the spec that this status is about."""
     conditions: list[Condition] = []

@@ -24,6 +24,7 @@ from streamgraft_operator import events
 from streamgraft_operator.events import Event
 from streamgraft_operator.kit.conditions import READY, State, merged
 
+CUTS_SOUND = "CutsSound"
 _AGAIN_SECONDS = 2.0
 """How soon a cut that is due and can't begin is looked at again."""
 _ROLLBACK_AGAIN_SECONDS = 10.0
@@ -87,8 +88,8 @@ def step(view: ConsistentRegionView) -> ConsistentRegionDecision:
     status, recorded, again = _advance(view)
     if status.state not in ("Draining", "RollingBack") and again is None:
         again = _seconds_to_next(view, status)
-    state = _ready(view, status, recorded)
-    conditions = merged(view.status.conditions, [state], view.now, view.generation)
+    states = [_ready(view, status, recorded), *_sound(view, status)]
+    conditions = merged(view.status.conditions, states, view.now, view.generation)
     update = {"conditions": conditions, "observed_generation": view.generation}
     drains, goes_back = status.state == "Draining", status.state == "RollingBack"
     kept = {cut.number for cut in status.cuts} | ({status.sequence_id} if drains else set())
@@ -169,7 +170,8 @@ def _target(view: ConsistentRegionView, status: ConsistentRegionStatus) -> str |
     """Return the last cut that can be gone back to: a whole one, of the operators of today."""
     operators = frozenset(view.spec.operators)
     fitting = {number for number, cut in view.cuts.items() if cut.operators == operators}
-    whole = (cut for cut in reversed(status.cuts) if not cut.unclean_shards)
+    sound = (cut for cut in reversed(status.cuts) if not cut.damaged)
+    whole = (cut for cut in sound if not cut.unclean_shards)
     return next((cut.savepoint for cut in whole if cut.number in fitting), None)
 
 
@@ -201,11 +203,26 @@ def _rolled_back(
     if back is None or back.status.phase not in ("Completed", "Failed"):
         return status, ()
     rest = status.model_copy(update={"state": _at_rest(status)})
+    if back.status.damaged:
+        return _to_the_one_before(view, rest, back.status.message)
     if back.status.phase == "Failed":
         message = back.status.message
         return rest, (events.rollback_failed(view.name, status.rolls_back_to, message),)
     done = rest.model_copy(update={"completed_rollback_id": status.rollback_id})
     return done, (events.rolled_back(view.name, status.rolls_back_to),)
+
+
+def _to_the_one_before(
+    view: ConsistentRegionView, status: ConsistentRegionStatus, why: str
+) -> tuple[ConsistentRegionStatus, tuple[Event, ...]]:
+    """Return the status without the cut that it was to go back to. Nothing has changed yet, so the
+    next attempt may begin at once."""
+    cuts = [
+        cut.model_copy(update={"damaged": why}) if cut.savepoint == status.rolls_back_to else cut
+        for cut in status.cuts
+    ]
+    event = events.cut_damaged(view.name, why)
+    return status.model_copy(update={"cuts": cuts, "rollback_begun_at": None}), (event,)
 
 
 def _at_rest(status: ConsistentRegionStatus) -> str:
@@ -240,6 +257,20 @@ def _ready(
         why = view.waiting_for or "the first cut"
         return State(READY, "False", "NoCut", f"there is no cut yet; waiting for {why}")
     return State(READY, "True", "CutCompleted", f"cut {status.completed_sequence_id} is complete")
+
+
+def _sound(view: ConsistentRegionView, status: ConsistentRegionStatus) -> list[State]:
+    """Return whether the cuts that are kept are whole, as far as that was looked at."""
+    damaged = [cut for cut in status.cuts if cut.damaged]
+    if damaged:
+        what = (
+            "; the region goes back to cuts before it alone. Look at the checkpoint volume and the"
+            " repository, and have a cut taken (raise spec.requested)"
+        )
+        return [State(CUTS_SOUND, "False", "CutDamaged", damaged[-1].damaged + what)]
+    if find(view.status.conditions, CUTS_SOUND):
+        return [State(CUTS_SOUND, "True", "CutsSound", "no cut that is kept is known as damaged")]
+    return []
 
 
 def _until_rolled_back(view: ConsistentRegionView, status: ConsistentRegionStatus) -> State:

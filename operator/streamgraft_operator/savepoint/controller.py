@@ -202,7 +202,7 @@ class SavepointController(Controller):
             uid=uid,
             shards=[],
             cut=_cut_number(item),
-            commit=status is not None and status.phase == "Committing",
+            commit=status is not None and status.phase in ("Committing", "RollingBack"),
             rolls_back_to=spec.rolls_back_to,
             ends=status.ends if status else {},
         )

@@ -181,6 +181,7 @@ def _with_copies(view: StageView, pes: Iterable[_Pe], uid: str) -> StageView:
         unclean=sum(len(item.unclean) for item in ours),
         state=united_state(item.state for item in ours),
         message="; ".join(item.message for item in ours if item.message),
+        damaged=any(item.damaged for item in ours),
     )
 
 

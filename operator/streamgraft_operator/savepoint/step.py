@@ -11,8 +11,9 @@ If sinks of a cut commit, they are asked to when all copies are there, before an
 then on the cut can't fail: some may have committed. What they do not come to now, the next cut has
 them do.
 
-A rollback stops all stages at once, and notes where the topics between them end. Then the copies
-of a cut take the place of the checkpoints, whatever time it takes: a part of it would be no state.
+A rollback stops all stages at once, and notes where the topics between them end. Then PEs look at
+what the cut has: if that is damaged, the rollback ends before it has changed anything. Then the
+copies take the place of the checkpoints, whatever time it takes: a part of it would be no state.
 """
 
 from collections.abc import Mapping
@@ -56,6 +57,8 @@ class StageView:
     """What the state in them consists of, if that was noted."""
     message: str = ""
     """Why copying fails."""
+    damaged: bool = False
+    """Rollbacks: whether that is because the cut's copies are damaged."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,8 @@ def _advance(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]:
         return _failed(view, view.problem)
     if status.phase in ACTIVE and (lost := _lost(view)):
         return _failed(view, lost)
+    if damaged := [item for item in view.stages if item.damaged]:
+        return _damaged(view, damaged)
     waiting = _waiting_for(view)
     if view.now - view.created >= view.spec.timeout_seconds:
         why = f"not complete within {view.spec.timeout_seconds} s: {waiting}"
@@ -144,6 +149,9 @@ def _advance(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]:
         return _drained(view, waiting), ()
     if waiting:
         return _with_message(status, waiting), ()
+    if view.spec.rolls_back_to:
+        message = f"going back to {view.spec.rolls_back_to}"
+        return status.model_copy(update={"phase": "RollingBack", "message": message}), ()
     if any(item.commits for item in view.stages):
         return _copied(view, "Committing"), ()
     return _completed(_copied(view, "Completed"), view)
@@ -201,10 +209,10 @@ def _stands_still(view: SavepointView) -> SavepointStatus:
     if view.ends is None:
         return _with_message(view.status, "asking Kafka where the topics between stages end")
     update = {
-        "phase": "RollingBack",
+        "phase": "Saving",
         "drained_at": to_rfc3339(view.now),
         "ends": dict(view.ends),
-        "message": f"going back to {view.spec.rolls_back_to}",
+        "message": f"looking at {view.spec.rolls_back_to}",
     }
     return view.status.model_copy(update=update)
 
@@ -216,6 +224,15 @@ def _rolled_back(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...
     if waiting := _waiting_for(view):
         return _with_message(view.status, waiting), ()
     return _completed(_copied(view, "Completed"), view)
+
+
+def _damaged(
+    view: SavepointView, stages: list[StageView]
+) -> tuple[SavepointStatus, tuple[Event, ...]]:
+    """Return the end of a rollback that can't be."""
+    why = f"{view.spec.rolls_back_to} is damaged: {_with_reasons(stages)}"
+    failed, recorded = _failed(view, why)
+    return failed.model_copy(update={"damaged": True}), recorded
 
 
 def _copied(view: SavepointView, phase: Literal["Committing", "Completed"]) -> SavepointStatus:
@@ -293,8 +310,14 @@ def _waiting_for(view: SavepointView) -> str:
             left = [item for item in view.stages if item.commits and not item.committed]
             return f"committing {_with_reasons(left)}" if left else ""
         case _:
-            left = [item for item in view.stages if len(item.saved) < item.stage.shards]
-            what = "copying" if view.spec.rolls_back_to is None else "going back:"
+            back = view.status.phase == "RollingBack"
+            left = [
+                item
+                for item in view.stages
+                if len(item.saved) < item.stage.shards or (back and not item.committed)
+            ]
+            looking = "copying" if view.spec.rolls_back_to is None else "looking at the copies of"
+            what = "going back:" if back else looking
             return f"{what} {_with_reasons(left)}" if left else ""
 
 

@@ -6,6 +6,7 @@ the very same code over checkpoints, records and time of its own (docs/develop/s
 
 from streamgraft_pe_runtime.protocol.processing_element import Pod, ProcessingElement
 from streamgraft_pe_runtime.protocol.work import (
+    CopyDamaged,
     Left,
     Load,
     NotCommitted,
@@ -16,6 +17,7 @@ from streamgraft_pe_runtime.protocol.work import (
 )
 
 __all__ = [
+    "CopyDamaged",
     "Left",
     "Load",
     "NotCommitted",

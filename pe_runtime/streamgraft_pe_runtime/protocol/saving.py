@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 
 from streamgraft_common.resources import Saved, Saving
-from streamgraft_pe_runtime.protocol.work import NotCommitted, Stage
+from streamgraft_pe_runtime.protocol.work import CopyDamaged, NotCommitted, Stage
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,8 @@ class Saver:
             self.saved = await stage.save(request)
         except (OSError, NotCommitted) as error:
             log.warning("savepoint %s: %s", request.savepoint, error)
-            self.saved = Saved(uid=request.uid, message=str(error))
+            damaged = isinstance(error, CopyDamaged)
+            self.saved = Saved(uid=request.uid, message=str(error), damaged=damaged)
             self._changed()
             await asyncio.sleep(_AGAIN_SECONDS)
         # Behind the end of this task: whoever hears of it may ask for the next copy.

@@ -31,6 +31,10 @@ class NotCommitted(Exception):
     """A sink's function did not prepare a cut, or make it final; the text says why."""
 
 
+class CopyDamaged(OSError):
+    """A copy is not there, or not as it was made; the text says which, and what to do."""
+
+
 class Query(Protocol):
     """A query that was started."""
 

@@ -199,6 +199,27 @@ def test_a_rollback_that_failed_is_begun_anew_after_a_while() -> None:
     assert (again.status.state, again.roll_back) == ("RollingBack", 2)
 
 
+def test_a_cut_that_is_damaged_makes_way_for_the_one_before() -> None:
+    cuts = {number: cut(number, "Completed") for number in (3, 4)}
+    goes_back = step(seen(running(3, 4), cuts=cuts)).status
+    assert goes_back.rolls_back_to == "job-all-cut-4"
+    found = back("Failed", "job-all-cut-4 is damaged: work (a blob is missing)")
+    found = replace(found, status=found.status.model_copy(update={"damaged": True}))
+    failed = step(seen(goes_back, cuts=cuts, rollbacks={1: found}))
+    assert [event.reason for event in failed.events] == ["CutDamaged"]
+    again = step(seen(failed.status, cuts=cuts))
+    assert (again.status.rolls_back_to, again.roll_back) == ("job-all-cut-3", 2)
+    state = find(again.status.conditions, "CutsSound")
+    assert state is not None
+    assert (state.status, state.reason) == ("False", "CutDamaged")
+    assert "a blob is missing" in state.message
+    assert "Look at the checkpoint volume and the repository" in state.message
+    gone = again.status.model_copy(update={"cuts": again.status.cuts[:1]})
+    state = find(step(seen(gone, cuts={3: cuts[3]})).status.conditions, "CutsSound")
+    assert state is not None
+    assert state.status == "True"
+
+
 def test_a_cut_that_can_not_end_makes_way_for_a_rollback() -> None:
     for phase, state in (("Draining", "RollingBack"), ("Committing", "Draining")):
         under_way = {4: cut(4, "Completed"), 5: cut(5, phase)}

@@ -234,16 +234,33 @@ def test_a_rollback_stops_all_at_once_and_notes_where_topics_end() -> None:
     assert running.status.phase == "Draining"
     away = step(view(*STILL, spec=BACK, status=begun)).status
     assert (away.phase, away.message[:12]) == ("Draining", "asking Kafka")
-    back = step(view(*STILL, spec=BACK, status=begun, ends={"t": [3, 4]})).status
+    still = step(view(*STILL, spec=BACK, status=begun, ends={"t": [3, 4]})).status
+    assert (still.phase, still.ends, still.parked) == ("Saving", {"t": [3, 4]}, list(EVERY))
+    looked = [saved(READ, 0), saved(WORK, 0), saved(WRITE, 0)]
+    looking = step(view(*looked, spec=BACK, status=still)).status
+    assert (looking.phase, looking.message) == ("Saving", "looking at the copies of work")
+    looked[1] = saved(WORK, 0, 1)
+    back = step(view(*looked, spec=BACK, status=looking)).status
     assert (back.phase, back.ends, back.parked) == ("RollingBack", {"t": [3, 4]}, list(EVERY))
 
 
+def test_a_rollback_to_what_is_damaged_ends_before_it_has_changed_anything() -> None:
+    status = parked(*EVERY).model_copy(update={"phase": "Saving"})
+    harmed = replace(stopped(WORK), message="a blob is missing", damaged=True)
+    failed = step(view(saved(READ, 0), harmed, stopped(WRITE), spec=BACK, status=status)).status
+    assert (failed.phase, failed.damaged, failed.parked) == ("Failed", True, [])
+    assert failed.message == "cut is damaged: work (a blob is missing)"
+
+
 def test_a_rollback_that_has_begun_takes_whatever_time_it_needs() -> None:
-    late = rolling_back(saved(READ, 0), saved(WORK, 0), saved(WRITE, 0), now=NOW + 9999).status
+    there = [replace(saved(item, 0), committed=True) for item in (READ, WORK, WRITE)]
+    late = rolling_back(*there, now=NOW + 9999).status
     assert (late.phase, late.message) == ("RollingBack", "going back: work")
+    there[1] = saved(WORK, 0, 1)  # as it was looked at
+    assert rolling_back(*there).status.message == "going back: work"
     away = rolling_back(problem="the bundle is gone").status
     assert (away.phase, away.message) == ("RollingBack", "the bundle is gone")
-    done = rolling_back(saved(READ, 0), saved(WORK, 0, 1), saved(WRITE, 0))
+    done = rolling_back(there[0], replace(saved(WORK, 0, 1), committed=True), there[2])
     assert (done.status.phase, done.status.parked, done.events) == ("Completed", [], ())
 
 
