@@ -324,6 +324,8 @@ class ConsistentRegion(AdlModel):
     """Time in which all operators must have been drained and copied."""
     retained_cuts: int = Field(default=3, ge=1, le=100)
     """Cuts that are kept."""
+    repository: bool = True
+    """Whether cuts are kept in the job's repository, too."""
     location: str = ""
 
     @model_validator(mode="after")

@@ -91,7 +91,7 @@ class Storage:
             target = place / str(shard)
             if not _is_saved(target, request.uid):
                 self._save_shard(request, shard, target, state)
-            if self._copies and not request.commit:
+            if self._copies and request.repository and not request.commit:
                 share = Share(request.savepoint, request.uid, self._stage.name, shard)
                 self._copies.upload(share, target, (place / STAGE_FILE).read_text())
             if request.commit and self._sink:

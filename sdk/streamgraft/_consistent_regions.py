@@ -37,12 +37,14 @@ class ConsistentRegions(Declaring):
         period_seconds: float | None = None,
         drain_timeout_seconds: float = 180.0,
         retained_cuts: int = 3,
+        repository: bool = True,
     ) -> None:
         """Have a part of the graph checkpointed together: no record is between two operators then.
 
         `start`: its first operators; `end`: its last ones, default the sinks. Cuts are taken every
         `period_seconds` (default 30), or with trigger operatorDriven whenever one is asked for. One
-        that takes longer than `drain_timeout_seconds` is given up.
+        that takes longer than `drain_timeout_seconds` is given up. With `repository=False` cuts are
+        on the checkpoint volume only, though the job has a repository.
         """
         if trigger == "periodic" and period_seconds is None:
             period_seconds = 30.0
@@ -51,6 +53,7 @@ class ConsistentRegions(Declaring):
             "period_seconds": period_seconds,
             "drain_timeout_seconds": drain_timeout_seconds,
             "retained_cuts": retained_cuts,
+            "repository": repository,
         }
         first, last = stream_names(start), stream_names(end)
         node = ConsistentRegionNode(name, caller(), first, last, settings)

@@ -264,6 +264,15 @@ def test_a_shard_goes_back_though_the_volume_has_lost_the_cut(store: Store, tmp_
     assert blob_keys(store, "ns") == set()
 
 
+def test_what_is_for_the_volume_alone_is_not_sent(tmp_path: Path) -> None:
+    store = FileStore(folder_of(tmp_path / "copies"))
+    here = storage(tmp_path / "volume", "job", copies=Repository(store, "ns"))
+    checkpoint(here.checkpoint(0), TOPIC, 2)
+    here.save(REQUEST.model_copy(update={"repository": False}))
+    assert list((tmp_path / "copies").iterdir()) == []
+    assert here.look_at(BACK).shards == [0]
+
+
 def test_a_new_job_starts_from_a_savepoint_that_the_volume_has_lost(tmp_path: Path) -> None:
     copies = Repository(FileStore(folder_of(tmp_path / "copies")), "ns")
     cut(tmp_path / "volume", copies)

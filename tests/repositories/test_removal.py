@@ -34,6 +34,7 @@ def deleted(namespace: str, repository: dict[str, Any], seconds_ago: float = 0.0
             "uid": "uid",
             "deletionTimestamp": to_rfc3339(time.time() - seconds_ago),
         },
+        "spec": {"job": "job"},
         "status": {"jobSpec": job},
     }
 
@@ -95,6 +96,13 @@ async def test_it_is_marked_on_redis_once_that_answers(
 async def test_without_a_repository_there_is_nothing_to_do(kube: KubeClient) -> None:
     repositories = Repositories(kube, ExternalCalls())
     assert await repositories.remove(deleted("ns", {})) == ""
+    bucket = {"bucket": "copies", "endpoint": "http://localhost:1"}
+    back = deleted("ns", {"s3": bucket})
+    back["spec"]["rollsBackTo"] = "first"
+    assert await repositories.remove(back) == "", "it has no copies"
+    alone = deleted("ns", {"s3": bucket})
+    alone["spec"]["repository"] = False
+    assert await repositories.remove(alone) == ""
     never_begun = deleted("ns", {})
     never_begun["status"] = {}
     assert await repositories.remove(never_begun) == ""

@@ -41,6 +41,8 @@ class ConsistentRegionSpec(Model):
     """Time in which all operators must have been drained and copied, or the cut is given up."""
     retained_cuts: Annotated[int, Field(ge=1, le=100)] = 3
     """Cuts that are kept, the last one included."""
+    repository: bool = True
+    """Whether cuts are kept in the repository of the job as well, if that has one."""
 
 
 class Cut(Model):

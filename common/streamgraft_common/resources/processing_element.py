@@ -36,6 +36,8 @@ class Saving(Model):
     commit: bool = False
     """Whether all of the cut is there, so that its sinks are to make it final. Of a rollback:
     whether all copies are whole, so that they are to take the place of the checkpoints."""
+    repository: bool = True
+    """Whether copies go to the job's repository, too."""
     rolls_back_to: str | None = None
     """Savepoint whose copies take the place of the checkpoints; nothing is copied."""
     ends: dict[str, list[int]] = {}

@@ -81,6 +81,8 @@ class SavepointSpec(Model):
     """Operators of the consistent region."""
     rolls_back_to: str | None = None
     """Savepoint of a cut: nothing is copied, but that takes the place of the checkpoints."""
+    repository: bool = True
+    """Whether it is kept in the repository of the job as well, if that has one."""
     timeout_seconds: Annotated[int, Field(ge=1)] = 300
     """Time in which it must be complete, or it fails and the job goes on."""
 

@@ -24,6 +24,7 @@ def consistent_region(owner: Owner, region: ConsistentRegion) -> dict[str, Any]:
         period_seconds=region.period_seconds,
         drain_timeout_seconds=region.drain_timeout_seconds,
         retained_cuts=region.retained_cuts,
+        repository=region.repository,
     )
     name = names.region_name(owner.name, region.name)
     manifest = CONSISTENT_REGION.manifest(name, owner.namespace, spec)
@@ -51,6 +52,7 @@ def _savepoint(
         job=owner.name,
         consistent_region=region.region,
         operators=region.operators,
+        repository=region.repository,
         rolls_back_to=cut,
         timeout_seconds=math.ceil(region.drain_timeout_seconds),
     )

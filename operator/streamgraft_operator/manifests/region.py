@@ -70,6 +70,11 @@ def width_savepoint(
 ) -> dict[str, Any]:
     """Return the savepoint of a width change: it goes with the job."""
     described = region.region
-    spec = SavepointSpec(job=owner.name, region=described.name, timeout_seconds=timeout_seconds)
+    spec = SavepointSpec(
+        job=owner.name,
+        region=described.name,
+        repository=False,  # nothing starts from it, and the region stands still
+        timeout_seconds=timeout_seconds,
+    )
     manifest = SAVEPOINT.manifest(name, owner.namespace, spec)
     return {**manifest, "metadata": metadata(owner, name, {names.LABEL_REGION: described.name})}

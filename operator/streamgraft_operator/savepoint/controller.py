@@ -203,6 +203,7 @@ class SavepointController(Controller):
             shards=[],
             cut=_cut_number(item),
             commit=status is not None and status.phase in ("Committing", "RollingBack"),
+            repository=spec.repository,
             rolls_back_to=spec.rolls_back_to,
             ends=status.ends if status else {},
         )

@@ -27,7 +27,7 @@ from streamgraft_common.repositories import (
 from streamgraft_common.resources import CheckpointRepository, JobSpec, PodSettings
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.kit.external_calls import ExternalCalls, UnderWay
-from streamgraft_operator.kit.parsed import savepoint_status
+from streamgraft_operator.kit.parsed import savepoint_spec, savepoint_status
 from streamgraft_operator.manifests.metadata import digest
 from streamgraft_operator.manifests.pod_settings import repository_secret
 
@@ -56,7 +56,9 @@ class Repositories:
         Raises UnderWay while the repository may still answer.
         """
         settings, repository = _repository_of(item)
-        if repository is None or not repository.keeps_copies:
+        spec = savepoint_spec(item)
+        kept = spec.repository and spec.rolls_back_to is None
+        if repository is None or not repository.keeps_copies or not kept:
             return ""
         namespace, name = key_of(item)
         uid = item["metadata"]["uid"]

@@ -8,12 +8,13 @@ import pytest
 
 from streamgraft_common.adl import (
     Autoscaling,
+    ConsistentRegion,
     Region,
 )
 from streamgraft_common.declared_objects import HostPoolDeclaration, ServiceDeclaration
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.port_labels import PortLabel
-from streamgraft_common.resources import JobSpec
+from streamgraft_common.resources import ConsistentRegionSpec, JobSpec
 from streamgraft_operator import manifests
 from streamgraft_operator.graph import (
     PlannedPe,
@@ -368,3 +369,12 @@ def test_region_content_id_is_that_of_all_widths() -> None:
 
     assert content_id(0, "a") == content_id(1, "a") == content_id(3, "a")
     assert content_id(1, "a") != content_id(1, "b")
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_cuts_that_stay_on_the_volume(kept: bool) -> None:
+    region = ConsistentRegion(name="all", operators=["read"], period_seconds=5, repository=kept)
+    spec = ConsistentRegionSpec.model_validate(manifests.consistent_region(OWNER, region)["spec"])
+    assert spec.repository == kept
+    cut = manifests.cut_savepoint(OWNER, spec, 1)
+    assert cut["spec"]["repository"] == kept
