@@ -15,7 +15,7 @@ from pathlib import Path
 
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.kube.config import ConfigError
-from streamgraft_common.resources import TransportSecurity
+from streamgraft_common.resources import CheckpointRepository, TransportSecurity
 from streamgraft_operator import assembly
 from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.leadership import Elector, FencedClient, Term, replica
@@ -38,6 +38,12 @@ def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     add("--kafka-tls", action="store_true", help="those brokers speak TLS")
     add("--kafka-secret", help="credentials for them, in each namespace with jobs; needs TLS")
     add("--checkpoint-root", type=Path, help="where the operator sees that volume")
+    add(
+        "--checkpoint-repository",
+        type=CheckpointRepository.model_validate_json,
+        metavar="JSON",
+        help="where savepoints are kept besides, of jobs that name no repository: '{\"s3\": {…}}'",
+    )
     add("--driver-starts", type=int, help="drivers that a region starts at a time; default: all")
     add("--image", required=True, help="image of the PE runtime")
     add("--namespace", nargs="*", action="extend", default=[], help="namespaces; default: all")
@@ -91,6 +97,7 @@ async def _run(arguments: argparse.Namespace) -> None:
         bundle_networks=tuple(arguments.bundle_network),
         namespaces=tuple(arguments.namespace),
         transport_security=_security(arguments),
+        repository=arguments.checkpoint_repository,
     )
     lease = settings.own_namespace, arguments.lease
     stopping = asyncio.Event()

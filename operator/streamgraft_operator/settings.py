@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from streamgraft_common.access import SYSTEM_NAMESPACE
-from streamgraft_common.resources import JobSpec, TransportSecurity
+from streamgraft_common.resources import CheckpointRepository, JobSpec, TransportSecurity
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,9 @@ class Settings:
     transport_security: TransportSecurity = field(default_factory=TransportSecurity)
     """Of jobs that name neither brokers nor transport security."""
 
+    repository: CheckpointRepository | None = None
+    """Where savepoints of jobs are kept besides that name no repository."""
+
     def security_of(self, job: JobSpec) -> TransportSecurity:
         """Return a job's transport security: its own, or that of our brokers."""
         if job.bootstrap_servers or "transport_security" in job.model_fields_set:
@@ -40,5 +43,11 @@ class Settings:
         return self.transport_security
 
     def completed(self, job: JobSpec) -> JobSpec:
-        """Return a job's spec with our transport security where that holds."""
-        return job.model_copy(update={"transport_security": self.security_of(job)})
+        """Return a job's spec with our transport security and repository where those hold."""
+        update: dict[str, Any] = {"transport_security": self.security_of(job)}
+        own = job.processing_element.checkpoint_repository or CheckpointRepository()
+        if self.repository and not own.keeps_copies:
+            kept = {name: getattr(self.repository, name) for name in ("copies", "s3", "redis")}
+            repository = {"checkpoint_repository": own.model_copy(update=kept)}
+            update["processing_element"] = job.processing_element.model_copy(update=repository)
+        return job.model_copy(update=update)

@@ -54,7 +54,7 @@ EVERYTHING = (
     *("--set", "adapter.prometheusSecret=prometheus-client"),
     *("--set", "kafka.tls=true", "--set", "kafka.secretName=kafka-client"),
     *("--set", "adapter.prometheusHeaders.X-Scope-OrgID=team"),
-    *("--set", "dashboards.enabled=true"),
+    *("--set", "dashboards.enabled=true", "--set", "checkpoints.repository.s3.bucket=copies"),
 )
 OWN = ("--set", "kafka.create=true", "--set", "prometheus.create=true")
 """Nothing else is needed."""
@@ -80,6 +80,7 @@ def test_lint() -> None:
     ("setting", "words"),
     [
         ("kafka.bootstrapServers=kafka", "bootstrapServers"),
+        ("checkpoints.repository.copies.path=/c", "copies"),
         ("adapter.prometheusUrl=prometheus:9090", "prometheusUrl"),
         ("kafka.secretName=kafka-client", "needs kafka.tls"),
         ("kafka.create=true", "/kafka/bootstrapServers"),
@@ -113,6 +114,8 @@ def test_programs_understand_their_arguments(settings: tuple[str, ...]) -> None:
         "persistentVolumeClaim": {"claimName": "streamgraft-checkpoints"}
     }
     assert operator.kafka_secret == ("kafka-client" if settings else None)
+    kept = operator.checkpoint_repository
+    assert (kept and kept.s3.bucket) == ("copies" if settings else None)
     assert operator.own_namespace == NAMESPACE
     assert operator.namespace == (["a", "b"] if settings else [])
     assert bool(operator.checkpoint_root) == bool(settings)

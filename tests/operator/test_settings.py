@@ -1,10 +1,11 @@
 """The operator's settings: what holds for jobs that say nothing, and its command line."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from streamgraft_common.resources import JobSpec, TransportSecurity
+from streamgraft_common.resources import CheckpointRepository, JobSpec, TransportSecurity
 from streamgraft_operator.__main__ import arguments_of
 from streamgraft_operator.settings import Settings
 
@@ -36,3 +37,31 @@ def test_credentials_without_tls_are_refused(capsys: pytest.CaptureFixture[str])
     with pytest.raises(SystemExit):
         arguments_of([*NEEDED, "--kafka-secret=s"])
     assert "needs --kafka-tls" in capsys.readouterr().err
+
+
+def test_our_repository_is_for_jobs_that_name_none() -> None:
+    """Beside what they say of their volume and their state store."""
+    shown = '{"s3": {"bucket": "ours"}}'
+    repository = arguments_of([*NEEDED, f"--checkpoint-repository={shown}"]).checkpoint_repository
+    settings = replace(SETTINGS, repository=repository)
+
+    def completed(**own: object) -> CheckpointRepository | None:
+        pe = {"checkpointRepository": own} if own else {}
+        job = {"bundle": {"configMap": {"name": "b"}}, "processingElement": pe}
+        return settings.completed(
+            JobSpec.model_validate(job)
+        ).processing_element.checkpoint_repository
+
+    ours = completed(stateStore="RocksDB")
+    assert ours is not None
+    assert (ours.state_store, ours.s3 and ours.s3.bucket) == ("RocksDB", "ours")
+    assert completed() == CheckpointRepository.model_validate_json(shown)
+    theirs = completed(redis={"service": "redis"})
+    assert theirs is not None
+    assert (theirs.s3, theirs.keeps_copies) == (None, True)
+
+
+def test_a_repository_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        arguments_of([*NEEDED, "--checkpoint-repository={}}"])
+    assert "--checkpoint-repository" in capsys.readouterr().err

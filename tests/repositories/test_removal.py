@@ -19,8 +19,11 @@ from streamgraft_common.resources import RedisRepository
 from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_operator.kit.external_calls import ExternalCalls, UnderWay
 from streamgraft_operator.savepoint.repositories import PATIENCE_SECONDS, Repositories
+from streamgraft_operator.settings import Settings
 
 pytestmark = pytest.mark.integration
+
+SETTINGS = Settings(bootstrap_servers="", checkpoint_volume={}, image="")
 
 
 def deleted(namespace: str, repository: dict[str, Any], seconds_ago: float = 0.0) -> Object:
@@ -56,7 +59,7 @@ async def marked(store: Store, namespace: str) -> set[tuple[str, str]]:
 async def test_it_is_marked_in_the_bucket(
     kube: KubeClient, namespace: str, object_store_address: str
 ) -> None:
-    repositories = Repositories(kube, ExternalCalls())
+    repositories = Repositories(kube, ExternalCalls(), SETTINGS)
     bucket = {"bucket": "copies", "endpoint": object_store_address, "secret": "keys"}
     item = deleted(namespace, {"s3": bucket})
     assert "the credentials of its repository are gone" in await repositories.remove(item)
@@ -71,7 +74,7 @@ async def test_it_is_marked_on_redis_once_that_answers(
     kube: KubeClient, namespace: str, tmp_path: Path
 ) -> None:
     await secret(kube, namespace, password=PASSWORD)
-    port, repositories = free_port(), Repositories(kube, ExternalCalls())
+    port, repositories = free_port(), Repositories(kube, ExternalCalls(), SETTINGS)
     redis = {"service": "127.0.0.1", "port": port, "restrictedProperty": "password"}
     item = deleted(namespace, {"redis": redis})
     with pytest.raises(UnderWay):
@@ -94,7 +97,7 @@ async def test_it_is_marked_on_redis_once_that_answers(
 
 
 async def test_without_a_repository_there_is_nothing_to_do(kube: KubeClient) -> None:
-    repositories = Repositories(kube, ExternalCalls())
+    repositories = Repositories(kube, ExternalCalls(), SETTINGS)
     assert await repositories.remove(deleted("ns", {})) == ""
     bucket = {"bucket": "copies", "endpoint": "http://localhost:1"}
     back = deleted("ns", {"s3": bucket})

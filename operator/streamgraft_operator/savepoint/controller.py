@@ -62,7 +62,7 @@ class SavepointController(Controller):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._caches = context.caches
-        self._repositories = Repositories(context.client, context.external_calls)
+        self._repositories = Repositories(context.client, context.external_calls, context.settings)
 
     @property
     def watches(self) -> Sequence[Watch]:

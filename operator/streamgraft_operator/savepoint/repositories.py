@@ -30,6 +30,7 @@ from streamgraft_operator.kit.external_calls import ExternalCalls, UnderWay
 from streamgraft_operator.kit.parsed import savepoint_spec, savepoint_status
 from streamgraft_operator.manifests.metadata import digest
 from streamgraft_operator.manifests.pod_settings import repository_secret
+from streamgraft_operator.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +44,11 @@ _PURPOSE = "repository"
 class Repositories:
     """The repositories in which savepoints are that are being deleted."""
 
-    def __init__(self, client: KubeClient, external_calls: ExternalCalls) -> None:
+    def __init__(
+        self, client: KubeClient, external_calls: ExternalCalls, settings: Settings
+    ) -> None:
         self._client = client
+        self._settings = settings
         self._external = external_calls
         self._collectors: dict[tuple[str, str], Collector] = {}
         """By namespace, and hash of settings and credentials."""
@@ -55,7 +59,7 @@ class Repositories:
 
         Raises UnderWay while the repository may still answer.
         """
-        settings, repository = _repository_of(item)
+        settings, repository = self._repository_of(item)
         spec = savepoint_spec(item)
         kept = spec.repository and spec.rolls_back_to is None
         if repository is None or not repository.keeps_copies or not kept:
@@ -90,6 +94,15 @@ class Repositories:
         self._collect(place)
         return ""
 
+    def _repository_of(self, item: Object) -> tuple[PodSettings, CheckpointRepository | None]:
+        """Return what the savepoint's job said of its repository when it was taken."""
+        try:
+            job = JobSpec.model_validate(savepoint_status(item).job_spec)
+        except ValidationError:  # it never came to a copy
+            return PodSettings(), None
+        pe = self._settings.completed(job).processing_element
+        return pe, pe.checkpoint_repository
+
     def _collect(self, place: tuple[str, str]) -> None:
         """Collect garbage beside everything else, unless that was done lately."""
         now = time.monotonic()
@@ -119,15 +132,6 @@ def _collected(collector: Collector, namespace: str) -> None:
         log.warning("no garbage was collected in the repository of %s: %s", namespace, error)
     else:
         log.info("%d blobs were garbage in the repository of %s", count, namespace)
-
-
-def _repository_of(item: Object) -> tuple[PodSettings, CheckpointRepository | None]:
-    """Return what the savepoint's job said of its repository when it was taken."""
-    try:
-        pe = JobSpec.model_validate(savepoint_status(item).job_spec).processing_element
-    except ValidationError:  # it never came to a copy
-        return PodSettings(), None
-    return pe, pe.checkpoint_repository
 
 
 def _texts(name: str, data: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
