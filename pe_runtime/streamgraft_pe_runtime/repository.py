@@ -42,6 +42,10 @@ _Known = dict[str, tuple[Piece, float]]
 """Blobs by hash, and since when they are there and will stay for UPLOAD_SECONDS."""
 
 
+class _NoManifest(CopyDamaged):
+    """What a copy was made as is not known."""
+
+
 class _Fetched(Exception):
     """What is fetched is there already."""
 
@@ -96,13 +100,14 @@ class Repository:
     def fetch(self, savepoint: str, stage: str, shard: int, folder: Path) -> None:
         """Make the copy of a shard on the volume what it was made as. Raises CopyDamaged.
 
-        One that the repository knows nothing of is left as it is, if it is there.
+        One that is there is left as it is if the repository does not answer, or has no manifest.
         """
-        found = manifest.read(self._namespace, self._entries())
-        if (uid := found.alive(savepoint)) is not None:
-            self._fetch(Share(savepoint, uid, stage, shard), folder)
-        elif not folder.is_dir():
-            raise CopyDamaged(f"there is no {savepoint} in the repository: was it deleted?")
+        try:
+            self._fetch(self._share(savepoint, stage, shard), folder)
+        except (_NoManifest, RepositoryUnavailable) as error:
+            if not folder.is_dir():
+                raise
+            log.warning("%s can't be compared with the repository: %s", folder, error)
 
     def describe(self, savepoint: str, file: str, folder: Path) -> bool:
         """Write what a savepoint's stages are, and one file of each shard, into a folder.
@@ -125,14 +130,20 @@ class Repository:
                         self._restore(item, place, place)
         return True
 
+    def _share(self, savepoint: str, stage: str, shard: int) -> Share:
+        found = manifest.read(self._namespace, self._entries())
+        if (uid := found.alive(savepoint)) is None:
+            raise _NoManifest(f"there is no {savepoint} in the repository: was it deleted?")
+        return Share(savepoint, uid, stage, shard)
+
     def _manifest(self, share: Share) -> Manifest:
         key = share.key(self._namespace)
         try:
             return Manifest.model_validate_json(self._store.get(key))
         except Missing:
-            raise CopyDamaged(f"there is no {key} in the repository: was it deleted?") from None
+            raise _NoManifest(f"there is no {key} in the repository: was it deleted?") from None
         except ValidationError as error:
-            raise CopyDamaged(f"{key} in the repository is no manifest: {error}") from error
+            raise _NoManifest(f"{key} in the repository is no manifest: {error}") from error
 
     def _fetch(self, share: Share, folder: Path) -> None:
         wanted = self._manifest(share)

@@ -18,6 +18,7 @@ from streamgraft_common import names
 from streamgraft_common.adl import Adl
 from streamgraft_common.key_groups import Split, heirs, origins
 from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.repositories import RepositoryUnavailable
 from streamgraft_common.repositories.manifest import Share
 from streamgraft_common.resources import Saved, SavedStage, SavedState, Saving
 from streamgraft_common.restore import NotRestorable, match, stage_of, united_state
@@ -168,9 +169,7 @@ class Storage:
             return
         folder = self._root / self._metadata.savepoint
         with tempfile.TemporaryDirectory() as place:
-            described = folder
-            if self._copies and self._copies.describe(folder.name, SHARD_FILE, Path(place)):
-                described = Path(place)
+            described = self._described_in(folder, Path(place))
             if not described.is_dir():
                 raise NotRestorable(f"there is no savepoint at {folder}: was it deleted?")
             saved = saved_stages(described)
@@ -182,6 +181,18 @@ class Storage:
         if written and not checkpoint.exists():  # there is nothing else that it begins with
             with Beside(checkpoint) as fresh:
                 cuts.inherit(fresh, written)
+
+    def _described_in(self, folder: Path, place: Path) -> Path:
+        """Return where a savepoint's stages are described: in it, or in a place for that."""
+        if self._copies is None:
+            return folder
+        try:
+            there = self._copies.describe(folder.name, SHARD_FILE, place)
+        except (RepositoryUnavailable, CopyDamaged):
+            if not folder.is_dir():
+                raise
+            return folder
+        return place if there else folder
 
     def _make_checkpoint(
         self, folder: Path, old: SavedStage, shard: int, written: Sequence[cuts.Written]

@@ -167,6 +167,21 @@ def test_a_damaged_copy_on_the_volume_is_made_anew_from_what_is_whole(
     assert (source / "b").stat().st_ino == whole
 
 
+def test_without_an_answer_the_copy_on_the_volume_is_taken_as_it_is(tmp_path: Path) -> None:
+    store = FileStore(folder_of(tmp_path / "copies"))
+    here = cut(tmp_path / "volume", Repository(store, "ns"))
+    new = storage(tmp_path / "volume", "other", "first", copies=Repository(store, "ns"))
+    store.delete([FIRST.key("ns")])
+    assert here.look_at(BACK).shards == [0]
+    shutil.rmtree(tmp_path / "copies")
+    assert here.look_at(BACK).shards == [0]
+    new.prepare(0)
+    assert new.checkpoint(0).is_dir()
+    shutil.rmtree(tmp_path / "volume" / "ns" / "savepoints")
+    with pytest.raises(RepositoryUnavailable, match="there is no folder"):
+        here.look_at(BACK)
+
+
 @pytest.mark.parametrize("harm", ["garbled", "gone"])
 def test_a_blob_that_is_damaged_is_said_and_sent_anew_by_the_next_copy(
     store: Store, namespace: str, tmp_path: Path, harm: str
