@@ -1,15 +1,19 @@
-"""A region goes back to a cut that the checkpoint volume has lost, from an object store."""
+"""Cuts of a real job in an object store and on Redis: fetched, damaged, removed, and an outage."""
 
 import asyncio
 import shutil
 import time
 from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.e2e.test_consistent_regions import PATIENCE_SECONDS, status_of
-from tests.repositories.conftest import S3_CREDENTIALS, s3_store
-from tests.repositories.servers import object_store
+from tests.repositories.conftest import PASSWORD, S3_CREDENTIALS, s3_store
+from tests.repositories.servers import free_port, object_store, redis_server
 from tests.sdk.counting import Streams
 from typer.testing import CliRunner
 
@@ -17,8 +21,14 @@ from streamgraft.cli._app import app
 from streamgraft_common.conditions import find
 from streamgraft_common.kinds import SECRET
 from streamgraft_common.kube import KubeClient
-from streamgraft_common.repositories import Store, manifest
-from streamgraft_common.resources import CONSISTENT_REGION, JOB, ConsistentRegionStatus
+from streamgraft_common.repositories import Credentials, Store, manifest
+from streamgraft_common.repositories.redis_store import RedisStore
+from streamgraft_common.resources import (
+    CONSISTENT_REGION,
+    JOB,
+    ConsistentRegionStatus,
+    RedisRepository,
+)
 from streamgraft_local import Cluster
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
@@ -36,7 +46,8 @@ with app.parallel("work", key=["key"], width=1, max_width=2):
         return rows.groupBy("key").count()
 
 app.kafka_sink("results", input=counted, topic="{sink}", key=["key"])
-app.consistent_region("all", start=records, trigger="operatorDriven", retained_cuts=2)
+app.consistent_region("all", start=records, trigger="operatorDriven", retained_cuts=2,
+    drain_timeout_seconds=30)
 """
 
 
@@ -68,11 +79,42 @@ async def back(kube: KubeClient, namespace: str, number: int) -> ConsistentRegio
     return status
 
 
+@dataclass(frozen=True)
+class Server:
+    """A repository that runs, and what a job says of it."""
+
+    store: Store
+    settings: dict[str, Any]
+    secret: Credentials
+
+
+@contextmanager
+def server(kind: str, folder: Path) -> Iterator[Server]:
+    """Run an object store or a Redis server."""
+    if kind == "s3":
+        with object_store(folder, "copies") as address:
+            bucket = {"bucket": "copies", "endpoint": address, "secret": "keys"}
+            settings: dict[str, Any] = {"checkpointRepository": {"s3": bucket}}
+            yield Server(s3_store(address), settings, S3_CREDENTIALS)
+        return
+    port = free_port()
+    redis = {"service": "127.0.0.1", "port": port, "restrictedProperty": "password"}
+    settings = {
+        "checkpointRepository": {"redis": redis},
+        "restrictedPropertiesSecret": "keys",
+    }
+    with redis_server(folder / "redis", "127.0.0.1", port, "--requirepass", PASSWORD):
+        shown = {"password": PASSWORD}
+        store = RedisStore(RedisRepository.model_validate(redis), "", shown)
+        yield Server(store, settings, shown)
+        store.close()
+
+
 async def submitted(
-    cluster: Cluster, kube: KubeClient, namespace: str, file: Path, address: str
+    cluster: Cluster, kube: KubeClient, namespace: str, file: Path, kept: Server
 ) -> None:
     """Submit the application with a repository; return once it is healthy."""
-    data = {key: b64encode(text.encode()).decode() for key, text in S3_CREDENTIALS.items()}
+    data = {key: b64encode(text.encode()).decode() for key, text in kept.secret.items()}
     metadata = {"name": "keys", "namespace": namespace}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
     await kube.create(SECRET.path(namespace), secret)
@@ -80,8 +122,7 @@ async def submitted(
     submit = [*options, "submit", str(file)]
     result = await asyncio.to_thread(CliRunner().invoke, app, submit)
     assert result.exit_code == 0, result.output
-    repository = {"s3": {"bucket": "copies", "endpoint": address, "secret": "keys"}}
-    settings = {"processingElement": {"checkpointRepository": repository}}
+    settings = {"processingElement": kept.settings}
     job = await kube.patch(JOB.path(namespace, "counts"), {"spec": settings})
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
@@ -93,19 +134,21 @@ async def submitted(
         await asyncio.sleep(0.2)
 
 
-async def test_a_cut_that_the_volume_has_lost_comes_from_the_repository(
-    cluster: Cluster, kube: KubeClient, namespace: str, tmp_path: Path
+@pytest.mark.parametrize("kind", ["s3", "redis"])
+async def test_cuts_are_kept_where_no_volume_can_lose_them(
+    cluster: Cluster, kube: KubeClient, namespace: str, tmp_path: Path, kind: str
 ) -> None:
     streams, file, sink = Streams(cluster, namespace), tmp_path / "counts.py", f"{namespace}-out"
     file.write_text(APPLICATION.format(source=streams.source, sink=sink))
-    with object_store(tmp_path, "copies") as address:
-        store = s3_store(address)
-        await submitted(cluster, kube, namespace, file, address)
+    with server(kind, tmp_path) as kept:
+        store = kept.store
+        await submitted(cluster, kube, namespace, file, kept)
         streams.send(200)
         streams.counted(sink)
         status = await cut(kube, namespace)
+        whole = status.cuts[-1].savepoint
         there = contents(store, namespace).shares
-        assert len([item for item in there if item.savepoint == status.cuts[-1].savepoint]) == 4
+        assert len([item for item in there if item.savepoint == whole]) == 4
 
         streams.send(100)
         streams.counted(sink)
@@ -115,7 +158,6 @@ async def test_a_cut_that_the_volume_has_lost_comes_from_the_repository(
         streams.send(100)
         assert len(streams.counted(sink)) > before
 
-        whole = status.cuts[-1].savepoint
         status = await cut(kube, namespace)
         harmed = status.cuts[-1].savepoint
         streams.send(100)
@@ -133,8 +175,18 @@ async def test_a_cut_that_the_volume_has_lost_comes_from_the_repository(
         streams.send(100)
         streams.counted(sink)
 
-        await kube.delete(JOB.path(namespace, "counts"))
+        last = (await cut(kube, namespace)).sequence_id
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while len((found := contents(store, namespace)).removed) < 2:
-            assert time.monotonic() < deadline, found
+        while whole not in {name for name, _ in contents(store, namespace).removed}:
+            assert time.monotonic() < deadline, contents(store, namespace).removed
             await asyncio.sleep(0.5)
+    await ask(kube, namespace, "requested", last + 1)
+    while not (status := await status_of(kube, namespace)).failed_cuts:
+        assert time.monotonic() < deadline, status
+        await asyncio.sleep(0.5)
+    condition = find(status.conditions, "Ready")
+    assert condition is not None
+    assert condition.reason == "CutFailed"
+    assert ("s3://copies" if kind == "s3" else "0 of 1 Redis servers") in condition.message
+    streams.send(100)
+    streams.counted(sink)
