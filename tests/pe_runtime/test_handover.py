@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.pe_runtime.conftest import KEYS, SHARDS
 
 from streamgraft_pe_runtime.brokers import Brokers
 
@@ -56,6 +57,42 @@ async def test_stateless(stage: Any, load: Callable[[int], Any], output: Any) ->
     ends = {key: end for key, (_, end) in brokers.bounds(partitions).found.items()}
     assert brokers.published(partitions) == ends
     brokers.close()
+
+
+async def test_no_dip(stage: Any, load: Callable[[int], Any], output: Any) -> None:
+    """What a channel that neither gives nor takes is sent comes out while a shard is under way."""
+    giver, neighbour = await stage.start(0, [0]), await stage.start(1, [1])
+    await giver.running(0)
+    before = (await neighbour.running(1)).shards["1"]
+    source = load(300)
+    output.until(lambda values: len(values) == KEYS)
+    await giver.assign([], 2)
+    await giver.until(lambda status: not status.shards)
+    output.read(1.0)
+    stopped = {key: len(values) for key, values in output.values.items() if shard_of(key) == 0}
+    mark = source.sent
+    # Nobody has shard 0 now, for as long as its neighbour's records take.
+    output.until(
+        lambda values: all(
+            len(values[key]) > mark // KEYS + 1 for key in values if shard_of(key) == 1
+        )
+    )
+    assert {key: len(output.values[key]) for key in stopped} == stopped
+    await giver.assign([0], 3)
+    await giver.running(0)
+    after = (await neighbour.running(1)).shards["1"]
+    assert (after.epoch, after.first_batch_at) == (before.epoch, before.first_batch_at)
+    assert (
+        'streamgraft_pe_query_restarts_total{shard="1"} 0.0' in (await neighbour.get("/metrics"))[1]
+    )
+    expected = {key: list(range(count)) for key, count in source.stop().items()}
+    output.until(lambda values: sum(map(len, values.values())) >= source.sent)
+    assert output.values == expected
+
+
+def shard_of(key: str) -> int:
+    """Return the shard that a key of the load is in."""
+    return int(key[1:]) % SHARDS
 
 
 @pytest.mark.parametrize("stage", ["counted"], indirect=True)
