@@ -326,6 +326,10 @@ class ConsistentRegion(AdlModel):
     """Cuts that are kept."""
     repository: bool = True
     """Whether cuts are kept in the job's repository, too."""
+    roll_back_on: Literal["damage", "failure", "never"] = "never"
+    """What has the region go back to its last cut by itself."""
+    max_rollbacks: int = Field(default=5, ge=1, le=100)
+    """So many times in a row, without a cut between them."""
     location: str = ""
 
     @model_validator(mode="after")

@@ -92,6 +92,20 @@ def cut_failed(region: str, number: int, why: str) -> Event:
     return Event("Warning", "CutFailed", text)
 
 
+def rolls_back(region: str, cut: str, why: str) -> Event:
+    """Tell that a consistent region goes back to a cut by itself."""
+    return Event("Warning", "RollingBack", f"consistent region {region} goes back to {cut}: {why}")
+
+
+def no_more_rollbacks(region: str, count: int, why: str) -> Event:
+    """Tell that a consistent region does not go back by itself any more."""
+    text = (
+        f"consistent region {region} went back {count} times without a cut between, and still:"
+        f" {why}; mend that, and raise spec.rollbackRequested to go back once more"
+    )
+    return Event("Warning", "NoMoreRollbacks", text)
+
+
 def rolled_back(region: str, cut: str) -> Event:
     """Tell that a consistent region goes on from a cut."""
     return Event("Normal", "RolledBack", f"consistent region {region} goes on from {cut}")

@@ -39,6 +39,10 @@ class LoadedApplication(Application, Protocol):
     def cut_functions(self) -> Mapping[str, Mapping[str, Callable[[Cut], None]]]:
         """What sinks do when a cut is prepared (`prepare`) and complete (`commit`), by sink."""
 
+    def on_cut_request(self, listener: Callable[[str], None]) -> None:
+        """Call a listener with the consistent region of each cut that a function asks for, in any
+        thread."""
+
     def on_stream_change(self, listener: Callable[[str, str, Any], None]) -> None:
         """Call a listener with export or import operator, field and value of each change that a
         function asks for, in any thread."""

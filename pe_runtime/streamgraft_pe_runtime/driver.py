@@ -49,6 +49,8 @@ _COMPILER = "CompilerThre"
 """In the names of the JVM's threads that compile, which the kernel cuts to 15 letters."""
 _NICE = 10
 
+_Listeners = tuple[Callable[[str, str, Any], None], Callable[[str], None]]
+
 
 class NotEnoughSlots(Exception):
     """Partitions would starve in real-time mode; the message says what to do."""
@@ -108,7 +110,7 @@ class Driver:
         """The version of the application that queries are made from now."""
         self._jvm = jvm
         self._application = code.enter()
-        self._stream_listener: Callable[[str, str, Any], None] | None = None
+        self._listeners: _Listeners | None = None
         self._session = jvm.attach()
         workers.use(self._session, code.folder)
         local_files.install(self._session)
@@ -187,10 +189,15 @@ class Driver:
         self._filters.update(filters)
         return changed
 
-    def on_stream_change(self, listener: Callable[[str, str, Any], None]) -> None:
-        """Have functions that change exports and imports call a listener, in any thread."""
-        self._stream_listener = listener
-        self._application.on_stream_change(listener)
+    def listen(
+        self,
+        on_stream_change: Callable[[str, str, Any], None],
+        on_cut_request: Callable[[str], None],
+    ) -> None:
+        """Have functions that change exports and imports, or ask for cuts, call listeners, in any
+        thread."""
+        self._listeners = on_stream_change, on_cut_request
+        self._use(self.code, self._application)
 
     def read_on(self) -> None:
         """Have imports read the topics that they are connected to."""
@@ -275,8 +282,10 @@ class Driver:
 
     def _use(self, code: Code, application: LoadedApplication) -> None:
         self.code, self._application = code, application
-        if self._stream_listener is not None:
-            application.on_stream_change(self._stream_listener)
+        if self._listeners is not None:
+            on_stream_change, on_cut_request = self._listeners
+            application.on_stream_change(on_stream_change)
+            application.on_cut_request(on_cut_request)
         workers.use(self._session, code.folder)
 
     def _collect_garbage(self) -> None:

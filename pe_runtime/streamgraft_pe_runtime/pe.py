@@ -108,7 +108,10 @@ async def _drive(
     if warning := checkpoint_mount.concern(mounts, settings.checkpoint_root):
         log.warning(warning)
     loop = asyncio.get_running_loop()
-    driver.on_stream_change(lambda *change: _call(loop, element.change_stream, *change))
+    driver.listen(
+        lambda *change: _call(loop, element.change_stream, *change),
+        lambda region: _call(loop, element.request_cut, region),
+    )
     bundles = Bundles(client, settings.namespace, settings.bundle)
     work = SparkWork(driver, metrics, settings.checkpoint_root, bundles, copies)
     works = (_work(element, work, end), _follow(element, work, rehearsal, client))

@@ -32,7 +32,9 @@ def describe(application: Application, analysis: Analysis, module: Path, variabl
             for stream in operator.outputs
         ],
         regions=[_region(item, folder) for item in graph.regions],
-        consistent_regions=[_consistent(item, graph, folder) for item in graph.consistent_regions],
+        consistent_regions=[
+            consistent_region(item, graph, folder) for item in graph.consistent_regions
+        ],
         services=[declared for _, declared in graph.services],
         host_pools=[declared for _, declared in graph.host_pools],
         parameters={item.name: item.default for item in application.parameters.values()},
@@ -80,12 +82,19 @@ def _operator(
     )
 
 
-def _consistent(node: ConsistentRegionNode, graph: Graph, folder: Path) -> adl.ConsistentRegion:
+def consistent_region(
+    node: ConsistentRegionNode, graph: Graph, folder: Path
+) -> adl.ConsistentRegion:
+    """Return the description of a consistent region."""
+    settings: dict[str, Any] = {
+        "roll_back_on": "damage" if graph.all_commits(node) else "never",
+        **node.settings,
+    }
     return adl.ConsistentRegion(
         name=node.name,
         operators=graph.members(node),
         location=node.location.relative_to(folder),
-        **node.settings,
+        **settings,
     )
 
 

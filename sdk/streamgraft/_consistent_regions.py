@@ -9,6 +9,7 @@ from streamgraft._arguments import StreamLike, stream_names
 from streamgraft._declaring import Declaring
 from streamgraft._graph import ConsistentRegionNode, CutFunctionNode
 from streamgraft._location import caller
+from streamgraft._processes import is_worker
 from streamgraft_common.adl import ConsistentRegion
 from streamgraft_common.batches import Cut
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 class ConsistentRegions(Declaring):
     """The part of an application that is about consistent regions."""
+
+    _on_cut_request: Callable[[str], None] | None = None
 
     @property
     def cut_functions(self) -> dict[str, dict[str, Callable[[Cut], None]]]:
@@ -38,6 +41,8 @@ class ConsistentRegions(Declaring):
         drain_timeout_seconds: float = 180.0,
         retained_cuts: int = 3,
         repository: bool = True,
+        roll_back_on: Literal["damage", "failure", "never"] | None = None,
+        max_rollbacks: int = 5,
     ) -> None:
         """Have a part of the graph checkpointed together: no record is between two operators then.
 
@@ -45,6 +50,11 @@ class ConsistentRegions(Declaring):
         `period_seconds` (default 30), or with trigger operatorDriven whenever one is asked for. One
         that takes longer than `drain_timeout_seconds` is given up. With `repository=False` cuts are
         on the checkpoint volume only, though the job has a repository.
+
+        `roll_back_on`: what has all of it go back to the last cut by itself. damage: a checkpoint
+        that can't be read; failure: also a pod that ended or was deleted, and a query that failed;
+        None: damage, or never if something leaves the region by other ways than sinks that commit.
+        After `max_rollbacks` in a row, without a cut between them, it does so no more.
         """
         if trigger == "periodic" and period_seconds is None:
             period_seconds = 30.0
@@ -54,11 +64,34 @@ class ConsistentRegions(Declaring):
             "drain_timeout_seconds": drain_timeout_seconds,
             "retained_cuts": retained_cuts,
             "repository": repository,
+            "max_rollbacks": max_rollbacks,
         }
+        if roll_back_on is not None:
+            settings["roll_back_on"] = roll_back_on
         first, last = stream_names(start), stream_names(end)
         node = ConsistentRegionNode(name, caller(), first, last, settings)
         if self._declared(ConsistentRegion, name="r", operators=["o"], **settings):
             self.graph.consistent_regions.append(node)
+
+    def request_cut(self, region: str) -> None:
+        """Ask for a cut of a consistent region, whatever its clock says. For functions of this
+        application: call it in a sink's function; the batch that it is called with is in the cut.
+
+        Calls while a cut is under way lead to one more. Outside of a PE it does nothing. Raises
+        ValueError, and RuntimeError in a Python worker of Spark.
+        """
+        found = sorted(item.name for item in self.graph.consistent_regions)
+        if region not in found:
+            there = ", ".join(found) or "none"
+            raise ValueError(f"there is no consistent region {region!r}; there are {there}")
+        if is_worker():
+            raise RuntimeError("only the driver can ask for cuts: call this in a sink's function")
+        if self._on_cut_request is not None:
+            self._on_cut_request(region)
+
+    def on_cut_request(self, listener: Callable[[str], None]) -> None:
+        """Tell a listener of all requests from now on: that of the PE."""
+        self._on_cut_request = listener
 
     def on_prepare(self, sink: Callable[..., None] | str) -> Callable[[CutFunction], CutFunction]:
         """Declare what a sink does when a shard stands still for a cut of its consistent region.

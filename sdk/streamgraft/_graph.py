@@ -150,6 +150,17 @@ class Graph:
             found |= readers
         return [item.name for item in self.operators if item.name in found]
 
+    def all_commits(self, region: ConsistentRegionNode) -> bool:
+        """Return whether all that leaves a consistent region leaves it by sinks that commit."""
+        members = set(self.members(region))
+        committing = {item.sink for item in self.cut_functions if item.moment == "commit"}
+        read = {name for item in self.operators if item.name not in members for name in item.inputs}
+        inside = [item for item in self.operators if item.name in members]
+        return all(
+            item.name in committing if not item.outputs else read.isdisjoint(item.outputs)
+            for item in inside
+        )
+
     def upstream_first(self) -> list[OperatorNode]:
         """Return the operators so that each follows those whose streams it reads.
 

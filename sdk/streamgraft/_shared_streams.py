@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from streamgraft._arguments import StreamLike, stream_names
 from streamgraft._declaring import Declaring
+from streamgraft._processes import is_worker
 from streamgraft._streams import Stream
 from streamgraft_common.shared_streams import check_properties, parse
 from streamgraft_common.shared_streams.declarations import ExportDeclaration, ImportDeclaration
@@ -121,12 +121,3 @@ class SharedStreams(Declaring):
             raise RuntimeError("only the driver can change streams: call this in a sink's function")
         if self._listener is not None:
             self._listener(name, field, value)
-
-
-def is_worker() -> bool:
-    """Return whether this is a Python process in which Spark runs tasks."""
-    if "pyspark" not in sys.modules:
-        return False
-    from pyspark import TaskContext
-
-    return TaskContext.get() is not None

@@ -4,6 +4,7 @@ import inspect
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas
@@ -11,6 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import streamgraft as sg
+from streamgraft._adl import consistent_region
 from streamgraft._checks import check, notices
 
 SCHEMA = "carrier string, delay double"
@@ -532,6 +534,46 @@ def test_a_sink_may_commit() -> None:
     app.on_prepare("show-all")(publish)
     assert check(app.graph) == []
     assert app.cut_functions == {"show-all": {"commit": publish, "prepare": publish}}
+
+
+@pytest.mark.parametrize(
+    ("commits", "leaves", "wanted", "policy"),
+    [
+        (True, False, None, "damage"),
+        (False, False, None, "never"),
+        (True, True, None, "never"),
+        (True, True, "failure", "failure"),
+    ],
+)
+def test_a_region_goes_back_by_itself_if_nothing_leaves_it_twice(
+    commits: bool, leaves: bool, wanted: Any, policy: str
+) -> None:
+    """By default; `leaves`: there is a sink that does not commit, too."""
+    app, flights = application()
+
+    @app.sink(inputs=flights)
+    def show_all(batch: DataFrame, batch_id: int) -> None:
+        batch.show()
+
+    if commits:
+        app.on_commit(show_all)(print)
+    if leaves:
+        app.kafka_sink("out", input=flights, topic="out")
+    app.consistent_region("all", start=flights, roll_back_on=wanted)
+    (region,) = app.graph.consistent_regions
+    assert consistent_region(region, app.graph, Path(__file__).parent).roll_back_on == policy
+
+
+def test_functions_ask_for_cuts() -> None:
+    """The PE hears of it; what is wrong is raised at the call."""
+    app, _ = committing()
+    app.request_cut("all")  # nobody to tell: a build, a test
+    heard: list[str] = []
+    app.on_cut_request(heard.append)
+    app.request_cut("all")
+    assert heard == ["all"]
+    with pytest.raises(ValueError, match="no consistent region 'al'; there are all"):
+        app.request_cut("al")
 
 
 def test_what_is_never_called_at_a_cut() -> None:

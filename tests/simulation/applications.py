@@ -47,6 +47,8 @@ class Submission:
     """How the region changes its width."""
     consistent: bool = False
     """Whether all between the first source and the sink is a consistent region."""
+    falls_back: bool = False
+    """Whether that goes back to its last cut whenever a pod of it fails."""
     sources: int = 1
     """A second one comes first, with a sink of its own: all PEs have other ids then. Such a job
     declares a Service, too."""
@@ -63,7 +65,7 @@ class Submission:
     @property
     def content(self) -> bytes:
         """The bundle."""
-        flags = self.pooled, self.sleepy, self.consistent
+        flags = self.pooled, self.sleepy, self.consistent, self.falls_back
         return _bundle(self.stages, self.max_width, self.version, *flags, self.sources, self.kept)
 
     @property
@@ -138,6 +140,7 @@ def _bundle(
     pooled: bool,
     sleepy: bool,
     consistent: bool,
+    falls_back: bool,
     sources: int,
     kept: str,
 ) -> bytes:
@@ -160,7 +163,9 @@ def _bundle(
     if consistent:
         members = [operator["name"] for operator in adl["operators"]]
         asked: dict[str, Any] = {"name": "c", "operators": members, "trigger": "operatorDriven"}
-        adl["consistentRegions"] = [{**asked, "drainTimeoutSeconds": 60, "retainedCuts": 2}]
+        asked |= {"drainTimeoutSeconds": 60, "retainedCuts": 2}
+        asked |= {"rollBackOn": "failure"} if falls_back else {}
+        adl["consistentRegions"] = [asked]
         adl["operators"][-1] = {**write, "commits": True}
     if sources > 1:
         other = {**read, "name": "other", "outputs": ["more"]}

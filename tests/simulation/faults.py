@@ -63,7 +63,8 @@ def any_submission(world: World, job: str) -> Submission:
     )
     # No chance of its own: seeds give the traces that they gave before regions could sleep.
     sleepy = found.deadline == 120 and max_width < 4
-    return replace(found, sleepy=sleepy, consistent=found.width == 2)
+    consistent = found.width == 2
+    return replace(found, sleepy=sleepy, consistent=consistent, falls_back=world.rolls_back)
 
 
 def edit_job(world: World) -> None:

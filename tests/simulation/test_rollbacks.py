@@ -39,18 +39,26 @@ def until(world: World, field: str, number: int) -> None:
         world.run(1.0)
 
 
+def has_cut(world: World, *, falls_back: bool) -> None:
+    """Submit a job, cut it, and go on for a while."""
+    wanted = any_submission(world, "job")
+    plain = replace(wanted, pooled=False, sleepy=False, consistent=True, falls_back=falls_back)
+    if falls_back:
+        plain = replace(plain, extra={})  # no pods but those of the region, whichever crashes
+    submit(world, plain)
+    world.operators.start()
+    while not is_healthy(world, "job"):
+        world.run(1.0)
+    ask(world, "requested", 1)
+    until(world, "completedSequenceId", 1)
+    world.run(30 + world.chance.random() * 60)
+
+
 def roll_back(seed: int) -> None:
     """Cut, go on, go back while two pods crash, and go on. Raises Broken."""
     world = World(seed)
     with world.surroundings():
-        wanted = any_submission(world, "job")
-        submit(world, replace(wanted, pooled=False, sleepy=False, consistent=True))
-        world.operators.start()
-        while not is_healthy(world, "job"):
-            world.run(1.0)
-        ask(world, "requested", 1)
-        until(world, "completedSequenceId", 1)
-        world.run(30 + world.chance.random() * 60)
+        has_cut(world, falls_back=False)
         ask(world, "rollbackRequested", 1)
         for _ in range(2):
             world.run(world.chance.random() * 15)
@@ -90,6 +98,26 @@ def test_past_a_damaged_cut_it_goes_to_the_one_before(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_it_goes_back_and_each_record_is_in_each_topic_once_from_there(seed: int) -> None:
     roll_back(seed)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_when_a_pod_crashes_it_goes_back_by_itself(seed: int) -> None:
+    """Once for each crash, whatever crashes on the way back; and it can be cut again."""
+    world = World(seed)
+    with world.surroundings():
+        has_cut(world, falls_back=True)
+        world.run(120)
+        assert status_of(world)["rollbackId"] == 0
+        crash_pod(world)
+        until(world, "completedRollbackId", 1)
+        crash_pod(world)
+        until(world, "completedRollbackId", 2)
+        world.run(120.0)
+        status = status_of(world)
+        assert (status["rollbackId"], status["rollbacksInARow"]) == (2, 2)
+        ask(world, "requested", 2)
+        until(world, "completedSequenceId", 2)
+        assert status_of(world)["rollbacksInARow"] == 0
 
 
 async def nothing_is_skipped(*_: object) -> dict[str, list[int]]:

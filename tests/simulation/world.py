@@ -37,7 +37,8 @@ class World:
     def __init__(self, seed: int, note: Callable[[str], None] | None = None) -> None:
         self.chance = random.Random(seed)
         self.rolls_back = seed % 3 == 1
-        """Whether users have consistent regions go back to their last cuts now and then."""
+        """Whether users have consistent regions go back to their last cuts now and then, and these
+        do so by themselves when pods fail."""
         self.loop = VirtualLoop(self.chance)
         self.server = FakeApiServer(lambda: EPOCH + self.loop.time(), self.chance)
         self.brokers = FakeBrokers(self.chance, topics={SOURCE_TOPIC: 2, FOREIGN_TOPIC: 1})

@@ -43,6 +43,11 @@ class ConsistentRegionSpec(Model):
     """Cuts that are kept, the last one included."""
     repository: bool = True
     """Whether cuts are kept in the repository of the job as well, if that has one."""
+    roll_back_on: Literal["damage", "failure", "never"] = "never"
+    """What has the region go back to its last cut by itself. damage: a shard's checkpoint can't be
+    read. failure: also a pod of the region that ended or was deleted, and a query that failed."""
+    max_rollbacks: Annotated[int, Field(ge=1, le=100)] = 5
+    """So many times in a row it goes back by itself, without a cut between them."""
 
 
 class Cut(Model):
@@ -89,6 +94,12 @@ class ConsistentRegionStatus(Model):
     """Savepoint of the cut that the last rollback went, or goes, back to."""
     rollback_begun_at: str | None = None
     """When the last rollback was begun (RFC 3339)."""
+    rollbacks_in_a_row: int = 0
+    """How often it went back by itself since the last complete cut, or since it was asked to."""
+    seen_failures: list[str] = []
+    """Failures that it has gone back for, or did not have to."""
+    taken_requests: dict[str, str] = {}
+    """PE → id of the last request of its functions that a cut was begun for."""
     observed_generation: int = 0
     """metadata.generation of the spec that this status is about."""
     conditions: list[Condition] = []

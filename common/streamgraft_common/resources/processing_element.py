@@ -210,6 +210,8 @@ class RuntimeStatus(Model):
     """How far the request in `spec.saving` is fulfilled."""
     stream_changes: list[StreamChange] = []
     """What functions of the PE changed of exports and imports: the last change of each field."""
+    cut_requests: dict[str, str] = {}
+    """Consistent region → id of the last cut that functions of the PE asked for."""
     lost: LostRecords | None = None
     """What was lost, whichever pod noticed it."""
     connections: list[Connection] | None = None

@@ -8,6 +8,7 @@ from streamgraft_common.conditions import is_true
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator import manifests
+from streamgraft_operator.consistent_region import elements
 from streamgraft_operator.consistent_region.step import (
     ConsistentRegionDecision,
     ConsistentRegionView,
@@ -28,6 +29,7 @@ from streamgraft_operator.kit.parsed import (
     consistent_region_spec,
     consistent_region_status,
     job_status,
+    pe_spec,
     region_spec,
     region_status,
     savepoint_spec,
@@ -46,12 +48,13 @@ class ConsistentRegionController(Controller):
 
     @property
     def watches(self) -> Sequence[Watch]:
-        """The regions, the Savepoints of their cuts, and whether their jobs are healthy."""
+        """The regions, the Savepoints of their cuts, their PEs, and whether jobs are healthy."""
         caches = self._caches
         return (
             Watch(caches.consistent_regions, own_key, desired_changed),
             Watch(caches.savepoints, self._of_savepoint),
             Watch(caches.jobs, self._of_job, status_changed("phase")),
+            Watch(caches.processing_elements, self._of_element, elements.matters),
         )
 
     async def reconcile(self, key: Key) -> Outcome:
@@ -64,16 +67,20 @@ class ConsistentRegionController(Controller):
 
     def _view(self, item: Object) -> ConsistentRegionView:
         spec, there = consistent_region_spec(item), self._savepoints(item)
-        ours = self._ours(item, there)
+        ours, pes = self._ours(item, there), self._elements(item)
+        cuts = {cut.number: cut for cut in _cuts(item, ours)}
+        stages = {stage.name for cut in cuts.values() for stage in cut.status.stages}
         return ConsistentRegionView(
             name=spec.region,
             generation=item["metadata"]["generation"],
             spec=spec,
             status=consistent_region_status(item),
-            cuts={cut.number: cut for cut in _cuts(item, ours)},
+            cuts=cuts,
             last_number=max((cut.number for cut in _cuts(item, there)), default=0),
             rollbacks={cut.number: cut for cut in _rollbacks(item, ours)},
             last_rollback=max((cut.number for cut in _rollbacks(item, there)), default=0),
+            failures=elements.failures(spec, stages, pes),
+            requests=elements.requests(spec, pes),
             now=time.time(),
             waiting_for=self._waiting_for(item),
             held_up_by=self._held_up_by(item),
@@ -111,6 +118,11 @@ class ConsistentRegionController(Controller):
             and is_owned_by(found, job["metadata"]["uid"])
         ]
 
+    def _elements(self, item: Object) -> Sequence[Object]:
+        """Return all PEs of the region's job."""
+        job = self._context.living_job_of(item)
+        return self._caches.processing_elements_by_job.get(key_of(job)) if job else []
+
     def _savepoints(self, item: Object) -> list[Object]:
         """Return the Savepoints of cuts and rollbacks of regions of this name."""
         key, region = key_of(item), consistent_region_spec(item)
@@ -147,6 +159,10 @@ class ConsistentRegionController(Controller):
             return ()
         namespace, job = saved_job(savepoint)
         return ((namespace, names.region_name(job, region)),)
+
+    def _of_element(self, element: Object) -> Iterable[Key]:
+        job = key_of(element)[0], pe_spec(element).job
+        return [key_of(item) for item in self._caches.consistent_regions_by_job.get(job)]
 
     def _of_job(self, job: Object) -> Iterable[Key]:
         found = self._caches.consistent_regions_by_job.get(key_of(job))

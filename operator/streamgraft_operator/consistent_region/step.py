@@ -5,12 +5,15 @@ of that number is created, which stops the sources, drains the rest, copies all 
 So a crash anywhere leads to the same Savepoint. A cut that fails is given up, and its number with
 it; the region goes on, and the next cut comes when it is due.
 
-Running → RollingBack → Running: likewise, to the last cut, when that is asked for. A rollback that
-fails is begun anew until one is complete, for a part of it may be where it was to go.
+Running → RollingBack → Running: likewise, to the last cut, when that is asked for, or when a PE of
+the region fails and its policy has it go back then. A rollback that fails is begun anew until one
+is complete, for a part of it may be where it was to go. Failures on the way count for nothing: what
+failed comes out of the cut like all else. After some rollbacks in a row without a cut between them
+no failure leads to another one, since going back does not help.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from streamgraft_common.conditions import find
 from streamgraft_common.resources import (
@@ -59,6 +62,10 @@ class ConsistentRegionView:
     last_rollback: int
     """As last_number."""
     now: float
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """Of its PEs, as far as it goes back for them: a name for each → what it is."""
+    requests: Mapping[str, str] = field(default_factory=dict)
+    """PE → id of the last cut that its functions asked for."""
     waiting_for: str = ""
     """What has to be before a cut may begin; '' if nothing."""
     held_up_by: str = ""
@@ -114,9 +121,12 @@ def _advance(
     status = view.status.model_copy(update={"cuts": there})
     if status.state == "RollingBack":
         return *_rolled_back(view, status), None
+    status, recorded = _looked_at(view, status)
+    if recorded:
+        return status, recorded, _AGAIN_SECONDS
     if _may_go_back(view, status):
         left = _AGAIN_SECONDS if view.held_up_by else _seconds_to_rollback(view, status)
-        return (status, (), left) if left > 0 else (_going_back(view, status), (), None)
+        return (status, (), left) if left > 0 else (*_going_back(view, status), None)
     if status.state == "Draining":
         return *_drained(view, status), None
     if not _is_due(view):
@@ -125,7 +135,12 @@ def _advance(
         return status, (), _AGAIN_SECONDS
     # The Savepoints may know of a number that our status, which is new, does not.
     number = max(status.sequence_id, view.last_number) + 1
-    begun = {"state": "Draining", "sequence_id": number, "begun_at": to_rfc3339(view.now)}
+    begun = {
+        "state": "Draining",
+        "sequence_id": number,
+        "begun_at": to_rfc3339(view.now),
+        "taken_requests": dict(view.requests),
+    }
     return status.model_copy(update=begun), (), None
 
 
@@ -153,8 +168,29 @@ def _drained(
         "completed_sequence_id": cut.number,
         "cuts": [*status.cuts, done][-view.spec.retained_cuts :],
         "failed_cuts": 0,
+        "rollbacks_in_a_row": 0,
     }
     return status.model_copy(update=completed), ()
+
+
+def _looked_at(
+    view: ConsistentRegionView, status: ConsistentRegionStatus
+) -> tuple[ConsistentRegionStatus, tuple[Event, ...]]:
+    """Return the status with failures noted that lead to nothing."""
+    fresh = _fresh(view, status)
+    hopeless = status.rollbacks_in_a_row >= view.spec.max_rollbacks
+    if not fresh or (_target(view, status) and not hopeless):
+        return status, ()
+    seen = status.model_copy(update={"seen_failures": sorted(view.failures)})
+    why = "; ".join(fresh)
+    event = events.no_more_rollbacks(view.name, status.rollbacks_in_a_row, why)
+    return seen, (event,) if hopeless else ()
+
+
+def _fresh(view: ConsistentRegionView, status: ConsistentRegionStatus) -> list[str]:
+    """Return what failed that was not looked at yet."""
+    known = set(status.seen_failures)
+    return [text for name, text in sorted(view.failures.items()) if name not in known]
 
 
 def _may_go_back(view: ConsistentRegionView, status: ConsistentRegionStatus) -> bool:
@@ -162,8 +198,14 @@ def _may_go_back(view: ConsistentRegionView, status: ConsistentRegionStatus) -> 
     unless it has all that it needs."""
     cut = view.cuts.get(status.sequence_id) if status.state == "Draining" else None
     ends_soon = cut is not None and cut.status.phase not in ("Pending", "Draining")
-    wanted = view.spec.rollback_requested > status.completed_rollback_id
+    wanted = _is_wanted(view, status) or bool(_fresh(view, status))
     return wanted and _target(view, status) is not None and not ends_soon
+
+
+def _is_wanted(view: ConsistentRegionView, status: ConsistentRegionStatus) -> bool:
+    """Return whether a rollback was asked for, or begun and is not complete."""
+    wanted = max(view.spec.rollback_requested, status.rollback_id)
+    return wanted > status.completed_rollback_id
 
 
 def _target(view: ConsistentRegionView, status: ConsistentRegionStatus) -> str | None:
@@ -184,15 +226,22 @@ def _seconds_to_rollback(view: ConsistentRegionView, status: ConsistentRegionSta
 
 def _going_back(
     view: ConsistentRegionView, status: ConsistentRegionStatus
-) -> ConsistentRegionStatus:
-    return status.model_copy(
+) -> tuple[ConsistentRegionStatus, tuple[Event, ...]]:
+    by_itself = not _is_wanted(view, status)
+    asked = view.spec.rollback_requested > status.completed_rollback_id
+    in_a_row = 0 if asked else status.rollbacks_in_a_row
+    target = _target(view, status)
+    going = status.model_copy(
         update={
             "state": "RollingBack",
             "rollback_id": max(status.rollback_id, view.last_rollback) + 1,
-            "rolls_back_to": _target(view, status),
+            "rolls_back_to": target,
             "rollback_begun_at": to_rfc3339(view.now),
+            "rollbacks_in_a_row": in_a_row + 1 if by_itself else in_a_row,
         }
     )
+    why = "; ".join(_fresh(view, status))
+    return going, (events.rolls_back(view.name, target or "", why),) if by_itself else ()
 
 
 def _rolled_back(
@@ -202,7 +251,8 @@ def _rolled_back(
     back = view.rollbacks.get(status.rollback_id)
     if back is None or back.status.phase not in ("Completed", "Failed"):
         return status, ()
-    rest = status.model_copy(update={"state": _at_rest(status)})
+    update = {"state": _at_rest(status), "seen_failures": sorted(view.failures)}
+    rest = status.model_copy(update=update)
     if back.status.damaged:
         return _to_the_one_before(view, rest, back.status.message)
     if back.status.phase == "Failed":
@@ -236,7 +286,8 @@ def _is_due(view: ConsistentRegionView) -> bool:
 
 def _seconds_to_next(view: ConsistentRegionView, status: ConsistentRegionStatus) -> float | None:
     """Return when the next cut is due, from now; None if nothing but a request makes it so."""
-    if status.begun_at is None or view.spec.requested > status.sequence_id:
+    asked = any(status.taken_requests.get(pe) != name for pe, name in view.requests.items())
+    if asked or status.begun_at is None or view.spec.requested > status.sequence_id:
         return 0.0
     if view.spec.period_seconds is None:
         return None
@@ -246,8 +297,12 @@ def _seconds_to_next(view: ConsistentRegionView, status: ConsistentRegionStatus)
 def _ready(
     view: ConsistentRegionView, status: ConsistentRegionStatus, recorded: tuple[Event, ...]
 ) -> State:
-    if view.spec.rollback_requested > status.completed_rollback_id:
+    if _is_wanted(view, status) or status.state == "RollingBack":
         return _until_rolled_back(view, status)
+    if status.rollbacks_in_a_row >= view.spec.max_rollbacks and view.failures:
+        left = "; ".join(view.failures.values())
+        event = events.no_more_rollbacks(view.name, status.rollbacks_in_a_row, left)
+        return State(READY, "False", event.reason, event.message)
     if recorded and status.failed_cuts:
         return State(READY, "False", "CutFailed", recorded[-1].message)
     if status.failed_cuts:  # said already

@@ -19,6 +19,8 @@ _FROM_APPLICATION = (
     "periodSeconds",
     "drainTimeoutSeconds",
     "retainedCuts",
+    "rollBackOn",
+    "maxRollbacks",
 )
 """Fields of a consistent region's spec that follow the application."""
 

@@ -25,6 +25,8 @@ def consistent_region(owner: Owner, region: ConsistentRegion) -> dict[str, Any]:
         drain_timeout_seconds=region.drain_timeout_seconds,
         retained_cuts=region.retained_cuts,
         repository=region.repository,
+        roll_back_on=region.roll_back_on,
+        max_rollbacks=region.max_rollbacks,
     )
     name = names.region_name(owner.name, region.name)
     manifest = CONSISTENT_REGION.manifest(name, owner.namespace, spec)

@@ -18,6 +18,7 @@ from streamgraft_common.resources import (
     ShardStatus,
 )
 from streamgraft_pe_runtime.protocol.contents import Contents
+from streamgraft_pe_runtime.protocol.cut_requests import CutRequests
 from streamgraft_pe_runtime.protocol.element import Element, OwnElement
 from streamgraft_pe_runtime.protocol.own_pod import gone, own_pod
 from streamgraft_pe_runtime.protocol.reporting import Reporter
@@ -59,6 +60,7 @@ class ProcessingElement:
         self._reporter = Reporter(client, pod.uid, self.status)
         self._saver = Saver(self._on_copy)
         self._stream_changes = StreamChanges(pod.uid)
+        self._cut_requests = CutRequests(pod.uid)
         self._shards: Shards | None = None
         """None until a content of our PE is applied."""
         self._applied = ""
@@ -99,6 +101,7 @@ class ProcessingElement:
             releases=dict(releases),
             saved=self._saver.saved,
             stream_changes=self._stream_changes.all(known),
+            cut_requests=self._cut_requests.all(known),
             message=self._message,
         )
 
@@ -107,6 +110,11 @@ class ProcessingElement:
         known = self.own.now.status.runtime if self.own.now else None
         if self._stream_changes.add(known, operator, field, value):
             self._reporter.changed()
+
+    def request_cut(self, region: str) -> None:
+        """Ask for a cut of a consistent region of our job."""
+        self._cut_requests.add(region)
+        self._reporter.changed()
 
     def report(self, message: str) -> None:
         """Say in our status what is wrong with the PE as a whole."""

@@ -147,7 +147,7 @@ def back(phase: str, message: str = "") -> CutView:
 
 def seen(status: ConsistentRegionStatus, **more: object) -> ConsistentRegionView:
     cuts = {item.number: cut(item.number, "Completed") for item in status.cuts}
-    return view(spec=WANTED, status=status, **{"cuts": cuts, **more})
+    return view(**{"spec": WANTED, "status": status, "cuts": cuts, **more})
 
 
 def test_a_rollback_goes_to_the_last_cut_whose_shards_all_stopped_behind_a_batch() -> None:
@@ -240,3 +240,74 @@ def test_a_rollback_says_what_it_waits_for() -> None:
     goes_back = step(seen(running(4))).status
     found = why(goes_back, rollbacks={1: back("RollingBack", "going back: work")})
     assert found == ("RollingBack", "going back to job-all-cut-4: going back: work")
+
+
+FAILED = {"pe-1:2": "job-1 had to be launched again (PodFailed)"}
+BY_ITSELF = ON_DEMAND.model_copy(update={"roll_back_on": "failure", "max_rollbacks": 2})
+
+
+def failing(status: ConsistentRegionStatus, **more: object) -> ConsistentRegionView:
+    return seen(status, **{"spec": BY_ITSELF, "failures": FAILED, **more})
+
+
+def test_it_goes_back_by_itself_once_for_a_failure() -> None:
+    begun = step(failing(running(3, 4)))
+    assert (begun.status.state, begun.roll_back) == ("RollingBack", 1)
+    assert begun.status.rolls_back_to == "job-all-cut-4"
+    assert [event.message for event in begun.events] == [
+        "consistent region all goes back to job-all-cut-4:"
+        " job-1 had to be launched again (PodFailed)"
+    ]
+    # What fails on the way back comes out of the cut as well.
+    more = {**FAILED, "pe-2:3": "job-2 had to be launched again (PodDeleted)"}
+    done = step(failing(begun.status, rollbacks={1: back("Completed")}, failures=more))
+    assert (done.status.state, done.status.rollbacks_in_a_row) == ("Running", 1)
+    assert step(failing(done.status, failures=more)).roll_back is None
+    assert step(failing(done.status, failures={**more, "pe-2:4": "again"})).roll_back == 2
+
+
+def test_a_rollback_by_itself_that_failed_is_begun_anew_and_counts_once() -> None:
+    goes_back = step(failing(running(4))).status
+    failed = step(failing(goes_back, rollbacks={1: back("Failed", "the job changed")}))
+    ready = find(failed.status.conditions, "Ready")
+    assert ready
+    assert (ready.status, ready.reason) == ("False", "RollingBack")
+    again = step(failing(failed.status, failures={}, now=NOW + 10))
+    assert (again.roll_back, again.status.rollbacks_in_a_row) == (2, 1)
+    assert again.events == ()
+
+
+def test_after_some_rollbacks_in_a_row_no_failure_leads_to_another() -> None:
+    """Until a cut is complete, or somebody asks for it."""
+    many = running(4, rollback_id=2, completed_rollback_id=2, rollbacks_in_a_row=2)
+    given_up = step(failing(many))
+    assert given_up.roll_back is None
+    assert [event.reason for event in given_up.events] == ["NoMoreRollbacks"]
+    ready = find(given_up.status.conditions, "Ready")
+    assert ready
+    assert (ready.status, ready.reason) == ("False", "NoMoreRollbacks")
+    assert "raise spec.rollbackRequested" in ready.message
+    assert step(failing(given_up.status)).events == ()
+    asked = BY_ITSELF.model_copy(update={"rollback_requested": 3})
+    goes_back = step(failing(given_up.status, spec=asked))
+    assert (goes_back.roll_back, goes_back.status.rollbacks_in_a_row) == (3, 0)
+
+
+def test_failures_before_the_first_cut_lead_to_nothing() -> None:
+    first = step(failing(running(begun_at=to_rfc3339(NOW))))
+    assert (first.status.state, first.events) == ("Starting", ())
+    assert first.status.seen_failures == ["pe-1:2"]
+
+
+def test_a_cut_that_a_function_asks_for_begins_once() -> None:
+    status = running(4)
+    asked = seen(status, spec=ON_DEMAND, last_number=4, requests={"job-1": "uid.1"})
+    begun = step(asked)
+    assert (begun.create, begun.status.taken_requests) == (5, {"job-1": "uid.1"})
+    cuts = {4: cut(4, "Completed"), 5: cut(5, "Completed")}
+    done = replace(asked, status=begun.status, cuts=cuts, last_number=5)
+    after = step(done).status
+    assert after.state == "Running"
+    assert step(replace(done, status=after)).create is None
+    # One that came while the cut was under way leads to another.
+    assert step(replace(done, status=after, requests={"job-1": "uid.2"})).create == 6

@@ -1,0 +1,60 @@
+"""What the PEs say to a consistent region: failures, and cuts that functions ask for. Pure."""
+
+from collections.abc import Collection, Iterable, Iterator
+
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import key_of
+from streamgraft_common.resources import ConsistentRegionSpec
+from streamgraft_operator.kit.parsed import pe_spec, pe_status
+
+_ENDED = ("PodFailed", "PodCompleted", "PodDeleted")
+"""Reasons of launches that a PE's pod, and no edit, has led to."""
+_DAMAGED = "CheckpointDamaged"
+
+
+def failures(
+    spec: ConsistentRegionSpec, stages: Collection[str], elements: Iterable[Object]
+) -> dict[str, str]:
+    """Return the failures that a region goes back for, each with what it is.
+
+    `stages`: those that are in its cuts. The same failure has the same name as long as it is there,
+    another one of the same PE another.
+    """
+    if spec.roll_back_on == "never":
+        return {}
+    ours = (element for element in elements if pe_spec(element).stage_name in stages)
+    return dict(item for element in ours for item in _failures(spec, element))
+
+
+def _failures(spec: ConsistentRegionSpec, element: Object) -> Iterator[tuple[str, str]]:
+    (_, name), status = key_of(element), pe_status(element)
+    every = spec.roll_back_on == "failure"
+    launch = f"{element['metadata']['uid']}:{status.launch_count}"
+    if every and status.launch_reason in _ENDED:
+        yield launch, f"{name} had to be launched again ({status.launch_reason})"
+    for shard, said in sorted((status.runtime.shards if status.runtime else {}).items()):
+        if said.state == "Failed" and (every or said.reason == _DAMAGED):
+            yield f"{launch}:{shard}:{said.started_at}", f"shard {shard} of {name}: {said.message}"
+
+
+def requests(spec: ConsistentRegionSpec, elements: Iterable[Object]) -> dict[str, str]:
+    """Return the last cut that functions of each PE asked for, by PE."""
+    runtimes = {key_of(item)[1]: pe_status(item).runtime for item in elements}
+    asked = {name: said.cut_requests.get(spec.region) for name, said in runtimes.items() if said}
+    return {name: request for name, request in asked.items() if request}
+
+
+def matters(old: Object | None, new: Object | None) -> bool:
+    """Return whether a PE says something else than before that may matter to a region."""
+    return _words(old) != _words(new)
+
+
+def _words(element: Object | None) -> object:
+    status = (element or {}).get("status") or {}
+    runtime = status.get("runtime") or {}
+    failed = {
+        number: (shard.get("startedAt"), shard.get("reason"))
+        for number, shard in (runtime.get("shards") or {}).items()
+        if shard.get("state") == "Failed"
+    }
+    return status.get("launchCount"), failed, runtime.get("cutRequests")

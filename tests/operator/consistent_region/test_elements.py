@@ -1,0 +1,68 @@
+"""What PEs say to a consistent region."""
+
+from typing import Any
+
+import pytest
+
+from streamgraft_common.resources import ConsistentRegionSpec
+from streamgraft_operator.consistent_region.elements import failures, matters, requests
+
+STAGES = {"counted"}
+
+
+def region(policy: str) -> ConsistentRegionSpec:
+    return ConsistentRegionSpec.model_validate(
+        {"job": "job", "region": "all", "trigger": "operatorDriven", "rollBackOn": policy}
+    )
+
+
+def element(reason: str = "Created", shard: object = None, **runtime: object) -> dict[str, Any]:
+    return {
+        "metadata": {"namespace": "ns", "name": "job-1", "uid": "u1", "resourceVersion": "1"},
+        "spec": {"job": "job", "peId": 1, "stageName": "counted"},
+        "status": {
+            "launchCount": 3,
+            "launchReason": reason,
+            "runtime": {"shards": {"0": shard} if shard else {}, **runtime},
+        },
+    }
+
+
+def failed(reason: str, at: str = "T1") -> dict[str, Any]:
+    said = {"state": "Failed", "epoch": 1, "message": "bad", "reason": reason, "startedAt": at}
+    return element(shard=said)
+
+
+@pytest.mark.parametrize(
+    ("policy", "item", "found"),
+    [
+        ("failure", element(), {}),
+        ("failure", element("GraphChanged"), {}),
+        ("failure", element("PodFailed"), {"u1:3": "job-1 had to be launched again (PodFailed)"}),
+        ("failure", failed("QueryFailed"), {"u1:3:0:T1": "shard 0 of job-1: bad"}),
+        ("damage", element("PodFailed"), {}),
+        ("damage", failed("QueryFailed"), {}),
+        ("damage", failed("CheckpointDamaged"), {"u1:3:0:T1": "shard 0 of job-1: bad"}),
+        ("never", failed("CheckpointDamaged"), {}),
+    ],
+)
+def test_which_failures_a_policy_goes_back_for(
+    policy: str, item: dict[str, Any], found: dict[str, str]
+) -> None:
+    assert failures(region(policy), STAGES, [item]) == found
+    assert failures(region(policy), {"other"}, [item]) == {}, "it is in no cut"
+
+
+def test_the_cuts_that_functions_ask_for() -> None:
+    asks, other = element(cutRequests={"all": "p.2"}), element(cutRequests={"rest": "p.1"})
+    assert requests(region("never"), [asks]) == {"job-1": "p.2"}
+    assert requests(region("never"), [other]) == {}
+
+
+def test_what_a_region_is_to_hear_of() -> None:
+    quiet = element()
+    assert not matters(quiet, element(message="busy"))
+    assert matters(quiet, element(cutRequests={"all": "p.2"}))
+    assert matters(quiet, failed("QueryFailed"))
+    assert matters(failed("QueryFailed"), failed("QueryFailed", "T2"))
+    assert matters(quiet, None)
