@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from examples.enrichment import orders, service
+from examples.ledger import payments
 from examples.nexmark import events
 from examples.sending import Record
 from examples.sensors import trace
@@ -118,6 +119,18 @@ def enrichment() -> Example:
     return Example("enrichment/app.py", records, "invoices", len(given), judge)
 
 
+def ledger() -> Example:
+    """Each payment that moves money once; its files are what a tutorial is about."""
+    given = list(payments.payments(500))
+    wanted = [payment["id"] for payment in given if payment["cents"]]
+
+    def judge(rows: Rows) -> None:
+        assert sorted(row["id"] for row in rows) == wanted
+
+    records: list[Record] = [("payments", payment) for payment in given]
+    return Example("ledger/app.py", records, "booked", len(wanted), judge)
+
+
 def wordcount() -> Example:
     """Frequent words, with counts that go up."""
     words = {"stream", "graft", "pods", "that", "scale"}
@@ -129,9 +142,9 @@ def wordcount() -> Example:
     return Example("wordcount/app.py", list(lines.lines(400)), "frequent-words", 5, judge)
 
 
-@pytest.mark.parametrize("make", [bids, auctions, people, sensors, enrichment, wordcount])
+@pytest.mark.parametrize("make", [bids, auctions, people, sensors, enrichment, ledger, wordcount])
 def test_an_example_as_a_job(make: Callable[[], Example], cluster: Cluster) -> None:
-    """With the HPA that it asks for; the one that wants advice only has none."""
+    """With the HPA that it asks for; that of the one that wants advice only does nothing."""
     example = make()
     beside = customer_service() if make is enrichment else nullcontext()
     with beside, LiveJob.of(cluster, EXAMPLES / example.application) as job:
@@ -141,10 +154,12 @@ def test_an_example_as_a_job(make: Callable[[], Example], cluster: Cluster) -> N
             if rows := [value for name, value in example.records if name == topic]:
                 job.write(topic, rows)
         example.judge(job.read(example.topic, example.count, PATIENCE_SECONDS))
-        assert asyncio.run(autoscalers(cluster, job.namespace)) == (make is not wordcount)
+        policy = "Disabled" if make is wordcount else "Max"
+        assert asyncio.run(policies(cluster, job.namespace)) == [policy]
 
 
-async def autoscalers(cluster: Cluster, namespace: str) -> int:
-    """Return how many HPAs a namespace has."""
+async def policies(cluster: Cluster, namespace: str) -> list[str]:
+    """Return by which policy each HPA of a namespace widens."""
     async with KubeClient(load_config(cluster.kubeconfig)) as client:
-        return len((await client.get(AUTOSCALER.path(namespace)))["items"])
+        found = (await client.get(AUTOSCALER.path(namespace)))["items"]
+    return [item["spec"]["behavior"]["scaleUp"]["selectPolicy"] for item in found]

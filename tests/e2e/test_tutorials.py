@@ -11,7 +11,10 @@ import pytest
 pytestmark = pytest.mark.e2e
 
 TUTORIALS = Path(__file__).parents[2] / "docs/tutorials"
-ORDER = ("first-application", "your-topic", "scale-by-objective", "operate-in-production")
+ORDER = (
+    *("first-application", "your-topic", "scale-by-objective"),
+    *("exact-files", "operate-in-production"),
+)
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 STEP_SECONDS = 400
 

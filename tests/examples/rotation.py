@@ -11,7 +11,7 @@ import pytest
 
 NAMES = (
     *("nexmark/bids", "nexmark/auctions", "nexmark/people"),
-    *("sensors", "enrichment", "wordcount", "shared_stream"),
+    *("sensors", "enrichment", "wordcount", "shared_stream", "ledger"),
 )
 
 
