@@ -27,7 +27,11 @@ from streamgraft_pe_runtime.savepoints import SHARD_FILE, Storage
 
 BACK = Saving(savepoint="back", uid="b", shards=[0], rolls_back_to="first", ends={})
 FIRST = Share("first", REQUEST.uid, "work", 0)
-LATER = time.time() + GRACE_SECONDS + 60
+
+
+def later() -> float:
+    """Return a time at which nothing is fresh any more."""
+    return time.time() + GRACE_SECONDS + 60
 
 
 @pytest.fixture
@@ -213,7 +217,7 @@ def test_garbage_goes_and_what_is_shared_stays(
     assert collector.collect(time.time()) == 0, "whoever uploads now may count on it"
     with pytest.raises(CopyDamaged, match=r"was it deleted\?"):
         repository.fetch("first", "work", 0, tmp_path / "back")
-    assert collector.collect(LATER) == 2
+    assert collector.collect(later()) == 2
     assert len(blob_keys(store, namespace)) == 2
     found = manifest.read(namespace, store.keys(manifest.savepoints(namespace)))
     assert (set(found.shares), found.removed, len(found.stages)) == ({second}, {}, 1)
@@ -242,7 +246,7 @@ def test_an_upload_under_way_keeps_what_it_counts_on(
     repository._fenced = True
     repository.upload(second, source, "{}")
     assert late.written == [], "it counts on a blob of the copy before"
-    collector.collect(LATER)
+    collector.collect(later())
     Repository(store, namespace).fetch("second", "work", 0, tmp_path / "back")
     assert tree(tmp_path / "back") == {"state": b"state"}
 
@@ -252,7 +256,7 @@ def test_no_blob_goes_while_a_manifest_can_not_be_read(tmp_path: Path) -> None:
     store.put("ns/savepoints/first/uid/work/0", b"{")
     store.put("ns/blobs/a", b"")
     with pytest.raises(Unreadable, match="ns/savepoints/first/uid/work/0 is damaged"):
-        Collector(store, "ns").collect(LATER)
+        Collector(store, "ns").collect(later())
     assert [item.key for item in store.keys("ns/blobs/")] == ["ns/blobs/a"]
 
 
@@ -274,7 +278,7 @@ def test_a_shard_goes_back_though_the_volume_has_lost_the_cut(store: Store, tmp_
         assert here.look_at(BACK).shards == here.roll_back(BACK).shards == [0]
     finally:
         Collector(store, "ns").remove("first", REQUEST.uid)
-        Collector(store, "ns").collect(LATER)
+        Collector(store, "ns").collect(later())
     assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 10}
     assert blob_keys(store, "ns") == set()
 
