@@ -51,8 +51,15 @@ def text_plot(panels: Sequence[Panel], columns: int = 76) -> str:
         for line in panel.lines:
             largest = max((value for value in line.values if value is not None), default=0.0)
             title = line.name if len(panel.lines) > 1 else panel.title
-            rows.append(f"{title:>18} {bars(line.values, columns)} max {largest:,.4g}")
+            rows.append(f"{title:>18} {bars(line.values, columns)} max {_text(largest)}")
     return "\n".join(rows)
+
+
+def _text(value: float) -> str:
+    """Return a value as people read it: all digits of large ones, two of small ones."""
+    if abs(value) >= 100 or value == round(value):
+        return f"{value:,.0f}"
+    return f"{value:,.2f}".rstrip("0")
 
 
 def svg_plot(panels: Sequence[Panel], seconds: Sequence[float]) -> str:
@@ -79,7 +86,7 @@ def _panel(panel: Panel, index: int, seconds: Sequence[float]) -> list[str]:
     parts = [
         f'<text x="{_LEFT}" y="{top - 8}" font-weight="bold">{escape(panel.title)}</text>',
         f'<rect x="{_LEFT}" y="{top}" width="{_WIDTH}" height="{_HEIGHT}" fill="#f7f7f7"/>',
-        f'<text x="{_LEFT - 6}" y="{top + 10}" text-anchor="end">{largest:,.4g}</text>',
+        f'<text x="{_LEFT - 6}" y="{top + 10}" text-anchor="end">{_text(largest)}</text>',
         f'<text x="{_LEFT - 6}" y="{top + _HEIGHT}" text-anchor="end">0</text>',
     ]
     for number, line in enumerate(panel.lines):

@@ -35,7 +35,7 @@ ATTEMPTS = 8
 ASKED = ["origin", "distance", "latitude", "longitude", "seats"]
 """What the service needs to know of a flight."""
 
-app = sg.Application("flights", trigger_seconds=2.5)
+app = sg.Application("flights", trigger_seconds=1.0)
 service_url = app.parameter("service-url", default="http://127.0.0.1:8080")
 
 # The joins are quick: they take all that came since the last batch, whatever the job's limit.
@@ -88,6 +88,7 @@ def conditions(flights: DataFrame) -> DataFrame:
 # A day of the demo is less than two minutes: what waits is worked off within the catch-up time, a
 # width grows after two looks of the autoscaler, and shrinks after three hours of that day.
 quick = sg.Autoscaling(
+    max_width=4,
     target_utilization=0.8,
     headroom=0.0,
     change_cost_seconds=0,
@@ -96,7 +97,7 @@ quick = sg.Autoscaling(
     scale_down_seconds=12,
 )
 
-with app.parallel("enrich", key=["origin", "carrier"], width=1, max_width=4, autoscaling=quick):
+with app.parallel("enrich", key=["origin", "carrier"], width=1, max_width=8, autoscaling=quick):
 
     @app.operator(inputs=conditions)
     def emissions(conditions: DataFrame) -> DataFrame:

@@ -20,7 +20,7 @@ from examples.flights import display
 from examples.flights.children import ChildFailed
 from examples.flights.report import Report
 from examples.flights.run import Run
-from examples.flights.settings import CYCLE_SECONDS, DAYS_OF_THE_YEAR, Plan, Settings
+from examples.flights.settings import CYCLE_SECONDS, DAYS, DAYS_OF_THE_YEAR, Plan, Settings
 from examples.flights.verdict import Check, Outcome, checks, nothing_left
 from streamgraft_common.kube import ApiError, Unreachable
 from streamgraft_local import Cluster, LocalError
@@ -101,7 +101,7 @@ async def _until_signalled(settings: Settings, console: Console) -> int:
 def settings_of(arguments: Sequence[str]) -> Settings:
     """Return the settings of a command line."""
     parser = argparse.ArgumentParser(description=__doc__, prog="make demo")
-    parser.add_argument("--days", type=_days, default=DAYS_OF_THE_YEAR, help="first days only")
+    parser.add_argument("--days", type=_days, default=DAYS, help="first days only")
     parser.add_argument(
         "--cycle-seconds", type=float, default=CYCLE_SECONDS, help="length of an accelerated day"
     )

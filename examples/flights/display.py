@@ -9,10 +9,11 @@ from rich.text import Text
 
 from examples.flights.observation import Observations
 from examples.flights.plot import text_plot
-from examples.flights.report import CHANGE_COLUMNS, KEY_COLUMNS, Report
+from examples.flights.report import CHANGE_COLUMNS, DECISION_COLUMNS, KEY_COLUMNS, Report
 from examples.flights.settings import MAX_WIDTH, Plan
 from streamgraft_autoscaler.plot import bars
 
+_STYLES = {"✓": "green", "✗": "bold red", "◦": "yellow"}
 _COLUMNS = 60
 
 
@@ -27,9 +28,8 @@ def progress(plan: Plan, seen: Observations) -> RenderableType:
     day = f"day {clock.cycle(now.seconds)} of {clock.cycles}, {now.time_of_day}"
     table.add_row("Clock", f"{now.seconds:5.0f} s   {day if now.time_of_day else 'replay is over'}")
     table.add_row("Flights", f"{now.sent:,} sent, {now.processed:,} in the result, of {total:,}")
-    table.add_row(
-        "Waiting", f"{_number(now.lag)}   {bars([s.lag for s in seen.samples], _COLUMNS)}"
-    )
+    waiting = bars([float(sample.waiting) for sample in seen.samples], _COLUMNS)
+    table.add_row("Waiting", f"{now.waiting:,}   {waiting}")
     width = f"{now.width_wanted} wanted, {now.width_serving} serving, {MAX_WIDTH} at most"
     table.add_row("Channels", f"{width}   demand {_number(now.demand, 2)}")
     table.add_row("", bars([*_widths(seen), float(MAX_WIDTH)], _COLUMNS)[:-1])
@@ -46,7 +46,7 @@ def show(console: Console, report: Report) -> None:
     console.rule("Report")
     console.print(text_plot(report.outcome.observations.samples), highlight=False, soft_wrap=True)
     tables = [
-        _table("Decisions of the HPA", ("At", "Day", "Width", "Message"), report.decisions()),
+        _table("Decisions of the HPA", DECISION_COLUMNS, report.decisions()),
         _table("Width changes", CHANGE_COLUMNS, report.changes()),
         _table("Result, streamed and batch", KEY_COLUMNS, report.keys()),
     ]
@@ -56,8 +56,8 @@ def show(console: Console, report: Report) -> None:
 def show_checks(console: Console, report: Report) -> None:
     """Print which promises were kept."""
     for check in report.checks:
-        mark, style = ("✓", "green") if check.kept else ("✗", "bold red")
-        console.print(Text(f"{mark} {check.promise}: {check.seen}", style=style))
+        style = _STYLES[check.mark]
+        console.print(Text(f"{check.mark} {check.promise}: {check.seen}", style=style))
 
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
@@ -80,7 +80,7 @@ def line(seen: Observations) -> str:
     now = seen.samples[-1]
     return (
         f"{now.seconds:4.0f} s {now.time_of_day:>5}  sent {now.sent:>7,}"
-        f"  in the result {now.processed:>7,}  waiting {_number(now.lag):>7}"
+        f"  in the result {now.processed:>7,}  waiting {now.waiting:>7,}"
         f"  width {now.width_serving}/{now.width_wanted}  demand {_number(now.demand, 2)}"
         f"  busy {_number(now.utilization, 2)}  {now.condition[:60]}"
     )

@@ -15,8 +15,6 @@ class Sample:
     sent: int
     processed: int
     """Flights in the results."""
-    lag: float | None
-    """Records waiting before the region (Prometheus)."""
     width_wanted: int
     """`spec.width`, which the HPA writes through /scale."""
     width_serving: int
@@ -28,14 +26,21 @@ class Sample:
     condition: str
     """What the HPA last said about itself."""
 
+    @property
+    def waiting(self) -> int:
+        """Flights that are sent and not in the result yet: counted at both ends, so no sample is
+        missing."""
+        return self.sent - self.processed
+
 
 @dataclass(frozen=True)
 class Decision:
-    """One rescale by the HPA, in its own words."""
+    """One rescale by the HPA, in its own words, and why the signal asked for it."""
 
     seconds: float
     width: int
     message: str
+    why: str = ""
 
 
 @dataclass(frozen=True)

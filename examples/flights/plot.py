@@ -24,7 +24,7 @@ def panels(samples: Sequence[Sample]) -> list[Panel]:
                 Line("serving", "#2ca02c", values(lambda s: s.width_serving), True),
             ],
         ),
-        Panel("Flights waiting", [Line("lag", "#d62728", values(lambda sample: sample.lag))]),
+        Panel("Flights waiting", [Line("waiting", "#d62728", values(lambda s: s.waiting))]),
     ]
 
 

@@ -11,9 +11,6 @@ from examples.flights.settings import JOB, NAMESPACE, REGION
 
 _WHERE = f'namespace="{NAMESPACE}", streams_job="{JOB}", region="{REGION}"'
 
-# A partition's series changes with its owner: of several, the newest figure is the largest, but
-# for the moment of a hand-over; so one figure per partition.
-LAG = f"sum(max by (topic, partition) (streamgraft_pe_lag_records{{{_WHERE}}}))"
 UTILIZATION = (
     f"sum(rate(streamgraft_pe_busy_seconds_total{{{_WHERE}}}[10s]))"
     f" / sum(streamgraft_pe_slots{{{_WHERE}}} and streamgraft_pe_shards{{{_WHERE}}} > 0)"

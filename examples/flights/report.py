@@ -24,8 +24,8 @@ class Report:
 
     @property
     def kept(self) -> bool:
-        """Whether every promise was kept."""
-        return all(check.kept for check in self.checks)
+        """Whether every promise was kept; aims are none."""
+        return all(check.kept or check.aim for check in self.checks)
 
     def write(self, folder: Path) -> None:
         """Write report.md, report.json and run.svg."""
@@ -58,10 +58,10 @@ class Report:
             "What ran": self.plan.describe(),
             "Promises": _table(
                 ("", "Promise", "Seen"),
-                [("✓" if check.kept else "✗", check.promise, check.seen) for check in self.checks],
+                [(check.mark, check.promise, check.seen) for check in self.checks],
             ),
             "Over time": f"![The run](run.svg)\n\n```\n{text_plot(samples)}\n```",
-            "Decisions of the HPA": _table(("At", "Day", "Width", "Message"), self.decisions()),
+            "Decisions of the HPA": _table(DECISION_COLUMNS, self.decisions()),
             "Width changes": _table(CHANGE_COLUMNS, self.changes()),
             "Result, streamed and batch": _table(KEY_COLUMNS, self.keys()),
         }
@@ -71,13 +71,14 @@ class Report:
         return f"# Flights, streamed\n\n{body}\n"
 
     def decisions(self) -> list[tuple[str, ...]]:
-        """Return each decision of the HPA as texts: second, time of day, width, message."""
+        """Return each decision of the HPA as texts: in DECISION_COLUMNS."""
         observations = self.outcome.observations
         rows: list[tuple[str, ...]] = []
         for decision in observations.decisions:
             day = [s.time_of_day for s in observations.samples if s.seconds <= decision.seconds]
             when = day[-1] if day else ""
-            rows.append((f"{decision.seconds:.0f} s", when, str(decision.width), decision.message))
+            said = (decision.message, decision.why)
+            rows.append((f"{decision.seconds:.0f} s", when, str(decision.width), *said))
         return rows
 
     def changes(self) -> list[tuple[str, ...]]:
@@ -109,6 +110,7 @@ class Report:
         return rows
 
 
+DECISION_COLUMNS = ("At", "Day", "Width", "The HPA", "Why")
 KEY_COLUMNS = (
     *("Origin", "Carrier", "Flights", "(batch)", "Mean delay, min", "(batch)"),
     *("CO₂, kg", "(batch)", "All columns"),

@@ -3,7 +3,9 @@
 import asyncio
 import sys
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -16,10 +18,18 @@ from examples.flights.ending import Ending
 from examples.flights.observation import Observations
 from examples.flights.prometheus import Prometheus, dashboard_queries
 from examples.flights.results import Results
-from examples.flights.settings import APPLICATION, JOB, NAMESPACE, SOURCE_TOPIC, Plan
+from examples.flights.settings import (
+    APPLICATION,
+    JOB,
+    NAMESPACE,
+    SOURCE_TOPIC,
+    WARM_POOL,
+    Plan,
+)
 from examples.flights.submission import submit
 from examples.flights.verdict import Outcome
 from examples.flights.watcher import Watcher
+from streamgraft_common import names
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.resources import JOB as JOB_KIND
 from streamgraft_common.resources import JobStatus
@@ -51,11 +61,14 @@ class Run:
             client = await stack.enter_async_context(
                 KubeClient(load_config(self.cluster.kubeconfig))
             )
+            config = replace(load_config(self.cluster.kubeconfig), server=self.cluster.adapter_url)
+            adapter = await stack.enter_async_context(KubeClient(config))
             prometheus = await stack.enter_async_context(Prometheus(self.cluster.prometheus_url))
             results = stack.enter_context(Results(self.cluster.bootstrap_servers))
             await asyncio.to_thread(_create_topic, self.cluster.bootstrap_servers)
             await self._submit(client, url)
-            watcher = Watcher(self.plan, client, prometheus, results)
+            await self._pool(client)
+            watcher = Watcher(self.plan, client, adapter, prometheus, results)
             await watcher.begin()
             await self._replay(stack, watcher)
             await watcher.end()
@@ -64,6 +77,7 @@ class Run:
             expected = await asyncio.to_thread(batch.statistics, self.plan.flights)
             return Outcome(
                 flights=len(self.plan.flights),
+                peak=self.plan.peak,
                 streamed=results.result,
                 batch=expected,
                 observations=watcher.seen,
@@ -132,6 +146,17 @@ class Run:
                     break
                 await asyncio.sleep(_POLL_SECONDS)
 
+    async def _pool(self, client: KubeClient) -> None:
+        selector = f"{names.LABEL_POOL}={names.POOL_WARM}"
+        path, waiting = f"/api/v1/namespaces/{NAMESPACE}/pods", -1
+        async with asyncio.timeout(_HEALTHY_SECONDS):
+            while waiting < WARM_POOL:
+                found = (await client.get(path, labelSelector=selector))["items"]
+                if (ready := sum(map(_is_ready, found))) != waiting:
+                    waiting = ready
+                    self.console.print(f"Warm pool: {waiting} of {WARM_POOL} pods wait")
+                await asyncio.sleep(_POLL_SECONDS)
+
     async def _replay(self, stack: AsyncExitStack, watcher: Watcher) -> None:
         clock = self.plan.settings.clock
         command = (
@@ -163,6 +188,11 @@ class Run:
             live.update(display.progress(self.plan, seen), refresh=True)
         elif seen.samples and len(seen.samples) % _PLAIN_EVERY_SAMPLES == 1:
             print(display.line(seen), flush=True)
+
+
+def _is_ready(pod: dict[str, Any]) -> bool:
+    conditions = pod["status"].get("conditions", [])
+    return any((it["type"], it["status"]) == ("Ready", "True") for it in conditions)
 
 
 def _create_topic(bootstrap_servers: str) -> None:

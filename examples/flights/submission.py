@@ -2,7 +2,7 @@
 
 import base64
 
-from examples.flights.settings import JOB, NAMESPACE
+from examples.flights.settings import JOB, NAMESPACE, WARM_POOL
 from streamgraft_common import names
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.resources import JOB as JOB_KIND
@@ -28,6 +28,7 @@ async def submit(client: KubeClient, bundle: bytes, service_url: str, batch_flig
     spec = {
         "bundle": {"configMap": {"name": name}},
         "parameters": {"service-url": service_url},
+        "warmPool": WARM_POOL,
         "processingElement": {"sparkConf": {MAX_OFFSETS: str(batch_flights)}},
     }
     job = JOB_KIND.manifest(JOB, NAMESPACE, spec)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
 
 from examples.flights.batch import Result
@@ -9,14 +10,27 @@ from examples.flights.comparison import differences, flights_of
 from examples.flights.observation import Decision, Observations
 from streamgraft_common.resources import WidthChange
 
+SERVING_SECONDS = 8.0
+PAUSE_SECONDS = 1.0
+BACKLOG_SECONDS = 15.0
+
 
 @dataclass(frozen=True)
 class Check:
-    """One promise: kept or not, and what was seen."""
+    """One promise or aim: kept or not, and what was seen."""
 
     promise: str
     kept: bool
     seen: str
+    aim: bool = False
+    """Whether it depends on how fast the machine is, and what else runs on it."""
+
+    @property
+    def mark(self) -> str:
+        """A character for a list: kept, broken, or an aim that was missed."""
+        if self.kept:
+            return "✓"
+        return "◦" if self.aim else "✗"
 
 
 @dataclass(frozen=True)
@@ -25,6 +39,8 @@ class Outcome:
 
     flights: int
     """Flights that were to be replayed."""
+    peak: float
+    """Flights a second in the busiest hour."""
     streamed: Result
     batch: Result
     observations: Observations
@@ -43,6 +59,9 @@ def checks(outcome: Outcome) -> list[Check]:
         _neighbours(outcome.observations),
         _clean(outcome.changes),
         _dashboard(outcome.empty_queries),
+        _serving(outcome.changes),
+        _pauses(outcome.changes),
+        _backlog(outcome),
     ]
 
 
@@ -100,3 +119,30 @@ def _clean(changes: Sequence[WidthChange]) -> Check:
 def _dashboard(empty: Sequence[str]) -> Check:
     seen = f"no data for {'; '.join(empty)}" if empty else "all of them"
     return Check("Every query of the Grafana dashboard returns data", not empty, seen)
+
+
+def _serving(changes: Sequence[WidthChange]) -> Check:
+    wider = [change for change in changes if change.to_width > change.from_width]
+    took = [
+        datetime.fromisoformat(change.serving_at) - datetime.fromisoformat(change.requested_at)
+        for change in wider
+        if change.serving_at
+    ]
+    slowest = max((item.total_seconds() for item in took), default=0.0)
+    kept = slowest <= SERVING_SECONDS and len(took) == len(wider)
+    seen = f"{slowest:.1f} s at most, in {len(took)} of {len(wider)} changes"
+    return Check(f"New channels serve within {SERVING_SECONDS:g} s", kept, seen, aim=True)
+
+
+def _pauses(changes: Sequence[WidthChange]) -> Check:
+    longest = max((change.pause_seconds_max or 0.0 for change in changes), default=0.0)
+    promise = f"No shard pauses for more than {PAUSE_SECONDS:g} s"
+    return Check(promise, longest <= PAUSE_SECONDS, f"{longest:.2f} s at most", aim=True)
+
+
+def _backlog(outcome: Outcome) -> Check:
+    waiting = max((sample.waiting for sample in outcome.observations.samples), default=0)
+    seconds = waiting / outcome.peak
+    seen = f"{waiting:,} flights at most: {seconds:.1f} s of the busiest hour"
+    promise = f"What waits is never more than {BACKLOG_SECONDS:g} s of the busiest hour"
+    return Check(promise, seconds <= BACKLOG_SECONDS, seen, aim=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 
+from examples.flights.explanation import why
 from examples.flights.observation import (
     Decision,
     Observations,
@@ -18,7 +19,7 @@ from examples.flights.observation import (
     hpa_metric,
     neighbours,
 )
-from examples.flights.prometheus import LAG, UTILIZATION, Prometheus
+from examples.flights.prometheus import UTILIZATION, Prometheus
 from examples.flights.results import Results
 from examples.flights.settings import JOB, NAMESPACE, REGION, Plan
 from streamgraft_common import names
@@ -30,6 +31,7 @@ from streamgraft_common.resources import (
 )
 
 SAMPLE_SECONDS = 1.0
+_REGION = f"/api/v1/namespaces/{NAMESPACE}/regions/{names.region_name(JOB, REGION)}"
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"
 _AUTOSCALERS = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers"
@@ -41,13 +43,20 @@ class Watcher:
     """Collects Observations; `sent`, `replayed` and the clock follow the replayer."""
 
     def __init__(
-        self, plan: Plan, client: KubeClient, prometheus: Prometheus, results: Results
+        self,
+        plan: Plan,
+        client: KubeClient,
+        adapter: KubeClient,
+        prometheus: Prometheus,
+        results: Results,
     ) -> None:
         self.seen = Observations()
         self.sent = 0
         self.replayed = False
         self._clock = plan.settings.clock
         self._client = client
+        self._adapter = adapter
+        self._why = ""
         self._prometheus = prometheus
         self._results = results
         self._started = asyncio.Event()
@@ -96,12 +105,12 @@ class Watcher:
         return spec, ParallelRegionStatus.model_validate(found.get("status") or {})
 
     async def _sample(self) -> None:
-        (spec, status), autoscaler, lag, utilization, _, _ = await asyncio.gather(
+        (spec, status), autoscaler, utilization, _, _, _ = await asyncio.gather(
             self.region(),
             self._client.get(f"{_AUTOSCALERS}/{names.region_name(JOB, REGION)}"),
-            self._prometheus.number(LAG),
             self._prometheus.number(UTILIZATION),
             self._read_decisions(),
+            self._read_why(),
             asyncio.to_thread(self._results.poll),
         )
         seconds = self.seconds
@@ -111,7 +120,6 @@ class Watcher:
                 time_of_day="" if self.replayed else self._clock.time_of_day(seconds),
                 sent=self.sent,
                 processed=self._results.flights,
-                lag=lag,
                 width_wanted=spec.width,
                 width_serving=status.width,
                 demand=hpa_metric(autoscaler),
@@ -119,6 +127,10 @@ class Watcher:
                 condition=hpa_message(autoscaler),
             )
         )
+
+    async def _read_why(self) -> None:
+        region = await self._adapter.get(_REGION)
+        self._why = why(region) or self._why
 
     async def _read_decisions(self) -> None:
         chosen = "involvedObject.kind=HorizontalPodAutoscaler,reason=SuccessfulRescale"
@@ -132,7 +144,7 @@ class Watcher:
         size = _NEW_SIZE.search(event["message"])
         if count > self._rescales.get(name, 0) and size:
             self._rescales[name] = count
-            decision = Decision(round(self.seconds, 2), int(size[1]), event["message"])
+            decision = Decision(round(self.seconds, 2), int(size[1]), event["message"], self._why)
             self.seen.decisions.append(decision)
 
     async def _pods(self) -> list[Pod]:

@@ -20,17 +20,21 @@ pytestmark = pytest.mark.e2e
 
 DAYS = 8
 CYCLE_SECONDS = 60.0
-PROMISES = 8
+PROMISES = 11
 APPEARS_SECONDS = 120
 
 
 async def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The HPA widens and narrows, the result is the batch result, nothing else is touched."""
+    """The HPA widens and narrows, the result is the batch result, nothing else is touched.
+
+    Aims depend on how fast the machine is.
+    """
     settings = Settings(DAYS, CYCLE_SECONDS, report=tmp_path / "report", base=tmp_path / "state")
     with capsys.disabled():  # the progress of several minutes is worth seeing
         code = await demo(settings, Console())
     document = json.loads((settings.report / "report.json").read_text())
-    assert [check["promise"] for check in document["checks"] if not check["kept"]] == []
+    broken = [it["promise"] for it in document["checks"] if not it["kept"] and not it["aim"]]
+    assert broken == []
     assert len(document["checks"]) == PROMISES
     assert document["streamed"] == document["batch"]
     assert document["changes"][0]["pauseSecondsMax"] is not None

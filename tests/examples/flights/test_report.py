@@ -9,6 +9,7 @@ from rich.console import Console
 
 from examples.flights import display
 from examples.flights.batch import statistics
+from examples.flights.explanation import why
 from examples.flights.observation import Decision, Observations, Sample
 from examples.flights.plot import arrivals, svg_plot, text_plot
 from examples.flights.report import Report
@@ -25,7 +26,6 @@ def sample(seconds: float, **changes: object) -> Sample:
         "time_of_day": "06:00",
         "sent": int(seconds * 100),
         "processed": int(seconds * 90),
-        "lag": seconds * 10,
         "width_wanted": 1 if seconds < 5 else 3,
         "width_serving": 1 if seconds < 8 else 3,
         "demand": None if seconds < 3 else 2.4,
@@ -54,9 +54,10 @@ def report() -> Report:
         pause_seconds_max=0.75,
     )
     observations = Observations(
-        samples=SAMPLES, decisions=[Decision(5.2, 3, "New size: 3; reason: demand above target")]
+        samples=SAMPLES,
+        decisions=[Decision(5.2, 3, "New size: 3; reason: above target", "100 flights/s arrive")],
     )
-    outcome = Outcome(len(plan.flights), streamed, expected, observations, [change], [])
+    outcome = Outcome(len(plan.flights), plan.peak, streamed, expected, observations, [change], [])
     return Report(plan, outcome, [Check("Nothing is lost", True, "842 of 842")])
 
 
@@ -65,7 +66,7 @@ def test_markdown_has_everything(report: Report) -> None:
     text = report.markdown()
     assert "842 flights" in text
     assert "| ✓ | Nothing is lost | 842 of 842 |" in text
-    assert "| 5 s | 06:00 | 3 | New size: 3; reason: demand above target |" in text
+    assert "| 5 s | 06:00 | 3 | New size: 3; reason: above target | 100 flights/s arrive |" in text
     assert "| 1 → 3 | 1, 2 | 0.75 | 0 | 06:00:00.000 | 06:00:03.500 |" in text
     rows = [line for line in text.splitlines() if line.startswith(("| EWR |", "| JFK |", "| LGA"))]
     assert len(rows) == len(report.outcome.batch)
@@ -100,6 +101,27 @@ def test_kept(report: Report) -> None:
     """One broken promise breaks the report."""
     assert report.kept
     assert not Report(report.plan, report.outcome, [Check("x", False, "y")]).kept
+    missed = Check("x", False, "y", aim=True)
+    assert Report(report.plan, report.outcome, [missed]).kept
+    assert missed.mark == "◦"
+
+
+def test_why() -> None:
+    """The load, the capacity and what holds the width; nothing while the demand has no value."""
+    load: dict[str, object] = {"input_rate": 1234.0, "capacity": {"true_rate": 800.0}}
+    inputs: dict[str, object] = {"stage": "0", "stages": {"0": {"load": load, "backlog": 5000.0}}}
+    inputs |= {"needed": 2, "held": ["a change costs more than it saves"]}
+    demand = {"value": 1.0, "inputs": inputs}
+    assert why({"signals": {"demand": demand}}) == (
+        "1,234 flights/s arrive, 5,000 wait; a busy channel does 800 a second;"
+        " the load needs 2 channels; a change costs more than it saves"
+    )
+    load["capacity"] = None
+    inputs["held"] = []
+    assert why({"signals": {"demand": demand}}) == (
+        "1,234 flights/s arrive, 5,000 wait; the load needs 2 channels"
+    )
+    assert why({"signals": {"demand": {"reason": "Resizing"}}}) is None
 
 
 def test_arrivals() -> None:

@@ -4,25 +4,33 @@ from dataclasses import replace
 
 import pytest
 
-from examples.flights.observation import Decision, Observations, Pod
+from examples.flights.observation import Decision, Observations, Pod, Sample
 from examples.flights.verdict import Outcome, checks, directions, nothing_left
 from streamgraft_common.resources import WidthChange
 
 POD = Pod("flights-0-1", "uid-1", "flights-0", None, 0)
 CHANGE = WidthChange(
-    from_width=1, to_width=2, epoch=2, requested_at="2013-01-01T06:00:00.000Z", moved_shards=[1, 3]
+    from_width=1,
+    to_width=2,
+    epoch=2,
+    requested_at="2013-01-01T06:00:00.000Z",
+    serving_at="2013-01-01T06:00:02.000Z",
+    moved_shards=[1, 3],
+    pause_seconds_max=0.4,
 )
+SAMPLE = Sample(5.0, "06:00", 9, 7, 1, 1, 1.0, 0.5, "ReadyForNewScale")
 RESULT = {("EWR", "UA"): {"flights": 7, "late": 2}}
 
 
 def outcome() -> Outcome:
     """Return an outcome that keeps every promise."""
     observations = Observations(
+        samples=[SAMPLE],
         decisions=[Decision(5.0, 3, "New size: 3"), Decision(60.0, 1, "New size: 1")],
         neighbours_before={"flights-0": POD},
         neighbours_after={"flights-0": POD},
     )
-    return Outcome(7, RESULT, RESULT, observations, [CHANGE], [])
+    return Outcome(7, 10.0, RESULT, RESULT, observations, [CHANGE], [])
 
 
 def broken(changed: Outcome) -> list[str]:
@@ -47,6 +55,19 @@ def test_all_kept() -> None:
             {"changes": [CHANGE.model_copy(update={"unclean_releases": 1})]},
             "Every shard moved at a batch boundary",
         ),
+        (
+            {"changes": [CHANGE.model_copy(update={"serving_at": "2013-01-01T06:00:09.000Z"})]},
+            "New channels serve within 8 s",
+        ),
+        (
+            {"changes": [CHANGE.model_copy(update={"serving_at": None})]},
+            "New channels serve within 8 s",
+        ),
+        (
+            {"changes": [CHANGE.model_copy(update={"pause_seconds_max": 1.1})]},
+            "No shard pauses for more than 1 s",
+        ),
+        ({"peak": 0.1}, "What waits is never more than 15 s of the busiest hour"),
         ({"empty_queries": ["up"]}, "Every query of the Grafana dashboard returns data"),
     ],
 )
