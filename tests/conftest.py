@@ -8,7 +8,9 @@ from contextlib import suppress
 
 import pytest
 from hypothesis import settings
+from pyspark.sql import SparkSession
 
+from streamgraft._analysis_session import analysis_session
 from streamgraft_common.kube import KubeClient, NotFound, load_config
 from streamgraft_local import Cluster, ClusterSpec, toolchain
 from streamgraft_local.progress import silent
@@ -33,6 +35,16 @@ def driver_tools(request: pytest.FixtureRequest) -> Iterator[None]:
             if tools.cds_archive:
                 patch.setenv("STREAMGRAFT_CDS_ARCHIVE", str(tools.cds_archive))
         yield
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """A small local driver, instead of the plugin's, which stays for the session.
+
+    A process has one driver at most, and some modules bring one with the settings of a PE.
+    """
+    with analysis_session({"spark.sql.shuffle.partitions": "1"}) as session:
+        yield session
 
 
 @pytest.fixture(scope="session")

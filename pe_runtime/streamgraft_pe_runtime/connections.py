@@ -51,7 +51,7 @@ class Connections:
         calm: bool,
     ) -> None:
         """Take in why inputs at some brokers `failed`, by topic, and ask about outputs if it is
-        `calm`, or they failed before. Blocks."""
+        `calm`, inputs failed, or outputs did before. Blocks."""
         inputs, outputs = to_others(metadata)
         found: dict[Place, str] = {
             ("in", port.stream, port.topic): failed.get(port.topic, "")
@@ -61,7 +61,9 @@ class Connections:
         known = self._why_not
         for port in outputs:
             place: Place = ("out", port.stream, port.topic)
-            if port.bootstrap_servers == servers and (calm or known.get(place, "not asked")):
+            if port.bootstrap_servers != servers:
+                continue
+            if calm or failed or known.get(place, "not asked"):
                 found[place] = _why_not(brokers, port.topic)
         there: set[Place] = {("in", port.stream, port.topic) for port in inputs}
         there |= {("out", port.stream, port.topic) for port in outputs}

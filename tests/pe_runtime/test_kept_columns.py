@@ -1,12 +1,11 @@
 """What operators behind select does not change a state's schema, on real Spark."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from streamgraft._analysis_session import analysis_session
 from streamgraft._graph import OutputMode
 from streamgraft._schemas import empty_stream, parse
 from streamgraft._state_schemas import state_tables
@@ -16,12 +15,6 @@ pytestmark = pytest.mark.integration
 
 SCHEMA = "user string, millis bigint, `od.d` bigint, time timestamp"
 Make = Callable[[DataFrame], DataFrame]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with analysis_session({}) as session:
-        yield session
 
 
 def counted(rows: DataFrame) -> DataFrame:

@@ -13,7 +13,6 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import streamgraft as sg
 from streamgraft._analysis import Analysis, analyze
-from streamgraft._analysis_session import analysis_session
 from streamgraft._checks import check
 from streamgraft._plan_checks import is_stateful, unsupported
 from streamgraft._schemas import empty_stream, parse
@@ -32,13 +31,6 @@ class Passing(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         """Pass the rows."""
         return rows
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """Return the session in which the builder plans."""
-    with analysis_session({}) as session:
-        yield session
 
 
 def application() -> tuple[sg.Application, sg.Stream]:

@@ -1,6 +1,6 @@
 """What a build finds out of state is what Spark would refuse, and more."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,7 +8,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from streamgraft._analysis_session import analysis_session
 from streamgraft._schemas import empty_stream, parse
 from streamgraft._state_schemas import plan_first_batch, state_tables
 from streamgraft_common.adl import StateTable
@@ -19,12 +18,6 @@ pytestmark = pytest.mark.integration
 
 Make = Callable[[DataFrame], DataFrame]
 SCHEMA = "user string, page string, millis bigint, time timestamp"
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with analysis_session({}) as session:
-        yield session
 
 
 def stage(tables: list[StateTable]) -> SavedStage:

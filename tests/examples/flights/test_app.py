@@ -1,25 +1,12 @@
 """The application's operators on real Spark, against the batch result and the real service."""
 
-from collections.abc import Iterator
-
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from examples.flights import app, batch, comparison, dataset, replay
-from streamgraft_common.spark_jvm import SparkJvm
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """A small local driver."""
-    jvm = SparkJvm.start({"spark.master": "local[1]", "spark.sql.shuffle.partitions": "1"})
-    try:
-        yield jvm.attach()
-    finally:
-        jvm.stop()
 
 
 def test_operators_equal_batch(spark: SparkSession, service_url: str) -> None:
