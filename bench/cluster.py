@@ -119,7 +119,11 @@ async def running_cluster(
     cluster = Cluster(spec)
     try:
         with Display() as display:
-            await asyncio.to_thread(cluster.up, display.report)
+            starting = asyncio.create_task(asyncio.to_thread(cluster.up, display.report))
+            try:
+                await asyncio.shield(starting)
+            finally:  # its thread can't be interrupted: what it still starts has to go as well
+                await asyncio.wait({starting})
         yield cluster
     finally:
         await asyncio.to_thread(cluster.down, delete=True)

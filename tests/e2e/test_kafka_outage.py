@@ -18,7 +18,7 @@ from streamgraft_common.kube import ApiError, KubeClient
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_local import Cluster
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 APPLICATION = Path(__file__).with_name("outage_application.py")
 PATIENCE_SECONDS = 300.0
@@ -102,9 +102,7 @@ async def outage(cluster: Cluster, kube: KubeClient, namespace: str) -> AsyncIte
     await _command(cluster, namespace, "cancel", "outage")
 
 
-@pytest.mark.parametrize(
-    "seconds", [90, pytest.param(600, marks=pytest.mark.long)], ids=["short", "ten minutes"]
-)
+@pytest.mark.parametrize("seconds", [90, 600], ids=["short", "ten minutes"])
 async def test_an_outage_of_kafka_is_an_error_and_holds_the_width(
     outage: Outage, cluster: Cluster, seconds: int
 ) -> None:

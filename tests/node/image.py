@@ -37,6 +37,8 @@ _DRIVERS = (
     DEPLOY / "streamgraft_local" / "toolchain" / "jars.py",
 )
 """What determines the jars of a driver, and which classes it loads."""
+_OF_DEBIANS_PYTHON = ("async-timeout",)
+"""What 3.11.2 needs beside, and the newer Python that makes the wheels does not."""
 _UNUSED = ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man")
 
 
@@ -91,7 +93,7 @@ def _dependencies(base: Layer) -> Addition:
 
     def furnish(source: Path) -> None:
         _copy(source, _SCRIPT, _PROJECT, _CONSTRAINTS)
-        _wheels(source / "wheels", "-c", str(_CONSTRAINTS), *wanted)
+        _wheels(source / "wheels", "-c", str(_CONSTRAINTS), *wanted, *_OF_DEBIANS_PYTHON)
 
     command = ("sh", _SCRIPT.name, "dependencies", *_FILE.extras)
     inputs = [*_floor(base), *wanted, _CONSTRAINTS.read_bytes()]

@@ -103,7 +103,9 @@ def read(stage: Stage, topic: str, done: Any) -> dict[str, list[int]]:
 
 
 @pytest.mark.parametrize(
-    ("stage", "streamed"), [("plain", True), ("counted", False)], indirect=["stage"]
+    ("stage", "streamed"),
+    [("plain", True), pytest.param("counted", False, marks=pytest.mark.long)],
+    indirect=["stage"],
 )
 async def test_killed_under_a_backlog(stage: Stage, streamed: bool) -> None:
     """Killed amid an open transaction (`streamed`), or at its end, where it is short."""
