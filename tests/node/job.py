@@ -48,12 +48,14 @@ class Job:
 
         async def so() -> bool:
             job = await self._client.get(JOB.path(JOBS, NAME))
+            healthy: bool = job.get("status", {}).get("phase") == "Healthy"
+            if not healthy:  # it may have no region yet
+                return False
             region = await self._client.get(self._region)
             width = region.get("status", {}).get("width")
             pods = [pod for pod in await self.pods() if _is_ready(pod)]
             ready = len(pods) >= len(await self.pes())
-            healthy: bool = job.get("status", {}).get("phase") == "Healthy"
-            return healthy and ready and width == region["spec"]["width"]
+            return ready and width == region["spec"]["width"]
 
         return await until("the job is healthy", so)
 
