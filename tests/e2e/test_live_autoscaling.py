@@ -148,9 +148,12 @@ class Live:
 
     async def _when(self, path: str, is_so: Callable[[Object], bool], **query: str) -> Object:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while not is_so(found := await self._kube.get(path, **query)):
+            while True:
+                found = await self._kube.get(path, **query)
+                with suppress(KeyError):  # a new object has no status yet
+                    if is_so(found):
+                        return found
                 await asyncio.sleep(0.2)
-        return found
 
     def _produce(self, count: int) -> None:
         for _ in range(count):

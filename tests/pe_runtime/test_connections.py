@@ -72,6 +72,14 @@ def test_outputs_are_asked_about_seldom_while_they_are_there() -> None:
     assert connections.now() == found
 
 
+def test_outputs_are_asked_about_at_once_when_inputs_fail() -> None:
+    """What keeps inputs from answering often keeps outputs from it, too."""
+    connections, brokers = Connections(), PlayedBrokers(OUT[2])
+    assert look(connections, brokers)[OUT] == ""
+    brokers.topics = None
+    assert "_TRANSPORT" in look(connections, brokers, why="partition 0: timed out")[OUT]
+
+
 def test_only_what_came_or_went_is_written() -> None:
     first = changed([], {IN: "", OUT: "no answer"})
     assert first is not None

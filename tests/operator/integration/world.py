@@ -133,9 +133,13 @@ class World:
     async def eventually(
         self, kind: Kind, name: str, holds: Callable[[Object | None], object]
     ) -> Any:
-        """Wait until `holds` of the object (None: absent) is true; return the object."""
+        """Wait until `holds` of the object (None: absent) is true; return the object.
+
+        A field that `holds` asks for and that is not there yet (a new object has no status) is
+        waited for.
+        """
         deadline = time.monotonic() + DEADLINE_SECONDS
-        while not holds(item := await self.get(kind, name)):
+        while not _so(holds, item := await self.get(kind, name)):
             if time.monotonic() > deadline:
                 raise AssertionError(f"{kind.kind} {name} stayed {json.dumps(item, indent=1)}")
             await asyncio.sleep(0.05)
@@ -187,3 +191,10 @@ def condition(job: Object, kind: str) -> dict[str, Any]:
     """Return a condition of a job's status ({} if there is none)."""
     conditions = job.get("status", {}).get("conditions", [])
     return next((item for item in conditions if item["type"] == kind), {})
+
+
+def _so(holds: Callable[[Object | None], object], item: Object | None) -> bool:
+    try:
+        return bool(holds(item))
+    except KeyError:
+        return False
