@@ -24,8 +24,8 @@ SOURCE_TOPIC = "flights"
 RESULT_TOPIC = "delays"
 
 DAYS_OF_THE_YEAR = 365
-DAYS = 182
-"""What two cores carry at the pace of the replay."""
+DAYS = 31
+"""January: what two cores carry at the pace of the replay."""
 CYCLES = 2
 """So many days or more as two accelerated days; less are one."""
 CYCLE_SECONDS = 120.0

@@ -21,7 +21,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import EXPORT, IMPORT, KINDS, PROCESSING_ELEMENT
 from streamgraft_local import Cluster
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 EXAMPLES = ROOT / "examples" / "shared_stream"
 PAGE = (ROOT / "docs" / "use" / "import-export.md").read_text()

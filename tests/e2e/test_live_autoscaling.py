@@ -180,6 +180,7 @@ def live(cluster: Cluster, kube: KubeClient, namespace: str) -> Live:
     return Live(cluster, kube, namespace)
 
 
+@pytest.mark.long
 async def test_a_live_job_sleeps_wakes_up_and_is_explained(live: Live, namespace: str) -> None:
     await live.command("submit", str(APPLICATION), "--wait", "--timeout", str(PATIENCE_SECONDS))
     await live.send(RECORDS)

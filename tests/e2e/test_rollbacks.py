@@ -17,7 +17,7 @@ from streamgraft_common.kube import KubeClient
 from streamgraft_common.resources import PROCESSING_ELEMENT
 from streamgraft_local import Cluster
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 EACH = 200
 APPLICATION = """

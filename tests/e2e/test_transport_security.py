@@ -24,7 +24,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB
 from streamgraft_local import Cluster
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 RESULT_SECONDS = 120
 MODULE = """

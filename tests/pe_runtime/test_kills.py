@@ -102,9 +102,10 @@ def read(stage: Stage, topic: str, done: Any) -> dict[str, list[int]]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("stage", "streamed"),
-    [("plain", True), pytest.param("counted", False, marks=pytest.mark.long)],
+    [("plain", True), ("counted", False)],
     indirect=["stage"],
 )
 async def test_killed_under_a_backlog(stage: Stage, streamed: bool) -> None:

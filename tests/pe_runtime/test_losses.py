@@ -28,6 +28,7 @@ def test_each_record_is_lost_once() -> None:
 
 
 @pytest.mark.integration
+@pytest.mark.long
 async def test_records_that_retention_deleted_are_counted_and_reported(
     stage: Any, load: Callable[[int], Any], output: Any
 ) -> None:

@@ -41,6 +41,7 @@ async def test_sigterm_stops_at_a_batch_boundary(
     assert output.values == expected
 
 
+@pytest.mark.long
 async def test_broker_away(stage: Any, load: Callable[[int], Any], output: Any) -> None:
     """A broker that stops and starts during the run: each record is there once, the PE goes on.
     Its status tells of the streams between it and others, each time that they come or go."""
