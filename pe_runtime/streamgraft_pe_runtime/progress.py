@@ -145,6 +145,11 @@ class Progress:
         watched = dict(self._shards)
         return {shard: item.loads[shard] for shard, item in watched.items() if shard in item.loads}
 
+    def behind(self) -> bool:
+        """Return whether what waits for a query would fill half a batch or more; never so in
+        real-time mode, whose batches have no limit."""
+        return any(watched.behind for watched in list(self._queries))
+
     async def run(self) -> None:
         """Follow all shards until cancelled."""
         rounds = 0
@@ -196,10 +201,10 @@ class Progress:
     def _set_pace(self, watched: Watched, pressure: float) -> None:
         """Let a shard's query look for records as often as the PE can afford."""
         now = watched.query.interval_seconds
-        behind = is_behind(sum(watched.lags.values()), batch_limit(self._metadata))
+        watched.behind = is_behind(sum(watched.lags.values()), batch_limit(self._metadata))
         queries, slots = len(self._queries), self._metadata.slots
         shards = len(watched.shards)
-        work = Work(queries, slots, shards, watched.stateful, behind, pressure)
+        work = Work(queries, slots, shards, watched.stateful, watched.behind, pressure)
         seconds = self._pace.interval(now, work)
         self._metrics.trigger_seconds.set(seconds)
         if seconds == now:

@@ -90,6 +90,10 @@ class SparkStage:
         """Return the loads of the shards that run."""
         return self.progress.loads()
 
+    def behind(self) -> bool:
+        """Return whether what waits for a query would fill half a batch or more."""
+        return self.progress.behind()
+
     def connect(self, imports: Sequence[MatchedImport]) -> bool:
         """Have imports read these topics from now on; return whether queries must start anew."""
         if self._driver.connect(imports):

@@ -71,6 +71,10 @@ class PlayedStage:
         """Shard 1 is half busy."""
         return {1: Load(0.5, 7)}
 
+    def behind(self) -> bool:
+        """Have nothing that waits."""
+        return False
+
     def connect(self, imports: Sequence[MatchedImport]) -> bool:
         """Read nothing of other jobs."""
         return False

@@ -69,6 +69,10 @@ class PlayedStage:
         """Know nothing."""
         return {}
 
+    def behind(self) -> bool:
+        """Have nothing that waits."""
+        return False
+
     def connect(self, imports: Sequence[MatchedImport]) -> bool:
         """Read nothing of other jobs."""
         return False

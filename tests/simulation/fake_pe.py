@@ -231,6 +231,10 @@ class FakeStage:
         """Return nothing: loads only spread shards, and those are spread by number then."""
         return {}
 
+    def behind(self) -> bool:
+        """Have nothing that waits: it only delays warm pools."""
+        return False
+
     def connect(self, imports: Sequence[MatchedImport]) -> bool:
         """Read nothing of other jobs."""
         return False

@@ -206,6 +206,9 @@ class RuntimeStatus(Model):
     """Shards held, by number."""
     releases: dict[str, Release] = {}
     """The last release of every shard that it ever held, by number."""
+    behind: bool = False
+    """Whether more records wait than half a batch takes. Said once it is so, and taken back when it
+    has not been so for some seconds."""
     saved: Saved | None = None
     """How far the request in `spec.saving` is fulfilled."""
     stream_changes: list[StreamChange] = []

@@ -58,7 +58,7 @@ class WarmPoolController(Controller):
         return (
             Watch(caches.jobs, own_key),
             Watch(caches.regions, job_key),
-            Watch(caches.processing_elements, job_key, _shards_changed),
+            Watch(caches.processing_elements, job_key, _work_changed),
             Watch(caches.pods, job_key, _of_pool),
         )
 
@@ -90,6 +90,7 @@ class WarmPoolController(Controller):
                 driver=driver,
                 calm_seconds=self._calm_seconds(job, key, now),
                 pods=tuple(map(warm_pod_view, pods.values())),
+                behind=any(map(_is_behind, self._caches.processing_elements_by_job.get(key))),
                 ended_seconds=tuple((name, ago) for name, ago in ended if ago is not None),
             )
         )
@@ -154,8 +155,13 @@ def _size(spec: JobSpec, regions: Sequence[Growth], now: float) -> int:
     return drivers(regions, now, int(parse(requests["memory"])), budget)
 
 
-_shards_changed = either(desired_changed, runtime_changed("shards"))
-"""Whether a PE came, went, or may run other shards, or its pod says that it does."""
+_work_changed = either(desired_changed, runtime_changed("shards", "behind"))
+"""Whether a PE came, went, or may run other shards, or its pod says that it does, or is behind."""
+
+
+def _is_behind(pe: Object) -> bool:
+    runtime = pe_status(pe).runtime
+    return runtime is not None and runtime.behind
 
 
 def _of_pool(old: Object | None, new: Object | None) -> bool:

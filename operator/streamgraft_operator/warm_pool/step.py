@@ -2,6 +2,7 @@
 
 It is filled only while nothing else happens to the job: to start a driver costs a core for many
 seconds, which a width change or a restart needs itself, up to the first batches of the new PEs.
+So do PEs that are behind, for a while: some always are.
 """
 
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from streamgraft_operator.pe.step import WarmPodView
 
 SETTLED_SECONDS = 3.0
 """How long a job has to be calm before its pool is filled."""
+CATCH_UP_SECONDS = 180.0
+"""How long a job has to be calm before its pool is filled although PEs are behind."""
 FAILED_SECONDS = 60.0
 """How long a pod that ended by itself stays, and keeps its place from being filled."""
 
@@ -25,6 +28,8 @@ class PoolView:
     calm_seconds: float | None
     """For how long no width has changed and all shards have run; None: it is not so now."""
     pods: tuple[WarmPodView, ...]
+    behind: bool = False
+    """Whether PEs of it have more to do than they get done."""
     ended_seconds: tuple[tuple[str, float], ...] = ()
     """Pods that ended by themselves, and how long ago."""
 
@@ -52,9 +57,10 @@ def step(view: PoolView) -> PoolDecision:
     recent = [seconds for seconds in failed.values() if seconds < FAILED_SECONDS]
     missing = max(0, view.size - len(fitting) - len(recent))
     waits = [FAILED_SECONDS - max(recent)] if recent else []
-    settled = view.calm_seconds is not None and view.calm_seconds >= SETTLED_SECONDS
+    needed = CATCH_UP_SECONDS if view.behind else SETTLED_SECONDS
+    settled = view.calm_seconds is not None and view.calm_seconds >= needed
     if missing and not settled and view.calm_seconds is not None:
-        waits.append(SETTLED_SECONDS - view.calm_seconds)
+        waits.append(needed - view.calm_seconds)
     return PoolDecision(
         create=missing if settled else 0,
         delete=(*outdated, *surplus, *over),

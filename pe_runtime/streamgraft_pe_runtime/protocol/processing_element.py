@@ -20,6 +20,7 @@ from streamgraft_common.resources import (
 from streamgraft_pe_runtime.protocol.contents import Contents
 from streamgraft_pe_runtime.protocol.cut_requests import CutRequests
 from streamgraft_pe_runtime.protocol.element import Element, OwnElement
+from streamgraft_pe_runtime.protocol.noticeable import Noticeable
 from streamgraft_pe_runtime.protocol.own_pod import gone, own_pod
 from streamgraft_pe_runtime.protocol.reporting import Reporter
 from streamgraft_pe_runtime.protocol.saving import Saver
@@ -30,7 +31,7 @@ from streamgraft_pe_runtime.protocol.work import Stage, Telemetry, Work
 log = logging.getLogger(__name__)
 
 LOAD_SECONDS = 5.0
-"""How often loads are looked at."""
+"""How often loads are looked at, and whether we are behind."""
 FIRST_RETRY = 2.0
 LONGEST_RETRY = 60.0
 """Seconds after which a content that could not be applied is tried again: twice as long each time.
@@ -64,6 +65,7 @@ class ProcessingElement:
         self._shards: Shards | None = None
         """None until a content of our PE is applied."""
         self._applied = ""
+        self._noticeable = Noticeable()
         self._message = ""
         self._stopping = False
         self._connected: list[MatchedImport] = []
@@ -99,6 +101,7 @@ class ProcessingElement:
             content_id=self._applied,
             shards={str(number): said for number, said in self.shards.items()},
             releases=dict(releases),
+            behind=self._noticeable.behind,
             saved=self._saver.saved,
             stream_changes=self._stream_changes.all(known),
             cut_requests=self._cut_requests.all(known),
@@ -163,15 +166,14 @@ class ProcessingElement:
             self.report("")
 
     async def report_loads(self) -> None:
-        """Write the loads of shards when they have changed enough to matter, until cancelled."""
-        said: object = None
+        """Write the loads of shards, and whether we are behind, when they have changed enough to
+        matter, until cancelled."""
         while True:
             await asyncio.sleep(LOAD_SECONDS)
-            loads = self._shards.stage.loads() if self._shards else {}
-            rough = {shard: (round(load.busy, 1), load.lag > 0) for shard, load in loads.items()}
-            if rough != said:
-                said = rough
-                self._reporter.changed()
+            if self._shards:
+                stage = self._shards.stage
+                if self._noticeable.look(stage.loads(), behind=stage.behind()):
+                    self._reporter.changed()
 
     async def stop(self, deadline_seconds: float) -> None:
         """Release all shards, at batch boundaries if the deadline allows it, and say so."""

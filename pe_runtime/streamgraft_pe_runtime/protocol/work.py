@@ -69,6 +69,9 @@ class Stage(Protocol):
     def loads(self) -> Mapping[int, Load]:
         """Return the loads of the shards that run."""
 
+    def behind(self) -> bool:
+        """Return whether what waits for a query would fill half a batch or more."""
+
     def connect(self, imports: Sequence[MatchedImport]) -> bool:
         """Have imports read these topics from now on; return whether queries must start anew for
         it, at a batch boundary: a filter changed. Does not block."""

@@ -5,7 +5,13 @@ from dataclasses import replace
 import pytest
 
 from streamgraft_operator.pe.step import WarmPodView
-from streamgraft_operator.warm_pool.step import SETTLED_SECONDS, PoolDecision, PoolView, step
+from streamgraft_operator.warm_pool.step import (
+    CATCH_UP_SECONDS,
+    SETTLED_SECONDS,
+    PoolDecision,
+    PoolView,
+    step,
+)
 
 WARM = WarmPodView("w", "d", ready=True, usable=True, running=True)
 STARTING = replace(WARM, name="s", ready=False, running=False)
@@ -37,6 +43,14 @@ def test_it_is_filled_once_the_job_has_settled() -> None:
     assert step(PoolView(1, "d", 1.0, ())) == PoolDecision(0, (), again_in=SETTLED_SECONDS - 1.0)
     assert step(PoolView(1, "d", 1.0, (WARM,))) == PoolDecision(0, ())
     assert step(PoolView(1, "d", SETTLED_SECONDS, ())) == PoolDecision(1, ())
+
+
+def test_it_is_filled_late_where_pes_are_behind() -> None:
+    """What they need to catch up are the cores that drivers start on; some never catch up."""
+    behind = PoolView(1, "d", 9.0, (), behind=True)
+    assert step(behind) == PoolDecision(0, (), again_in=CATCH_UP_SECONDS - 9.0)
+    assert step(replace(behind, calm_seconds=CATCH_UP_SECONDS)) == PoolDecision(1, ())
+    assert step(replace(behind, pods=(OUTDATED,))).delete == ("o",)
 
 
 def test_pod_that_failed_keeps_its_place_for_a_while() -> None:
