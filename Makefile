@@ -64,8 +64,8 @@ torture: $(VENV)/.dev ## CHANGES=N random width changes (default: 200) with kill
 		$(if $(SEED),--seed $(SEED))
 
 integration: $(VENV)/.dev ## Integration tests on real parts, two files at a time, then end-to-end tests
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=40 -m 'integration and not e2e and not long'
-	@$(BIN)/python -m pytest -q --durations=20 -m 'e2e and not long'
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -rs --durations=40 -m 'integration and not e2e and not long'
+	@$(BIN)/python -m pytest -q -rs --durations=20 -m 'e2e and not long'
 
 test-long: $(VENV)/.dev ## Tests that take many minutes each (long forms of those in make test)
 	@$(BIN)/python -m pytest -q -m long

@@ -16,7 +16,7 @@ from streamgraft_common.kube import KubeClient
 from streamgraft_common.resources import CONSISTENT_REGION, PROCESSING_ELEMENT, SAVEPOINT
 from streamgraft_local import Cluster
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 APPLICATION = '''
 import json

@@ -13,7 +13,7 @@ from streamgraft_common.kube import KubeClient
 from streamgraft_common.resources import CONSISTENT_REGION, SAVEPOINT, ConsistentRegionStatus
 from streamgraft_local import Cluster
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 APPLICATION = """
 import streamgraft as sg

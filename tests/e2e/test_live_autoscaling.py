@@ -21,7 +21,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_local import Cluster
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 APPLICATION = Path(__file__).with_name("live_application.py")
 PATIENCE_SECONDS = 400
@@ -180,7 +180,6 @@ def live(cluster: Cluster, kube: KubeClient, namespace: str) -> Live:
     return Live(cluster, kube, namespace)
 
 
-@pytest.mark.long
 async def test_a_live_job_sleeps_wakes_up_and_is_explained(live: Live, namespace: str) -> None:
     await live.command("submit", str(APPLICATION), "--wait", "--timeout", str(PATIENCE_SECONDS))
     await live.send(RECORDS)

@@ -29,7 +29,7 @@ def sizes(cluster: Cluster, topic: str) -> list[int]:
     return [size(cluster.bootstrap_servers, TopicPartition(topic, number, 0)) for number in (0, 1)]
 
 
-@pytest.mark.parametrize("real_time", [True, False])
+@pytest.mark.parametrize("real_time", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_records_go_through_a_query_in_either_mode(
     session: SparkSession, cluster: Cluster, caplog: pytest.LogCaptureFixture, real_time: bool
 ) -> None:

@@ -40,6 +40,7 @@ async def test_zombie_does_not_take_the_shard_back(
     assert zombie.process.poll() is None
 
 
+@pytest.mark.long
 async def test_zombie_ends_if_another_pod_has_its_name(stage: Any) -> None:
     """As after a lost node: its pod was deleted by force, and the PE, made anew, has its own."""
     zombie = await stage.start(0, [0])

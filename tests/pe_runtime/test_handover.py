@@ -59,6 +59,7 @@ async def test_stateless(stage: Any, load: Callable[[int], Any], output: Any) ->
     brokers.close()
 
 
+@pytest.mark.long
 async def test_no_dip(stage: Any, load: Callable[[int], Any], output: Any) -> None:
     """What a channel that neither gives nor takes is sent comes out while a shard is under way."""
     giver, neighbour = await stage.start(0, [0]), await stage.start(1, [1])

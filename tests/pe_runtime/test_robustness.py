@@ -84,6 +84,7 @@ async def test_failing_user_function(
     assert (await pe.get("/metrics"))[1].count("streamgraft_pe_query_restarts_total{") == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stage", ["broken"], indirect=True)
 async def test_pe_that_ends_itself(
     stage: Any, load: Callable[[int], Any], output: Any, tmp_path: Path

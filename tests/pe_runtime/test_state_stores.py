@@ -134,6 +134,7 @@ def deal_out(streams: Streams, folder: Path, group: int) -> None:
     redistribute(sources, folder / f"new-{group}", split, topics, streams.stores)
 
 
+@pytest.mark.long
 def test_queries_go_on_from_state_that_is_dealt_out(streams: Streams, tmp_path: Path) -> None:
     cases = [
         (provider, operator, mode)

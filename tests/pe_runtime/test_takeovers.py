@@ -15,7 +15,7 @@ pytestmark = pytest.mark.integration
 @pytest.mark.parametrize(
     "stage",
     [
-        "plain",
+        pytest.param("plain", marks=pytest.mark.long),
         "counted",
         pytest.param("distinct", marks=pytest.mark.long),
         pytest.param("distinct on RocksDB", marks=pytest.mark.long),

@@ -99,6 +99,7 @@ def run(cluster: Cluster, namespace: str) -> Run:
     return run
 
 
+@pytest.mark.long
 def test_savepoint_is_taken_refused_where_it_does_not_fit_restored_and_deleted(
     cluster: Cluster, run: Run, streams: Streams, tmp_path: Path
 ) -> None:
