@@ -7,7 +7,11 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+import requests
+
+from bench.pods import is_ready
 from streamgraft_common import names
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.kube.client import MergePatch, Object
@@ -46,6 +50,10 @@ class Deployed:
         pods = await self._list(_PODS, f",{names.LABEL_PE}")
         return {pod["metadata"]["labels"][names.LABEL_PE]: _life(pod) for pod in pods}
 
+    async def drivers(self) -> list[Object]:
+        """Return all pods of the job, those of its warm pool included."""
+        return await self._list(_PODS)
+
     async def pes(self) -> list[Object]:
         """Return the ProcessingElements, in the order of their names."""
         found = await self._list(PROCESSING_ELEMENT.path(NAMESPACE))
@@ -70,16 +78,39 @@ class Deployed:
             while not (await self._is_healthy() and await self._warm() == warm_pool):
                 await asyncio.sleep(0.2)
 
+    async def signals(self, region: str) -> dict[str, Any]:
+        """Return the signals of a region, with their inputs, as the adapter serves them."""
+        return await asyncio.to_thread(self._signals, names.region_name(self.job, region))
+
+    async def settled(self, region: str, few: float) -> None:
+        """Wait until a region has one channel, fewer than `few` records wait, and it is known what
+        a channel can do."""
+        while True:
+            found = await self.signals(region)
+            inputs, lag = found["demand"].get("inputs"), found["total_lag"].get("value")
+            known = inputs and inputs["stages"]["0"]["load"]["capacity"] and lag is not None
+            if known and inputs["surroundings"]["width"] == 1 and lag < few:
+                return
+            await asyncio.sleep(2.0)
+
+    def _signals(self, name: str) -> dict[str, Any]:
+        pki = self.cluster.home.pki
+        answer = requests.get(
+            f"{self.cluster.adapter_url}/api/v1/namespaces/{NAMESPACE}/regions/{name}",
+            cert=(str(pki / "admin.crt"), str(pki / "admin.key")),
+            verify=str(pki / "ca.crt"),
+            timeout=30,
+        )
+        found: dict[str, Any] = answer.json()["signals"]
+        return found
+
     async def _is_healthy(self) -> bool:
         job = await self._client.get(JOB.path(NAMESPACE, self.job))
         return bool(job.get("status", {}).get("phase") == "Healthy")
 
     async def _warm(self) -> int:
         pool = await self._list(_PODS, f",{names.LABEL_POOL}={names.POOL_WARM}")
-        return sum(
-            any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
-            for conditions in (pod["status"].get("conditions", []) for pod in pool)
-        )
+        return sum(map(is_ready, pool))
 
     async def _list(self, path: str, further_selector: str = "") -> list[Object]:
         selector = f"{names.LABEL_JOB}={self.job}{further_selector}"

@@ -14,9 +14,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import requests
 from rich.console import Console
 from tests.promtool.backfill import backfill
 
@@ -24,7 +22,6 @@ from bench import report
 from bench.cluster import NAMESPACE, Deployed, application, running_cluster
 from bench.traffic import Load, Probe, create_topic, keys_by_group
 from streamgraft_autoscaler.forecast import BUCKET_SECONDS, DAY_BUCKETS, bucket_of
-from streamgraft_common import names
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_local import Cluster, ClusterSpec
 
@@ -81,24 +78,10 @@ def remember(cluster: Cluster, rise: int) -> None:
         cluster.start(name)
 
 
-def signals(cluster: Cluster, region: str) -> dict[str, Any]:
-    """Return the signals of a region, with their inputs, as the adapter serves them."""
-    pki = cluster.home.pki
-    name = names.region_name(JOB, region)
-    answer = requests.get(
-        f"{cluster.adapter_url}/api/v1/namespaces/{NAMESPACE}/regions/{name}",
-        cert=(str(pki / "admin.crt"), str(pki / "admin.key")),
-        verify=str(pki / "ca.crt"),
-        timeout=30,
-    )
-    found: dict[str, Any] = answer.json()["signals"]
-    return found
-
-
 async def known(app: Deployed, region: str) -> None:
     """Wait until it is known what a channel of a region can do, it has one, and nothing waits."""
     while True:
-        found = await asyncio.to_thread(signals, app.cluster, region)
+        found = await app.signals(region)
         inputs, lag = found["demand"].get("inputs"), found["total_lag"].get("value")
         if inputs and inputs["stages"]["0"]["load"]["capacity"]:
             if inputs["surroundings"]["width"] > 1:

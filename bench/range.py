@@ -17,10 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 from rich.console import Console
 
-from bench import report
+from bench import pods, report
 from bench.cluster import Deployed, application, running_cluster
 from bench.traffic import Arrival, Load, Probe, create_topic
 from streamgraft_common import names
@@ -85,15 +84,8 @@ def latencies(sent_at: list[float], arrivals: list[Arrival], start: int, end: in
 
 async def cpu_seconds(app: Deployed) -> float:
     """Return the CPU time of all processes of all PEs so far."""
-    seconds = 0.0
-    for pe in await app.pes():
-        pod = await app.pod(pe["status"]["pod"])
-        pid = int(pod["status"]["containerStatuses"][0]["containerID"].partition("://")[2])
-        first = psutil.Process(pid)
-        for process in (first, *first.children(recursive=True)):
-            times = process.cpu_times()
-            seconds += times.user + times.system
-    return seconds
+    found = [await app.pod(pe["status"]["pod"]) for pe in await app.pes()]
+    return sum(map(pods.cpu_seconds, found))
 
 
 async def channel(app: Deployed) -> tuple[float, float]:

@@ -20,6 +20,7 @@ from rich.table import Table
 
 from bench import report
 from bench.cluster import Deployed, application, running_cluster
+from bench.pods import process_of
 from bench.traffic import Load, Probe, create_topic, keys_by_group
 from streamgraft_common.kube.client import Object
 
@@ -75,7 +76,7 @@ async def killed(
     pod = await app.pod(pe["status"]["pod"])
     wanted = [keys[group] for group in groups]
     sent, seen, began = traffic.load.sent, len(traffic.probe.arrivals.items), time.time()
-    os.kill(_pid(pod), signal.SIGKILL)
+    os.kill(process_of(pod), signal.SIGKILL)
     async with asyncio.timeout(PATIENCE_SECONDS):
         while (last := traffic.flowing(sent, seen, wanted)) is None:
             await asyncio.sleep(0.02)
@@ -86,7 +87,7 @@ async def killed(
 
 async def frozen(app: Deployed, pe: Object, keys: Keys, traffic: "Traffic") -> float | None:
     """Freeze a channel for a while; return what that adds to the times of the others' records."""
-    process = _pid(await app.pod(pe["status"]["pod"]))
+    process = process_of(await app.pod(pe["status"]["pod"]))
     children = Path(f"/proc/{process}/task/{process}/children")
     family = [process, *map(int, (await asyncio.to_thread(children.read_text)).split())]
     began = time.time()
@@ -100,12 +101,6 @@ async def frozen(app: Deployed, pe: Object, keys: Keys, traffic: "Traffic") -> f
     await asyncio.sleep(CALM_SECONDS)
     others = [keys[group] for group in keys if group not in pe["spec"]["shards"]]
     return traffic.added([*chain(*others)], began)
-
-
-def _pid(pod: Object) -> int:
-    """Return the process of a pod's container on the process node."""
-    _, _, pid = pod["status"]["containerStatuses"][0]["containerID"].partition("://")
-    return int(pid)
 
 
 @dataclass(frozen=True)

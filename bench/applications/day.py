@@ -1,0 +1,32 @@
+"""Numbered records through a region in which each of them takes a channel 10 ms.
+
+The benchmark writes the metric that the region's width goes by into a copy.
+"""
+
+from typing import Literal
+
+from pyspark.sql import DataFrame
+
+import streamgraft as sg
+
+METRIC: Literal["demand", "lag-utilization"] = "demand"
+NAME = f"day-{METRIC}"
+WAITED = "reflect('java.lang.Thread', 'sleep', 10L) is not null"
+"""True, after 10 ms: a channel waits, as for a service, and leaves the CPU to others."""
+
+app = sg.Application(NAME, trigger_seconds=1.0)
+
+numbers = app.kafka_source("numbers", topic=f"{NAME}-in", schema="id bigint, key string")
+
+# A day is an hour: a need must last for minutes of it, as it must in a day of 24 hours. All else is
+# the default, and a channel works off the default's lag threshold in ten seconds.
+WANTED = sg.Autoscaling(metric=METRIC, max_width=6, scale_up_seconds=10, scale_down_seconds=30)
+
+with app.parallel("work", key=["key"], width=1, max_width=12, autoscaling=WANTED):
+
+    @app.operator(inputs=numbers)
+    def worked(rows: DataFrame) -> DataFrame:
+        """Pass on every record."""
+        return rows.selectExpr("id", "key").where(WAITED)
+
+    app.kafka_sink("results", input=worked, topic=f"{NAME}-out", key=["key"], partitions=1)

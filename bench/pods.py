@@ -1,0 +1,27 @@
+"""The pods of the process node as what they are: processes."""
+
+import psutil
+
+from streamgraft_common.kube.client import Object
+
+
+def is_ready(pod: Object) -> bool:
+    """Return whether a pod is ready: its driver is warm."""
+    conditions = pod["status"].get("conditions", [])
+    return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
+
+
+def process_of(pod: Object) -> int:
+    """Return the process of a pod's container."""
+    _, _, pid = pod["status"]["containerStatuses"][0]["containerID"].partition("://")
+    return int(pid)
+
+
+def cpu_seconds(pod: Object) -> float:
+    """Return the CPU time of all processes of a pod so far, those that ended included.
+
+    Raises psutil.NoSuchProcess if the pod goes.
+    """
+    first = psutil.Process(process_of(pod))
+    family = (first, *first.children(recursive=True))
+    return sum(sum(process.cpu_times()[:4]) for process in family)
