@@ -15,7 +15,13 @@ from bench.pods import is_ready
 from streamgraft_common import names
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.kube.client import MergePatch, Object
-from streamgraft_common.resources import JOB, PARALLEL_REGION, PROCESSING_ELEMENT
+from streamgraft_common.resources import (
+    CONSISTENT_REGION,
+    JOB,
+    PARALLEL_REGION,
+    PROCESSING_ELEMENT,
+    ConsistentRegionStatus,
+)
 from streamgraft_common.resources.parallel_region import Strategy
 from streamgraft_local import Cluster, ClusterSpec, Display
 
@@ -62,6 +68,12 @@ class Deployed:
     async def pod(self, name: str) -> Object:
         """Return a pod."""
         return await self._client.get(f"{_PODS}/{name}")
+
+    async def consistent_region(self, region: str) -> ConsistentRegionStatus:
+        """Return how far a consistent region is."""
+        path = CONSISTENT_REGION.path(NAMESPACE, names.region_name(self.job, region))
+        found = await self._client.get(path)
+        return ConsistentRegionStatus.model_validate(found.get("status") or {})
 
     async def set_warm_pool(self, size: int) -> None:
         """Set the size of the warm pool."""

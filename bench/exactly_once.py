@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 
 from bench import report
 from bench.cluster import Deployed, application, running_cluster
+from bench.pods import process_of
 from bench.traffic import Load, Probe, create_topic, keys_by_group
 from streamgraft_common.spark_jvm import JvmSettings, SparkJvm
 from streamgraft_local import Cluster
@@ -229,8 +230,7 @@ async def killed(app: Deployed, load: Load) -> None:
         load.rate = KILL_RATE
         await asyncio.sleep(KILL_SECONDS)
         pod = await app.pod((await app.pes())[number]["status"]["pod"])
-        _, _, pid = pod["status"]["containerStatuses"][0]["containerID"].partition("://")
-        os.kill(int(pid), signal.SIGKILL)
+        os.kill(process_of(pod), signal.SIGKILL)
         load.rate = CALM_RATE
         await asyncio.sleep(KILL_SECONDS)
 

@@ -1,7 +1,7 @@
-"""Plots over sizes: both axes logarithmic, as SVG pictures."""
+"""Plots over sizes, numbers or times: both axes logarithmic, as SVG pictures."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 _COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd")
@@ -19,8 +19,17 @@ def size_text(size: float) -> str:
     raise AssertionError
 
 
-def size_plot(title: str, unit: str, lines: Mapping[str, Points]) -> str:
-    """Return a picture of lines; of each point x is a size in bytes and y above 0."""
+def size_plot(
+    title: str,
+    unit: str,
+    lines: Mapping[str, Points],
+    over: str = "size of a record",
+    text: Callable[[float], str] = size_text,
+) -> str:
+    """Return a picture of lines; of each point both are above 0.
+
+    `unit`: of y; `over`: what x is, by default in bytes; `text`: how a value of x is written.
+    """
     points = [point for line in lines.values() for point in line]
     sizes = sorted({x for x, _ in points})
     low = math.floor(math.log10(min(y for _, y in points)))
@@ -45,7 +54,7 @@ def size_plot(title: str, unit: str, lines: Mapping[str, Points]) -> str:
         ]
     parts += [
         f'<text x="{x_of(size):.1f}" y="{_TOP + _HEIGHT + 18}" text-anchor="middle">'
-        f"{size_text(size)}</text>"
+        f"{escape(text(size))}</text>"
         for size in sizes
     ]
     for number, (name, line) in enumerate(lines.items()):
@@ -66,7 +75,7 @@ def size_plot(title: str, unit: str, lines: Mapping[str, Points]) -> str:
             ' font-family="sans-serif" font-size="12">',
             f'<rect width="{total[0]}" height="{total[1]}" fill="white"/>',
             *parts,
-            f'<text x="{_LEFT - 6}" y="{total[1] - 8}">{escape(unit)}, by size of a record</text>',
+            f'<text x="{_LEFT - 6}" y="{total[1] - 8}">{escape(f"{unit}, by {over}")}</text>',
             "</svg>\n",
         ]
     )

@@ -33,6 +33,8 @@ class Arrival:
     at: float
     id: int
     key: str
+    count: int = 1
+    """Of results that count the records of their key."""
 
 
 @dataclass
@@ -170,7 +172,8 @@ class Probe:
             for message in self._consumer.consume(1000, 0.01):
                 if message.error() is None:
                     row = json.loads(message.value() or b"{}")
-                    self.arrivals.items.append(Arrival(time.time(), row["id"], row["key"]))
+                    result = Arrival(time.time(), row["id"], row["key"], row.get("count", 1))
+                    self.arrivals.items.append(result)
 
 
 def keys_by_group(groups: int, per_group: int) -> dict[int, list[str]]:
