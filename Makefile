@@ -8,7 +8,7 @@ SOURCES := autoscaler bench common dashboards deploy examples metrics_adapter op
 export PYTHONDONTWRITEBYTECODE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports unit simulation soak replay torture integration test-long test-node fuzz docs audit generate clean
+.PHONY: help demo test check lint types imports unit simulation soak replay torture torture-consistent integration test-long test-node fuzz docs audit generate clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -61,6 +61,10 @@ replay: $(VENV)/.dev ## SEED=N: the trace of one seed of the simulation
 
 torture: $(VENV)/.dev ## CHANGES=N random width changes (default: 200) with kills and edits, SEED=N to repeat
 	@$(BIN)/python -m tests.e2e.torture $(if $(CHANGES),--changes $(CHANGES)) \
+		$(if $(SEED),--seed $(SEED))
+
+torture-consistent: $(VENV)/.dev ## CHANGES=N cuts, rollbacks and width changes (100) with kills amid them, SEED=N to repeat
+	@$(BIN)/python -m tests.e2e.torture.consistent $(if $(CHANGES),--changes $(CHANGES)) \
 		$(if $(SEED),--seed $(SEED))
 
 integration: $(VENV)/.dev ## Integration tests on real parts, two files at a time, then end-to-end tests

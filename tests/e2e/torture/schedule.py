@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
-from typing import Literal, get_args
+from typing import Literal
 
-Victim = Literal["source", "region", "sink", "operator", "kafka", "kube-apiserver"]
+Victim = Literal["source", "region", "sink", "operator", "kafka", "kube-apiserver", "repository"]
 """The first three: a pod of a PE before the region, in it, behind it."""
-VICTIMS: tuple[Victim, ...] = get_args(Victim)
 PLACES: tuple[Victim, ...] = ("source", "region", "sink")
-Means = Literal["kill", "freeze", "memory", "disk"]
+VICTIMS: tuple[Victim, ...] = (*PLACES, "operator", "kafka", "kube-apiserver")
+Means = Literal["kill", "freeze", "memory", "disk", "delete"]
 """SIGKILL; SIGSTOP and, later, SIGCONT; SIGKILL of the driver's JVM alone, as the kernel does when
-memory is out; no file can be written for a while."""
-MEANS: tuple[Means, ...] = get_args(Means)
+memory is out; no file can be written for a while; the pod is deleted."""
+MEANS: tuple[Means, ...] = ("kill", "freeze", "memory", "disk")
 OF_PROGRAMS: tuple[Means, ...] = ("kill", "freeze")
 
 BLOCK = 9

@@ -6,32 +6,45 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
+from tests.e2e.torture.job import TorturedJob
 from tests.e2e.torture.patience import answered
 from tests.e2e.torture.schedule import PLACES, Kill, Victim
 
 from streamgraft_common import names
-from streamgraft_common.kube import KubeClient
+from streamgraft_common.kube import NotFound
 from streamgraft_common.kube.client import Object
-from streamgraft_local import Cluster
 from streamgraft_local.processes import Process
+
+
+class Outsider(Protocol):
+    """A program beside the cluster that the job needs."""
+
+    async def suffer(self, kill: Kill) -> None:
+        """Do to it what a kill says; it serves again when this returns."""
 
 
 class Killer:
     """Kills parts of a cluster, and starts those again that nothing in it starts."""
 
-    def __init__(self, cluster: Cluster, client: KubeClient, namespace: str, job: str) -> None:
-        self._cluster = cluster
-        self._client = client
-        self._pods = f"/api/v1/namespaces/{namespace}/pods"
-        self._selector = f"{names.LABEL_JOB}={job}"
+    def __init__(self, job: TorturedJob, repository: Outsider | None = None) -> None:
+        self._cluster = job.cluster
+        self._client = job.client
+        self._pods = f"/api/v1/namespaces/{job.namespace}/pods"
+        self._selector = f"{names.LABEL_JOB}={job.name}"
+        self._repository = repository
 
     async def kill(self, kill: Kill) -> str:
         """Do it after the time that was chosen, and wait until it is over; return to what."""
         await asyncio.sleep(kill.after)
         if kill.victim in PLACES:
             return await self._strike_pod(kill)
-        await self._strike_program(kill)
+        if kill.victim == "repository":
+            assert self._repository is not None
+            await self._repository.suffer(kill)
+        else:
+            await self._strike_program(kill)
         return kill.victim
 
     async def _strike_pod(self, kill: Kill) -> str:
@@ -41,8 +54,13 @@ class Killer:
         if not pods:
             return "no pod"
         pod = pods[int(kill.choice * len(pods))]
-        await strike(_family(_pid(pod) or 0), kill)
-        return f"pod {pod['metadata']['name']}"
+        name = pod["metadata"]["name"]
+        if kill.means == "delete":
+            with suppress(NotFound):
+                await answered(lambda: self._client.delete(f"{self._pods}/{name}"))
+        else:
+            await strike(_family(_pid(pod) or 0), kill)
+        return f"pod {name}"
 
     async def _strike_program(self, kill: Kill) -> None:
         process = Process.load(self._cluster.home.record(kill.victim))
