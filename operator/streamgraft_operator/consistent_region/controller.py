@@ -80,6 +80,7 @@ class ConsistentRegionController(Controller):
             rollbacks={cut.number: cut for cut in _rollbacks(item, ours)},
             last_rollback=max((cut.number for cut in _rollbacks(item, there)), default=0),
             failures=elements.failures(spec, stages, pes),
+            let_pass=elements.let_pass(spec, stages, pes),
             requests=elements.requests(spec, pes),
             now=time.time(),
             waiting_for=self._waiting_for(item),

@@ -22,13 +22,28 @@ def failures(
     """
     if spec.roll_back_on == "never":
         return {}
+    return _of_stages(stages, elements, every=spec.roll_back_on == "failure")
+
+
+def let_pass(
+    spec: ConsistentRegionSpec, stages: Collection[str], elements: Iterable[Object]
+) -> frozenset[str]:
+    """Return the names of failures that the region does not go back for, but might by another
+    policy: an edit of the policy must not make it go back for them."""
+    elements = list(elements)
+    every = _of_stages(stages, elements, every=True)
+    return frozenset(every) - frozenset(failures(spec, stages, elements))
+
+
+def _of_stages(
+    stages: Collection[str], elements: Iterable[Object], *, every: bool
+) -> dict[str, str]:
     ours = (element for element in elements if pe_spec(element).stage_name in stages)
-    return dict(item for element in ours for item in _failures(spec, element))
+    return dict(item for element in ours for item in _failures(element, every=every))
 
 
-def _failures(spec: ConsistentRegionSpec, element: Object) -> Iterator[tuple[str, str]]:
+def _failures(element: Object, *, every: bool) -> Iterator[tuple[str, str]]:
     (_, name), status = key_of(element), pe_status(element)
-    every = spec.roll_back_on == "failure"
     launch = f"{element['metadata']['uid']}:{status.launch_count}"
     if every and status.launch_reason in _ENDED:
         yield launch, f"{name} had to be launched again ({status.launch_reason})"

@@ -64,6 +64,8 @@ class ConsistentRegionView:
     now: float
     failures: Mapping[str, str] = field(default_factory=dict)
     """Of its PEs, as far as it goes back for them: a name for each → what it is."""
+    let_pass: frozenset[str] = frozenset()
+    """Names of those that its policy of now does not go back for."""
     requests: Mapping[str, str] = field(default_factory=dict)
     """PE → id of the last cut that its functions asked for."""
     waiting_for: str = ""
@@ -179,12 +181,21 @@ def _looked_at(
     """Return the status with failures noted that lead to nothing."""
     fresh = _fresh(view, status)
     hopeless = status.rollbacks_in_a_row >= view.spec.max_rollbacks
-    if not fresh or (_target(view, status) and not hopeless):
+    if not fresh and view.let_pass <= set(status.seen_failures):
         return status, ()
-    seen = status.model_copy(update={"seen_failures": sorted(view.failures)})
+    if fresh and _target(view, status) and not hopeless:
+        return status, ()
+    seen = status.model_copy(update={"seen_failures": _seen(view)})
+    if not fresh:
+        return seen, ()
     why = "; ".join(fresh)
     event = events.no_more_rollbacks(view.name, status.rollbacks_in_a_row, why)
     return seen, (event,) if hopeless else ()
+
+
+def _seen(view: ConsistentRegionView) -> list[str]:
+    """Return all failures of now: each was looked at, under the policy of its time."""
+    return sorted({*view.failures, *view.let_pass})
 
 
 def _fresh(view: ConsistentRegionView, status: ConsistentRegionStatus) -> list[str]:
@@ -251,7 +262,7 @@ def _rolled_back(
     back = view.rollbacks.get(status.rollback_id)
     if back is None or back.status.phase not in ("Completed", "Failed"):
         return status, ()
-    update = {"state": _at_rest(status), "seen_failures": sorted(view.failures)}
+    update = {"state": _at_rest(status), "seen_failures": _seen(view)}
     rest = status.model_copy(update=update)
     if back.status.damaged:
         return _to_the_one_before(view, rest, back.status.message)

@@ -299,6 +299,17 @@ def test_failures_before_the_first_cut_lead_to_nothing() -> None:
     assert first.status.seen_failures == ["pe-1:2"]
 
 
+def test_what_failed_under_another_policy_leads_to_nothing_after_an_edit() -> None:
+    """An edit that makes the policy `failure` is no failure, and finds old ones."""
+    never = BY_ITSELF.model_copy(update={"roll_back_on": "never"})
+    passed = step(failing(running(3, 4), spec=never, failures={}, let_pass=frozenset(FAILED)))
+    assert passed.status.seen_failures == ["pe-1:2"]
+    assert step(failing(passed.status)).roll_back is None
+    assert step(failing(passed.status, failures={"pe-1:3": "again"})).roll_back == 1
+    both = step(failing(passed.status, failures={"pe-1:3": "again"}, let_pass=frozenset({"x"})))
+    assert both.roll_back == 1
+
+
 def test_a_cut_that_a_function_asks_for_begins_once() -> None:
     status = running(4)
     asked = seen(status, spec=ON_DEMAND, last_number=4, requests={"job-1": "uid.1"})

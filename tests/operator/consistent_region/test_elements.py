@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from streamgraft_common.resources import ConsistentRegionSpec
-from streamgraft_operator.consistent_region.elements import failures, matters, requests
+from streamgraft_operator.consistent_region.elements import failures, let_pass, matters, requests
 
 STAGES = {"counted"}
 
@@ -51,6 +51,13 @@ def test_which_failures_a_policy_goes_back_for(
 ) -> None:
     assert failures(region(policy), STAGES, [item]) == found
     assert failures(region(policy), {"other"}, [item]) == {}, "it is in no cut"
+
+
+def test_which_failures_a_policy_lets_pass() -> None:
+    died, spoiled = element("PodFailed"), failed("CheckpointDamaged")
+    assert let_pass(region("never"), STAGES, [died]) == {"u1:3"}
+    assert let_pass(region("damage"), STAGES, [died, spoiled]) == {"u1:3"}
+    assert let_pass(region("failure"), STAGES, [died, spoiled]) == frozenset()
 
 
 def test_the_cuts_that_functions_ask_for() -> None:
