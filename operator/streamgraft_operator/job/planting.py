@@ -13,12 +13,13 @@ from streamgraft_operator.manifests.metadata import Owner
 
 _FROM_JOB = ("autoscaling", "changeDeadlineSeconds", "strategy", "upstream", "stages")
 """Fields of a region's spec that follow application and job."""
-_FROM_APPLICATION = (
+FROM_APPLICATION = (
     "operators",
     "trigger",
     "periodSeconds",
     "drainTimeoutSeconds",
     "retainedCuts",
+    "repository",
     "rollBackOn",
     "maxRollbacks",
 )
@@ -97,7 +98,7 @@ class ConsistentRegionPlanter:
             if not is_owned_by(existing, owner.uid):  # of the job that had this name before
                 await self._write.delete(existing)
                 continue
-            await self._write.update(key, setting(manifest, _FROM_APPLICATION))
+            await self._write.update(key, setting(manifest, FROM_APPLICATION))
         for item in self._caches.consistent_regions_by_job.get((owner.namespace, owner.name)):
             if key_of(item) not in wanted and is_owned_by(item, owner.uid):
                 await self._write.delete(item)

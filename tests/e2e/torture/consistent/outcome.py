@@ -12,7 +12,7 @@ from tests.e2e.torture.verification import Input, Result
 
 
 class Lines:
-    """Reads what the sink function has made final."""
+    """Reads what the sink function has made final, in a database that it makes in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / DATABASE
@@ -36,11 +36,11 @@ class Lines:
 class Outcome:
     """Both sinks beside the outside topic."""
 
-    def __init__(self, bootstrap_servers: str, inputs: str, results: str, folder: Path) -> None:
+    def __init__(self, bootstrap_servers: str, inputs: str, results: str, lines: Lines) -> None:
         self.comparison = Comparison()
         self._inputs = Reader(bootstrap_servers, inputs)
         self._results = Reader(bootstrap_servers, results)
-        self._lines = Lines(folder)
+        self._lines = lines
 
     def take(self) -> list[str]:
         """Read and compare what has come; return what is wrong of it. Blocks."""

@@ -9,11 +9,12 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
 from pathlib import Path
 
-from tests.e2e.torture.consistent.outcome import Outcome
+from tests.e2e.torture.consistent.outcome import Lines, Outcome
 from tests.e2e.torture.consistent.region import Region
 from tests.e2e.torture.consistent.repository import Repository
 from tests.e2e.torture.consistent.rounds import Policy, Round, rounds
@@ -88,13 +89,11 @@ async def torture(
         job = TorturedJob(cluster, client, namespace, NAME, "work")
         with Repository(folder / "repository") as repository:
             await repository.tell(client, namespace)
-            outcome = Outcome(servers, SOURCE_TOPIC, RESULTS_TOPIC, folder)
-            try:
-                run = Torture(job, Region(job, "all"), repository, outcome, folder, say)
-                await run.begin()
+            lines = Lines(folder)
+            run = Torture(job, Region(job, "all"), repository, folder, say)
+            await run.begin()
+            with closing(Outcome(servers, SOURCE_TOPIC, RESULTS_TOPIC, lines)) as run.outcome:
                 verdict = await run.run(seed, count)
-            finally:
-                outcome.close()
             await job.cancel()
     return verdict
 
@@ -106,10 +105,10 @@ class Torture:
     job: TorturedJob
     region: Region
     repository: Repository
-    outcome: Outcome
     folder: Path
     say: Callable[[str], None]
     verdict: Verdict = field(default_factory=Verdict)
+    outcome: Outcome = field(init=False)
     _policy: Policy = "never"
     _width: int = 1
     _rollbacks: int = 0
