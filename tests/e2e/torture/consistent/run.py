@@ -18,7 +18,7 @@ from tests.e2e.torture.consistent.outcome import Lines, Outcome
 from tests.e2e.torture.consistent.region import Region
 from tests.e2e.torture.consistent.repository import Repository
 from tests.e2e.torture.consistent.rounds import Policy, Round, rounds
-from tests.e2e.torture.job import TorturedJob
+from tests.e2e.torture.job import NotServing, TorturedJob
 from tests.e2e.torture.schedule import Kill
 from tests.e2e.torture.topics import PARTITIONS
 from tests.e2e.torture.victims import Killer
@@ -81,7 +81,10 @@ async def torture(
     count: int,
     say: Callable[[str], None],
 ) -> Verdict:
-    """Submit the application, run, and cancel it. `folder`: for the database and the repository."""
+    """Submit the application, run, and cancel it if all is right.
+
+    `folder`: for the database and the repository.
+    """
     say(f"torture of a consistent region: seed {seed}, {count} rounds")
     servers = cluster.bootstrap_servers
     create_topic(servers, SOURCE_TOPIC, PARTITIONS)
@@ -94,7 +97,8 @@ async def torture(
             await run.begin()
             with closing(Outcome(servers, SOURCE_TOPIC, RESULTS_TOPIC, lines)) as run.outcome:
                 verdict = await run.run(seed, count)
-            await job.cancel()
+            if not verdict.problems:  # else it is left to be looked at
+                await job.cancel()
     return verdict
 
 
@@ -129,7 +133,10 @@ class Torture:
         with Load(self.job.cluster.bootstrap_servers, SOURCE_TOPIC, keys, RATE) as load:
             for number, item in enumerate(rounds(seed, count), 1):
                 began = time.monotonic()
-                problems, over = await self._round(f"{number}/{count}: {item}", item, load)
+                try:
+                    problems, over = await self._round(f"{number}/{count}: {item}", item, load)
+                except NotServing as error:
+                    problems, over = [str(error)], False
                 self.verdict.note(problems, time.monotonic() - began)
                 for problem in problems:
                     self.say(f"{number}: WRONG: {problem}")
@@ -245,9 +252,12 @@ class Torture:
         await self.job.submit(source, "--param", f"folder={self.folder}", *options)
 
     async def _follows_policy(self) -> None:
-        async with asyncio.timeout(START_SECONDS):
-            while await self.region.policy() != self._policy:
-                await asyncio.sleep(_POLL_SECONDS)
+        """Wait until the last edit is what runs. Raises NotServing."""
+        deadline = time.monotonic() + START_SECONDS
+        while await self.region.policy() != self._policy:
+            if time.monotonic() > deadline:
+                raise NotServing(f"roll_back_on is not {self._policy} after {START_SECONDS:.0f} s")
+            await asyncio.sleep(_POLL_SECONDS)
         await self.job.serving(self._width, START_SECONDS)
 
 
