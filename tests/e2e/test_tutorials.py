@@ -16,7 +16,7 @@ ORDER = (
     *("exact-files", "operate-in-production"),
 )
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-STEP_SECONDS = 400
+STEP_SECONDS = 900
 
 
 class Reader:
