@@ -28,9 +28,9 @@ create table if not exists final
 LOCK_SECONDS = 60.0
 """A process that is frozen within a transaction holds up all others for as long."""
 
-# Small batches: a backlog is many of them, and kills hit some.
+# Small batches: a backlog is several of them, and kills hit some.
 app = sg.Application(
-    "cuts", trigger_seconds=0.5, spark_conf={"spark.streamgraft.maxOffsetsPerTrigger": "500"}
+    "cuts", trigger_seconds=0.5, spark_conf={"spark.streamgraft.maxOffsetsPerTrigger": "1000"}
 )
 folder = app.parameter("folder", default="/tmp/streamgraft-cuts")
 records = app.kafka_source("records", topic="cuts-in", schema="id bigint, key string")
@@ -102,7 +102,7 @@ app.kafka_sink("results", input=totals, topic="cuts-out", key=["key"], partition
 app.consistent_region(
     "all",
     start=records,
-    period_seconds=5,
-    drain_timeout_seconds=45,
+    period_seconds=8,
+    drain_timeout_seconds=120,
     roll_back_on=ROLL_BACK_ON,
 )

@@ -33,7 +33,7 @@ AWAY_SECONDS = (0.0, 10.0)
 """A repository that was killed comes back after so long."""
 DISK_SECONDS = 5.0
 BACKLOGS = 0.4
-"""Share of rounds with more load, while it lasts, than the PEs can take."""
+"""Share of kills with more load at that time than the PEs can take."""
 DOUBLE = 0.3
 """Share of rounds with a second kill, of another victim, behind the first."""
 

@@ -30,15 +30,15 @@ from streamgraft_local import Cluster
 APPLICATION = Path(__file__).with_name("application.py")
 NAME = "cuts"
 SOURCE_TOPIC, RESULTS_TOPIC = "cuts-in", "cuts-out"
-RATE = 100.0
-BACKLOG_RATE = 1500.0
-"""More than batches of so few records can take."""
+RATE = 50.0
+BACKLOG_RATE, BACKLOG_SECONDS = 1000.0, 5.0
+"""More than PEs that take part in a cut can take; a busy machine must catch up with it as well."""
 KEYS_PER_GROUP = 4
 WARM_PODS = 1
-START_SECONDS = 300.0
+START_SECONDS = 600.0
 MOMENT_SECONDS = 20.0
 """What was asked for is under way after so long at most, or the kill comes all the same."""
-ROUND_SECONDS = 300.0
+ROUND_SECONDS = 600.0
 """All is right again after so long at most, whatever was struck."""
 _MOMENT_POLL_SECONDS, _POLL_SECONDS = 0.05, 0.5
 
@@ -165,12 +165,11 @@ class Torture:
         wanted = await self._ask(item)
         self._width = item.width
         await self._until_under_way(item, wanted)
-        if any(kill.backlog for kill in item.kills):
-            load.rate = BACKLOG_RATE
         delays = accumulate(kill.after for kill in item.kills)
         strikes = (self._strike(*of) for of in zip(item.kills, delays, strict=True))
+        surge = asyncio.create_task(_surge(load, any(kill.backlog for kill in item.kills)))
         struck = await asyncio.gather(*strikes)
-        load.rate = RATE
+        await surge
         after = time.monotonic() - began
         problems, over = await self._right(load.sent, wanted if item.moment == "rollback" else 0)
         seconds = f"{after:.1f} + {time.monotonic() - began - after:.1f} s"
@@ -259,6 +258,14 @@ class Torture:
                 raise NotServing(f"roll_back_on is not {self._policy} after {START_SECONDS:.0f} s")
             await asyncio.sleep(_POLL_SECONDS)
         await self.job.serving(self._width, START_SECONDS)
+
+
+async def _surge(load: Load, wanted: bool) -> None:
+    """Send more for a while, if that is wanted."""
+    if wanted:
+        load.rate = BACKLOG_RATE
+        await asyncio.sleep(BACKLOG_SECONDS)
+        load.rate = RATE
 
 
 def written(folder: Path, policy: Policy) -> Path:
