@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 TUTORIALS = Path(__file__).parents[2] / "docs/tutorials"
 ORDER = (
