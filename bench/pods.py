@@ -5,12 +5,6 @@ import psutil
 from streamgraft_common.kube.client import Object
 
 
-def is_ready(pod: Object) -> bool:
-    """Return whether a pod is ready: its driver is warm."""
-    conditions = pod["status"].get("conditions", [])
-    return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
-
-
 def process_of(pod: Object) -> int:
     """Return the process of a pod's container."""
     _, _, pid = pod["status"]["containerStatuses"][0]["containerID"].partition("://")

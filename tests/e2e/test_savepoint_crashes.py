@@ -12,6 +12,7 @@ import pytest
 from tests.sdk.counting import KEYS, Streams
 from typer.testing import CliRunner
 
+from bench.pods import process_of
 from streamgraft.cli._app import app
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.kube.client import Object
@@ -102,8 +103,7 @@ class World:
         """Kill the process of a PE's pod."""
         path = f"/api/v1/namespaces/{self._namespace}/pods/{pe['status']['pod']}"
         pod = self.ask(lambda client: client.get(path))
-        container = pod["status"]["containerStatuses"][0]["containerID"]
-        os.kill(int(container.partition("://")[2]), signal.SIGKILL)
+        os.kill(process_of(pod), signal.SIGKILL)
 
     def checkpoints(self, job: str, stage: str) -> Path:
         """Return the checkpoints of a stage's shards."""

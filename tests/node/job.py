@@ -14,6 +14,7 @@ from streamgraft_common.kinds import AUTOSCALER
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, PARALLEL_REGION, PROCESSING_ELEMENT
+from streamgraft_operator.pe.pods import is_ready
 
 NAME, REGION = "numbers", "work"
 _APPLICATION = Path(__file__).with_name("application.py")
@@ -53,7 +54,7 @@ class Job:
                 return False
             region = await self._client.get(self._region)
             width = region.get("status", {}).get("width")
-            pods = [pod for pod in await self.pods() if _is_ready(pod)]
+            pods = [pod for pod in await self.pods() if is_ready(pod)]
             ready = len(pods) >= len(await self.pes())
             return ready and width == region["spec"]["width"]
 
@@ -90,7 +91,7 @@ class Job:
 
         async def replaced() -> bool:
             return any(
-                item["metadata"]["uid"] != uid and _is_ready(item)
+                item["metadata"]["uid"] != uid and is_ready(item)
                 for item in await self.pods()
                 if item["metadata"]["labels"][names.LABEL_PE] == pe
             )
@@ -104,7 +105,7 @@ class Job:
 
         async def filled() -> bool:
             items = (await self._client.get(_PODS, labelSelector=selector))["items"]
-            return len(items) == size and all(_is_ready(pod) for pod in items)
+            return len(items) == size and all(is_ready(pod) for pod in items)
 
         await until(f"{size} pods are warm", filled)
 
@@ -147,11 +148,6 @@ class Job:
             return not (await self._client.get(_PODS))["items"]
 
         await until("the pods are gone", gone)
-
-
-def _is_ready(pod: Object) -> bool:
-    conditions = pod["status"].get("conditions", [])
-    return any((item["type"], item["status"]) == ("Ready", "True") for item in conditions)
 
 
 def _autoscaler(region: str) -> Object:

@@ -17,12 +17,6 @@ OF_PROGRAMS: tuple[Means, ...] = ("kill", "freeze")
 
 BLOCK = 9
 """Of so many changes each kind of victim has one, and one comes with an edit."""
-LATEST_KILL_SECONDS = 4.0
-FREEZES_SECONDS = (5.0, 75.0)
-"""A pod that answers no probe is ended after 60 s, the operator's lease is over after 15 s."""
-DISK_SECONDS = 10.0
-BACKLOGS = 0.7
-"""Share of kills under a backlog."""
 HURRIED = 0.2
 """Share of changes that another one follows before they are done."""
 
@@ -46,6 +40,43 @@ class Kill:
         load = " under a backlog" if self.backlog else ""
         lasting = f" for {self.seconds:.0f} s" if self.seconds else ""
         return f"{self.victim}: {self.means}{lasting}{load} after {self.after:.1f} s"
+
+
+@dataclass(frozen=True)
+class Chances:
+    """From what the kills of a run are drawn. Times in seconds."""
+
+    of_pods: tuple[Means, ...]
+    """What pods suffer; programs suffer OF_PROGRAMS."""
+    latest: float
+    """After which a kill comes at most."""
+    freezes: tuple[float, float]
+    """How long a freeze lasts."""
+    disk: float
+    """How long a disk is full."""
+    backlogs: float
+    """Share of kills under a backlog."""
+    away: tuple[float, float] = (0.0, 0.0)
+    """How long a repository that was killed stays away."""
+
+    def kill(self, random: Random, victim: Victim) -> Kill:
+        """Draw what happens to a victim."""
+        means = random.choice(self.of_pods if victim in PLACES else OF_PROGRAMS)
+        lasting = {"freeze": random.uniform(*self.freezes), "disk": self.disk}
+        if victim == "repository":
+            lasting["kill"] = random.uniform(*self.away)
+        return Kill(
+            victim,
+            means,
+            random.uniform(0.0, self.latest),
+            lasting.get(means, 0.0),
+            random.random(),
+            random.random() < self.backlogs,
+        )
+
+
+CHANCES = Chances(MEANS, latest=4.0, freezes=(5.0, 75.0), disk=10.0, backlogs=0.7)
+"""A pod that answers no probe is ended after 60 s, the operator's lease is over after 15 s."""
 
 
 @dataclass(frozen=True)
@@ -83,17 +114,6 @@ def _kills(random: Random, first: int, count: int) -> dict[int, Kill]:
     """Return the kills of a block of changes, each kind at most once."""
     victims = random.sample(VICTIMS, min(len(VICTIMS), count))
     places = random.sample(range(first, first + count), len(victims))
-    return {place: _kill(random, victim) for place, victim in zip(places, victims, strict=True)}
-
-
-def _kill(random: Random, victim: Victim) -> Kill:
-    means = random.choice(MEANS if victim in PLACES else OF_PROGRAMS)
-    lasting = {"freeze": random.uniform(*FREEZES_SECONDS), "disk": DISK_SECONDS}
-    return Kill(
-        victim,
-        means,
-        random.uniform(0.0, LATEST_KILL_SECONDS),
-        lasting.get(means, 0.0),
-        random.random(),
-        random.random() < BACKLOGS,
-    )
+    return {
+        place: CHANCES.kill(random, victim) for place, victim in zip(places, victims, strict=True)
+    }

@@ -12,6 +12,7 @@ from tests.e2e.torture.job import TorturedJob
 from tests.e2e.torture.patience import answered
 from tests.e2e.torture.schedule import PLACES, Kill, Victim
 
+from bench.pods import process_of
 from streamgraft_common import names
 from streamgraft_common.kube import NotFound
 from streamgraft_common.kube.client import Object
@@ -145,4 +146,4 @@ def _pid(pod: Object) -> int | None:
     containers = pod["status"].get("containerStatuses", [])
     if not containers or "running" not in containers[0]["state"]:
         return None
-    return int(containers[0]["containerID"].partition("://")[2])
+    return process_of(pod)

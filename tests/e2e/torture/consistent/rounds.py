@@ -10,7 +10,7 @@ from itertools import product
 from random import Random
 from typing import Literal, get_args
 
-from tests.e2e.torture.schedule import OF_PROGRAMS, PLACES, Kill, Means, Victim
+from tests.e2e.torture.schedule import PLACES, Chances, Kill, Means, Victim
 
 Moment = Literal["cut", "rollback", "width"]
 MOMENTS: tuple[Moment, ...] = get_args(Moment)
@@ -25,15 +25,11 @@ BLOCK = len(MOMENTS) * len(VICTIMS)
 POLICY_ROUNDS = 3
 """After so many rounds the application is edited: it has the other policy."""
 MAX_WIDTH = 2
-LATEST_KILL_SECONDS = 2.0
-"""From when it is seen that what was asked for is under way."""
-FREEZES_SECONDS = (3.0, 20.0)
-"""The operator's lease is over after 15 s."""
-AWAY_SECONDS = (0.0, 10.0)
-"""A repository that was killed comes back after so long."""
-DISK_SECONDS = 5.0
-BACKLOGS = 0.4
-"""Share of kills with more load at that time than the PEs can take."""
+CHANCES = Chances(
+    OF_PODS, latest=2.0, freezes=(3.0, 20.0), disk=5.0, backlogs=0.4, away=(0.0, 10.0)
+)
+"""Kills count from when it is seen that what was asked for is under way. The operator's lease is
+over after 15 s."""
 DOUBLE = 0.3
 """Share of rounds with a second kill, of another victim, behind the first."""
 
@@ -64,24 +60,9 @@ def rounds(seed: int, count: int) -> Iterator[Round]:
         moment, victim = pairs[number % BLOCK]
         if moment == "width":
             width = random.choice([other for other in range(1, MAX_WIDTH + 1) if other != width])
-        kills = [_kill(random, victim)]
+        kills = [CHANCES.kill(random, victim)]
         if random.random() < DOUBLE:
             others = [other for other in VICTIMS if other != victim]
-            kills.append(_kill(random, random.choice(others)))
+            kills.append(CHANCES.kill(random, random.choice(others)))
         policy = POLICIES[number // POLICY_ROUNDS % len(POLICIES)]
         yield Round(moment, width, policy, tuple(kills))
-
-
-def _kill(random: Random, victim: Victim) -> Kill:
-    means = random.choice(OF_PODS if victim in PLACES else OF_PROGRAMS)
-    lasting = {"freeze": random.uniform(*FREEZES_SECONDS), "disk": DISK_SECONDS}
-    if victim == "repository":
-        lasting["kill"] = random.uniform(*AWAY_SECONDS)
-    return Kill(
-        victim,
-        means,
-        random.uniform(0.0, LATEST_KILL_SECONDS),
-        lasting.get(means, 0.0),
-        random.random(),
-        random.random() < BACKLOGS,
-    )
