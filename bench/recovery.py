@@ -37,8 +37,9 @@ FROZEN_SECONDS = 5.0
 CASES = {"warm": 1, "cold": 0}
 """Sizes of the warm pool."""
 PATIENCE_SECONDS = 120.0
-CALM_SECONDS = 3.0
-"""Between a recovery and the next kill, after the pool is full again."""
+CALM_SECONDS = 30.0
+"""Between a recovery and the next kill, after the pool is full again: it rehearses the plans of
+sources and sinks when all is quiet."""
 
 console = Console()
 Keys = Mapping[int, list[str]]

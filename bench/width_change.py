@@ -1,9 +1,9 @@
 """Width changes of a running region: gaps, losses, duplicates, and what was restarted.
 
-`make bench-width-change [CASES="stateless realtime"]`: regions of eight key groups, at half of what
-two cores can do, go through the widths 1→2→4→8→4→1, set through `/scale`, with as many warm pods as
-that needs; and through 1→2→1 by savepoint. Everything is real: API server, Kafka, Spark. Gaps are
-those of the output, per key group.
+`make bench-width-change [CASES="stateless realtime"]`: regions of eight key groups go through the
+widths 1→2→4→5→4→1, set through `/scale`, with as many warm pods as that needs; and through 1→2→1 by
+savepoint. One of 32 key groups goes from 1 to 16 and back. Everything is real: API server, Kafka,
+Spark. Gaps are those of the output, per key group.
 
 The gap of a change is the longest until it is over, and the longest of many is longer than that of
 few: so what a change added is told by the longest gap in a time as long just before it.
@@ -33,12 +33,10 @@ from streamgraft_local import Cluster
 
 REGION = "work"
 """Of the applications under load."""
-GROUPS = 8
 KEYS_PER_GROUP = 4
-WIDTHS = (2, 4, 8, 4, 1)
-SAVEPOINT_WIDTHS = (2, 1)
-WARM_PODS = sum(max(0, to - width) for width, to in pairwise((1, *WIDTHS, *SAVEPOINT_WIDTHS)))
-"""All are there before the load: to start them takes CPU that the load then has for itself."""
+WIDTHS = (1, 2, 4, 5, 4, 1)
+"""From four to five only one channel gives a key group: the others are to notice nothing."""
+SAVEPOINT_WIDTHS = (1, 2, 1)
 WARM_SECONDS = 10.0
 BEHIND = 3.0
 """Seconds of load that may be under way when all is well."""
@@ -72,17 +70,32 @@ class Case:
     trigger_seconds: float | None = None
     """None in real-time mode."""
     state_keys: int = 0
+    groups: int = 8
+    """Key groups, so the largest width."""
+    widths: tuple[int, ...] = WIDTHS
+
+    @property
+    def job(self) -> str:
+        """Name of the job, which cases of the same application share."""
+        return self.application if self.groups == Case.groups else self.name
+
+    @property
+    def warm_pods(self) -> int:
+        """All that the case needs: they are there before the load, as their start takes CPU that
+        the load then has for itself."""
+        changes = (*pairwise(self.widths), *pairwise(SAVEPOINT_WIDTHS))
+        return sum(max(0, to - width) for width, to in changes)
 
 
 CASES = {
     case.name: case
     for case in (
-        # Triggers are so far apart that eight channels leave two cores time.
-        Case("stateless", "stateless", rate=1000.0, slots=2, trigger_seconds=2.0),
-        Case("realtime", "realtime", rate=500.0, slots=GROUPS),
-        Case("state_1m", "state", 500.0, slots=2, trigger_seconds=3.0, state_keys=1_000_000),
-        # Four million stand for ten, which two cores would take minutes to build.
-        Case("state_10m", "state", 500.0, slots=2, trigger_seconds=3.0, state_keys=4_000_000),
+        Case("stateless", "stateless", rate=1000.0, slots=2, trigger_seconds=0.5),
+        Case("realtime", "realtime", rate=500.0, slots=8),
+        Case("state_1m", "state", 500.0, slots=2, trigger_seconds=0.5, state_keys=1_000_000),
+        Case("state_4m", "state", 500.0, slots=2, trigger_seconds=0.5, state_keys=4_000_000),
+        # Triggers are so far apart that sixteen channels leave two cores time.
+        Case("wide", "stateless", 500.0, 2, trigger_seconds=3.0, groups=32, widths=(1, 16, 1)),
     )
 }
 
@@ -97,7 +110,8 @@ class Span:
     requested: float
     serving: float
     finished: float
-    moved: frozenset[int]
+    affected: frozenset[int]
+    """Key groups of channels that gave or took some."""
     restarted: int
     state_bytes: int
 
@@ -110,7 +124,7 @@ class Run:
         self.probe = probe
         self.keys = keys
         self.state_keys = 0
-        self._warm_pods = WARM_PODS
+        self._warm_pods = 0
         self._random = Random(0)
         self._servers = cluster.bootstrap_servers
         self._checkpoints = cluster.checkpoints
@@ -119,16 +133,16 @@ class Run:
         """Build the state that is missing, and change the width under load."""
         every_key = [key for same in zip(*self.keys.values(), strict=True) for key in same]
         self._build_state(every_key, case.state_keys)
-        self._warm_pods = WARM_PODS
-        await self.app.set_warm_pool(WARM_PODS)
-        await self.app.calm(WARM_PODS)
+        self._warm_pods = case.warm_pods
+        await self.app.set_warm_pool(case.warm_pods)
+        await self.app.calm(case.warm_pods)
         first = len(self.probe.arrivals.items)
         before = await self.app.neighbours()
-        with Load(self._servers, f"bench-in-{case.application}", every_key, case.rate) as load:
+        with Load(self._servers, f"bench-in-{case.job}", every_key, case.rate) as load:
             await self._flowing(load, first)
-            spans = await self._through((1, *WIDTHS), STEADY_SECONDS)
+            spans = await self._through(case.widths, STEADY_SECONDS)
             await self.app.set_strategy(REGION, "savepoint")
-            by_savepoint = await self._through((WIDTHS[-1], *SAVEPOINT_WIDTHS), 0.0)
+            by_savepoint = await self._through(SAVEPOINT_WIDTHS, 0.0)
             await self.app.set_strategy(REGION, "handover")
             after = await self.app.neighbours()
         await self.probe.drained(load.sent)
@@ -169,7 +183,7 @@ class Run:
 
     async def _change(self, width: int, wanted: int, steady: float) -> "Span":
         await self.app.calm(self._warm_pods)
-        pods = await self.app.pods()
+        pods, before = await self.app.pods(), await self._channels()
         await asyncio.sleep(steady + self._random.uniform(0, PHASES_SECONDS))
         requested = time.time()
         await self.app.scale(REGION, wanted)
@@ -182,6 +196,7 @@ class Run:
         )
         now = await self.app.pods()
         moved = frozenset(status.get("movedShards", []))
+        channels = [*before, *await self._channels()]
         console.print(f"{self.app.job}: {width}→{wanted} served after {serving - requested:.1f} s")
         return Span(
             (width, wanted),
@@ -189,10 +204,15 @@ class Run:
             requested,
             serving,
             finished,
-            moved,
+            moved.union(*(groups for groups in channels if groups & moved)),
             sum(pods[pe] != now[pe] for pe in pods.keys() & now.keys()),
             sum(self._state_bytes(shard) for shard in moved),
         )
+
+    async def _channels(self) -> list[frozenset[int]]:
+        """Return the key groups of each channel."""
+        pes = await self.app.pes()
+        return [frozenset(pe["spec"]["shards"]) for pe in pes if "region" in pe["spec"]]
 
     async def _finished(self, width: int) -> dict[str, Any]:
         async with asyncio.timeout(CHANGE_TIMEOUT_SECONDS):
@@ -224,7 +244,7 @@ class Run:
             span.serving - span.requested,
             gaps(before, span.requested) if span.steady else {},
             gaps(span.requested, over),
-            span.moved,
+            span.affected,
             report.percentile(latencies, 0.99),
             span.restarted,
             span.state_bytes,
@@ -240,16 +260,22 @@ class Run:
         )
 
 
-async def measure(cluster: Cluster, cases: list[Case]) -> AsyncIterator[tuple[str, Result]]:
+async def measure(
+    cluster: Cluster, folder: Path, cases: list[Case]
+) -> AsyncIterator[tuple[str, Result]]:
     """Run cases of one application, one after the other, and tell each result at once."""
-    name = cases[0].application
+    name, groups = cases[0].job, cases[0].groups
     create_topic(cluster.bootstrap_servers, f"bench-in-{name}", 1)
-    source = Path(__file__).parent / "applications" / f"{name}.py"
+    source = Path(__file__).parent / "applications" / f"{cases[0].application}.py"
+    if name != cases[0].application:
+        text = source.read_text().replace(f'"{source.stem}"', f'"{name}"')
+        source = folder / f"{name}.py"
+        source.write_text(text.replace("MAX_WIDTH = 8", f"MAX_WIDTH = {groups}"))
     driver = {"slots": cases[0].slots, "triggerSeconds": cases[0].trigger_seconds}
     spec = {"processingElement": driver}
     async with application(cluster, source, spec) as app:
-        with Probe(cluster.bootstrap_servers, f"bench-out-{name}", GROUPS) as probe:
-            run = Run(cluster, app, probe, keys_by_group(GROUPS, KEYS_PER_GROUP))
+        with Probe(cluster.bootstrap_servers, f"bench-out-{name}", groups) as probe:
+            run = Run(cluster, app, probe, keys_by_group(groups, KEYS_PER_GROUP))
             for case in cases:
                 yield case.name, await run.through_all_widths(case)
 
@@ -261,6 +287,8 @@ def settings(case: Case) -> dict[str, object]:
         "slots": case.slots,
         "trigger_seconds": case.trigger_seconds,
         "state_keys": case.state_keys,
+        "key_groups": case.groups,
+        "widths": list(case.widths),
     }
 
 
@@ -271,8 +299,6 @@ def figures(results: Mapping[str, Result], kept: Mapping[str, float]) -> dict[st
         for case, result in results.items()
         for name, value in result.figures().items()
     }
-    if "state_1m" in results:
-        found["stateful.gap_ms_p95"] = found["state_1m.gap_ms_p95"]
     points = [
         (CASES[case].state_keys / 1e6, gap * 1000)
         for case, result in results.items()
@@ -300,11 +326,7 @@ def write(results: Mapping[str, Result]) -> None:
     cases |= {name: settings(CASES[name]) for name in results}
     ran = {name: figure for name, figure in last.get("figures", {}).items() if "." in name}
     kept = ran if set(cases) - set(results) else {}
-    report.write(
-        "width-change",
-        {"key_groups": GROUPS, "widths": [1, *WIDTHS], "cases": cases},
-        figures(results, kept),
-    )
+    report.write("width-change", {"cases": cases}, figures(results, kept))
 
 
 async def main() -> None:
@@ -312,10 +334,10 @@ async def main() -> None:
     chosen = [CASES[name] for name in sys.argv[1:] or CASES]
     results: dict[str, Result] = {}
     with tempfile.TemporaryDirectory(prefix="streamgraft-bench-") as folder:
-        async with running_cluster(Path(folder)) as cluster:
-            for name in dict.fromkeys(case.application for case in chosen):
-                cases = [case for case in chosen if case.application == name]
-                async for case, result in measure(cluster, cases):
+        async with running_cluster(Path(folder) / "cluster") as cluster:
+            for name in dict.fromkeys(case.job for case in chosen):
+                cases = [case for case in chosen if case.job == name]
+                async for case, result in measure(cluster, Path(folder), cases):
                     results[case] = result
                     write(results)
     console.print(table(results))

@@ -20,8 +20,8 @@ class Change:
     """Longest gap in the output in as long a time just before, by key group; empty if not known."""
     gaps: Mapping[int, float]
     """Longest gap in the output during the change, by key group."""
-    moved: frozenset[int]
-    """Key groups that changed their channel."""
+    affected: frozenset[int]
+    """Key groups that changed their channel, or stayed in one that gave or took some."""
     latency: float
     """99th percentile of the way of a record through the job, in the 10 s from the request on."""
     restarted: int
@@ -31,24 +31,24 @@ class Change:
 
     @property
     def moved_gaps(self) -> list[float]:
-        """Gaps of the groups that moved."""
-        return [gap for group, gap in self.gaps.items() if group in self.moved]
-
-    @property
-    def unmoved_gaps(self) -> list[float]:
-        """Gaps of the others."""
-        return [gap for group, gap in self.gaps.items() if group not in self.moved]
+        """Gaps of the affected groups."""
+        return [gap for group, gap in self.gaps.items() if group in self.affected]
 
     @property
     def added_gaps(self) -> list[float]:
-        """How much longer the gaps of moved groups were than those just before."""
-        return [self.gaps[group] - self.steady[group] for group in sorted(self.moved)]
+        """How much longer the gaps of affected groups were than those just before."""
+        return [self.gaps[group] - self.steady[group] for group in sorted(self.affected)]
 
     @property
-    def unmoved_added_gaps(self) -> list[float]:
-        """The same of the others."""
-        others = sorted(self.gaps.keys() - self.moved)
-        return [self.gaps[group] - self.steady[group] for group in others]
+    def other_gaps(self) -> list[float]:
+        """Gaps of the groups of other channels."""
+        return [gap for group, gap in self.gaps.items() if group not in self.affected]
+
+    @property
+    def other_gap_ratios(self) -> list[float]:
+        """How many times as long these were as those just before."""
+        others = sorted(self.gaps.keys() - self.affected)
+        return [self.gaps[group] / self.steady[group] for group in others]
 
 
 @dataclass(frozen=True)
@@ -70,15 +70,17 @@ class Result:
             "gap": [gap for change in changes for gap in change.gaps.values()],
             "added_gap": [gap for change in changes for gap in change.added_gaps],
             "moved_gap": [gap for change in changes for gap in change.moved_gaps],
-            "unmoved_gap": [gap for change in changes for gap in change.unmoved_gaps],
-            "unmoved_added_gap": [gap for change in changes for gap in change.unmoved_added_gaps],
+            "other_gap": [gap for change in changes for gap in change.other_gaps],
             "steady_gap": [gap for change in changes for gap in change.steady.values()],
         }
         return {
-            **{f"{name}_ms_p95": _milliseconds(values, 0.95) for name, values in gaps.items()},
-            "added_gap_ms_p50": _milliseconds(gaps["added_gap"], 0.5),
-            "unmoved_added_gap_ms_p50": _milliseconds(gaps["unmoved_added_gap"], 0.5),
-            "moved_gap_ms_p50": _milliseconds(gaps["moved_gap"], 0.5),
+            **{
+                f"{name}_ms_p{share}": _milliseconds(values, share / 100)
+                for name, values in gaps.items()
+                for share in (50, 95)
+                if values
+            },
+            **self._ratio(),
             "latency_ms_p99": round(max(change.latency for change in changes) * 1000, 1),
             "serving_s_p50": round(report.percentile([item.serving for item in changes], 0.5), 2),
             "state_mb_moved": round(sum(change.state_bytes for change in changes) / 1e6, 1),
@@ -89,6 +91,10 @@ class Result:
             "neighbour_restarts": self.neighbour_restarts,
             **self._savepoint_figures(),
         }
+
+    def _ratio(self) -> dict[str, float]:
+        ratios = [ratio for change in self.changes for ratio in change.other_gap_ratios]
+        return {"other_gap_ratio_p50": round(report.percentile(ratios, 0.5), 2)} if ratios else {}
 
     def _savepoint_figures(self) -> dict[str, float]:
         gaps = [gap for change in self.by_savepoint for gap in change.gaps.values()]
@@ -106,7 +112,7 @@ def table(results: Mapping[str, Result]) -> Table:
     """Return one line per change."""
     shown = Table(title="longest gap in the output of a key group, ms", title_justify="left")
     for column in (
-        *("case", "width", "moved: median", "p95", "max", "others: max", "before: max"),
+        *("case", "width", "affected: median", "p95", "max", "others: max", "before: max"),
         *("p99 latency ms", "serving s", "restarts", "state MB"),
     ):
         shown.add_column(column, justify="right")
@@ -119,7 +125,7 @@ def table(results: Mapping[str, Result]) -> Table:
                 label,
                 f"{change.from_width}→{change.to_width}",
                 *(f"{_milliseconds(moved, share):.0f}" for share in (0.5, 0.95, 1.0)),
-                f"{_milliseconds(change.unmoved_gaps, 1.0):.0f}" if change.unmoved_gaps else "",
+                f"{_milliseconds(change.other_gaps, 1.0):.0f}" if change.other_gaps else "",
                 f"{_milliseconds(change.steady.values(), 1.0):.0f}" if change.steady else "",
                 f"{change.latency * 1000:.0f}",
                 f"{change.serving:.1f}",

@@ -4,9 +4,13 @@ from pyspark.sql import DataFrame
 
 import streamgraft as sg
 
-app = sg.Application("stateless")
+NAME = "stateless"
+MAX_WIDTH = 8
+"""The benchmark writes others into a copy."""
 
-numbers = app.kafka_source("numbers", topic="bench-in-stateless", schema="id bigint, key string")
+app = sg.Application(NAME)
+
+numbers = app.kafka_source("numbers", topic=f"bench-in-{NAME}", schema="id bigint, key string")
 
 
 @app.operator(inputs=numbers, real_time=True)
@@ -15,11 +19,13 @@ def records(rows: DataFrame) -> DataFrame:
     return rows
 
 
-with app.parallel("work", key=["key"], width=1, max_width=8):
+with app.parallel("work", key=["key"], width=1, max_width=MAX_WIDTH):
 
     @app.operator(inputs=records)
     def worked(rows: DataFrame) -> DataFrame:
         """Pass on every record."""
         return rows.selectExpr("id", "key")
 
-    app.kafka_sink("results", input=worked, topic="bench-out-stateless", key=["key"], partitions=8)
+    app.kafka_sink(
+        "results", input=worked, topic=f"bench-out-{NAME}", key=["key"], partitions=MAX_WIDTH
+    )

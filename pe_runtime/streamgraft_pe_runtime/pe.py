@@ -114,7 +114,11 @@ async def _drive(
     )
     bundles = Bundles(client, settings.namespace, settings.bundle)
     work = SparkWork(driver, metrics, settings.checkpoint_root, bundles, copies)
-    works = (_work(element, work, end), _follow(element, work, rehearsal, client))
+    works = (
+        _work(element, work, end),
+        _follow(element, work, rehearsal, client),
+        rehearsal.others(),
+    )
     await asyncio.gather(*(_watched(item, end) for item in works))
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from streamgraft_common import names
 from streamgraft_common.content import Content
@@ -11,6 +11,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import PROCESSING_ELEMENT
 from streamgraft_pe_runtime.driver import Driver
+from streamgraft_pe_runtime.pressure import cpu_pressure
 from streamgraft_pe_runtime.protocol.contents import metadata_with
 from streamgraft_pe_runtime.settings import Settings
 from streamgraft_pe_runtime.spark_work import SparkStage
@@ -19,6 +20,10 @@ log = logging.getLogger(__name__)
 
 _PREPARE_SECONDS = 10.0
 """Seldom: a shard that has just left would be prepared for while its next owner needs the CPU."""
+_IDLE_SECONDS = 5.0
+"""How often a pod that is ready looks whether there is CPU for another plan."""
+_FREE_PRESSURE = 0.1
+"""CPU is free if something waited for it in a smaller share of the time."""
 
 
 class Rehearsal:
@@ -32,22 +37,26 @@ class Rehearsal:
         self._settings = settings
         self._named = named
         self._plans: dict[str, PeMetadata] = {}
+        self._later: dict[str, Object] = {}
 
     async def plans(self) -> None:
-        """Warm up for every plan of the job, while no PE names our pod."""
-        for plan, pe in (await self._plans_of_job()).items():
+        """Warm up for the plans that a new channel may be given, while no PE names our pod."""
+        first, self._later = first_and_later(await self._plans_of_job())
+        for plan, pe in first.items():
             if self._named():
                 return
-            content = _content_of(pe)
-            document = await metadata_with(
-                self._client, self._settings.namespace, pe["metadata"]["name"], content
-            )
-            if document is not None:
-                metadata = PeMetadata.model_validate_json(document)
-                if not self._driver.code.fits(metadata):
-                    continue
-                await asyncio.to_thread(self._driver.rehearse, plan, metadata)
-                self._plans[plan] = metadata
+            await self._rehearsed(plan, pe)
+
+    async def others(self) -> None:
+        """Warm up for the job's other plans, when CPU is free and no PE names our pod."""
+        for plan, pe in self._later.items():
+            await asyncio.sleep(_IDLE_SECONDS)
+            while cpu_pressure() >= _FREE_PRESSURE:
+                await asyncio.sleep(_IDLE_SECONDS)
+            if self._named():
+                return
+            await self._rehearsed(plan, pe)
+            await self.shards()
 
     async def shards(self) -> None:
         """Compile the shards of the rehearsed plans, while no PE names our pod."""
@@ -78,11 +87,35 @@ class Rehearsal:
             return {}
         return {Content.parse(_content_of(pe)).queries: pe for pe in found["items"]}
 
+    async def _rehearsed(self, plan: str, pe: Object) -> None:
+        content = _content_of(pe)
+        document = await metadata_with(
+            self._client, self._settings.namespace, pe["metadata"]["name"], content
+        )
+        if document is None or self._named():
+            return
+        metadata = PeMetadata.model_validate_json(document)
+        if self._driver.code.fits(metadata):
+            await asyncio.to_thread(self._driver.rehearse, plan, metadata)
+            self._plans[plan] = metadata
+
     async def _prepared(self, shard: int, rehearsed: str | None = None) -> None:
         try:
             await asyncio.to_thread(self._driver.prepare, shard, rehearsed)
         except Exception as error:  # user code: who starts the shard will report it
             log.debug("shard %d can't be prepared: %r", shard, error)
+
+
+def first_and_later(plans: Mapping[str, Object]) -> tuple[dict[str, Object], dict[str, Object]]:
+    """Return the plans (by hash, with a PE of each) to rehearse first, and those that can wait.
+
+    Pods are mostly taken for new channels, and each plan costs some seconds of CPU. A job without
+    regions has its pool for PEs that fail.
+    """
+    channels = {plan: pe for plan, pe in plans.items() if pe["spec"].get("region")}
+    if not channels:
+        return dict(plans), {}
+    return channels, {plan: pe for plan, pe in plans.items() if plan not in channels}
 
 
 def _content_of(item: Object) -> str:
