@@ -16,4 +16,6 @@ with app.parallel("work", key=["key"], width=2, max_width=2):
         return rows.groupBy("key", "id").count()
 
 
-app.kafka_sink("results", input=counted, topic="bench-out-recovery", key=["key"], partitions=2)
+app.kafka_sink(
+    "results", input=counted, topic="bench-out-recovery", key=["key"], partitions=2, apart=True
+)

@@ -2,7 +2,8 @@
 
 Flights come from a topic. They are joined with the weather at departure, the plane and the
 destination's airport. In a parallel region, keyed by origin and carrier, each flight is enriched by
-an HTTP service, and statistics are kept per key. Behind the region, means are added.
+an HTTP service, and statistics are kept per key. Means are added behind the region; that keeps no
+state, so its channels do it.
 
 All sums are of whole numbers, so the order in which records arrive can't change a digit.
 """

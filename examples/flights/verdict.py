@@ -103,7 +103,7 @@ def _scaled(decisions: Sequence[Decision]) -> list[Check]:
 def _neighbours(observations: Observations) -> Check:
     before, after = observations.neighbours_before, observations.neighbours_after
     changed = [pe for pe, pod in before.items() if after.get(pe) != pod]
-    seen = f"{len(before)} pods outside of the region, same UID and restart count"
+    seen = f"same UID and restart count; pods outside of the region: {len(before)}"
     if changed:
         seen = f"changed: {', '.join(changed)}"
     return Check("The neighbours' pods were not touched", bool(before) and not changed, seen)

@@ -61,7 +61,7 @@ def _operator(
         kind=node.kind,
         inputs=list(node.inputs),
         outputs=list(node.outputs),
-        region=node.region,
+        region=analysis.regions.get(node.name, node.region),
         kafka=node.kafka,
         split=list(node.split),
         exported=node.exported,

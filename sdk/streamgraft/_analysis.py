@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from streamgraft import _plan_checks as plan_checks
+from streamgraft._behind_regions import joined, placed, torn
 from streamgraft._encoded_checks import encoded_column_errors
 from streamgraft._errors import ApplicationError, PlanningFailed, SchemaMismatch
 from streamgraft._fusion_groups import Fusion
@@ -48,6 +49,8 @@ class Analysis:
     """Operators whose results would differ in output mode update."""
     groups: dict[str, int] = field(default_factory=dict)
     """Fusion group of each operator: those of different groups can't share a Spark plan."""
+    regions: dict[str, str] = field(default_factory=dict)
+    """Region of operators that are written behind it and run in its channels."""
     errors: list[ApplicationError] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
 
@@ -65,6 +68,7 @@ class _Analyzer:
         self._graph = graph
         self._spark = spark
         self._folder = folder
+        self._watermarked: set[str] = set()
 
     def run(self) -> None:
         for operator in self._graph.upstream_first():
@@ -77,12 +81,36 @@ class _Analyzer:
         self.analysis.errors += encoded_column_errors(self._graph, self.analysis.schemas)
         if not self.analysis.errors:
             found = self.analysis
-            fusion = Fusion(self._spark, self._graph, found.schemas, found.append_only, self._call)
-            found.groups = fusion.groups()
+            self._place()
             found.notices = [
                 *_update_notices(self._graph, found.stateful),
                 *_repeat_notices(self._graph, found.stateful),
             ]
+
+    def _place(self) -> None:
+        """Find out what runs in which region, and what can share a plan."""
+        found, regions = self.analysis, joined(self._graph, self.analysis.stateful, self._takes)
+        while True:
+            graph = placed(self._graph, regions)
+            fusion = Fusion(self._spark, graph, found.schemas, found.append_only, self._call)
+            found.groups, found.regions = fusion.groups(), regions
+            apart = torn(self._graph, regions, found.groups)
+            if not apart:
+                return
+            apart |= behind(self._graph.operators, apart)
+            apart |= {name for name in regions if behind(self._graph.operators, {name}) & apart}
+            regions = {name: region for name, region in regions.items() if name not in apart}
+
+    def _takes(self, operator: OperatorNode) -> bool:
+        """Return whether a function takes rows one by one, in the JVM.
+
+        With a watermark it would take the region's shards apart, each into a query of its own.
+        """
+        assert operator.function is not None
+        if operator.name in self._watermarked:
+            return False
+        schemas = [self.analysis.schemas[name] for name in operator.inputs]
+        return obstacle(self._spark, operator.function, schemas) is None
 
     def _analyze_operator(self, operator: OperatorNode) -> None:
         frames = [
@@ -98,6 +126,8 @@ class _Analyzer:
                 self._note_state(operator, result)
                 if plan_checks.is_timeless(result):
                     self.analysis.joint_state.add(operator.name)
+            if plan_checks.has_watermark(result):
+                self._watermarked.add(operator.name)
             if operator.output_mode == "append" and plan_checks.depends_on_mode(result):
                 self.analysis.append_only.add(operator.name)
             self._check_mode(operator, result, operator.output_mode)

@@ -167,6 +167,7 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
         delivery: Delivery = "exactly_once",
         placement: Placement | None = None,
         restartable: bool = True,
+        apart: bool = False,
         uid: str | None = None,
     ) -> Callable[[Callable[..., DataFrame]], Stream]:
         """Declare a function from the inputs' DataFrames, in their order, to one DataFrame.
@@ -176,6 +177,8 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
         `delivery` at_least_once has each record sent at once, and again after a crash.
         `placement` says on which nodes it runs. A PE with an operator that is not `restartable`
         stays down after a failure, unless its settings say otherwise.
+        Without state and Python, one that alone reads what a region makes runs in its channels;
+        `apart` keeps it in a PE of its own.
         `uid` is the operator's name, and its stream's; None: the function's. State and positions
         belong to it: with the old name as its uid a function can be renamed.
         """
@@ -200,6 +203,7 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
                 restartable=restartable,
                 real_time=real_time,
                 delivery=delivery,
+                apart=apart,
             )
 
         return declare
@@ -252,12 +256,14 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
         delivery: Delivery = "exactly_once",
         bootstrap_servers: str | None = None,
         options: Mapping[str, str] | None = None,
+        apart: bool = False,
     ) -> None:
         """Write a topic. A missing one is created with `partitions`; `key` makes the record key.
 
         Avro, Protobuf: the columns are fields of the schema.
         raw: the stream has a `value` column, and `key` and `headers` if wanted.
         at_least_once: without transactions; a crash may write the last batch's records again.
+        What a region makes is written by its channels; `apart` has a PE behind them do it.
         """
         kafka = self._endpoint(
             topic=topic,
@@ -268,7 +274,7 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
             bootstrap_servers=bootstrap_servers,
             options=dict(options or {}),
         )
-        self._add(name, "kafka-sink", inputs=stream_names(input), kafka=kafka)
+        self._add(name, "kafka-sink", inputs=stream_names(input), kafka=kafka, apart=apart)
 
     def parallel(
         self,

@@ -63,6 +63,8 @@ class OperatorNode:
     schema: "str | StructType | None" = None
     output_mode: OutputMode = "append"
     real_time: bool = False
+    apart: bool = False
+    """Behind a region: whether it stays outside."""
     delivery: Delivery = "exactly_once"
     placement: Placement = field(default_factory=Placement)
     restartable: bool = True

@@ -36,10 +36,13 @@ def is_stateful(frame: DataFrame) -> bool:
 
 def is_timeless(frame: DataFrame) -> bool:
     """Return whether a plan has state, and none that goes by time or by a watermark."""
-    nodes = list(_nodes(_analyzed(frame)))
-    timed = any(node.nodeName() == "EventTimeWatermark" for node in nodes)
-    names = [node.nodeName() for node in filter(_keeps_state, nodes)]
-    return not timed and bool(names) and _TIMELESS.issuperset(names)
+    names = [node.nodeName() for node in filter(_keeps_state, _nodes(_analyzed(frame)))]
+    return not has_watermark(frame) and bool(names) and _TIMELESS.issuperset(names)
+
+
+def has_watermark(frame: DataFrame) -> bool:
+    """Return whether a plan says how late records may be."""
+    return any(node.nodeName() == "EventTimeWatermark" for node in _nodes(_analyzed(frame)))
 
 
 def _keeps_state(node: Any) -> bool:

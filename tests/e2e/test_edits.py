@@ -52,20 +52,20 @@ with app.parallel("work", key=["key"], width=1, max_width=2):
         return rows.withColumn("count", F.udf(lambda n: n * FACTOR, "bigint")("count"))
 
 {last}
-app.kafka_sink("{name}-results", input={name}, topic="{sink}", key=["key"])
-app.kafka_sink("scaled-results", input=scaled, topic="{sink}-scaled", key=["key"])
+app.kafka_sink("{name}-results", input={name}, topic="{sink}", key=["key"], apart=True)
+app.kafka_sink("scaled-results", input=scaled, topic="{sink}-scaled", key=["key"], apart=True)
 """
 COUNT = ".count()"
 SUM = ".agg(F.sum(F.length('key')).alias('count'))"
 SINK = """
-app.kafka_sink("more-results", input={name}, topic="{sink}-more", key=["key"])
+app.kafka_sink("more-results", input={name}, topic="{sink}-more", key=["key"], apart=True)
 """
 BRANCH = """
     @app.operator(inputs={name})
     def doubled(rows):
         return rows.withColumn("count", F.col("count") * 2)
 
-app.kafka_sink("more-results", input=doubled, topic="{sink}-more", key=["key"])
+app.kafka_sink("more-results", input=doubled, topic="{sink}-more", key=["key"], apart=True)
 """
 SOURCE = """
 other = app.kafka_source("other", topic="{source}", schema="key string")

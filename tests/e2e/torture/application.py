@@ -23,7 +23,7 @@ with app.parallel("work", key=["key"], width=1, max_width=3):
         return rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("id").alias("total"))
 
 
-app.kafka_sink("results", input=totals, topic="torture-out", key=["key"], partitions=3)
+app.kafka_sink("results", input=totals, topic="torture-out", key=["key"], partitions=3, apart=True)
 app.kafka_sink(
     "loose",
     input=totals,

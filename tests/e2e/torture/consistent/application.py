@@ -98,7 +98,7 @@ def publish(cut: sg.Cut) -> None:
         database.execute(f"delete {in_cut}", of_cut)
 
 
-app.kafka_sink("results", input=totals, topic="cuts-out", key=["key"], partitions=3)
+app.kafka_sink("results", input=totals, topic="cuts-out", key=["key"], partitions=3, apart=True)
 app.consistent_region(
     "all",
     start=records,
