@@ -26,6 +26,7 @@ _SMALL_AND_CHEAP = {
     # Those of rehearsals are short.
     "spark.sql.streaming.realTimeMode.minBatchDuration": "100ms",
     "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.python.daemon.module": "streamgraft_pe_runtime.python_daemon",
     "spark.cleaner.periodicGC.interval": "10min",
 }
 _OWN_PREFIX = "spark.streamgraft."

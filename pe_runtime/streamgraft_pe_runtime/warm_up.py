@@ -54,6 +54,8 @@ REHEARSED_STARTS = (3, 1, 1, 1, 1, 1)
 and no CPU of the shards beside it."""
 _JSON_ROWS = 2000
 """So many that the JVM compiles what each record takes."""
+_PYTHON_ROWS = 100
+_PYTHON_ROUNDS = 3
 _PLAN_SECONDS = 60.0
 
 
@@ -91,8 +93,8 @@ def warm_up(
                 _run(seen, checkpoint, batches if seen.real_time else 1)
         _run(nowhere, folder / "nowhere", 1)
         _read_snapshot(session, folder / "snapshot")
-        # Not `str` itself: PySpark warns of functions whose signature it can't read.
-        session.range(1).select(F.udf(lambda number: str(number))("id")).collect()
+        if _runs_python(nowhere):
+            _send_rows_through_python(session)
         _read_and_write_json(session)
     except Exception as error:  # user code runs here: it must not keep the PE from starting
         log.warning("warm-up failed: %s", error)
@@ -174,6 +176,29 @@ def _harmless(plan: Plan) -> Plan:
     if not isinstance(plan.output, list):
         return replace(plan, output=replace(plan.output, function=drop))
     return replace(plan, output=[target.at_least_once() for target in plan.output])
+
+
+def _runs_python(plan: Plan) -> bool:
+    """Return whether rows come to Python workers, or may do so in a sink function."""
+    if not isinstance(plan.output, list):
+        return True
+    execution: Any = plan.frame._jdf.queryExecution()
+    jvm: Any = plan.frame.sparkSession._jvm
+    patterns = getattr(getattr(jvm.org.apache.spark.sql.catalyst.trees, "TreePattern$"), "MODULE$")
+    return bool(execution.analyzed().containsPattern(patterns.PYTHON_UDF()))
+
+
+def _send_rows_through_python(session: SparkSession) -> None:
+    """Send rows to Python workers and back, one by one and as Arrow batches.
+
+    The rehearsal of a plan has none, and without rows the JVM loads nothing of Arrow.
+    """
+    rows = session.range(_PYTHON_ROWS)
+    for _ in range(_PYTHON_ROUNDS):
+        # Not `str` itself: PySpark warns of functions whose signature it can't read.
+        rows.select(F.udf(lambda number: str(number))("id")).collect()
+        copied = rows.mapInArrow(lambda batches: batches, rows.schema)
+        copied.write.format("noop").mode("overwrite").save()
 
 
 def _read_and_write_json(session: SparkSession) -> None:
