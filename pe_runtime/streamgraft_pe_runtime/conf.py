@@ -27,6 +27,8 @@ _SMALL_AND_CHEAP = {
     "spark.sql.streaming.realTimeMode.minBatchDuration": "100ms",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.python.daemon.module": "streamgraft_pe_runtime.python_daemon",
+    # One consumer for each key group. Beyond 64, the default, each use of one closes the oldest.
+    "spark.kafka.consumer.cache.capacity": "512",
     "spark.cleaner.periodicGC.interval": "10min",
 }
 _OWN_PREFIX = "spark.streamgraft."

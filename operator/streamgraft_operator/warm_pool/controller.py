@@ -92,6 +92,7 @@ class WarmPoolController(Controller):
                 pods=tuple(map(warm_pod_view, pods.values())),
                 behind=any(map(_is_behind, self._caches.processing_elements_by_job.get(key))),
                 ended_seconds=tuple((name, ago) for name, ago in ended if ago is not None),
+                at_once=self._context.settings.driver_starts,
             )
         )
         for name in decision.delete:

@@ -32,6 +32,9 @@ class PoolView:
     """Whether PEs of it have more to do than they get done."""
     ended_seconds: tuple[tuple[str, float], ...] = ()
     """Pods that ended by themselves, and how long ago."""
+    at_once: int | None = None
+    """How many drivers may start at a time; None: all. Where CPU is short, the first is then warm
+    when a wave comes, and not all of them half."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ def step(view: PoolView) -> PoolDecision:
     settled = view.calm_seconds is not None and view.calm_seconds >= needed
     if missing and not settled and view.calm_seconds is not None:
         waits.append(needed - view.calm_seconds)
+    if view.at_once is not None:
+        missing = min(missing, max(0, view.at_once - sum(not pod.ready for pod in fitting)))
     return PoolDecision(
         create=missing if settled else 0,
         delete=(*outdated, *surplus, *over),

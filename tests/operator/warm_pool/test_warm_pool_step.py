@@ -45,6 +45,14 @@ def test_it_is_filled_once_the_job_has_settled() -> None:
     assert step(PoolView(1, "d", SETTLED_SECONDS, ())) == PoolDecision(1, ())
 
 
+def test_where_cpu_is_short_one_driver_starts_after_the_other() -> None:
+    few = PoolView(3, "d", 9.0, (), at_once=1)
+    assert step(few).create == 1
+    assert step(replace(few, pods=(STARTING,))).create == 0
+    assert step(replace(few, pods=(WARM,))).create == 1
+    assert step(replace(few, at_once=2)).create == 2
+
+
 def test_it_is_filled_late_where_pes_are_behind() -> None:
     """What they need to catch up are the cores that drivers start on; some never catch up."""
     behind = PoolView(1, "d", 9.0, (), behind=True)
