@@ -43,6 +43,10 @@ def pod_folder(base: Path, pod: Object) -> Path:
     return base / f"{metadata['namespace']}_{metadata['name']}_{metadata['uid']}"
 
 
+def _ready(status: Object) -> list[str]:
+    return [item["status"] for item in status.get("conditions", []) if item["type"] == "Ready"]
+
+
 class PodWorker:
     """Runs one pod; it is the Host of the pod's containers."""
 
@@ -110,6 +114,10 @@ class PodWorker:
         if "deletionTimestamp" in metadata:
             grace = metadata.get("deletionGracePeriodSeconds", _DEFAULT_GRACE)
             self.termination.request(grace)
+        if self._published and _ready(pod["status"]) != _ready(self._published):
+            # The node life-cycle controller takes all pods of a node that was silent for unready.
+            self._published = {}
+            self.changed()
         if pod["spec"].get("readinessGates"):
             self.changed()
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from streamgraft_local.node.api import patch_status
 from streamgraft_local.node.process import marked
 
 pytestmark = pytest.mark.integration
@@ -237,6 +238,16 @@ async def test_probes_decide_about_ready_and_restart(api: Any, node: Any) -> Non
     await api.until("p", lambda pod: condition(pod, "Ready") == "False")
     (folder / "alive").unlink()
     await api.until("p", lambda pod: main(pod).get("restartCount") == 1)
+
+
+async def test_what_others_say_of_readiness_is_put_right(api: Any, node: Any) -> None:
+    """As the node life-cycle controller does with all pods of a node that was silent."""
+    await api.run(node, "p", "sleep", "1000")
+    await api.until("p", lambda pod: condition(pod, "Ready") == "True")
+    unready = {"conditions": [{"type": "Ready", "status": "False"}]}
+    patched = await patch_status(api.client, api.path("pods", "p"), None, unready)
+    assert condition(patched, "Ready") == "False"
+    await api.until("p", lambda pod: condition(pod, "Ready") == "True")
 
 
 async def test_http_probe_on_a_named_port_of_the_pods_address(api: Any, node: Any) -> None:
