@@ -27,7 +27,7 @@ with app.parallel("work", key=["key"], width=1, max_width=2):
     def counted(rows):
         return rows.groupBy("key").count()
 
-app.kafka_sink("results", input=counted, topic="{sink}", key=["key"])
+app.kafka_sink("results", input=counted, topic="{sink}", key=["key"], apart=True)
 app.consistent_region("all", start=records, period_seconds=2, retained_cuts=2)
 """
 PATIENCE_SECONDS = 120.0

@@ -56,7 +56,7 @@ with app.parallel("work", key=["key"], width=1, max_width={groups}):
     def counted(rows):
         return rows.groupBy("key").count()
 
-app.kafka_sink("results", input=counted, topic="{sink}", key=["key"])
+app.kafka_sink("results", input=counted, topic="{sink}", key=["key"], apart=True)
 """
 
 
