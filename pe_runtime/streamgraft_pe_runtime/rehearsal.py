@@ -51,7 +51,7 @@ class Rehearsal:
         """Warm up for the job's other plans, when CPU is free and no PE names our pod."""
         for plan, pe in self._later.items():
             await asyncio.sleep(_IDLE_SECONDS)
-            while cpu_pressure() >= _FREE_PRESSURE:
+            while not self._named() and cpu_pressure() >= _FREE_PRESSURE:
                 await asyncio.sleep(_IDLE_SECONDS)
             if self._named():
                 return

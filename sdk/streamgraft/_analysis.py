@@ -89,17 +89,16 @@ class _Analyzer:
 
     def _place(self) -> None:
         """Find out what runs in which region, and what can share a plan."""
-        found, regions = self.analysis, joined(self._graph, self.analysis.stateful, self._takes)
+        found, staying = self.analysis, set(self.analysis.stateful)
         while True:
-            graph = placed(self._graph, regions)
+            found.regions = joined(self._graph, staying, self._takes)
+            graph = placed(self._graph, found.regions)
             fusion = Fusion(self._spark, graph, found.schemas, found.append_only, self._call)
-            found.groups, found.regions = fusion.groups(), regions
-            apart = torn(self._graph, regions, found.groups)
+            found.groups = fusion.groups()
+            apart = torn(self._graph, found.regions, found.groups)
             if not apart:
                 return
-            apart |= behind(self._graph.operators, apart)
-            apart |= {name for name in regions if behind(self._graph.operators, {name}) & apart}
-            regions = {name: region for name, region in regions.items() if name not in apart}
+            staying |= apart
 
     def _takes(self, operator: OperatorNode) -> bool:
         """Return whether a function takes rows one by one, in the JVM.

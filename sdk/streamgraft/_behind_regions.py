@@ -16,16 +16,17 @@ from streamgraft_common.downstream import behind
 
 
 def joined(
-    graph: Graph, stateful: Set[str], takes: Callable[[OperatorNode], bool]
+    graph: Graph, staying: Set[str], takes: Callable[[OperatorNode], bool]
 ) -> dict[str, str]:
     """Return the region that operators outside of regions join, by operator.
 
-    `takes`: whether the plan of an operator's function takes rows one by one, in the JVM.
+    `staying`: operators that don't, as those with state. `takes`: whether the plan of an operator's
+    function takes rows one by one, in the JVM.
     """
     producers, regions = graph.producers(), dict[str, str]()
     readers = Counter(stream for operator in graph.operators for stream in {*operator.inputs})
     for operator in graph.upstream_first():
-        if not _may_join(operator) or operator.name in stateful:
+        if not _may_join(operator) or operator.name in staying:
             continue
         (stream,) = operator.inputs
         producer = producers[stream]

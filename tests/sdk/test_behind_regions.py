@@ -127,6 +127,23 @@ def test_nothing_joins_unless_all_behind_it_does(spark: SparkSession) -> None:
     assert planned(app, spark).regions == {}
 
 
+def test_what_cannot_share_a_plan_stays_outside_with_all_around_it(spark: SparkSession) -> None:
+    """There would be a hop within the region."""
+
+    def picky(rows: DataFrame) -> DataFrame:
+        plan: Any = rows._jdf
+        assert "Aggregate" not in plan.queryExecution().analyzed().toString()
+        return rows
+
+    app, counts = application()
+    more = app.operator(inputs=counts, uid="more")(selected)
+    last = app.operator(inputs=more, uid="last")(picky)
+    app.kafka_sink("out", input=last, topic="out")
+    found = planned(app, spark)
+    assert found.regions == {}
+    assert found.groups["counts"] != found.groups["last"]
+
+
 def test_in_real_time_a_lone_sink_joins_that_writes_the_same_way(spark: SparkSession) -> None:
     for sink, joined in (
         ({}, True),
