@@ -24,7 +24,7 @@ from streamgraft_local.node.references import Reference, references
 from streamgraft_local.node.scratch import remove_scratch
 from streamgraft_local.node.settings import NodeSettings
 from streamgraft_local.node.states import Running, now
-from streamgraft_local.node.status import initialized, pod_status
+from streamgraft_local.node.status import initialized, pod_status, readiness
 from streamgraft_local.node.termination import Termination
 from streamgraft_local.node.tokens import Tokens
 
@@ -41,10 +41,6 @@ def pod_folder(base: Path, pod: Object) -> Path:
     """Return the folder of a pod: logs, volumes, state."""
     metadata = pod["metadata"]
     return base / f"{metadata['namespace']}_{metadata['name']}_{metadata['uid']}"
-
-
-def _ready(status: Object) -> list[str]:
-    return [item["status"] for item in status.get("conditions", []) if item["type"] == "Ready"]
 
 
 class PodWorker:
@@ -114,7 +110,7 @@ class PodWorker:
         if "deletionTimestamp" in metadata:
             grace = metadata.get("deletionGracePeriodSeconds", _DEFAULT_GRACE)
             self.termination.request(grace)
-        if self._published and _ready(pod["status"]) != _ready(self._published):
+        if self._published and readiness(pod["status"]) != readiness(self._published):
             # The node life-cycle controller takes all pods of a node that was silent for unready.
             self._published = {}
             self.changed()

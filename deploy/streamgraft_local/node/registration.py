@@ -11,6 +11,7 @@ from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_local.node.api import patch_status
 from streamgraft_local.node.settings import NodeSettings
 from streamgraft_local.node.states import now
+from streamgraft_local.node.status import readiness
 
 log = logging.getLogger(__name__)
 
@@ -114,9 +115,7 @@ class Registration:
 
     def _check(self) -> None:
         # The life-cycle controller sets Unknown after the machine slept; somebody may delete us.
-        conditions = self._current().get("conditions", [])
-        ready = [item["status"] for item in conditions if item["type"] == "Ready"]
-        if ready != ["True"] and self._ready:
+        if readiness(self._current()) != ["True"] and self._ready:
             self._wrong.set()
 
     def _current(self) -> Object:

@@ -36,6 +36,11 @@ class ContainerView:
         return status | ({"containerID": self.container_id} if self.container_id else {})
 
 
+def readiness(status: Object) -> list[str]:
+    """Return what the condition Ready of a pod or node says; nothing if there is none."""
+    return [item["status"] for item in status.get("conditions", []) if item["type"] == "Ready"]
+
+
 def initialized(inits: Iterable[ContainerView]) -> bool:
     """Return whether every init container has ended well."""
     return all(isinstance(view.state, Terminated) and not view.state.exit_code for view in inits)
