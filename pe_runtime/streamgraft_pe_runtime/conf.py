@@ -26,6 +26,11 @@ _SMALL_AND_CHEAP = {
     # Those of rehearsals are short.
     "spark.sql.streaming.realTimeMode.minBatchDuration": "100ms",
     "spark.sql.streaming.minBatchesToRetain": "10",
+    # Spark counts how far the snapshots of each store are behind, and would not find those of a
+    # joint query's shards, which go by names of their own: from the 50th version on it would have
+    # every batch write all of the state.
+    "spark.sql.streaming.stateStore.coordinatorReportSnapshotUploadLag": "false",
+    "spark.sql.streaming.stateStore.forceSnapshotUploadOnLag": "false",
     "spark.python.daemon.module": "streamgraft_pe_runtime.python_daemon",
     # One consumer for each key group. Beyond 64, the default, each use of one closes the oldest.
     "spark.kafka.consumer.cache.capacity": "512",

@@ -23,6 +23,7 @@ from streamgraft_common.resources import MatchedImport
 from streamgraft_common.spark_jvm import SparkJvm
 from streamgraft_pe_runtime import (
     alignment,
+    hadoop_settings,
     local_files,
     malformed,
     query,
@@ -114,6 +115,7 @@ class Driver:
         self._session = jvm.attach()
         workers.use(self._session, code.folder)
         local_files.install(self._session)
+        hadoop_settings.forget_origins(self._session)
         self.stores = StateStores(self._session)
         if properties:
             restricted.apply(self._session, dict(properties))

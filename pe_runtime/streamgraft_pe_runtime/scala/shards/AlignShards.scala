@@ -13,10 +13,12 @@ import org.apache.spark.sql.kafka010.KafkaShards
 /** The way in: spark.sql.extensions names this class. */
 class ShardExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit =
-    extensions.injectColumnar(_ => new ColumnarRule {
-      // Behind EnsureRequirements, which adds exchanges, and before code is generated.
-      override def postColumnarTransitions: Rule[SparkPlan] = AlignShards
-    })
+    // Behind EnsureRequirements, which adds exchanges, and before code is generated.
+    Seq(AlignShards, FewRecords).foreach { rule =>
+      extensions.injectColumnar(_ => new ColumnarRule {
+        override def postColumnarTransitions: Rule[SparkPlan] = rule
+      })
+    }
 }
 
 /** Why the batches of a query can't keep its shards apart; nothing of it has run. */

@@ -14,14 +14,17 @@ class HeldState(folder: String, val provider: StateStoreProvider) {
   /** The id of what it has in memory. */
   private var id: String = _
   @volatile var metrics: StateStoreMetrics = StateStoreMetrics(0, 0, Map.empty)
+  /** Held while the store is tidied up, which may take long: only who closes it waits for that. */
+  private val tidying = new Object
+  private var closed = false
 
   def holds(committed: String, sizes: StateStoreMetrics): Unit = synchronized {
     id = committed
     metrics = sizes
   }
 
-  def maintain(by: ShardStateStoreProvider): Unit = synchronized {
-    if (owner eq by) provider.doMaintenance()
+  def maintain(by: ShardStateStoreProvider): Unit = tidying.synchronized {
+    if (isOf(by) && !closed) provider.doMaintenance()
   }
 
   /** Close it, unless a later query has taken it over. */
@@ -33,7 +36,10 @@ class HeldState(folder: String, val provider: StateStoreProvider) {
       } else held)
 
   private def isOf(by: ShardStateStoreProvider): Boolean = synchronized(owner eq by)
-  private def close(): Unit = synchronized(provider.close())
+  private def close(): Unit = tidying.synchronized {
+    closed = true
+    provider.close()
+  }
 
   /** Whether it has the state that is wanted: then it has a new owner. */
   private def fits(wanted: String, by: ShardStateStoreProvider): Boolean = synchronized {
