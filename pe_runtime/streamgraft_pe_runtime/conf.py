@@ -39,6 +39,9 @@ _SMALL_AND_CHEAP = {
 _OWN_PREFIX = "spark.streamgraft."
 ALIGN_SHARDS = "spark.streamgraft.alignShards"
 """Whether the shards of queries that start from now on are kept apart (scala/shards)."""
+FEW_RECORDS = "spark.streamgraft.fewRecords"
+"""Batches of a query have their projections interpreted, not compiled, up to so many records of a
+partition (scala/shards)."""
 _SLOTS = "spark.streamgraft.slots"
 _EXTENSIONS = "spark.sql.extensions"
 _OURS = "org.apache.spark.sql.streamgraft.ShardExtensions"

@@ -29,6 +29,7 @@ from streamgraft_common.pe_metadata import (
     PeMetadata,
 )
 from streamgraft_pe_runtime import query
+from streamgraft_pe_runtime.conf import FEW_RECORDS
 from streamgraft_pe_runtime.joint_checkpoints import QUERIES, describe
 from streamgraft_pe_runtime.plan import (
     KAFKA_COLUMNS,
@@ -88,9 +89,11 @@ def warm_up(
             seen = _harmless(compiled)
             checkpoint = folder / QUERIES / "kafka"
             describe(checkpoint, shards, session.conf.get(STATE_STORE_PROVIDER, HDFS))
+            session.conf.set(FEW_RECORDS, "0")  # what a backlog takes
             for batches in starts:
                 # A topic may have one record only, but in real-time mode batches end by the clock.
                 _run(seen, checkpoint, batches if seen.real_time else 1)
+                session.conf.unset(FEW_RECORDS)
         _run(nowhere, folder / "nowhere", 1)
         _read_snapshot(session, folder / "snapshot")
         if _runs_python(nowhere):
@@ -99,6 +102,7 @@ def warm_up(
     except Exception as error:  # user code runs here: it must not keep the PE from starting
         log.warning("warm-up failed: %s", error)
     finally:
+        session.conf.unset(FEW_RECORDS)
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -38,8 +38,8 @@ def counted(rows: DataFrame) -> DataFrame:
 
 @pytest.mark.parametrize(
     ("function", "compilations"),
-    # What makes the value of a state from a row is compiled when there is one.
-    [(plain, 0), (counted, 1)],
+    # What makes the value of a state from a row, and a row from it, is compiled when there is one.
+    [(plain, 0), (counted, 2)],
 )
 def test_first_batch_finds_its_code_compiled(
     session: SparkSession,

@@ -14,14 +14,15 @@ import org.apache.spark.sql.kafka010.KafkaShards
   * behind have compiled ones.
   */
 object FewRecords extends Rule[SparkPlan] {
-  /** Of a partition: up to so many are interpreted. */
-  val Few = 200L
+  /** A setting: so many of a partition, at most, are few. */
+  val Few = "spark.streamgraft.fewRecords"
   private val Mode = SQLConf.CODEGEN_FACTORY_MODE
 
   override def apply(plan: SparkPlan): SparkPlan = {
     val scans = plan.collect { case scan: MicroBatchScanExec => scan }
     if (scans.nonEmpty && !isChosen) {
-      val few = scans.forall(scan => KafkaShards.most(scan.start, scan.end).exists(_ <= Few))
+      val most = conf.getConfString(Few, "200").toLong
+      val few = scans.forall(scan => KafkaShards.most(scan.start, scan.end).exists(_ <= most))
       conf.setConfString(Mode.key, if (few) "NO_CODEGEN" else "FALLBACK")
     }
     plan
