@@ -322,10 +322,14 @@ def figures(results: Mapping[str, Result], kept: Mapping[str, float]) -> dict[st
 def write(results: Mapping[str, Result]) -> None:
     """Write the figures of cases that ran, beside those of others from before."""
     last = report.read("width-change")
-    cases = {**last.get("settings", {}).get("cases", {})}
+    described = last.get("settings", {}).get("cases", {})
+    cases = {name: case for name, case in described.items() if name in CASES}
+    kept = {
+        name: figure
+        for name, figure in last.get("figures", {}).items()
+        if name.partition(".")[0] in cases.keys() - results.keys()
+    }
     cases |= {name: settings(CASES[name]) for name in results}
-    ran = {name: figure for name, figure in last.get("figures", {}).items() if "." in name}
-    kept = ran if set(cases) - set(results) else {}
     report.write("width-change", {"cases": cases}, figures(results, kept))
 
 

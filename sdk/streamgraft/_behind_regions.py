@@ -35,7 +35,7 @@ def joined(
             continue
         alone = readers[stream] == 1
         if operator.kind == "function":
-            fits = alone and not producer.real_time and takes(operator)
+            fits = alone and _goes_along(operator, producer) and takes(operator)
         else:
             fits = not producer.real_time or (alone and _writes_alike(operator, producer))
         if fits:
@@ -81,7 +81,14 @@ def _may_join(operator: OperatorNode) -> bool:
         kafka = operator.kafka
         return kafka is not None and kafka.bootstrap_servers is None and kafka.encoding is None
     ordinary = operator.restartable and operator.placement == Placement()
-    return operator.kind == "function" and ordinary and not operator.real_time
+    return operator.kind == "function" and ordinary
+
+
+def _goes_along(function: OperatorNode, producer: OperatorNode) -> bool:
+    """Return whether both are in one mode, and in real time written in one way."""
+    if function.real_time != producer.real_time:
+        return False
+    return not function.real_time or function.delivery == producer.delivery
 
 
 def _writes_alike(sink: OperatorNode, producer: OperatorNode) -> bool:

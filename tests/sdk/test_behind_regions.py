@@ -158,6 +158,23 @@ def test_in_real_time_a_lone_sink_joins_that_writes_the_same_way(spark: SparkSes
         assert ("out" in planned(app, spark).regions) is joined
 
 
+def test_in_real_time_operators_join_that_are_written_the_same_way(spark: SparkSession) -> None:
+    for mode, joined in (
+        ({"real_time": True}, True),
+        ({"real_time": False}, False),
+        ({"real_time": True, "delivery": "at_least_once"}, False),
+    ):
+        app = sg.Application("passing")
+        records = app.kafka_source("records", topic="in", schema="key string, n int")
+        with app.parallel("work", key="key", max_width=4):
+            passed = app.operator(inputs=records, real_time=True, uid="passed")(selected)
+        more = app.operator(inputs=passed, uid="more", **mode)(selected)
+        app.kafka_sink(
+            "out", input=more, topic="out", delivery=mode.get("delivery", "exactly_once")
+        )
+        assert set(planned(app, spark).regions) == ({"more", "out"} if joined else set())
+
+
 def test_nothing_joins_over_the_end_of_a_consistent_region(spark: SparkSession) -> None:
     for end, joined in (("counts", False), ("out", True)):
         app, counts = application()

@@ -54,6 +54,8 @@ def properties(setting: Setting) -> str:
         "transaction.state.log.num.partitions": 4,
         # What a dead owner has left open is aborted soon after its time-out.
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
+        # How long records wait that come while the transaction before is still being closed.
+        "add.partitions.to.txn.retry.backoff.ms": 2,
         "share.coordinator.state.topic.replication.factor": 1,
         "share.coordinator.state.topic.min.isr": 1,
         "share.coordinator.state.topic.num.partitions": 1,
