@@ -251,7 +251,7 @@ class Run:
         )
 
     def _state_bytes(self, shard: int) -> int:
-        folders = self._checkpoints.glob(f"*/{self.app.job}-*/{REGION}/{shard}/state")
+        folders = self._checkpoints.glob(f"*/{self.app.job}-*/*/{shard}/state")
         return sum(
             file.stat().st_size
             for folder in folders

@@ -142,7 +142,7 @@ def test_it_says_how_far_it_is_to_each_end() -> None:
     quick = outlook(submission(adl.model_copy(update={"operators": operators})), None)
     assert "Triggers:" not in text(quick)
     (way,) = ways(pe.metadata for pe in quick.pes)
-    assert way.longest_seconds == pytest.approx(len(way.stages) * 0.02)
+    assert way.longest_seconds == pytest.approx(len(way.stages) * 0.03)
     said = "Stage read: 1 slot, as many as partitions are read in real time; those of in are"
     assert said in text(quick)
     counted = replace(quick.submission, source_partitions={"in": 6})

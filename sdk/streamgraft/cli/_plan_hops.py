@@ -12,7 +12,7 @@ _BATCH_SECONDS = 0.15
 _TRIGGER_SECONDS = 0.3
 """Between triggers of a PE that has CPU to spare: twice as long as its batches, if the user's
 trigger is not shorter (docs/use/batch-cost.md)."""
-_REAL_TIME_SECONDS = 0.02
+_REAL_TIME_SECONDS = 0.03
 """From a record into a PE in real-time mode to the commit of what comes of it."""
 
 
