@@ -132,7 +132,16 @@ def _start_ticks(pid: int) -> int | None:
         state, _, ticks = start_ticks((_PROC / str(pid) / "stat").read_text())
     except OSError:
         return None
-    return None if state in "ZX" else ticks
+    # Of a process that is killed the first thread may be a zombie while others still end: until
+    # then its ports and locks are taken.
+    return None if state in "ZX" and _threads(pid) <= 1 else ticks
+
+
+def _threads(pid: int) -> int:
+    try:
+        return len(os.listdir(_PROC / str(pid) / "task"))
+    except OSError:
+        return 0
 
 
 def _ancestors() -> set[int]:
