@@ -29,3 +29,4 @@ def test_a_process_has_ended_once_all_of_its_threads_have() -> None:
     assert process.alive()
     while process.alive():
         time.sleep(0.01)
+    started.wait()
