@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from tests.e2e.torture.job import TorturedJob
-from tests.e2e.torture.schedule import Step, steps
+from tests.e2e.torture.schedule import Kill, Step, steps
 from tests.e2e.torture.topics import PARTITIONS, Topics
 from tests.e2e.torture.verification import Verdict, complete, verify
 from tests.e2e.torture.victims import Killer
@@ -23,12 +23,15 @@ NAME = "torture"
 REGION = "work"
 RATE = 100.0
 BACKLOG_RATE = 3000.0
+BACKLOG_SECONDS = 5.0
+"""Behind a kill; the application gets through 1,000 records a second, and kills last up to 75 s."""
 """More than batches of so few records can take."""
 KEYS_PER_GROUP = 4
 WARM_PODS = 1
 CHANGE_SECONDS = 300.0
 """A width change takes this long at most, whatever is killed meanwhile."""
-DRAIN_SECONDS = 300.0
+STILL_SECONDS = 120.0
+"""At the end, without a new result: nothing more will come."""
 EDITED = ("EXTENDED = False", "EXTENDED = True")
 """An edit changes the one line of the application into the other, the next one changes it back."""
 
@@ -81,11 +84,12 @@ class Torture:
         killer = Killer(self.job)
         kill = asyncio.create_task(killer.kill(step.kill)) if step.kill else None
         began = time.monotonic()
-        if step.kill and step.kill.backlog:
-            load.rate = BACKLOG_RATE
+        relief = _backlog(load, step.kill) if step.kill and step.kill.backlog else None
         await self.job.scale(step.width)
         struck = f", it was {await kill}" if kill else ""
         self.kills += kill is not None
+        if relief:
+            relief.cancel()
         load.rate = RATE
         if not step.hurried:
             await self.job.serving(step.width, CHANGE_SECONDS)
@@ -100,11 +104,23 @@ class Torture:
             await self.job.submit(source)
 
     async def _drained(self, topics: Topics, sent: int) -> None:
-        deadline = time.monotonic() + DRAIN_SECONDS
-        while time.monotonic() < deadline:
+        came, last = 0, time.monotonic()
+        while time.monotonic() < last + STILL_SECONDS:
             await asyncio.to_thread(topics.read)
             if complete(sent, topics.inputs, topics.results):
                 return
+            if len(topics.results) > came:
+                came, last = len(topics.results), time.monotonic()
+
+
+def _backlog(load: Load, kill: Kill) -> asyncio.TimerHandle:
+    """Let records come faster than they are treated, for a while."""
+    load.rate = BACKLOG_RATE
+
+    def relieve() -> None:
+        load.rate = RATE
+
+    return asyncio.get_running_loop().call_later(kill.after + BACKLOG_SECONDS, relieve)
 
 
 def _written(folder: Path, *, extended: bool) -> Path:
