@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 import streamgraft as sg
 from streamgraft._analysis import Analysis, analyze
 from streamgraft._checks import check
+from streamgraft._graph import Delivery
 
 pytestmark = pytest.mark.integration
 
@@ -159,19 +160,18 @@ def test_in_real_time_a_lone_sink_joins_that_writes_the_same_way(spark: SparkSes
 
 
 def test_in_real_time_operators_join_that_are_written_the_same_way(spark: SparkSession) -> None:
-    for mode, joined in (
-        ({"real_time": True}, True),
-        ({"real_time": False}, False),
-        ({"real_time": True, "delivery": "at_least_once"}, False),
-    ):
+    modes: tuple[tuple[bool, Delivery, bool], ...] = (
+        (True, "exactly_once", True),
+        (False, "exactly_once", False),
+        (True, "at_least_once", False),
+    )
+    for real_time, delivery, joined in modes:
         app = sg.Application("passing")
         records = app.kafka_source("records", topic="in", schema="key string, n int")
         with app.parallel("work", key="key", max_width=4):
             passed = app.operator(inputs=records, real_time=True, uid="passed")(selected)
-        more = app.operator(inputs=passed, uid="more", **mode)(selected)
-        app.kafka_sink(
-            "out", input=more, topic="out", delivery=mode.get("delivery", "exactly_once")
-        )
+        more = app.operator(inputs=passed, uid="more", real_time=real_time, delivery=delivery)
+        app.kafka_sink("out", input=more(selected), topic="out", delivery=delivery)
         assert set(planned(app, spark).regions) == ({"more", "out"} if joined else set())
 
 
