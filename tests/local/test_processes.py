@@ -3,8 +3,9 @@
 import subprocess
 import sys
 import time
+from pathlib import Path
 
-from streamgraft_local.processes import Process
+from streamgraft_local.processes import Process, start_ticks
 
 HALF_ENDED = (
     "import ctypes, threading, time\n"
@@ -14,15 +15,11 @@ HALF_ENDED = (
 """The first thread ends, another runs on: as for a moment in each program that is killed."""
 
 
-def _state(pid: int) -> str:
-    with open(f"/proc/{pid}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0]
-
-
 def test_a_process_has_ended_once_all_of_its_threads_have() -> None:
     """Until then it has its ports and its locks, and a successor would not get them."""
     started = subprocess.Popen([sys.executable, "-c", HALF_ENDED])
-    while _state(started.pid) != "Z":
+    stat = Path(f"/proc/{started.pid}/stat")
+    while start_ticks(stat.read_text())[0] != "Z":
         time.sleep(0.01)
     process = Process.of(started.pid)
     assert process is not None

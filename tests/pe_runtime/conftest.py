@@ -19,6 +19,8 @@ import aiohttp
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+from tests.pe_runtime.one_driver import driver
 
 from streamgraft_common import names
 from streamgraft_common.adl import Adl, KafkaEndpoint, Operator, Stream
@@ -437,6 +439,13 @@ class Output:
     def close(self) -> None:
         """Close the consumer."""
         self._consumer.close()
+
+
+@pytest.fixture(scope="module")
+def session(cluster: Cluster) -> Iterator[SparkSession]:
+    """A driver with the settings of a PE."""
+    with driver(cluster, {}) as found:
+        yield found
 
 
 @pytest.fixture

@@ -1,23 +1,14 @@
 """Which plans Spark runs over several shards with their rows apart, asked of Spark itself."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.pe_runtime.one_driver import driver
 
-from streamgraft_local import Cluster
 from streamgraft_pe_runtime.alignment import obstacle
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture(scope="module")
-def session(cluster: Cluster) -> Iterator[SparkSession]:
-    """A driver with the settings of a PE."""
-    with driver(cluster, {}) as found:
-        yield found
 
 
 def rows(session: SparkSession) -> DataFrame:

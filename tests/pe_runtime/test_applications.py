@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.pe_runtime.one_driver import KEYS, SLOTS, Job, driver, make_topic, rows, write
+from tests.pe_runtime.one_driver import KEYS, SLOTS, Job, make_topic, rows, write
 
 import streamgraft as sg
 from streamgraft_local import Cluster
@@ -23,13 +23,6 @@ from streamgraft_pe_runtime.real_time import BATCH_SECONDS
 pytestmark = pytest.mark.integration
 
 COUNT = 40
-
-
-@pytest.fixture(scope="module")
-def session(cluster: Cluster) -> Iterator[SparkSession]:
-    """A driver with the settings of a PE."""
-    with driver(cluster, {}) as found:
-        yield found
 
 
 Run = Callable[[sg.Application], Job]

@@ -2,14 +2,13 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
-from tests.pe_runtime.one_driver import PARTITIONS, driver
+from tests.pe_runtime.one_driver import PARTITIONS
 from tests.pe_runtime.test_exactly_once import Chain
 from tests.pe_runtime.two_brokers import partition_of, two_brokers
 
@@ -19,13 +18,6 @@ from streamgraft_local import Cluster
 pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 EACH = 300
-
-
-@pytest.fixture(scope="module")
-def session(cluster: Cluster) -> Iterator[SparkSession]:
-    """A driver with the settings of a PE."""
-    with driver(cluster, {}) as found:
-        yield found
 
 
 def test_each_record_is_written_once(

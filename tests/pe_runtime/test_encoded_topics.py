@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from tests.common.test_encodings import MESSAGE, SCHEMA, TEXT, descriptors, registry
-from tests.pe_runtime.one_driver import Job, driver, make_topic, rows
+from tests.pe_runtime.one_driver import Job, make_topic, rows
 
 import streamgraft as sg
 from streamgraft_common import names
@@ -25,13 +25,6 @@ COLUMNS = """id bigint, name string, price decimal(9, 2), at timestamp, raw bina
 MESSAGE_COLUMNS = """id bigint, raw binary, prices array<double>, kind string, at timestamp,
     items array<struct<name: string>>, first struct<name: string>"""
 Format = sg.Avro | sg.Protobuf
-
-
-@pytest.fixture(scope="module")
-def session(cluster: Cluster) -> Iterator[SparkSession]:
-    """A driver with the settings of a PE."""
-    with driver(cluster, {}) as found:
-        yield found
 
 
 def copies(format: Format, columns: str, topic: str) -> sg.Application:

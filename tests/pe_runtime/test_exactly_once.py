@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartiti
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.pe_runtime.one_driver import PARTITIONS, driver, make_topic, write
+from tests.pe_runtime.one_driver import PARTITIONS, make_topic, write
 
 from streamgraft_common import names
 from streamgraft_local import Cluster
@@ -33,13 +33,6 @@ SECONDS = 60
 PER_BATCH = 30
 TARGETS = 2
 BUFFER = "spark.datasource.exactly-once-kafka.bufferBytes"
-
-
-@pytest.fixture(scope="module")
-def session(cluster: Cluster) -> Iterator[SparkSession]:
-    """A driver with the settings of a PE."""
-    with driver(cluster, {}) as found:
-        yield found
 
 
 @dataclass

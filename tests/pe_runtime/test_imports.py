@@ -2,14 +2,14 @@
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
-from tests.pe_runtime.one_driver import Job, driver, make_topic, rows, write
+from tests.pe_runtime.one_driver import Job, make_topic, rows, write
 
 import streamgraft as sg
 from streamgraft_local import Cluster
@@ -17,13 +17,6 @@ from streamgraft_local import Cluster
 pytestmark = pytest.mark.integration
 
 SCHEMA = "key string, n bigint"
-
-
-@pytest.fixture(scope="module")
-def session(cluster: Cluster) -> Iterator[SparkSession]:
-    """A driver with the settings of a PE."""
-    with driver(cluster, {}) as found:
-        yield found
 
 
 def connect(session: SparkSession, topics: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
-from tests.pe_runtime.one_driver import Job, driver, make_topic, rows
+from tests.pe_runtime.one_driver import Job, make_topic, rows
 
 import streamgraft as sg
 from streamgraft_common import names
@@ -31,13 +31,6 @@ BAD = {
     '{"key": "typed", "the n": "many"}': "'the n' and the value many",
 }
 """Malformed values, and what the reason must name."""
-
-
-@pytest.fixture(scope="module")
-def session(cluster: Cluster) -> Iterator[SparkSession]:
-    """A driver with the settings of a PE."""
-    with driver(cluster, {}) as found:
-        yield found
 
 
 @pytest.fixture

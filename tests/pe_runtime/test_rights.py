@@ -1,6 +1,5 @@
 """Brokers that refuse: each right that is missing is named, and so are missing transactions."""
 
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from confluent_kafka.admin import (
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.e2e.tls_broker import TlsBroker, tls_broker
-from tests.pe_runtime.one_driver import driver
 
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime import query
@@ -41,13 +39,6 @@ TRANSACTIONS, GROUPS, TOPICS = (
 )
 OUT = "n.j.out"
 SECONDS = 60
-
-
-@pytest.fixture(scope="module")
-def session(cluster: Cluster) -> Iterator[SparkSession]:
-    """A driver with the settings of a PE."""
-    with driver(cluster, {}) as found:
-        yield found
 
 
 def prepared(broker: TlsBroker, folder: Path, patch: pytest.MonkeyPatch) -> AdminClient:

@@ -1,13 +1,13 @@
 """What a batch of few records is spared."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.pe_runtime.one_driver import Job, driver, make_topic, write
+from tests.pe_runtime.one_driver import Job, make_topic, write
 
 import streamgraft as sg
 from streamgraft_local import Cluster
@@ -20,13 +20,6 @@ COMPILED = "*("
 """What Spark writes before operators of a plan that are compiled together."""
 LATE_VERSIONS = 50
 """Behind so many without a snapshot Spark would force one in each batch, if it were asked to."""
-
-
-@pytest.fixture(scope="module")
-def session(cluster: Cluster) -> Iterator[SparkSession]:
-    """A driver with the settings of a PE."""
-    with driver(cluster, {}) as found:
-        yield found
 
 
 @pytest.mark.parametrize("stage", ["counted"], indirect=True)

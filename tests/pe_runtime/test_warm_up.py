@@ -1,13 +1,13 @@
 """A rehearsal leaves next to nothing to compile for the first batch of a shard."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.pe_runtime.one_driver import Job, driver, make_topic, write
+from tests.pe_runtime.one_driver import Job, make_topic, write
 
 import streamgraft as sg
 from streamgraft_common.pe_metadata import ROCKSDB, STATE_STORE_PROVIDER
@@ -17,13 +17,6 @@ pytestmark = pytest.mark.integration
 
 COUNT = 30
 Function = Callable[[DataFrame], DataFrame]
-
-
-@pytest.fixture(scope="module")
-def session(cluster: Cluster) -> Iterator[SparkSession]:
-    """A driver with the settings of a PE."""
-    with driver(cluster, {}) as found:
-        yield found
 
 
 def plain(rows: DataFrame) -> DataFrame:

@@ -23,9 +23,9 @@ NAME = "torture"
 REGION = "work"
 RATE = 100.0
 BACKLOG_RATE = 3000.0
+"""More than batches of so few records can take."""
 BACKLOG_SECONDS = 5.0
 """Behind a kill; the application gets through 1,000 records a second, and kills last up to 75 s."""
-"""More than batches of so few records can take."""
 KEYS_PER_GROUP = 4
 WARM_PODS = 1
 CHANGE_SECONDS = 300.0
