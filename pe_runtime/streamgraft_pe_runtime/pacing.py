@@ -6,6 +6,8 @@ while CPU is short: the interval is as short as that allows, and the user's trig
 
 Only a PE with a query per shard, whose fixed costs alone could fill its slots, has longer ones.
 
+A PE that is behind runs one batch after the other: each is full, so waiting would save nothing.
+
 What more batches cost is no load: a channel would look busy that has little to do.
 """
 
@@ -58,6 +60,7 @@ class Pace:
         """`trigger_seconds`: the user's."""
         self.trigger_seconds = trigger_seconds
         self._chosen = trigger_seconds
+        """The interval by which there are more batches than the user asked for."""
         self._batches = 0
         self._seconds = 0.0
         """Mean of a batch."""
@@ -72,20 +75,23 @@ class Pace:
 
     def needed(self, busy: float) -> float:
         """Return the task time that the work would have taken with the user's trigger, of the
-        `busy` seconds that it took."""
+        `busy` seconds that it took; all of it behind a backlog."""
         more = 1.0 - min(self._chosen / self.trigger_seconds, 1.0)
         return busy * (1.0 - self._fixed.share * more)
 
     def interval(self, now: float, work: Work) -> float:
         """Return the seconds between the triggers of each query of the PE. `now`: what they are."""
-        self._chosen = self.trigger_seconds if work.behind else self._interval(now, work)
+        if work.behind:
+            self._chosen = self.trigger_seconds  # full batches are no more of them
+            return min(SHORTEST, self.trigger_seconds)
+        self._chosen = self._affordable(now, work)
         return self._chosen
 
-    def _interval(self, now: float, work: Work) -> float:
+    def _affordable(self, now: float, work: Work) -> float:
         longest = self.trigger_seconds
         if work.queries > 1:
-            affordable = work.queries * work.assumed / (work.slots * _SHARE)
-            longest = min(max(longest, affordable), LONGEST * self.trigger_seconds)
+            fixed = work.queries * work.assumed / (work.slots * _SHARE)
+            longest = min(max(longest, fixed), LONGEST * self.trigger_seconds)
         share = _SHARE * min(max((_SHORT - work.pressure) / (_SHORT - _CALM), 0.0), 1.0)
         batch = self._seconds if self._batches else work.assumed
         least = min(SHORTEST, self.trigger_seconds)

@@ -1,7 +1,7 @@
 """The trigger interval by what batches take, the number of queries, their lag and the CPU left."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -113,10 +113,15 @@ def test_many_queries_are_triggered_less_often(
 
 @given(CASES)
 def test_the_users_trigger_bounds_the_interval(case: Case) -> None:
-    """One query never has a longer one, many at most four times it, none behind a backlog."""
+    """One query never has a longer one, many at most four times it."""
     longest = case.trigger * (LONGEST if case.queries > 1 else 1.0)
     assert min(SHORTEST, case.trigger) <= case.interval <= longest
-    assert not case.behind or case.interval == case.trigger
+
+
+@given(CASES)
+def test_behind_a_backlog_batches_follow_each_other(case: Case) -> None:
+    """Whatever they take, and where CPU is short as well: each of them is full."""
+    assert replace(case, behind=True).interval == min(SHORTEST, case.trigger)
 
 
 def test_a_shard_is_behind_from_half_a_batch_on() -> None:
@@ -161,5 +166,5 @@ def test_more_batches_are_no_load() -> None:
     assert pace.needed(0.5) == 0.5
     assert pace.interval(0.0, Work(1, 1, 1, stateful=False)) == pytest.approx(0.2)
     assert pace.needed(0.5) == pytest.approx(0.5 * (1 - 0.5 * 0.8), abs=0.01)
-    assert pace.interval(0.0, Work(1, 1, 1, stateful=False, behind=True)) == 1.0
+    assert pace.interval(0.0, Work(1, 1, 1, stateful=False, behind=True)) == SHORTEST
     assert pace.needed(0.5) == 0.5
