@@ -15,6 +15,7 @@ again, by the same owner or another one, and of two that happen at once one ends
 """
 
 import json
+import logging
 import shutil
 import time
 import uuid
@@ -26,10 +27,12 @@ from pathlib import Path
 
 from streamgraft_pe_runtime import exclusive_files, joint_state, query_logs, state_metadata
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS
-from streamgraft_pe_runtime.checkpoint_health import reading
+from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, reading
 from streamgraft_pe_runtime.joint_state import Description
 from streamgraft_pe_runtime.protocol.failures import FENCED
 from streamgraft_pe_runtime.spark_log import NotJoinable, Position, StartOf, joined
+
+log = logging.getLogger(__name__)
 
 QUERIES = "queries"
 _SHARDS_FILE = "shards.json"
@@ -124,7 +127,11 @@ class JointCheckpoints:
         before = (now or time.time()) - _KEPT_SECONDS
         held: set[Path | None] = set()
         for shard in (int(item.name) for item in self.stage.glob("[0-9]*") if item.name.isdigit()):
-            holder = self._holder(shard)
+            try:
+                holder = self._holder(shard)
+            except CheckpointDamaged as error:  # its owner says so, and nobody knows its query
+                log.warning("no checkpoints are removed: %s", error)
+                return
             held.add(holder.query)
             for file in (self._own(shard) / QUERIES).glob("[0-9]*"):
                 if file.name != str(holder.number):

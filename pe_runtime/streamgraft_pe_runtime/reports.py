@@ -18,6 +18,11 @@ def batch_seconds(report: Mapping[str, Any], phase: str = "triggerExecution") ->
     return float(report["durationMs"].get(phase, 0)) / 1000
 
 
+def most_records(report: Mapping[str, Any]) -> int:
+    """Return how many records a batch has of the input of which it has most."""
+    return max((source["numInputRows"] for source in report["sources"]), default=0)
+
+
 def owned_partitions(port: InputPort, region: bool, shard: int, known: Iterable[int]) -> list[int]:
     """Return the partitions of an input that a shard reads; `known`: what the topic has."""
     if region:

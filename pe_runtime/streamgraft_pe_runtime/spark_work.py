@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from streamgraft_common.content import Content
@@ -35,14 +36,16 @@ _END_BATCH_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class SparkQuery:
-    """A query that was started."""
+    """A query that was started. `begun` is called behind its first batch."""
 
     query: ShardQuery
+    begun: Callable[[], None]
 
     async def first_batch(self) -> None:
         """Return once the first trigger since the start has completed."""
         while not await asyncio.to_thread(self.query.first_trigger_done):
             await asyncio.sleep(_FIRST_BATCH_POLL_SECONDS)
+        await asyncio.to_thread(self.begun)
 
     async def failure(self) -> str:
         """Return once the query has ended by itself: why."""
@@ -91,7 +94,7 @@ class SparkStage:
         return self.progress.loads()
 
     def behind(self) -> bool:
-        """Return whether what waits for a query would fill half a batch or more."""
+        """Return whether what waits for a query would fill several batches."""
         return self.progress.behind()
 
     def connect(self, imports: Sequence[MatchedImport]) -> bool:
@@ -111,7 +114,10 @@ class SparkStage:
         checkpoint = self._checkpoints.take_over(shards, self._start_of)
         log.info("shards %s taken over in %.3f s", shards, time.monotonic() - began)
         query = self._started(shards, checkpoint)
-        self._checkpoints.sweep()
+        try:
+            self._checkpoints.sweep()
+        except OSError as error:  # another time: the query runs
+            log.warning("checkpoints that are over were not removed: %s", error)
         return query
 
     def _start_alone(self, shard: int) -> Query:
@@ -123,7 +129,7 @@ class SparkStage:
         query = self._driver.start(shards, checkpoint, joint=is_joint(checkpoint))
         self.progress.watch(shards, query, checkpoint)
         self._places.update(dict.fromkeys(shards, checkpoint))
-        return SparkQuery(query)
+        return SparkQuery(query, partial(self.progress.begun, shards))
 
     def _end_batch(self, checkpoint: Path, shards: Sequence[int]) -> None:
         """Run the query of a former owner until the batch that was cut off is committed."""

@@ -149,7 +149,8 @@ class UnseenInputs:
 
     def records(self, port: InputPort, shards: Sequence[int]) -> DataFrame:
         """Return Kafka's columns."""
-        options = kafka_options(port, self._metadata, self._operators.get(port.operator), shards)
+        operator = self._operators.get(port.operator)
+        options = kafka_options(port, self._metadata, operator, shards, limit=1)
         options.pop("assign", None)
         options["subscribe"] = port.topic
         if self._metadata.real_time:  # a batch is as long as its time, and knows no limit

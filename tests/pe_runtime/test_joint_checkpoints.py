@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from streamgraft_common.pe_metadata import HDFS
 from streamgraft_pe_runtime import exclusive_files, query_logs
 from streamgraft_pe_runtime.checkpoint_files import entries
+from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints, TakenByAnother
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.spark_log import Position
@@ -252,6 +253,23 @@ def test_old_queries_are_swept_but_those_that_say_where_a_shard_is(tmp_path: Pat
     assert not first.exists()
     assert (other.checkpoint or tmp_path).exists()
     assert [len(list((tmp_path / shard / "queries").iterdir())) for shard in "01"] == [1, 1]
+
+
+def test_damage_in_a_shard_is_not_its_neighbours_concern(tmp_path: Path) -> None:
+    """They are taken over, and nothing is removed while nobody knows which query it needs."""
+    done: Ranges = {}
+    stage = stage_of(tmp_path, done)
+    other, owner = Owner(done), Owner(done)
+    other.start(stage, [2, 3])
+    (tmp_path / "3" / "queries" / "0").write_text("garbage")
+    owner.start(stage, [0, 1])
+    first = owner.checkpoint or tmp_path
+    owner.start(stage, [0])
+    Owner(done).start(stage, [1])
+    stage.sweep((first / "shards.json").stat().st_mtime + 90_000)
+    assert first.exists()
+    with pytest.raises(CheckpointDamaged):
+        stage.take_over([2, 3], nowhere)
 
 
 Ownership = tuple[int, str, int, int]

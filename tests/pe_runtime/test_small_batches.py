@@ -1,5 +1,6 @@
-"""What a batch of few records is spared."""
+"""What a batch of few records is spared, and that the first of a query is one."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from tests.pe_runtime.one_driver import Job, make_topic, write
 import streamgraft as sg
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime import hadoop_settings
+from streamgraft_pe_runtime.batch_size import FIRST
 
 pytestmark = pytest.mark.integration
 
@@ -61,6 +63,16 @@ def test_a_batch_is_interpreted_unless_it_has_many_records(
         write(cluster, topic, range(MANY))
         job.start()
         job.read(out, written + 1)
+        assert COMPILED not in plan(job)
+        (running,) = job.queries.values()
+        running.limit_batches(MANY)
+        records: list[int] = []
+        while sum(records) < MANY:
+            assert running.failure() is None
+            time.sleep(0.1)
+            records = [report["numInputRows"] for report in running.reports(0)]
+        assert records[0] == FIRST
+        assert max(records) > MANY / 2
         assert COMPILED in plan(job)
     finally:
         job.stop()
