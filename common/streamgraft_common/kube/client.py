@@ -30,8 +30,16 @@ class KubeClient:
     Every call raises a subclass of ApiError for an error answer, Unreachable for none.
     """
 
-    def __init__(self, config: KubeConfig, *, timeout_seconds: float = 30.0) -> None:
+    def __init__(
+        self,
+        config: KubeConfig,
+        *,
+        timeout_seconds: float = 30.0,
+        peer: str = "the API server",
+    ) -> None:
+        """`peer`: what errors call the server."""
         self.config = config
+        self._peer = peer
         self._timeout = aiohttp.ClientTimeout(total=timeout_seconds)
         self._session: aiohttp.ClientSession | None = None
 
@@ -187,7 +195,8 @@ class KubeClient:
                 timeout=timeout,
                 server_hostname=self.config.tls_server_name,
                 proxy=self.config.proxy,
-            )
+            ),
+            self._peer,
         )
 
     def _token(self) -> str | None:
@@ -200,15 +209,16 @@ class KubeClient:
 class _Answer:
     """An answer whose transport errors come out as Unreachable, body included."""
 
-    def __init__(self, pending: Any) -> None:
+    def __init__(self, pending: Any, peer: str) -> None:
         self._pending = pending
+        self._peer = peer
 
     async def __aenter__(self) -> aiohttp.ClientResponse:
         try:
             response: aiohttp.ClientResponse = await self._pending.__aenter__()
             return response
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise Unreachable(f"no answer from the API server: {error!r}") from error
+            raise Unreachable(f"no answer from {self._peer}: {error!r}") from error
 
     async def __aexit__(
         self,

@@ -1,12 +1,11 @@
 """`streamgraft console`: a link that signs a browser in, once."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 from streamgraft.cli import _output as output
+from streamgraft.cli._adapter import adapter
 from streamgraft.cli._cluster import MANAGER, connected
-from streamgraft.cli._embedded import running_adapter
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft_common.kinds import CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
@@ -17,26 +16,19 @@ _EMBEDDED = ("kube-system", "streamgraft-console")
 _TOKEN_SECONDS = 8 * 3600
 
 
-def run(target: Target, adapter: str | None, account: str | None) -> None:
+def run(target: Target, url: str | None, account: str | None) -> None:
     """Print a link that signs in whoever the kubeconfig's token, or the account's, is of."""
-    output.say(asyncio.run(link(target, adapter, account)))
+    output.say(asyncio.run(link(target, url, account)))
 
 
-async def link(target: Target, adapter: str | None, account: str | None) -> str:
+async def link(target: Target, url: str | None, account: str | None) -> str:
     """Return the link; its ticket is good once, for five minutes. Raises CommandError."""
-    url = adapter or running_adapter()
-    if url is None:
-        raise CommandError(
-            "say where the metrics adapter is: --adapter https://HOST:PORT, after `kubectl"
-            " port-forward -n streamgraft-system service/streamgraft-metrics-adapter PORT:443`"
-        )
     async with connected(target) as cluster:
-        embedded = adapter is None and target.kubeconfig is None and target.context is None
+        embedded = url is None and target.kubeconfig is None and target.context is None
         token = await _token(cluster.client, account, embedded)
-        config = replace(cluster.client.config.of_bearer(token), server=url)
-        async with KubeClient(config) as client:
+        async with adapter(target, cluster, url, token) as client:
             answer = await client.request("POST", "/console/api/tickets")
-    return f"{url}/console/#ticket={answer['ticket']}"
+        return f"{client.config.server}/console/#ticket={answer['ticket']}"
 
 
 async def _token(client: KubeClient, account: str | None, embedded: bool) -> str:

@@ -2,37 +2,31 @@
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from streamgraft.cli import _output as output
+from streamgraft.cli._adapter import adapter
 from streamgraft.cli._cluster import connected
-from streamgraft.cli._embedded import running_adapter
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
-from streamgraft_common.kube import KubeClient, NotFound
+from streamgraft_common.kube import NotFound
 
 Facts = dict[str, Any]
 
 
-def run(target: Target, name: str, adapter: str | None, form: str) -> None:
+def run(target: Target, name: str, url: str | None, form: str) -> None:
     """Print the explanation of a region; for programs what the adapter says, and the HPAs."""
-    region, autoscalers = asyncio.run(_read(target, name, adapter))
+    region, autoscalers = asyncio.run(_read(target, name, url))
     if form == "text":
         output.say("\n".join(explanation(region, autoscalers)))
     else:
         output.document({"region": region, "autoscalers": autoscalers}, form)
 
 
-async def _read(target: Target, name: str, adapter: str | None) -> tuple[Facts, list[Facts]]:
-    url = adapter or running_adapter()
-    if url is None:
-        raise CommandError(
-            "say where the metrics adapter is: --adapter https://HOST:PORT; or run `streamgraft up`"
-        )
+async def _read(target: Target, name: str, url: str | None) -> tuple[Facts, list[Facts]]:
     async with connected(target) as cluster:
         place = f"/api/v1/namespaces/{cluster.namespace}/regions/{name}"
-        async with KubeClient(replace(cluster.client.config, server=url)) as client:
+        async with adapter(target, cluster, url) as client:
             try:
                 region = await client.get(place)
             except NotFound as error:
