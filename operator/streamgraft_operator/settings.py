@@ -6,7 +6,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from streamgraft_common.access import SYSTEM_NAMESPACE
-from streamgraft_common.resources import CheckpointRepository, JobSpec, TransportSecurity
+from streamgraft_common.resources import (
+    CheckpointRepository,
+    JobSpec,
+    JobStatus,
+    TransportSecurity,
+)
 
 
 @dataclass(frozen=True)
@@ -42,12 +47,28 @@ class Settings:
             return job.transport_security
         return self.transport_security
 
-    def completed(self, job: JobSpec) -> JobSpec:
-        """Return a job's spec with our transport security and repository where those hold."""
-        update: dict[str, Any] = {"transport_security": self.security_of(job)}
+    def completed(self, job: JobSpec, image: str) -> JobSpec:
+        """Return a job's spec with our transport security, repository and `image` where those
+        hold."""
+        pe: dict[str, Any] = {}
         own = job.processing_element.checkpoint_repository or CheckpointRepository()
         if self.repository and not own.keeps_copies:
             kept = {name: getattr(self.repository, name) for name in ("copies", "s3", "redis")}
-            repository = {"checkpoint_repository": own.model_copy(update=kept)}
-            update["processing_element"] = job.processing_element.model_copy(update=repository)
-        return job.model_copy(update=update)
+            pe["checkpoint_repository"] = own.model_copy(update=kept)
+        if not (job.image or job.processing_element.image):
+            pe["image"] = image
+        return job.model_copy(
+            update={
+                "transport_security": self.security_of(job),
+                "processing_element": job.processing_element.model_copy(update=pe),
+            }
+        )
+
+    def image_of(self, status: JobStatus, generation: int) -> str:
+        """Return the image of a job whose spec is of this generation.
+
+        Another default of ours is not its concern before it is edited: a restart of its own accord
+        would cost it seconds, and pods of several versions hand no state to each other.
+        """
+        known = status.image_generation == generation
+        return status.image if status.image and known else self.image

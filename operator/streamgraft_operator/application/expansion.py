@@ -91,7 +91,8 @@ class Expander:
         bundle = await self._bundles.read(*key_of(job), spec.bundle)
         status = job_status(job)
         restored, partitions = status.restored, status.partitions
-        version = metadata["uid"], metadata.get("generation"), bundle.digest, restored
+        image = self._settings.image_of(status, metadata.get("generation", 0))
+        version = metadata["uid"], metadata.get("generation"), bundle.digest, restored, image
         version = *version, *sorted(partitions.items())
         asked = *version, *sorted(widths.items())
         if (known := self._expansions.get(asked)) is not None:
@@ -100,7 +101,7 @@ class Expander:
             namespace=metadata["namespace"],
             job=metadata["name"],
             uid=metadata["uid"],
-            spec=self._settings.completed(spec),
+            spec=self._settings.completed(spec, image),
             bundle=bundle,
             bootstrap_servers=self._settings.bootstrap_servers,
             restored=restored,

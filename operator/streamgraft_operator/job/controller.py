@@ -186,6 +186,8 @@ class JobController(Controller):
             job["metadata"]["generation"],
             generation_id=generation_id,
             bundle_digest=expansion.bundle.digest,
+            image=self._context.settings.image_of(status, job["metadata"]["generation"]),
+            image_generation=job["metadata"]["generation"],
         )
         if written is None:
             raise Conflict(409, "Conflict", f"job {key[1]} is gone")

@@ -31,7 +31,6 @@ def settings_id(spec: JobSpec, settings: Settings) -> str:
     pe = spec.processing_element
     return digest(
         [
-            settings.image,
             spec.bundle.file or spec.bundle.model_dump(include={"config_map"}),
             pod_settings.settings_content(pe.for_pods()),
             pod_settings.repository_content(pe.checkpoint_repository),

@@ -54,6 +54,18 @@ async def test_image_settings_of_the_job_are_inherited(file: Path) -> None:
     assert pe.image_pull_secret == "registry"
 
 
+async def test_the_job_keeps_the_default_image_that_it_began_with(file: Path) -> None:
+    """Until it is edited: an upgrade of the operator restarts nothing."""
+    status = {"image": "default:0", "imageGeneration": 1}
+    kept = await expanded(file, status=status)
+    assert kept.spec.processing_element.image == "default:0"
+    edited = await expanded(file, status={**status, "imageGeneration": 0})
+    assert edited.spec.processing_element.image == "default:1"
+    assert kept.settings_id != edited.settings_id
+    own = await expanded(file, image="job:1", status=status)
+    assert own.spec.processing_element.image == "job:1"
+
+
 async def test_resources_of_the_job_are_divided_among_its_pes(file: Path) -> None:
     expansion = await expanded(file, resources={"requests": {"cpu": "3"}})
     assert len(expansion.topology.pes) == 3
