@@ -13,7 +13,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 from tests.chart.release import left_over
-from tests.node import place
+from tests.node import image, place
 from tests.node.job import NAME, REGION, Job
 from tests.node.node import Node
 from tests.node.release import BROKERS, JOBS, PROMETHEUS, Release
@@ -25,6 +25,8 @@ from streamgraft_common.kube import KubeClient, load_config
 
 _SOURCE, _SINK, _WIDEST = "node-in", "node-out", 4
 _RATE = 300.0
+_NEXT = "next"
+"""Tag that the image has from the chart's upgrade on."""
 """Records a second: what keeps channels busy for less than a twentieth of the time says nothing of
 what they can process, and the HPA would hold the width."""
 
@@ -78,7 +80,9 @@ async def disturb(node: Node, release: Release, job: Job, figures: Figures) -> N
     await reported("the node is drained", job.drain(place.NODE))
     await reported("Prometheus answers all dashboards", dashboards_answered())
     before = {pod["metadata"]["uid"] for pod in await job.pods()}
-    await reported("the chart is upgraded", release.upgrade("--set", "operator.logLevel=DEBUG"))
+    node.tag(f"{image.REPOSITORY}:{image.TAG}", f"{image.REPOSITORY}:{_NEXT}")
+    values = ("--set", f"image.tag={_NEXT}", "--set", "operator.logLevel=DEBUG")
+    await reported("the chart is upgraded", release.upgrade(*values))
     await job.healthy()
     after = {pod["metadata"]["uid"] for pod in await job.pods()}
     assert before == after, "an upgrade of the chart started the job's pods anew"

@@ -54,6 +54,14 @@ class Node:
         self._start(components.kube_proxy(self.setting, self._programs))
         self._start(components.dns(self.setting, programs.dns(silent), self._work))
 
+    def tag(self, image: str, name: str) -> None:
+        """Give an image a further name, as that of another version."""
+        subprocess.run(
+            ["ctr", "-n", "k8s.io", "images", "tag", image, name],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+
     def kill_containerd(self) -> None:
         """End containerd at once, as a crash does, and start it again."""
         self._kill("containerd", signal.SIGKILL)

@@ -19,14 +19,13 @@ securityContext:
     drop: [ALL]
 {{- end -}}
 
-{{/* Images of others have users of their own, who own the volume. */}}
+{{/* Volumes are the group's of whoever runs: our image's user, or that of an image of others. */}}
 {{- define "streamgraft.podSecurity" -}}
 securityContext:
   runAsNonRoot: true
   runAsUser: {{ .user | default 10001 }}
-  {{- with .user }}
-  fsGroup: {{ . }}
-  {{- end }}
+  fsGroup: {{ .user | default 10001 }}
+  fsGroupChangePolicy: OnRootMismatch
   seccompProfile:
     type: RuntimeDefault
 {{- end -}}

@@ -48,13 +48,21 @@ _HOOKS = ("livenessProbe", "readinessProbe", "startupProbe")
 _APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 
 
+IMAGE_USER = 10001
+"""Who our image runs as (deploy/image/Dockerfile); volumes are its group's."""
+
+
 class PodForbidden(Exception):
     """A pod template asks for more than the installation allows; the message says for what."""
 
 
 def with_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return a pod's spec with what the standard asks for wherever the spec says nothing."""
-    pod: dict[str, Any] = {"seccompProfile": {"type": "RuntimeDefault"}}
+    pod: dict[str, Any] = {
+        "seccompProfile": {"type": "RuntimeDefault"},
+        "fsGroup": IMAGE_USER,
+        "fsGroupChangePolicy": "OnRootMismatch",
+    }
     if not _is_root(_context(spec)):
         pod["runAsNonRoot"] = True
     secured: dict[str, Any] = merged({"securityContext": pod}, dict(spec))

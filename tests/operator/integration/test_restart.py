@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,43 @@ async def test_sigterm_stops_cleanly_and_the_next_operator_goes_on(
         assert after["job-0-1"] == before["job-0-1"]
         assert after["job-2-1"] == before["job-2-1"]
         assert await world.get(CONFIG_MAP, "job-0")
+
+
+async def test_an_upgrade_restarts_no_pod(
+    world: World,
+    rights: KubeClient,
+    settings: Settings,
+    player: HandPlayedPe,
+    source_topic: str,
+) -> None:
+    """A job keeps the image that it began with, in new pods as well, until it is edited."""
+    await world.upload(bundle(application(world.namespace)))
+    async with operating(rights, settings):
+        await world.submit()
+        await world.job_in("Healthy")
+    before = await world.uids()
+    async with operating(rights, replace(settings, image="streamgraft:next")):
+        await world.scale("job-r", 2)
+        await world.serving("job-r", 2)
+        after = await world.uids()
+        assert before.items() <= after.items()
+        assert await images(world) == {"streamgraft"}
+        path = JOB.path(world.namespace, "job")
+        await world.client.patch(path, {"spec": {"parameters": {"speed": "9"}}})
+        await world.until(lambda: renewed(world))
+    assert not before.items() & (await world.uids()).items()
+
+
+async def images(world: World) -> set[str]:
+    """Return the images of all pods."""
+    pods = (await world.client.get(POD.path(world.namespace)))["items"]
+    return {pod["spec"]["containers"][0]["image"] for pod in pods}
+
+
+async def renewed(world: World) -> bool:
+    """Return whether all pods have the new image, and the job is healthy with them."""
+    job = await world.get(JOB, "job")
+    return await images(world) == {"streamgraft:next"} and job["status"]["phase"] == "Healthy"
 
 
 async def test_two_operators_agree(

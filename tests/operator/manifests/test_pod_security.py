@@ -52,6 +52,8 @@ def test_pods_are_made_by_the_standard() -> None:
     spec = pod(IN_CONFIG_MAP, {})["spec"]
     assert spec["securityContext"] == {
         "runAsNonRoot": True,
+        "fsGroup": 10001,
+        "fsGroupChangePolicy": "OnRootMismatch",
         "seccompProfile": {"type": "RuntimeDefault"},
     }
     (container,) = spec["containers"]
