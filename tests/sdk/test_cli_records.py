@@ -32,6 +32,14 @@ def test_lines_that_are_no_records(given: str, options: list[str], wanted: str) 
     assert wanted in failure("write", "t", *NOBODY, *options, given=given)
 
 
+def test_a_cluster_that_is_named_has_its_own_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the one that runs here."""
+    monkeypatch.setattr("streamgraft.cli._records.running_kafka", lambda: "127.0.0.1:1")
+    result = CliRunner().invoke(app, ["--context", "prod", "records", "read", "t"])
+    assert result.exit_code == 1
+    assert "say where that cluster's Kafka is: --bootstrap-servers" in result.output
+
+
 def test_properties_are_pairs() -> None:
     assert "security.protocol is not a property" in failure(
         "read", "t", *NOBODY, "-X", "security.protocol"

@@ -18,7 +18,7 @@ from streamgraft_local.toolchain import (
 from streamgraft_local.toolchain.cache import Cache
 from streamgraft_local.tools import Tools
 
-__all__ = ["CONTROL_PLANE", "Tools", "prepare"]
+__all__ = ["CONTROL_PLANE", "Tools", "any_java", "prepare"]
 
 CONTROL_PLANE = golang.Module(
     "controlplane",
@@ -26,6 +26,11 @@ CONTROL_PLANE = golang.Module(
     link="-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3",
     note="etcd and Kubernetes from Go modules; about 7 minutes on two cores",
 )
+
+
+def any_java(report: Report) -> Path:
+    """Return the machine's own Java, or else one of the cache. Raises ToolError."""
+    return java.find(Cache(cache_folder(), report))
 
 
 def prepare(report: Report) -> Tools:

@@ -37,16 +37,20 @@ def running_kafka() -> str | None:
 def offer_tools() -> None:
     """Let builds use the embedded environment's Java, if there is one: its driver starts faster.
 
-    What the user has set stays. Without an environment builds take the machine's own Java.
+    What the user has set stays. Without an environment builds take the machine's own Java, or the
+    one that the environment would have.
     """
-    from streamgraft_local import Cluster, LocalError
+    from streamgraft_local import Cluster, Display, LocalError
+    from streamgraft_local.toolchain import any_java
 
     if os.environ.get("STREAMGRAFT_JAVA"):
         return
     try:
         tools = Cluster().state().tools
-    except LocalError:
-        return  # it was never up
+    except LocalError:  # it was never up
+        with Display() as display:
+            os.environ["STREAMGRAFT_JAVA"] = str(any_java(display.report))
+        return
     os.environ["STREAMGRAFT_JAVA"] = str(tools.java)
     os.environ["STREAMGRAFT_JARS"] = str(tools.driver_jars)
     if tools.cds_archive:

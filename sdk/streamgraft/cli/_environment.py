@@ -2,8 +2,12 @@
 
 import asyncio
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from streamgraft.cli import _output as output
+
+if TYPE_CHECKING:
+    from streamgraft_local import Cluster
 
 
 def up() -> None:
@@ -15,11 +19,15 @@ def up() -> None:
     cluster = Cluster()
     with Display() as display:
         cluster.up(display.report)
+    _say_where(cluster)
+    output.say(f"Console     {asyncio.run(link(Target(), None, None))}")
+
+
+def _say_where(cluster: "Cluster") -> None:
     output.say(f"API server  {cluster.api_url}")
     output.say(f"Kafka       {cluster.bootstrap_servers}")
     output.say(f"Prometheus  {cluster.prometheus_url}")
     output.say(f"kubectl     export KUBECONFIG={cluster.kubeconfig}")
-    output.say(f"Console     {asyncio.run(link(Target(), None, None))}")
 
 
 def down(delete: bool) -> None:
@@ -38,12 +46,15 @@ def status(form: str) -> None:
     from streamgraft.cli._tables import table
     from streamgraft_local import Cluster
 
-    components = Cluster().status()
+    cluster = Cluster()
+    components = cluster.status()
     if form == "text":
         rows = table("Embedded environment", "Component", "State", "Process")
         for item in components:
             rows.add_row(item.name, item.problem or "serves", str(item.pid or ""))
         Console().print(rows)
+        if cluster.leftovers():
+            _say_where(cluster)
     else:
         shown = [{**asdict(item), "log": str(item.log)} for item in components]
         output.document(shown, form)

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from streamgraft.cli import _options as options
+
 records = typer.Typer(no_args_is_help=True, help="Write and read records of topics, as JSON.")
 Brokers = Annotated[
     str | None, typer.Option("--bootstrap-servers", help="Default: the embedded environment's.")
@@ -16,6 +18,7 @@ Properties = Annotated[
 
 @records.command("write")
 def write_records(
+    context: typer.Context,
     topic: str,
     file: Annotated[
         typer.FileText,
@@ -34,11 +37,13 @@ def write_records(
     """Write each line, a JSON object, as a record."""
     from streamgraft.cli import _records
 
-    _records.write(_records.settings(servers, properties or []), topic, file, key, create)
+    client = _records.settings(options.target(context, None), servers, properties or [])
+    _records.write(client, topic, file, key, create)
 
 
 @records.command("read")
 def read_records(
+    context: typer.Context,
     topic: str,
     count: Annotated[
         int | None, typer.Option(min=1, help="Wait for so many; default: what there is.")
@@ -50,4 +55,5 @@ def read_records(
     """Print the committed records from the beginning, one a line."""
     from streamgraft.cli import _records
 
-    _records.read(_records.settings(servers, properties or []), topic, count, follow)
+    client = _records.settings(options.target(context, None), servers, properties or [])
+    _records.read(client, topic, count, follow)

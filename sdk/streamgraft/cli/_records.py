@@ -9,15 +9,19 @@ from confluent_kafka import KafkaException
 from streamgraft import _records as records
 from streamgraft.cli import _output as output
 from streamgraft.cli._embedded import running_kafka
+from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 
 
-def settings(servers: str | None, properties: list[str]) -> dict[str, str]:
+def settings(target: Target, servers: str | None, properties: list[str]) -> dict[str, str]:
     """Return the client's properties. Raises CommandError where no brokers are known."""
-    chosen = servers or running_kafka()
+    embedded = target.kubeconfig is None and target.context is None
+    chosen = servers or (running_kafka() if embedded else None)
     if chosen is None:
         raise CommandError(
             "say where Kafka is: --bootstrap-servers HOST:PORT; or run `streamgraft up`"
+            if embedded
+            else "say where that cluster's Kafka is: --bootstrap-servers HOST:PORT"
         )
     pairs = [text.partition("=") for text in properties]
     if wrong := next((name for name, equals, _ in pairs if not equals), None):
