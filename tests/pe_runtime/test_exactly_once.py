@@ -14,7 +14,14 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.pe_runtime.one_driver import PARTITIONS, make_topic, write
@@ -299,6 +306,22 @@ def test_transaction_that_is_open_for_too_long(chain: Chain, session: SparkSessi
     finally:
         session.conf.unset(BUFFER)
     assert "raise kafka.transaction.timeout.ms" in failures.summary(chain.failure())
+
+
+def test_record_that_its_topic_does_not_take(chain: Chain) -> None:
+    """The broker refuses it each time that the batch comes again; nothing of that is written."""
+    small = ConfigEntry("max.message.bytes", "2000", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, chain.outputs[1], incremental_configs=[small])
+    admin = AdminClient({"bootstrap.servers": chain.cluster.bootstrap_servers})
+    for altered in admin.incremental_alter_configs([resource]).values():
+        altered.result()
+    value = F.when(F.col("partition") == 0, F.expr("cast(repeat('x', 3000) as binary)"))
+    chain.change = lambda frame: frame.withColumn("value", value.otherwise(F.col("value")))
+    chain.write(0, PER_BATCH)
+    chain.start()
+    said = failures.explained(chain.failure())
+    assert said.reason == "RecordTooLarge"
+    assert "raise max.message.bytes" in said.message
 
 
 def test_batch_without_rows_is_no_transaction(chain: Chain) -> None:

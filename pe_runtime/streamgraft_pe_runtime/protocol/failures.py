@@ -38,6 +38,7 @@ _SAID = (
     ("TransactionalIdTaken", ("another query has written under this transactional id",)),
     ("CheckpointPutBack", ("the checkpoint was put back",)),
     ("LedgerLost", ("is gone: deleted, or expired",)),
+    ("RecordTooLarge", ("a record is too large for its topic",)),
     ("NotAuthorized", ("not allowed to use", "not allowed to commit")),
 )
 """Reason, and what the sink says; its message says what to do."""

@@ -49,6 +49,9 @@ class Failures(target: Target, identity: Identity) {
       s"not allowed to commit the ledger: the user needs Read on ${identity.ledger.topic}"
     case _: UnsupportedVersionException =>
       s"the brokers at ${target.brokers} are too old for exactly once: they need Kafka 2.5 or newer"
+    case large: RecordTooLargeException =>
+      s"a record is too large for its topic (${large.getMessage}): raise max.message.bytes of the" +
+        " topic, and kafka.max.request.size in the sink's options beyond 16 MiB, or write less in one"
     case _: ProducerFencedException | _: InvalidProducerEpochException => fenced
     case timeout: TimeoutException if String.valueOf(timeout.getMessage).contains("InitProducerId") =>
       s"the brokers at ${target.brokers} grant no transactions: can they keep the topic" +
