@@ -55,6 +55,12 @@ class PeMetrics:
         self.output_rows = Counter(
             "streamgraft_pe_output_rows_total", "Rows written.", _SHARD, registry=registry
         )
+        self.late_rows = Counter(
+            "streamgraft_pe_late_rows_total",
+            "Rows that came behind the watermark and were left out.",
+            _SHARD,
+            registry=registry,
+        )
         self.lag = Gauge(
             "streamgraft_pe_lag_records",
             "Records not yet committed: last stable offset minus committed position.",
@@ -154,7 +160,7 @@ class PeMetrics:
 
     def add_shard(self, shard: int) -> None:
         """Start the counters of a shard at 0, so that a rate over the first rows is right."""
-        for counter in (self.input_rows, self.output_rows, self.restarts):
+        for counter in (self.input_rows, self.output_rows, self.late_rows, self.restarts):
             counter.labels(shard)
 
     def drop_shard(self, shard: int) -> None:

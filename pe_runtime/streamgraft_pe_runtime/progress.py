@@ -25,6 +25,7 @@ from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.reports import (
     batch_seconds,
     ended_at,
+    late_rows,
     most_records,
     owned_partitions,
     shares,
@@ -294,6 +295,7 @@ class Progress:
         metrics.input_rows.labels(label).inc(report["numInputRows"] * share)
         written = max(report["sink"].get("numOutputRows", 0), 0)
         metrics.output_rows.labels(label).inc(written * share)
+        metrics.late_rows.labels(label).inc(late_rows(report) * share)
         seconds = batch_seconds(report)
         metrics.batch_seconds.labels(label).observe(seconds)
         before = watched.batch_seconds.get(shard, 0.0)

@@ -23,6 +23,15 @@ def most_records(report: Mapping[str, Any]) -> int:
     return max((source["numInputRows"] for source in report["sources"]), default=0)
 
 
+def late_rows(report: Mapping[str, Any]) -> int:
+    """Return how many rows operators with state left out because they came behind the watermark.
+
+    An aggregation before them may have made one of several rows.
+    """
+    operators = report["stateOperators"]
+    return sum(max(item.get("numRowsDroppedByWatermark", 0), 0) for item in operators)
+
+
 def owned_partitions(port: InputPort, region: bool, shard: int, known: Iterable[int]) -> list[int]:
     """Return the partitions of an input that a shard reads; `known`: what the topic has."""
     if region:

@@ -15,7 +15,7 @@ from streamgraft_pe_runtime.plan import (
     kafka_options,
     tasks,
 )
-from streamgraft_pe_runtime.reports import ended_at, owned_partitions
+from streamgraft_pe_runtime.reports import ended_at, late_rows, owned_partitions
 
 PORT = InputPort(
     port=0, stream="s", topic="t", partitions=4, bootstrap_servers="b:9092", operator="o"
@@ -112,6 +112,12 @@ def test_extensions_of_the_application_come_beside_our_own() -> None:
     conf = spark_conf("flights-0-1", 1, {"spark.sql.extensions": "their.Extensions"})
     ours = spark_conf("flights-0-1", 1, {})["spark.sql.extensions"]
     assert conf["spark.sql.extensions"] == f"{ours},their.Extensions"
+
+
+def test_rows_behind_the_watermark_are_counted() -> None:
+    """Of all operators; Spark says -1 where it does not know."""
+    operators = [{"numRowsDroppedByWatermark": 2}, {"numRowsDroppedByWatermark": -1}, {}]
+    assert late_rows({"stateOperators": operators}) == 2
 
 
 def test_end_of_a_batch() -> None:
