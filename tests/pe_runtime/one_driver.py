@@ -3,7 +3,7 @@
 import json
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -152,7 +152,7 @@ def make_topic(cluster: Cluster) -> str:
     return name
 
 
-def write(cluster: Cluster, topic: str, numbers: range) -> None:
+def write(cluster: Cluster, topic: str, numbers: Iterable[int]) -> None:
     """Write numbered records."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
     for n in numbers:
