@@ -25,6 +25,7 @@ from streamgraft._errors import (
     UnknownStream,
 )
 from streamgraft._location import Location
+from streamgraft._port_address import PortAddress, resolve
 from streamgraft._streams import Parameter, Stream
 from streamgraft._surroundings import data_path, properties, shutdown_pe
 from streamgraft._write_once import write_once
@@ -55,6 +56,7 @@ __all__ = [
     "Parameter",
     "Placement",
     "PlanningFailed",
+    "PortAddress",
     "Protobuf",
     "SchemaMismatch",
     "Stream",
@@ -64,6 +66,7 @@ __all__ = [
     "build",
     "data_path",
     "properties",
+    "resolve",
     "shutdown_pe",
     "write_once",
 ]

@@ -111,7 +111,8 @@ async def images(world: World) -> set[str]:
 async def renewed(world: World) -> bool:
     """Return whether all pods have the new image, and the job is healthy with them."""
     job = await world.get(JOB, "job")
-    return await images(world) == {"streamgraft:next"} and job["status"]["phase"] == "Healthy"
+    healthy = job is not None and job["status"]["phase"] == "Healthy"
+    return healthy and await images(world) == {"streamgraft:next"}
 
 
 async def test_two_operators_agree(

@@ -9,10 +9,12 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle, condition
 
+import streamgraft
 from streamgraft_common import names
 from streamgraft_common.kinds import CONFIG_MAP, POD
 from streamgraft_common.kube.client import Object
-from streamgraft_common.resources import JOB
+from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
+from streamgraft_local import Cluster
 from streamgraft_operator.application import fetching
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
@@ -31,6 +33,30 @@ async def test_job_becomes_healthy(
     topics = kafka.list_topics(timeout=10).topics
     assert len(topics[f"{world.namespace}.job.raw.r"].partitions) == 4
     assert len(topics[f"{world.namespace}-out"].partitions) == 2
+
+
+async def test_functions_of_a_pe_resolve_labels_of_ports(
+    world: World,
+    player: HandPlayedPe,
+    source_topic: str,
+    cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await world.upload(bundle(application(world.namespace)))
+    await world.submit()
+    await world.job_in("Healthy")
+    monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
+    monkeypatch.setenv("STREAMGRAFT_NAMESPACE", world.namespace)
+    with pytest.raises(RuntimeError, match="in a PE only"):
+        streamgraft.resolve("r.0")
+    monkeypatch.setenv("STREAMGRAFT_JOB", "job")
+    with pytest.raises(LookupError, match=r"no .* nothing.0 \(these do: .+\)") as error:
+        await asyncio.to_thread(streamgraft.resolve, "nothing.0")
+    label = str(error.value).partition("these do: ")[2].partition(",")[0].rstrip(")")
+    found = await asyncio.to_thread(streamgraft.resolve, label)
+    assert found.topic.startswith(f"{world.namespace}.job.")
+    assert await world.get(PROCESSING_ELEMENT, found.pe)
+    assert found.host == f"{found.pe}.{world.namespace}.svc"
 
 
 async def test_missing_bundle_is_awaited(world: World, source_topic: str) -> None:
