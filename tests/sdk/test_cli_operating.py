@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,13 @@ import pytest
 import yaml
 
 from streamgraft.cli import _output as output
-from streamgraft.cli._doctor_checks import RIGHTS, Facts, checks
+from streamgraft.cli._doctor_checks import (
+    RIGHTS,
+    Facts,
+    checks,
+    settings_of,
+    system_namespace,
+)
 from streamgraft.cli._top import loads_of
 from streamgraft.cli._watch import Snapshot
 from streamgraft_common.resources import KINDS
@@ -27,6 +34,16 @@ def condition(kind: str, status: str, **more: str) -> dict[str, str]:
         "message": "why",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
         **more,
+    }
+
+
+def deployment(released: str = version("streamgraft")) -> dict[str, Any]:
+    """Return the operator's Deployment, as the chart makes it."""
+    volume = '--checkpoint-volume={"persistentVolumeClaim": {"claimName": "c"}}'
+    container = {"command": ["python", "-m", "streamgraft_operator", volume, "--lease=own"]}
+    return {
+        "metadata": {"labels": {"app.kubernetes.io/version": released}},
+        "spec": {"template": {"spec": {"containers": [container]}}},
     }
 
 
@@ -47,7 +64,10 @@ def facts(**changes: Any) -> Facts:
         "version": "v1.34.1",
         "namespace": "n",
         "kinds": frozenset(kind.plural for kind in KINDS),
+        "system": "s",
+        "deployment": deployment(),
         "lease": {"spec": {"holderIdentity": "one", "renewTime": now}},
+        "claims": {"c": {"status": {"phase": "Bound"}}},
         "api_services": {
             "custom.metrics.k8s.io": {
                 **service,
@@ -64,7 +84,8 @@ def facts(**changes: Any) -> Facts:
 
 def test_all_is_well() -> None:
     found = checks(facts())
-    assert [(check.state, check.mend) for check in found] == [("good", "")] * 8
+    assert [(check.state, check.mend) for check in found] == [("good", "")] * 10
+    assert settings_of(deployment())["lease"] == "own"
 
 
 @pytest.mark.parametrize(
@@ -91,6 +112,7 @@ def test_all_is_well() -> None:
             "external.metrics.k8s.io",
             "caBundle",
         ),
+        ({"claims": {}}, "Checkpoint volume", "ReadWriteMany"),
         ({"allowed": {RIGHTS[0]: True, RIGHTS[-1]: False}}, "Your rights", "Role"),
         (
             {
@@ -124,6 +146,32 @@ def test_each_fault_is_shown_with_its_remedy(change: dict[str, Any], name: str, 
     (bad,) = [check for check in checks(facts(**change)) if check.state == "bad"]
     assert bad.name == name
     assert words in bad.mend
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"deployment": deployment("9.9")}, "Version"),
+        ({"claims": {"c": {"status": {"phase": "Pending"}}}}, "Checkpoint volume"),
+        ({"api_services": {"external.metrics.k8s.io": None}}, "external.metrics.k8s.io"),
+    ],
+)
+def test_what_may_be_right_is_no_fault(change: dict[str, Any], name: str) -> None:
+    assert [c.name for c in checks(facts(**change)) if c.state != "good"] == [name]
+
+
+def test_external_metrics_are_a_fault_where_an_autoscaler_wants_them() -> None:
+    autoscaler = facts().autoscalers[0]
+    autoscaler["spec"]["metrics"] = [{"type": "External"}]
+    services = {"external.metrics.k8s.io": None}
+    found = checks(facts(api_services=services, autoscalers=[autoscaler]))
+    assert [c.name for c in found if c.state == "bad"] == ["external.metrics.k8s.io"]
+
+
+def test_the_installation_is_where_the_adapter_is() -> None:
+    assert system_namespace({"custom.metrics.k8s.io": None}) == "streamgraft-system"
+    service = {"spec": {"service": {"namespace": "own", "name": "a"}}}
+    assert system_namespace({"custom.metrics.k8s.io": service}) == "own"
 
 
 def test_a_lease_that_may_not_be_read_is_no_fault() -> None:

@@ -14,11 +14,18 @@ from streamgraft.cli._doctor_checks import (
     Facts,
     Right,
     checks,
+    settings_of,
+    system_namespace,
 )
 from streamgraft.cli._options import Target
 from streamgraft_common import names
-from streamgraft_common.access import SYSTEM_NAMESPACE
-from streamgraft_common.kinds import API_SERVICE, AUTOSCALER, LEASE
+from streamgraft_common.kinds import (
+    API_SERVICE,
+    AUTOSCALER,
+    DEPLOYMENT,
+    LEASE,
+    PERSISTENT_VOLUME_CLAIM,
+)
 from streamgraft_common.kube import ApiError
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, PARALLEL_REGION
@@ -51,17 +58,26 @@ def _show(found: Sequence[Check]) -> None:
 async def _examine(target: Target) -> list[Check]:
     async with connected(target) as cluster:
         version = await cluster.client.get("/version")
+        api_services = {
+            group: await _tried(cluster, API_SERVICE.path("", f"v1beta2.{group}"))
+            or await _tried(cluster, API_SERVICE.path("", f"v1beta1.{group}"))
+            for group in _METRIC_GROUPS
+        }
+        system = system_namespace(api_services)
+        deployment = await _tried(cluster, DEPLOYMENT.path(system, "streamgraft-operator"))
+        settings = settings_of(deployment)
+        lease = settings.get("lease", "streamgraft-operator")
+        claims = await _tried(cluster, PERSISTENT_VOLUME_CLAIM.path(cluster.namespace))
         return checks(
             Facts(
                 version=version["gitVersion"],
                 namespace=cluster.namespace,
                 kinds=await _kinds(cluster),
-                lease=await _tried(cluster, LEASE.path(SYSTEM_NAMESPACE, "streamgraft-operator")),
-                api_services={
-                    group: await _tried(cluster, API_SERVICE.path("", f"v1beta2.{group}"))
-                    or await _tried(cluster, API_SERVICE.path("", f"v1beta1.{group}"))
-                    for group in _METRIC_GROUPS
-                },
+                system=system,
+                deployment=deployment,
+                lease=await _tried(cluster, LEASE.path(system, lease)),
+                claims=claims and {item["metadata"]["name"]: item for item in claims["items"]},
+                api_services=api_services,
                 allowed={right: await _may(cluster, right) for right in RIGHTS},
                 jobs=await _items(cluster, JOB.path(cluster.namespace)),
                 autoscalers=await _items(cluster, AUTOSCALER.path(cluster.namespace)),

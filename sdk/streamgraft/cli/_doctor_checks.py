@@ -1,12 +1,15 @@
 """What `streamgraft doctor` makes of what it has seen."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import Any, Literal
 
 from streamgraft_common import names
+from streamgraft_common.access import SYSTEM_NAMESPACE
 from streamgraft_common.conditions import find
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import KINDS, JobStatus
@@ -62,7 +65,13 @@ class Facts:
     version: str
     namespace: str
     kinds: frozenset[str] | None
+    system: str
+    """Namespace of the operator."""
+    deployment: Object | None
+    """The operator's."""
     lease: Object | None
+    claims: Mapping[str, Object] | None
+    """Of the namespace, by name."""
     api_services: Mapping[str, Object | None]
     allowed: Mapping[Right, bool]
     jobs: Sequence[Object]
@@ -76,9 +85,14 @@ def checks(facts: Facts) -> list[Check]:
     found = [_kubernetes(facts.version), _resources(facts.kinds)]
     if facts.kinds is None:
         return found
-    found.append(_operator(facts.lease))
-    found += [_api_service(group, item) for group, item in facts.api_services.items()]
+    found.append(_operator(facts.lease, facts.system))
+    found += _version(facts.deployment)
+    used = any(_is_external(item) for item in facts.autoscalers)
+    for group, item in facts.api_services.items():
+        needed = used or not group.startswith("external.")
+        found.append(_api_service(group, item, needed=needed))
     found.append(_rights(facts.allowed, facts.namespace))
+    found += _checkpoints(facts)
     found += _kafka(facts.jobs)
     found += _prometheus(facts.signals)
     found += _autoscalers(facts.autoscalers)
@@ -103,15 +117,70 @@ def _resources(kinds: frozenset[str] | None) -> Check:
     return Check(name, "good", f"{names.API_VERSION} with all {len(KINDS)} kinds")
 
 
-def _operator(lease: Object | None) -> Check:
+def system_namespace(api_services: Mapping[str, Object | None]) -> str:
+    """Return the namespace of the installation: the one of whoever serves the signals."""
+    item = api_services.get("custom.metrics.k8s.io") or {}
+    service = item.get("spec", {}).get("service") or {}
+    return str(service.get("namespace") or SYSTEM_NAMESPACE)
+
+
+def settings_of(deployment: Object | None) -> dict[str, str]:
+    """Return the operator's settings, `--name=value` on its command line."""
+    if deployment is None:
+        return {}
+    (container, *_) = deployment["spec"]["template"]["spec"]["containers"]
+    words = [*container.get("command", ()), *container.get("args", ())]
+    pairs = (word.removeprefix("--").partition("=") for word in words if word.startswith("--"))
+    return {name: value for name, _, value in pairs}
+
+
+def _version(deployment: Object | None) -> Iterator[Check]:
+    labels = (deployment or {}).get("metadata", {}).get("labels") or {}
+    theirs, ours = labels.get("app.kubernetes.io/version"), version("streamgraft")
+    if theirs is None:
+        return
+    if theirs == ours:
+        yield Check("Version", "good", f"{ours} here and there")
+    else:
+        mend = f"use the command line of {theirs}, or upgrade the release"
+        yield Check("Version", "unknown", f"this is {ours}, the operator {theirs}", mend)
+
+
+def _checkpoints(facts: Facts) -> Iterator[Check]:
+    """Look for the claim of the volume that PEs share, if it is known."""
+    try:
+        volume = json.loads(settings_of(facts.deployment).get("checkpoint-volume", "{}"))
+    except ValueError:
+        return
+    claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+    if claim is None or facts.claims is None:
+        return
+    name, found = "Checkpoint volume", facts.claims.get(claim)
+    if found is None:
+        mend = f"make a claim {claim} (ReadWriteMany) there: docs/operate/install.md"
+        yield Check(name, "bad", f"there is no claim {claim} in {facts.namespace}", mend)
+    elif (phase := (found.get("status") or {}).get("phase")) != "Bound":
+        mend = f"kubectl describe pvc {claim} -n {facts.namespace}"
+        # Some volumes are made for the first pod that wants them.
+        yield Check(name, "unknown", f"the claim {claim} is {phase}", mend)
+    else:
+        yield Check(name, "good", f"the claim {claim} is bound")
+
+
+def _is_external(autoscaler: Object) -> bool:
+    metrics = autoscaler["spec"].get("metrics") or []
+    return any(metric["type"] == "External" for metric in metrics)
+
+
+def _operator(lease: Object | None, system: str) -> Check:
     if lease is None:
         text = "its lease is not to be seen: no operator leads, or you may not read it"
-        return Check("Operator", "unknown", text, "kubectl get lease -n streamgraft-system")
+        return Check("Operator", "unknown", text, f"kubectl get lease -n {system}")
     spec = lease.get("spec", {})
     age = datetime.now(UTC).timestamp() - from_rfc3339(spec.get("renewTime") or _NEVER)
     holder = spec.get("holderIdentity")
     if not holder or age > _LEASE_SECONDS:
-        mend = "kubectl logs -n streamgraft-system deployment/streamgraft-operator"
+        mend = f"kubectl logs -n {system} deployment/streamgraft-operator"
         return Check("Operator", "bad", f"nobody has led for {age:.0f} s", mend)
     return Check("Operator", "good", f"{holder} leads")
 
@@ -119,7 +188,10 @@ def _operator(lease: Object | None) -> Check:
 _NEVER = "1970-01-01T00:00:00Z"
 
 
-def _api_service(group: str, item: Object | None) -> Check:
+def _api_service(group: str, item: Object | None, *, needed: bool) -> Check:
+    if item is None and not needed:
+        text = "nobody serves it: HPAs with metrics of type External would see no signal"
+        return Check(group, "unknown", text)
     if item is None:
         mend = "apply the APIServices of the metrics adapter: docs/operate/install.md"
         return Check(group, "bad", "nobody serves it, so no HPA sees a signal", mend)
