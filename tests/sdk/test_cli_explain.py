@@ -30,6 +30,9 @@ AUTOSCALER = {
 }
 
 
+POOL = {"size": "auto", "memory": "2Gi", "drivers": 3, "ready": 2}
+
+
 def explained(signal: dict[str, Any], *autoscalers: dict[str, Any], **more: Any) -> str:
     """Return the explanation of a region of width 2 with this demand."""
     region = {
@@ -45,7 +48,7 @@ def explained(signal: dict[str, Any], *autoscalers: dict[str, Any], **more: Any)
         "signals": {"demand": signal},
         **more,
     }
-    return "\n".join(explanation(region, list(autoscalers)))
+    return "\n".join(explanation(region, list(autoscalers), POOL))
 
 
 PRICE = measured_price([MeasuredChange(1, 30.0, 1.0)], 1.0)
@@ -112,3 +115,7 @@ def test_a_region_without_channels_is_not_said_to_be_busy() -> None:
     assert "it has no channel: with any work it wakes up" in text
     assert "busy;" not in text
     assert "Decision: width 1" in text
+
+
+def test_it_says_what_waits_for_the_next_step_up() -> None:
+    assert "2 of 3 drivers wait ready; as many as the policies expect" in explained(signal(100.0))

@@ -6,24 +6,27 @@ from typing import Any
 
 from streamgraft.cli import _output as output
 from streamgraft.cli._adapter import adapter
-from streamgraft.cli._cluster import connected
+from streamgraft.cli._cluster import Cluster, connected
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
+from streamgraft_common import names
 from streamgraft_common.kube import NotFound
+from streamgraft_common.resources import JOB, JobSpec
 
 Facts = dict[str, Any]
 
 
 def run(target: Target, name: str, url: str | None, form: str) -> None:
     """Print the explanation of a region; for programs what the adapter says, and the HPAs."""
-    region, autoscalers = asyncio.run(_read(target, name, url))
+    region, autoscalers, pool = asyncio.run(_read(target, name, url))
     if form == "text":
-        output.say("\n".join(explanation(region, autoscalers)))
+        output.say("\n".join(explanation(region, autoscalers, pool)))
     else:
-        output.document({"region": region, "autoscalers": autoscalers}, form)
+        facts = {"region": region, "autoscalers": autoscalers, "warmPool": pool}
+        output.document(facts, form)
 
 
-async def _read(target: Target, name: str, url: str | None) -> tuple[Facts, list[Facts]]:
+async def _read(target: Target, name: str, url: str | None) -> tuple[Facts, list[Facts], Facts]:
     async with connected(target) as cluster:
         place = f"/api/v1/namespaces/{cluster.namespace}/regions/{name}"
         async with adapter(target, cluster, url) as client:
@@ -34,17 +37,39 @@ async def _read(target: Target, name: str, url: str | None) -> tuple[Facts, list
         autoscalers = await cluster.client.get(
             f"/apis/autoscaling/v2/namespaces/{cluster.namespace}/horizontalpodautoscalers"
         )
+        pool = await _pool(cluster, region["job"])
     mine = [
         item
         for item in autoscalers["items"]
         if item["spec"]["scaleTargetRef"]["name"] == name
         and item["spec"]["scaleTargetRef"]["kind"] == "ParallelRegion"
     ]
-    return region, mine
+    return region, mine, pool
 
 
-def explanation(region: Facts, autoscalers: list[Facts]) -> Iterator[str]:
-    """Yield the lines: `region` as the adapter's REST tells it, and the HPAs that scale it."""
+async def _pool(cluster: Cluster, job: str) -> Facts:
+    """Return the size of a job's warm pool as it was asked for, and how many of it wait ready."""
+    item = await cluster.client.find(JOB.path(cluster.namespace, job))
+    spec = JobSpec.model_validate(item["spec"]) if item else None
+    selector = f"{names.LABEL_JOB}={job},{names.LABEL_POOL}={names.POOL_WARM}"
+    pods = (await cluster.client.get(cluster.core("pods"), labelSelector=selector))["items"]
+    ready = [pod for pod in pods if _is_ready(pod)]
+    return {
+        "size": spec.warm_pool if spec and spec.warm_pool is not None else "auto",
+        "memory": spec.warm_pool_memory if spec else None,
+        "drivers": len(pods),
+        "ready": len(ready),
+    }
+
+
+def _is_ready(pod: Facts) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or []
+    return any((item["type"], item["status"]) == ("Ready", "True") for item in conditions)
+
+
+def explanation(region: Facts, autoscalers: list[Facts], pool: Facts) -> Iterator[str]:
+    """Yield the lines: `region` as the adapter's REST tells it, the HPAs that scale it, and the
+    warm pool of its job."""
     yield (
         f"Region {region['name']}: width {region['width']} wanted, {region['serving']} serving,"
         f" {region['maxWidth']} at most" + (", changing" if region["resizing"] else "")
@@ -65,7 +90,19 @@ def explanation(region: Facts, autoscalers: list[Facts]) -> Iterator[str]:
         yield from _autoscaler(item)
     if not autoscalers:
         yield "No HorizontalPodAutoscaler scales it: give the region an autoscaling, or make one"
+    yield _waiting(pool)
     yield from _trial(region)
+
+
+def _waiting(pool: Facts) -> str:
+    """Return what waits for the next step up."""
+    has = f"Warm pool of the job: {pool['ready']} of {pool['drivers']} drivers wait ready;"
+    if pool["size"] != "auto":
+        return f"{has} the job asks for {pool['size']}"
+    return (
+        f"{has} as many as the policies expect to need within half an hour, or the largest step of"
+        f" the last day needed, in {pool['memory']} of memory at most"
+    )
 
 
 def _asleep(demand: Facts, autoscalers: list[Facts]) -> Iterator[str]:
