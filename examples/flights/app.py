@@ -95,7 +95,7 @@ quick = sg.Autoscaling(
     scale_down_seconds=12,
 )
 
-with app.parallel("enrich", key=["origin", "carrier"], width=1, max_width=8, autoscaling=quick):
+with app.parallel("enrich", key=["origin", "carrier"], width=1, max_width=16, autoscaling=quick):
 
     @app.operator(inputs=conditions)
     def emissions(conditions: DataFrame) -> DataFrame:

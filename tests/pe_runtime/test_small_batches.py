@@ -78,6 +78,59 @@ def test_a_batch_is_interpreted_unless_it_has_many_records(
         job.stop()
 
 
+KEYS = {
+    "decimal": "if(k = 0, null, cast(k as decimal(38, 10)) / 7)",
+    "short_decimal": "if(k = 1, null, cast(k as decimal(10, 2)))",
+    "struct": "if(k = 2, null, struct(if(k = 3, null, k), if(k = 4, null, string(k)), 1Y))",
+    "array": "if(k = 5, null, array(string(k), null, ''))",
+    "numbers": "array(k, null, k)",
+    "decimals": "array(cast(k as decimal(38, 3)), null)",
+    "double": "case k when 0 then double(-0.0) when 1 then double(0.0) else double('NaN') end",
+    "float": "if(k = 1, float('-0.0'), float(k))",
+    "text": "case k when 0 then null when 1 then '' else repeat('x', int(k)) end",
+    "binary": "if(k = 6, null, cast(string(k) as binary))",
+    "time": "timestamp_seconds(k)",
+    "day": "date_add(date '2000-01-01', int(k))",
+    "flag": "if(k = 7, null, k % 2 = 0)",
+    "small": "struct(tinyint(k) as a, smallint(k) as b, struct(boolean(k) as d) as c)",
+    "interval": "make_dt_interval(int(k))",
+}
+"""SQL of columns of many types, some of whose values are null, from a number k below 8."""
+DIFFERENT = 8
+
+
+def test_keys_of_state_are_the_same_interpreted_and_compiled(
+    session: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    """State finds a key by its bytes, so both ways have to make the same of them."""
+    topic, out = make_topic(cluster), make_topic(cluster)
+    app = sg.Application("keys")
+    numbers = app.kafka_source("numbers", topic=topic, schema="key string, n long")
+
+    @app.operator(inputs=numbers, output_mode="update")
+    def counted(rows: DataFrame) -> DataFrame:
+        keyed = rows.selectExpr("key", f"n % {DIFFERENT} as k")
+        keyed = keyed.selectExpr(*(f"{sql} as {name}" for name, sql in KEYS.items()))
+        return keyed.groupBy(*KEYS).agg(F.count("*").alias("n"), F.lit("a").alias("key"))
+
+    app.kafka_sink("results", input=counted, topic=out, key=["key"], partitions=1)
+    write(cluster, topic, range(FEW))
+    job = Job(app, session, cluster, tmp_path)
+    try:
+        job.read(out, DIFFERENT)
+        assert COMPILED not in plan(job)
+        (running,) = job.queries.values()
+        running.limit_batches(MANY)
+        write(cluster, topic, range(MANY))
+        while COMPILED not in plan(job) or job.size(out) < 2 * DIFFERENT:
+            assert running.failure() is None
+            time.sleep(0.1)
+        (operator,) = job.reports("counted")[-1]["stateOperators"]
+        assert operator["numRowsTotal"] == DIFFERENT
+    finally:
+        job.stop()
+
+
 def plan(job: Job) -> str:
     """Return how the last batch of the only PE was planned."""
     (running,) = job.queries.values()
