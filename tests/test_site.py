@@ -9,7 +9,7 @@ import pytest
 from streamgraft.cli._app import app
 from streamgraft_common.resources import KINDS
 from website.hooks import resolved
-from website.reference import command_line, language, resources
+from website.reference import command_line, language, metrics, programs, resources
 
 ROOT = Path(__file__).parents[1]
 DOCS = "docs"
@@ -54,6 +54,12 @@ def test_the_reference_has_every_command_field_and_name() -> None:
     text = resources()
     assert [kind.kind for kind in KINDS if f"\n## {kind.kind}\n" not in text] == []
     assert "| `spec.bundle.git.url` | string |" in text
+    text = metrics()
+    for name in ("streamgraft_pe_lag_records", "streamgraft_operator_reconciles"):
+        assert f"| `{name}` |" in text
+    assert "| `streamgraft_adapter_last_refresh_timestamp_seconds` | gauge |" in text
+    assert "| `--lease` | `streamgraft-operator` |" in (text := programs())
+    assert "| `--prometheus-url` | required |" in text
     text = language()
     assert "### Application.kafka_source\n" in text
     assert "| `latency_seconds` | `None` | Longest time that records may wait" in text

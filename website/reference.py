@@ -1,4 +1,4 @@
-"""Reference pages from the code itself: command line, resources, language, chart."""
+"""Reference pages from the code itself: commands, resources, language, chart, programs."""
 
 import inspect
 import re
@@ -7,12 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from prometheus_client import REGISTRY
+from prometheus_client.parser import text_string_to_metric_families
 from pydantic import BaseModel
 
 import streamgraft
 from streamgraft.cli._app import app
 from streamgraft_common.resources import KINDS
 from streamgraft_common.resources.crds import structural
+from streamgraft_metrics_adapter import telemetry as _telemetry  # noqa: F401  # fills the registry
+from streamgraft_metrics_adapter.settings import parser as adapter_parser
+from streamgraft_operator.__main__ import parser as operator_parser
+from streamgraft_operator.kit import metrics as operator_metrics
+from streamgraft_pe_runtime.metrics import PeMetrics
 
 ROOT = Path(__file__).parents[1]
 
@@ -24,6 +31,8 @@ def pages() -> dict[str, str]:
         "reference/resources.md": resources(),
         "reference/language.md": language(),
         "reference/chart.md": chart(),
+        "reference/metrics.md": metrics(),
+        "reference/programs.md": programs(),
     }
 
 
@@ -118,6 +127,43 @@ def chart() -> str:
     """Return the chart's values with their comments."""
     values = (ROOT / "deploy/chart/values.yaml").read_text()
     return f"# Values of the chart\n\n```yaml\n{values.strip()}\n```\n"
+
+
+def metrics() -> str:
+    """Return what each program tells Prometheus about itself and its work."""
+    lines = ["# Metrics", "", "Prometheus adds labels of its own, docs/develop/contracts.md."]
+    told = {
+        "Processing elements": text_string_to_metric_families(PeMetrics(1).exposition().decode()),
+        "Operator": operator_metrics.REGISTRY.collect(),
+        "Metrics adapter": [
+            family for family in REGISTRY.collect() if family.name.startswith("streamgraft_")
+        ],
+    }
+    for who, families in told.items():
+        rows = [(f"`{item.name}`", item.type, _line(item.documentation)) for item in families]
+        lines += ["", f"## {who}", "", *_table(("metric", "type", "meaning"), sorted(rows))]
+    return "\n".join(lines) + "\n"
+
+
+def programs() -> str:
+    """Return the settings of the operator and of the metrics adapter."""
+    lines = ["# Settings of operator and adapter", "", "The chart sets them by its values."]
+    for title, program in (("Operator", operator_parser()), ("Metrics adapter", adapter_parser())):
+        rows = [
+            (
+                f"`{action.option_strings[-1]}`",
+                "required" if action.required else _plain(action.default),
+                _line((action.help or "").replace("%(default)s", "the default")),
+            )
+            for action in program._actions
+            if action.dest != "help"
+        ]
+        lines += ["", f"## {title}", "", *_table(("setting", "default", "meaning"), rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(default: object) -> str:
+    return f"`{default}`" if default not in (None, [], False) else ""
 
 
 def _line(text: str | None) -> str:

@@ -41,22 +41,22 @@ class Settings:
         return max(15.0, self.window_seconds / 2 + self.refresh_seconds)
 
 
-def parse(arguments: Sequence[str] | None = None) -> Settings:
-    """Return the settings; exits with a usage message if they are wrong."""
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    found = argparse.ArgumentParser(
         prog="streamgraft_metrics_adapter",
         description="Serve the signals of parallel regions as custom metrics.",
     )
-    parser.add_argument("--kubeconfig", help="default: $KUBECONFIG, else the pod's account")
-    parser.add_argument("--prometheus-url", required=True)
-    parser.add_argument(
+    found.add_argument("--kubeconfig", help="default: $KUBECONFIG, else the pod's account")
+    found.add_argument("--prometheus-url", required=True)
+    found.add_argument(
         "--prometheus-credentials",
         type=Path,
         metavar="DIR",
         help="a mounted Secret with any of ca.crt; tls.crt and tls.key; token, or username and"
         " password (token and password are read again for each query)",
     )
-    parser.add_argument(
+    found.add_argument(
         "--prometheus-header",
         type=_header,
         action="append",
@@ -64,24 +64,29 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         metavar="NAME=VALUE",
         help="sent with each query, as X-Scope-OrgID=team",
     )
-    parser.add_argument("--bind", default="0.0.0.0", help="address to listen at")
-    parser.add_argument("--port", type=int, default=6443)
-    parser.add_argument("--tls-cert", type=Path, required=True, help="PEM, read again on change")
-    parser.add_argument("--tls-key", type=Path, required=True)
-    parser.add_argument("--refresh-seconds", type=_positive, default=2.0)
-    parser.add_argument("--window-seconds", type=_positive, default=60.0)
-    parser.add_argument(
+    found.add_argument("--bind", default="0.0.0.0", help="address to listen at")
+    found.add_argument("--port", type=int, default=6443)
+    found.add_argument("--tls-cert", type=Path, required=True, help="PEM, read again on change")
+    found.add_argument("--tls-key", type=Path, required=True)
+    found.add_argument("--refresh-seconds", type=_positive, default=2.0)
+    found.add_argument("--window-seconds", type=_positive, default=60.0)
+    found.add_argument(
         "--metrics-config",
         type=Path,
         help="further metrics (docs/operate/metrics.md), read on change",
     )
-    parser.add_argument(
+    found.add_argument(
         "--own-targets",
         default=OWN_TARGETS,
         help="PromQL matchers of the labels that Prometheus gives the adapter's own replicas: what"
         " they have learned is taken from no other target (default: %(default)s)",
     )
-    found = vars(parser.parse_args(arguments))
+    return found
+
+
+def parse(arguments: Sequence[str] | None = None) -> Settings:
+    """Return the settings; exits with a usage message if they are wrong."""
+    found = vars(parser().parse_args(arguments))
     server = PrometheusServer(
         found.pop("prometheus_url"),
         found.pop("prometheus_credentials"),

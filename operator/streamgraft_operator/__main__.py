@@ -22,10 +22,10 @@ from streamgraft_operator.kit.leadership import Elector, FencedClient, Term, rep
 from streamgraft_operator.settings import Settings
 
 
-def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return the settings from the command line; exits with a usage message if they are wrong."""
-    parser = argparse.ArgumentParser(prog="streamgraft_operator", description=__doc__)
-    add = parser.add_argument
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    found = argparse.ArgumentParser(prog="streamgraft_operator", description=__doc__)
+    add = found.add_argument
     add("--kubeconfig", help="default: $KUBECONFIG, else in-cluster")
     add("--bootstrap-servers", required=True, help="Kafka of jobs that name none")
     add(
@@ -68,9 +68,14 @@ def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     add("--metrics-port", type=int, required=True)
     add("--metrics-address", default="127.0.0.1")
     add("--log-level", default="INFO")
-    arguments = parser.parse_args(words)
+    return found
+
+
+def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the settings from the command line; exits with a usage message if they are wrong."""
+    arguments = parser().parse_args(words)
     if arguments.kafka_secret and not arguments.kafka_tls:
-        parser.error("--kafka-secret needs --kafka-tls: credentials go by TLS only")
+        parser().error("--kafka-secret needs --kafka-tls: credentials go by TLS only")
     return arguments
 
 
