@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("use/guarantees.md", "operate/threat-model.md")
+PAGES = ("use/guarantees.md", "operate/threat-model.md", "operate/compatibility.md")
 LINES = {
     page: [
         line
@@ -21,7 +21,7 @@ LINES = {
 
 @pytest.mark.parametrize("page", PAGES)
 def test_there_is_a_table(page: str) -> None:
-    assert len(LINES[page]) > 10
+    assert len(LINES[page]) >= 5
 
 
 @pytest.mark.parametrize("line", [line for page in PAGES for line in LINES[page]])
