@@ -52,6 +52,7 @@ EVERYTHING = (
     ),
     *("--set", "monitors.transportSecurity=true", "--set", "adapter.metricsConfig=rules: []"),
     *("--set", "adapter.prometheusSecret=prometheus-client"),
+    *("--set", "monitors.serviceAccount=monitoring/prometheus"),
     *("--set", "kafka.tls=true", "--set", "kafka.secretName=kafka-client"),
     *("--set", "adapter.prometheusHeaders.X-Scope-OrgID=team"),
     *("--set", "dashboards.enabled=true", "--set", "checkpoints.repository.s3.bucket=copies"),
@@ -177,6 +178,14 @@ def test_kafka_and_prometheus_of_its_own() -> None:
     assert (
         not {"streamgraft-kafka", "streamgraft-prometheus"} & named(bare(*NEEDED), "Service").keys()
     )
+
+
+def test_an_own_prometheus_may_read_the_adapters_metrics() -> None:
+    found = named(bare(*NEEDED, *EVERYTHING), "ClusterRoleBinding")["streamgraft-monitors"]
+    assert found["roleRef"]["name"] == "streamgraft-prometheus"
+    assert found["subjects"] == [
+        {"kind": "ServiceAccount", "namespace": "monitoring", "name": "prometheus"}
+    ]
 
 
 @pytest.mark.parametrize("secured", ["true", "false"])
