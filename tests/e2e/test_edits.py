@@ -1,7 +1,7 @@
 """A job is edited while records come, again and again: what it counts is what was sent.
 
-Each kind of edit in docs/use/edits.md that can be done in place is made under load, and what came
-out is compared with a count of all that was sent.
+Edits of code, sinks, triggers, names, branches, sources and fusion are made under load, and what
+came out is compared with a count of all that was sent.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ records = app.kafka_source("records", topic="{source}", schema="key string")
 
 with app.parallel("work", key=["key"], width=1, max_width=2):
 
-    @app.operator(inputs=records, output_mode="update")
+    @app.operator(inputs=records, output_mode="update", uid="{uid}")
     def {name}(rows):
         return rows.groupBy("key"){aggregate}
 
@@ -52,7 +52,7 @@ with app.parallel("work", key=["key"], width=1, max_width=2):
         return rows.withColumn("count", F.udf(lambda n: n * FACTOR, "bigint")("count"))
 
 {last}
-app.kafka_sink("{name}-results", input={name}, topic="{sink}", key=["key"], apart=True)
+app.kafka_sink("{uid}-results", input={name}, topic="{sink}", key=["key"], apart=True)
 app.kafka_sink("scaled-results", input=scaled, topic="{sink}-scaled", key=["key"], apart=True)
 """
 COUNT = ".count()"
@@ -96,9 +96,11 @@ class Edited:
         last: str = "",
         aggregate: str = COUNT,
         trigger: float = 0.3,
+        uid: str | None = None,
     ) -> Path:
         """Write the application in a form."""
         values = {"source": self.streams.source, "sink": self.sink, "name": name}
+        values |= {"uid": uid or name}
         values |= {"aggregate": aggregate, "trigger": str(trigger), "factor": str(self.factor)}
         parts = {"first": first.format(**values), "last": last.format(**values)}
         self._file.write_text(APPLICATION.format(**values, **parts))
@@ -194,6 +196,7 @@ def test_code_sinks_and_triggers(job: Edited) -> None:
     job.submitted(job.written(last=SINK))
     job.streams.counted(f"{job.sink}-more")
     job.submitted(job.written())
+    job.submitted(job.written("tallied", uid="counted"))
 
 
 def test_edits_keep_state_and_positions(job: Edited) -> None:
