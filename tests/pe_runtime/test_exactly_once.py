@@ -310,12 +310,12 @@ def test_transaction_that_is_open_for_too_long(chain: Chain, session: SparkSessi
 
 def test_record_that_its_topic_does_not_take(chain: Chain) -> None:
     """The broker refuses it each time that the batch comes again; nothing of that is written."""
-    small = ConfigEntry("max.message.bytes", "2000", incremental_operation=AlterConfigOpType.SET)
+    small = ConfigEntry("max.message.bytes", "20000", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, chain.outputs[1], incremental_configs=[small])
     admin = AdminClient({"bootstrap.servers": chain.cluster.bootstrap_servers})
     for altered in admin.incremental_alter_configs([resource]).values():
         altered.result()
-    value = F.when(F.col("partition") == 0, F.expr("cast(repeat('x', 3000) as binary)"))
+    value = F.when(F.col("partition") == 0, F.expr("cast(repeat('x', 50000) as binary)"))
     chain.change = lambda frame: frame.withColumn("value", value.otherwise(F.col("value")))
     chain.write(0, PER_BATCH)
     chain.start()

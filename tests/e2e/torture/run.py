@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.e2e.torture.job import TorturedJob
 from tests.e2e.torture.schedule import Kill, Step, steps
-from tests.e2e.torture.topics import PARTITIONS, Topics
+from tests.e2e.torture.topics import PARTITIONS, Growth, Topics
 from tests.e2e.torture.verification import Verdict, complete, verify
 from tests.e2e.torture.victims import Killer
 
@@ -67,21 +67,23 @@ class Torture:
         servers = self.job.cluster.bootstrap_servers
         keys = [*chain(*keys_by_group(PARTITIONS, KEYS_PER_GROUP).values())]
         topics = Topics(servers, "torture-in", "torture-out", "torture-loose")
+        growth = Growth(servers, "torture-loose")
+        killer = Killer(self.job, amid=growth.wait)
         try:
             with Load(servers, "torture-in", keys, RATE) as load:
                 for number, step in enumerate(steps(seed, changes, PARTITIONS), 1):
-                    await self._take(f"{number}/{changes}", step, load)
+                    await self._take(f"{number}/{changes}", step, load, killer)
             await self._drained(topics, load.sent)
         finally:
             topics.close()
+            growth.close()
         verdict = verify(load.sent, topics.inputs, topics.results, topics.loose)
         verdict.kills, verdict.edits = self.kills, self.edits
         return verdict
 
-    async def _take(self, number: str, step: Step, load: Load) -> None:
+    async def _take(self, number: str, step: Step, load: Load, killer: Killer) -> None:
         if step.edit:
             await self._edit()
-        killer = Killer(self.job)
         kill = asyncio.create_task(killer.kill(step.kill)) if step.kill else None
         began = time.monotonic()
         relief = _backlog(load, step.kill) if step.kill and step.kill.backlog else None

@@ -3,7 +3,7 @@
 import asyncio
 import resource
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -29,7 +29,14 @@ class Outsider(Protocol):
 class Killer:
     """Kills parts of a cluster, and starts those again that nothing in it starts."""
 
-    def __init__(self, job: TorturedJob, repository: Outsider | None = None) -> None:
+    def __init__(
+        self,
+        job: TorturedJob,
+        repository: Outsider | None = None,
+        amid: Callable[[], None] | None = None,
+    ) -> None:
+        """`amid` blocks until the job is in the midst of what a kill should break off."""
+        self._amid = amid
         self._cluster = job.cluster
         self._client = job.client
         self._pods = f"/api/v1/namespaces/{job.namespace}/pods"
@@ -60,7 +67,10 @@ class Killer:
             with suppress(NotFound):
                 await answered(lambda: self._client.delete(f"{self._pods}/{name}"))
         else:
-            await strike(_family(_pid(pod) or 0), kill)
+            family = _family(_pid(pod) or 0)
+            if self._amid and kill.means in ("kill", "memory"):
+                await asyncio.to_thread(self._amid)
+            await strike(family, kill)
         return f"pod {name}"
 
     async def _strike_program(self, kill: Kill) -> None:
