@@ -7,7 +7,12 @@ import streamgraft as sg
 WAITED = "reflect('java.lang.Thread', 'sleep', 2L, 500000) is not null"
 """True, after 2.5 ms: a channel waits, as for a service; the CPU is for Spark and new drivers."""
 
-app = sg.Application("growing", trigger_seconds=0.5)
+app = sg.Application(
+    "growing",
+    trigger_seconds=0.5,
+    # Shards move between two batches: half a second of waiting.
+    spark_conf={"spark.streamgraft.maxOffsetsPerTrigger": "200"},
+)
 
 numbers = app.kafka_source("numbers", topic="bench-in-growing", schema="id bigint, key string")
 

@@ -39,7 +39,10 @@ ASKED = ["origin", "distance", "latitude", "longitude", "seats"]
 app = sg.Application("flights", trigger_seconds=1.0)
 service_url = app.parameter("service-url", default="http://127.0.0.1:8080")
 
-flights = app.kafka_source("flights", topic="flights", schema=FLIGHT)
+# The joins are quick: they take all that came since the last batch, whatever the job's limit.
+flights = app.kafka_source(
+    "flights", topic="flights", schema=FLIGHT, options={"maxOffsetsPerTrigger": "20000"}
+)
 
 
 def table(spark: SparkSession, name: str, columns: dict[str, str]) -> DataFrame:

@@ -130,7 +130,7 @@ class Run:
 
     async def _submit(self, client: KubeClient, url: str) -> None:
         bundle = await asyncio.to_thread(self.bundle.read_bytes)
-        await submit(client, bundle, url)
+        await submit(client, bundle, url, self.plan.batch_flights)
         last = ""
         async with asyncio.timeout(_HEALTHY_SECONDS):
             while True:

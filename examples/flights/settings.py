@@ -1,5 +1,6 @@
 """What one run of the demo does, and the names that it uses."""
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +29,10 @@ DAYS = 31
 CYCLES = 2
 """So many days or more as two accelerated days; less are one."""
 CYCLE_SECONDS = 120.0
+
+BATCH_SECONDS = 1.2
+"""Work in one batch of a channel, at most. A shard moves between two batches, so this bounds how
+long a width change waits behind a backlog."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,11 @@ class Plan:
         flights, due = schedule(dataset.flights(settings.days), settings.clock)
         peak = peak_rate(due, settings.clock)
         return cls(settings, flights, due, peak, service_rate(peak))
+
+    @property
+    def batch_flights(self) -> int:
+        """Flights that one batch of a channel may take."""
+        return math.ceil(self.rate * BATCH_SECONDS)
 
     def describe(self) -> str:
         """Return what will happen, for the terminal and the report."""

@@ -10,8 +10,12 @@ from streamgraft_common.resources import JOB as JOB_KIND
 MANAGER = "streamgraft-demo"
 
 
-async def submit(client: KubeClient, bundle: bytes, service_url: str) -> None:
-    """Upload the bundle and create the Job."""
+MAX_OFFSETS = "spark.streamgraft.maxOffsetsPerTrigger"
+"""Setting of the PE runtime: records that one batch may take."""
+
+
+async def submit(client: KubeClient, bundle: bytes, service_url: str, batch_flights: int) -> None:
+    """Upload the bundle and create the Job; a batch takes `batch_flights` flights at most."""
     name = names.bundle_config_map(JOB)
     upload = {
         "apiVersion": "v1",
@@ -25,6 +29,7 @@ async def submit(client: KubeClient, bundle: bytes, service_url: str) -> None:
         "bundle": {"configMap": {"name": name}},
         "parameters": {"service-url": service_url},
         "warmPool": WARM_POOL,
+        "processingElement": {"sparkConf": {MAX_OFFSETS: str(batch_flights)}},
     }
     job = JOB_KIND.manifest(JOB, NAMESPACE, spec)
     await client.apply(JOB_KIND.path(NAMESPACE, JOB), job, MANAGER)

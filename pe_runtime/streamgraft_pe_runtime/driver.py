@@ -37,7 +37,7 @@ from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.bundles import OtherCode
 from streamgraft_pe_runtime.cuts import CutSink, cut_sink
 from streamgraft_pe_runtime.exchange import exchange
-from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs, chooses_limit
+from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.settings import consumer_group
 from streamgraft_pe_runtime.staggering import Stagger
@@ -253,10 +253,6 @@ class Driver:
     def set_log_level(self, level: str) -> None:
         """Set the level of Spark's own log."""
         self._session.sparkContext.setLogLevel(level)
-
-    def chooses_limit(self, metadata: PeMetadata) -> bool:
-        """Return whether no source has a limit of its own for the records of a batch."""
-        return chooses_limit(metadata, {item.name: item for item in self._adl.operators})
 
     def busy_seconds(self) -> float:
         """Return the time of all tasks that have ended, summed over slots.

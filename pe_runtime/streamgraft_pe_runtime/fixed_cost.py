@@ -30,11 +30,6 @@ class FixedCost:
         self._residual = self._residual * _KEPT + late * (seconds - self._seconds)
 
     @property
-    def seconds(self) -> float:
-        """The fixed part of the mean batch's time."""
-        return self.share * self._seconds
-
-    @property
     def share(self) -> float:
         """The share of the mean batch's time, from 0 to 1."""
         if self._weight < _LEAST_BATCHES or self._spread <= 0 or self._seconds <= 0:

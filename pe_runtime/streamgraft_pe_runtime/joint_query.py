@@ -57,8 +57,6 @@ class _Run:
 
     query: Query
     members: Mapping[int, _Member]
-    first: asyncio.Task[None]
-    """Done with its first trigger."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
     why: str | None = None
     """Why it ended by itself."""
@@ -104,12 +102,14 @@ class JointQuery:
             await self._runs.wait()
             run = self._run
             assert run is not None, "set while there is one"
+            first = asyncio.ensure_future(run.query.first_batch())
             over = asyncio.ensure_future(run.over.wait())
             try:
-                await asyncio.wait({run.first, over}, return_when=asyncio.FIRST_COMPLETED)
-                if run.first.done() and not run.first.cancelled():
-                    return run.first.result()
+                await asyncio.wait({first, over}, return_when=asyncio.FIRST_COMPLETED)
+                if first.done():
+                    return first.result()
             finally:
+                first.cancel()
                 over.cancel()
 
     def _settle(self) -> None:
@@ -142,8 +142,6 @@ class JointQuery:
         except Exception as error:  # the JVM may be gone: then nothing runs any more
             log.warning("the query did not stop: %s", error)
             clean = False
-        run.first.cancel()
-        await asyncio.gather(run.first, return_exceptions=True)
         run.over.set()
         self._run = None
         self._let_go(clean=clean)
@@ -151,15 +149,14 @@ class JointQuery:
     async def _start(self, members: Mapping[int, _Member]) -> None:
         self._starting = members
         try:
-            query = await self.start_query(sorted(members))
+            run = _Run(await self.start_query(sorted(members)), members)
         except Exception as error:  # whatever user code or Spark raises is a state, not a crash
             self._let_go(clean=True)
             self._give_up(members, str(error) or repr(error))
             return
         finally:
             self._starting = {}
-        first = asyncio.create_task(query.first_batch(), name="joint-query-first-batch")
-        self._run = run = _Run(query, members, first)
+        self._run = run
         self._runs.set()
         for member in members.values():
             if not member.started.done():

@@ -88,11 +88,6 @@ class PeMetrics:
             "Seconds between the triggers of a query, of which PEs choose the length.",
             registry=registry,
         )
-        self.batch_limit = Gauge(
-            "streamgraft_pe_batch_limit_records",
-            "Records of an input that a batch has at most, of which PEs choose the number.",
-            registry=registry,
-        )
         self.batch_seconds = Histogram(
             "streamgraft_pe_batch_duration_seconds",
             "Duration of micro-batches with data.",

@@ -29,7 +29,6 @@ _NEWEST = 0.2
 """Weight of the newest batch in the mean."""
 _CALM, _SHORT = 0.25, 0.75
 """CPU pressure up to which the whole share may be taken, and from which none."""
-_FAR_BATCHES = 3
 _NOTICEABLE = 0.15
 """By less than this share an interval is not changed."""
 
@@ -44,7 +43,7 @@ class Work:
     """Of a query."""
     stateful: bool
     behind: bool = False
-    """Whether more records wait than batches at a longer interval would take."""
+    """Whether the next batch is full whenever it begins."""
     pressure: float = 0.0
     """Share of time in which something waited for CPU."""
 
@@ -105,11 +104,10 @@ def _is_near(wanted: float, now: float, longest: float) -> bool:
 
 
 def is_behind(lag: int, batch_limit: int) -> bool:
-    """Return whether the records that wait for a query would fill a batch."""
+    """Return whether a query's waiting records would fill half a batch or more."""
+    return 2 * lag >= batch_limit
+
+
+def fill_a_batch(lag: int, batch_limit: int) -> bool:
+    """Return whether they would fill a whole one, so that waiting for more saves nothing."""
     return lag >= batch_limit
-
-
-def is_far_behind(lag: int, batch_limit: int) -> bool:
-    """Return whether they would fill several. Batches that follow each other at a high load leave
-    up to two."""
-    return lag >= _FAR_BATCHES * batch_limit

@@ -20,7 +20,6 @@ from streamgraft_common.batches import Batch
 from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
 from streamgraft_pe_runtime import encoded, expressions, malformed
 from streamgraft_pe_runtime.application import Application
-from streamgraft_pe_runtime.batch_size import FIRST
 from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
 from streamgraft_pe_runtime.kept_columns import all_kept
 from streamgraft_pe_runtime.real_time import noted
@@ -31,7 +30,8 @@ KAFKA_COLUMNS = (
     f" headers {expressions.HEADERS_TYPE}"
 )
 MAX_OFFSETS_CONF = "spark.streamgraft.maxOffsetsPerTrigger"
-"""Spark setting: most records of an input that one batch takes, unless a source says it itself."""
+"""Spark setting: most records of an input that one batch takes, so that a batch (and with it the
+wait for a batch boundary) stays short behind a backlog."""
 _DEFAULT_MAX_OFFSETS = 20000
 READ_COMMITTED = {"kafka.isolation.level": "read_committed"}
 """Records of transactions that are open or aborted are not for readers."""
@@ -96,31 +96,10 @@ def batch_limit(metadata: PeMetadata) -> int:
     return int(metadata.spark_conf.get(MAX_OFFSETS_CONF, _DEFAULT_MAX_OFFSETS))
 
 
-def chooses_limit(metadata: PeMetadata, operators: Mapping[str, Operator]) -> bool:
-    """Return whether a PE is free to choose how many records its batches have: none of its sources
-    has a limit of its own. Pure."""
-    external = (operators[port.operator].kafka for port in metadata.inputs if port.external)
-    options = {name.lower() for endpoint in external if endpoint for name in endpoint.options}
-    return not options & {"maxoffsetspertrigger", "minoffsetspertrigger"}
-
-
-def first_limit(metadata: PeMetadata, operators: Mapping[str, Operator]) -> int:
-    """Return how many records of an input the first batch of a query takes at most. Pure."""
-    limit = batch_limit(metadata)
-    return min(limit, FIRST) if chooses_limit(metadata, operators) else limit
-
-
 def kafka_options(
-    port: InputPort,
-    metadata: PeMetadata,
-    operator: Operator | None,
-    shards: Sequence[int],
-    limit: int,
+    port: InputPort, metadata: PeMetadata, operator: Operator | None, shards: Sequence[int]
 ) -> dict[str, str]:
-    """Return the options of Spark's Kafka source for an input of shards. Pure.
-
-    `limit`: records of a batch, the first of a query at least.
-    """
+    """Return the options of Spark's Kafka source for an input of shards. Pure."""
     endpoint = operator.kafka if operator and port.external else None
     begins = endpoint or (operator.imported if operator else None)
     options = {
@@ -132,7 +111,7 @@ def kafka_options(
         **IMPATIENT,
     }
     if not metadata.real_time:  # there a batch is as long as its time, and Spark rejects a limit
-        options |= {"maxOffsetsPerTrigger": str(limit), **AT_ONCE}
+        options |= {"maxOffsetsPerTrigger": str(batch_limit(metadata)), **AT_ONCE}
     if port.imported:
         options["operator"] = port.operator  # whose topics are told while it runs
     elif metadata.region is not None:
@@ -175,9 +154,7 @@ class RealInputs:
 
     def records(self, port: InputPort, shards: Sequence[int]) -> DataFrame:
         """Return the Kafka columns of an input port as a streaming frame."""
-        operator = self._operators.get(port.operator)
-        limit = first_limit(self._metadata, self._operators)
-        options = kafka_options(port, self._metadata, operator, shards, limit)
+        options = kafka_options(port, self._metadata, self._operators.get(port.operator), shards)
         source = IMPORTED if port.imported else "kafka"
         records = passing(self._session.readStream.format(source).options(**options).load())
         if self._metadata.real_time:  # a task waits for its partition's records all the time

@@ -9,14 +9,13 @@ from typing import Any, Protocol
 
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime import real_time
-from streamgraft_pe_runtime.batch_size import BatchSize
 from streamgraft_pe_runtime.brokers import Bounds, Brokers, KafkaException
 from streamgraft_pe_runtime.connections import Connections, to_others
 from streamgraft_pe_runtime.joint_checkpoints import is_joint
 from streamgraft_pe_runtime.losses import Losses
 from streamgraft_pe_runtime.markers import Markers
 from streamgraft_pe_runtime.metrics import PeMetrics
-from streamgraft_pe_runtime.pacing import Pace, Work, is_behind, is_far_behind
+from streamgraft_pe_runtime.pacing import Pace, Work, fill_a_batch, is_behind
 from streamgraft_pe_runtime.plan import batch_limit
 from streamgraft_pe_runtime.positions import Positions, merged, read_checkpoint
 from streamgraft_pe_runtime.pressure import cpu_pressure
@@ -26,7 +25,6 @@ from streamgraft_pe_runtime.reports import (
     batch_seconds,
     ended_at,
     late_rows,
-    most_records,
     owned_partitions,
     shares,
 )
@@ -50,9 +48,6 @@ class Counts(Protocol):
     def malformed(self) -> dict[tuple[str, str], int]:
         """Return how many malformed records were met, by source operator and topic."""
 
-    def chooses_limit(self, metadata: PeMetadata) -> bool:
-        """Return whether no source has a limit of its own for the records of a batch."""
-
     def imported_topics(self, operator: str) -> Sequence[str]:
         """Return the topics that an import is connected to."""
 
@@ -75,26 +70,19 @@ class Progress:
         self.losses = Losses()
         self.connections = Connections()
         self._markers = Markers()
-        self._meet_batches(metadata)
+        self._pace = Pace(metadata.trigger_seconds)
 
     def replan(self, metadata: PeMetadata) -> None:
         """Follow other inputs from now on. Blocks."""
         gone = [port for port in self._metadata.inputs if port not in metadata.inputs]
         self._meet_brokers(metadata)
         self._metadata = metadata
-        self._meet_batches(metadata)
+        self._pace = Pace(metadata.trigger_seconds)
         for watched in list(self._shards.values()):
             for port in gone:
                 for topic, number in watched.partitions.pop(port, ()):
                     self._metrics.drop_partition(topic, number)
                     watched.lags.pop((topic, number), None)
-
-    def _meet_batches(self, metadata: PeMetadata) -> None:
-        """Forget what batches of another plan took."""
-        self._pace = Pace(metadata.trigger_seconds)
-        self._size: BatchSize | None = None
-        if not metadata.real_time and self._driver.chooses_limit(metadata):
-            self._size = BatchSize(metadata.trigger_seconds, batch_limit(metadata))
 
     def _meet_brokers(self, metadata: PeMetadata) -> None:
         """Connect to brokers that are new, of inputs and of streams to other PEs."""
@@ -121,17 +109,6 @@ class Progress:
             self._shards[shard] = watched
         if not self._metadata.real_time:
             self._set_pace(watched, cpu_pressure())
-
-    def begun(self, shards: Sequence[int]) -> None:
-        """Let a query whose first batch is over have larger ones. Blocks."""
-        watched = self._shards.get(shards[0])
-        if watched is None or self._metadata.real_time:
-            return
-        try:
-            self._collect(watched)
-        except Exception as error:  # the query may have ended
-            log.debug("first batch of shards %s: %r", shards, error)
-        self._set_limit(watched)
 
     def _collect(self, watched: Watched) -> None:
         """Read what a query has done since the last call. Blocks."""
@@ -176,9 +153,9 @@ class Progress:
         return {shard: item.loads[shard] for shard, item in watched.items() if shard in item.loads}
 
     def behind(self) -> bool:
-        """Return whether what waits for a query would fill several batches; never so in real-time
-        mode, whose batches have no limit."""
-        return any(watched.far_behind for watched in list(self._queries))
+        """Return whether what waits for a query would fill half a batch or more; never so in
+        real-time mode, whose batches have no limit."""
+        return any(watched.behind for watched in list(self._queries))
 
     async def run(self) -> None:
         """Follow all shards until cancelled."""
@@ -206,7 +183,6 @@ class Progress:
             if self._metadata.real_time:
                 self._check_slots(watched)
             else:
-                self._set_limit(watched)
                 self._set_pace(watched, pressure)
 
     def _count_for_the_driver(self) -> None:
@@ -229,30 +205,14 @@ class Progress:
         if reason := real_time.starvation(self._metadata, counts, scans, slots):
             watched.query.give_up(reason)
 
-    @property
-    def _limit(self) -> int:
-        """Records of an input that a batch may have."""
-        return self._size.limit if self._size else batch_limit(self._metadata)
-
-    def _set_limit(self, watched: Watched) -> None:
-        """Let a query have batches as large as the PE does in the time that they may take."""
-        self._metrics.batch_limit.set(self._limit)
-        if self._size is None or watched.limit == self._limit:
-            return
-        try:
-            watched.query.limit_batches(self._limit)
-            watched.limit = self._limit
-        except Exception as error:  # the query may have ended
-            log.debug("limit of batches: %r", error)
-
     def _set_pace(self, watched: Watched, pressure: float) -> None:
         """Let a shard's query look for records as often as the PE can afford."""
         now = watched.query.interval_seconds
-        lag = sum(watched.lags.values())
-        watched.far_behind = is_far_behind(lag, self._limit)
+        lag, limit = sum(watched.lags.values()), batch_limit(self._metadata)
+        watched.behind = is_behind(lag, limit)
         queries, slots = len(self._queries), self._metadata.slots
         shards = len(watched.shards)
-        work = Work(queries, slots, shards, watched.stateful, is_behind(lag, self._limit), pressure)
+        work = Work(queries, slots, shards, watched.stateful, fill_a_batch(lag, limit), pressure)
         seconds = self._pace.interval(now, work)
         self._metrics.trigger_seconds.set(seconds)
         if seconds == now:
@@ -284,8 +244,6 @@ class Progress:
         self._pace.took(
             batch_seconds(report), report["numInputRows"], batch_seconds(report, "addBatch")
         )
-        if self._size:
-            self._size.took(batch_seconds(report), most_records(report))
         for shard, share in shares(report, watched.shards).items():
             self._count(watched, shard, report, share)
 

@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -168,22 +168,6 @@ class ShardQuery:
         assert self._triggers is not None, "a real-time query has none"
         if executor := self._trigger_executor():
             self._triggers.set(executor, seconds)
-
-    def limit_batches(self, records: int) -> None:
-        """Change how many records of an input a batch may have, from the next that is planned on.
-
-        Spark has no call for it and would have to be restarted; but before each batch it asks its
-        sources for what is new up to the limits that it has noted of each.
-        """
-        execution, jvm = self._handle.streamingQuery(), cast("Any", self._session._jvm)
-        streaming = jvm.org.apache.spark.sql.connector.read.streaming
-        limits = execution.uniqueSources()  # none before the query has begun
-        sources = limits.keysIterator()
-        while sources.hasNext():
-            source = sources.next()
-            if limits.apply(source).getClass().getSimpleName() == "ReadMaxRows":
-                limits = limits.updated(source, streaming.ReadLimit.maxRows(records))
-        getattr(execution, "uniqueSources_$eq")(limits)
 
     def stop(self, deadline_seconds: float) -> bool:
         """Stop between two batches; False if the deadline passed and a batch was cut off.

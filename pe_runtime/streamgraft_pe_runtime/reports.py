@@ -18,11 +18,6 @@ def batch_seconds(report: Mapping[str, Any], phase: str = "triggerExecution") ->
     return float(report["durationMs"].get(phase, 0)) / 1000
 
 
-def most_records(report: Mapping[str, Any]) -> int:
-    """Return how many records a batch has of the input of which it has most."""
-    return max((source["numInputRows"] for source in report["sources"]), default=0)
-
-
 def late_rows(report: Mapping[str, Any]) -> int:
     """Return how many rows operators with state left out because they came behind the watermark.
 

@@ -3,9 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from streamgraft_common.content import Content
@@ -36,16 +35,14 @@ _END_BATCH_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class SparkQuery:
-    """A query that was started. `begun` is called behind its first batch."""
+    """A query that was started."""
 
     query: ShardQuery
-    begun: Callable[[], None]
 
     async def first_batch(self) -> None:
         """Return once the first trigger since the start has completed."""
         while not await asyncio.to_thread(self.query.first_trigger_done):
             await asyncio.sleep(_FIRST_BATCH_POLL_SECONDS)
-        await asyncio.to_thread(self.begun)
 
     async def failure(self) -> str:
         """Return once the query has ended by itself: why."""
@@ -94,7 +91,7 @@ class SparkStage:
         return self.progress.loads()
 
     def behind(self) -> bool:
-        """Return whether what waits for a query would fill several batches."""
+        """Return whether what waits for a query would fill half a batch or more."""
         return self.progress.behind()
 
     def connect(self, imports: Sequence[MatchedImport]) -> bool:
@@ -129,7 +126,7 @@ class SparkStage:
         query = self._driver.start(shards, checkpoint, joint=is_joint(checkpoint))
         self.progress.watch(shards, query, checkpoint)
         self._places.update(dict.fromkeys(shards, checkpoint))
-        return SparkQuery(query, partial(self.progress.begun, shards))
+        return SparkQuery(query)
 
     def _end_batch(self, checkpoint: Path, shards: Sequence[int]) -> None:
         """Run the query of a former owner until the batch that was cut off is committed."""

@@ -149,8 +149,7 @@ class UnseenInputs:
 
     def records(self, port: InputPort, shards: Sequence[int]) -> DataFrame:
         """Return Kafka's columns."""
-        operator = self._operators.get(port.operator)
-        options = kafka_options(port, self._metadata, operator, shards, limit=1)
+        options = kafka_options(port, self._metadata, self._operators.get(port.operator), shards)
         options.pop("assign", None)
         options["subscribe"] = port.topic
         if self._metadata.real_time:  # a batch is as long as its time, and knows no limit

@@ -32,10 +32,8 @@ class Watched:
     """Time that batches took, by the shards whose records they had."""
     lags: dict[tuple[str, int], int] = field(default_factory=dict)
     loads: dict[int, Load] = field(default_factory=dict)
-    limit: int | None = None
-    """Records of an input that a batch may have, once it is not the first any more."""
-    far_behind: bool = False
-    """Whether what waits would fill several batches."""
+    behind: bool = False
+    """Whether what waits would fill half a batch or more."""
     collecting: threading.Lock = field(default_factory=threading.Lock)
 
     @property

@@ -13,7 +13,7 @@ def test_loads_are_written_when_they_have_changed_enough() -> None:
 
 
 def test_being_behind_is_said_at_once_and_taken_back_later() -> None:
-    """A queue about as long as a few batches would be written at each look otherwise."""
+    """A queue about as long as half a batch would be written at each look otherwise."""
     noticeable = Noticeable()
     noticeable.look({}, behind=False)
     looks = [True, False, True, False, False, False]

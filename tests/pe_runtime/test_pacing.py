@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgraft_pe_runtime.fixed_cost import FixedCost
-from streamgraft_pe_runtime.pacing import LONGEST, SHORTEST, Pace, Work, is_behind, is_far_behind
+from streamgraft_pe_runtime.pacing import LONGEST, SHORTEST, Pace, Work, fill_a_batch, is_behind
 from streamgraft_pe_runtime.pressure import cpu_pressure, parse
 
 
@@ -124,20 +124,10 @@ def test_behind_a_backlog_batches_follow_each_other(case: Case) -> None:
     assert replace(case, behind=True).interval == min(SHORTEST, case.trigger)
 
 
-def test_a_query_is_behind_if_a_batch_waits() -> None:
-    """Then batches are large, and the fixed cost of each matters little."""
-    assert [is_behind(lag, 100) for lag in (0, 99, 100)] == [False, False, True]
-    assert [is_far_behind(lag, 100) for lag in (100, 299, 300)] == [False, False, True]
-
-
-@pytest.mark.parametrize("share", [0.3, 0.5, 0.7, 0.85])
-def test_who_keeps_up_is_not_far_behind(share: float) -> None:
-    """With batches that follow each other: whose limit is what a PE does in a trigger's time."""
-    fixed, record, trigger = 0.15, 0.001, 1.0
-    limit = (trigger - fixed) / record
-    rate = share * limit / trigger
-    lasting = fixed / (1 - rate * record)  # of batches that take what came during the last
-    assert not is_far_behind(round(2 * rate * lasting), round(limit))
+def test_a_query_is_behind_from_half_a_batch_on() -> None:
+    """And its batches follow each other as soon as each of them is full."""
+    assert [is_behind(lag, 100) for lag in (0, 49, 50)] == [False, False, True]
+    assert [fill_a_batch(lag, 100) for lag in (50, 99, 100)] == [False, False, True]
 
 
 def test_the_kernel_says_whether_cpu_is_short() -> None:

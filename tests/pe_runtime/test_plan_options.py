@@ -6,15 +6,8 @@ import pytest
 
 from streamgraft_common.adl import KafkaEndpoint, Operator
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
-from streamgraft_pe_runtime.batch_size import FIRST
 from streamgraft_pe_runtime.conf import spark_conf
-from streamgraft_pe_runtime.plan import (
-    MAX_OFFSETS_CONF,
-    chooses_limit,
-    first_limit,
-    kafka_options,
-    tasks,
-)
+from streamgraft_pe_runtime.plan import kafka_options, tasks
 from streamgraft_pe_runtime.reports import ended_at, late_rows, owned_partitions
 
 PORT = InputPort(
@@ -47,7 +40,7 @@ METADATA = PeMetadata(
 def test_partitions(region: str | None, partitions: int | None, option: str, value: object) -> None:
     """Inside a region the shard's own, outside all, of outside topics whatever there is."""
     port = PORT.model_copy(update={"partitions": partitions})
-    options = kafka_options(port, METADATA.model_copy(update={"region": region}), None, (2,), 9)
+    options = kafka_options(port, METADATA.model_copy(update={"region": region}), None, (2,))
     found = options[option]
     assert (json.loads(found) if option == "assign" else found) == value
     owned = owned_partitions(port, region is not None, 2, [0, 1])
@@ -71,9 +64,9 @@ def test_endpoint_options_win() -> None:
     )
     operator = Operator(name="o", kind="kafka-source", kafka=endpoint)
     outside = PORT.model_copy(update={"external": True})
-    options = kafka_options(outside, METADATA, operator, (0,), 9)
+    options = kafka_options(outside, METADATA, operator, (0,))
     assert (options["startingOffsets"], options["maxOffsetsPerTrigger"]) == ("latest", "5")
-    inside = kafka_options(PORT, METADATA, operator, (0,), 9)
+    inside = kafka_options(PORT, METADATA, operator, (0,))
     assert (inside["startingOffsets"], inside["maxOffsetsPerTrigger"]) == ("earliest", "9")
 
 
@@ -81,22 +74,8 @@ def test_endpoint_options_win() -> None:
 def test_batches_do_not_wait_for_further_records(real_time: bool, expected: str | None) -> None:
     """A batch knows what it reads; only in real-time mode is a record awaited."""
     metadata = METADATA.model_copy(update={"real_time": real_time})
-    options = kafka_options(PORT, metadata, None, (0,), 9)
+    options = kafka_options(PORT, metadata, None, (0,))
     assert options.get("kafka.fetch.max.wait.ms") == expected
-
-
-@pytest.mark.parametrize(
-    ("option", "most", "first"),
-    [({}, "9", 9), ({}, "5000", FIRST), ({"maxOffsetsPerTrigger": "7"}, "5000", 5000)],
-)
-def test_the_first_batch_is_small(option: dict[str, str], most: str, first: int) -> None:
-    """Unless a source has a limit of its own: then the PE chooses none, of other inputs either."""
-    endpoint = KafkaEndpoint(topic="t", options=option)
-    operators = {"o": Operator(name="o", kind="kafka-source", kafka=endpoint)}
-    ports = [PORT.model_copy(update={"external": True})]
-    metadata = METADATA.model_copy(update={"inputs": ports, "spark_conf": {MAX_OFFSETS_CONF: most}})
-    assert chooses_limit(metadata, operators) is (not option)
-    assert first_limit(metadata, operators) == first
 
 
 def test_settings_of_the_application_win() -> None:

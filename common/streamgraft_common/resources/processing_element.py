@@ -207,7 +207,7 @@ class RuntimeStatus(Model):
     releases: dict[str, Release] = {}
     """The last release of every shard that it ever held, by number."""
     behind: bool = False
-    """Whether more records wait than a few batches take. Said once it is so, and taken back when it
+    """Whether more records wait than half a batch takes. Said once it is so, and taken back when it
     has not been so for some seconds."""
     saved: Saved | None = None
     """How far the request in `spec.saving` is fulfilled."""

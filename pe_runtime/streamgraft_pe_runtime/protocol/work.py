@@ -70,7 +70,7 @@ class Stage(Protocol):
         """Return the loads of the shards that run."""
 
     def behind(self) -> bool:
-        """Return whether what waits for a query would fill several batches."""
+        """Return whether what waits for a query would fill half a batch or more."""
 
     def connect(self, imports: Sequence[MatchedImport]) -> bool:
         """Have imports read these topics from now on; return whether queries must start anew for
