@@ -144,7 +144,9 @@ def test_life_of_an_application(cluster: Cluster, namespace: str, source: str) -
         produce(cluster, source)
         await_counts(cluster, {"streams": 2 * LINES, "grafted": LINES})
 
-        assert "Width 2 serves" in run("scale", "wordcount", "counting", "2", "--wait")
+        told = run("scale", "wordcount", "counting", "2", "--wait")
+        assert "width 1 to 2" in told
+        assert "Width 2 serves" in told
         produce(cluster, source)
         await_counts(cluster, {"streams": 4 * LINES, "grafted": 2 * LINES})
 

@@ -126,7 +126,9 @@ def test_submit_may_be_repeated_and_cancel_removes_all(
     assert again["metadata"]["generation"] == job["metadata"]["generation"]
     assert same_map["metadata"]["resourceVersion"] == config_map["metadata"]["resourceVersion"]
 
-    assert command.succeed("cancel", "mine") == "Job mine is gone\n"
+    *ending, gone = command.succeed("cancel", "mine").splitlines()
+    assert "Job mine ends: its pods stop" in ending[0]
+    assert gone == "Job mine is gone"
     assert find(cluster, job_path) is None
     assert find(cluster, config_map_path) is None
     assert "There is no job mine" in command.succeed("cancel", "mine")

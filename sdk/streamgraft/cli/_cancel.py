@@ -6,8 +6,9 @@ from streamgraft.cli import _output as output
 from streamgraft.cli._cluster import Cluster, connected, until
 from streamgraft.cli._options import Target
 from streamgraft_common import names
+from streamgraft_common.conditions import find
 from streamgraft_common.kube import NotFound
-from streamgraft_common.resources import JOB
+from streamgraft_common.resources import JOB, JobStatus
 
 
 def run(target: Target, job: str, timeout_seconds: float) -> None:
@@ -26,9 +27,17 @@ async def cancel(cluster: Cluster, job: str, timeout_seconds: float) -> bool:
     """Delete a job and its bundle, wait until they are gone; return whether there was a job."""
     path = JOB.path(cluster.namespace, job)
     existed = await _delete(cluster, path)
+    told = output.Told()
+    if existed:
+        told.say(f"Job {job} ends: its pods stop behind their batches, then its topics go")
 
     async def gone() -> bool:
-        return await cluster.client.find(path) is None
+        item = await cluster.client.find(path)
+        status = JobStatus.model_validate((item or {}).get("status") or {})
+        waits = find(status.conditions, "KafkaAvailable")
+        if waits and waits.reason == "DeletionWaits":
+            told.say(waits.message)
+        return item is None
 
     await until(f"job {job} is deleted, but not gone", gone, timeout_seconds)
     # Last, since the operator reads it for as long as there is a job.

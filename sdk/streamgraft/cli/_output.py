@@ -19,6 +19,19 @@ def say(text: str) -> None:
     typer.echo(text)
 
 
+class Told:
+    """Prints what has changed: for commands that wait and look again and again."""
+
+    def __init__(self) -> None:
+        self.last = ""
+
+    def say(self, text: str) -> None:
+        """Print a line, unless it is the last one again."""
+        if text != self.last:
+            self.last = text
+            say(text)
+
+
 def document(value: Any, form: str) -> None:
     """Print a JSON value for programs; `form`: json or yaml."""
     if form == "json":

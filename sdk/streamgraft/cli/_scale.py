@@ -7,7 +7,7 @@ from streamgraft.cli._cluster import Cluster, connected, until
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft_common import names
-from streamgraft_common.conditions import is_true
+from streamgraft_common.conditions import find
 from streamgraft_common.kube import Invalid, NotFound
 from streamgraft_common.resources import PARALLEL_REGION, ParallelRegionSpec, ParallelRegionStatus
 
@@ -29,9 +29,10 @@ async def _scale(
             raise CommandError(f"width {width} was refused: {error.message}") from error
         output.say(f"Region {region} of job {job}: width {width} wanted")
         if wait_seconds is not None:
+            told = output.Told()
             await until(
                 f"width {width} is wanted, but does not serve",
-                lambda: _serves(cluster, path, region, width),
+                lambda: _serves(cluster, path, region, width, told),
                 wait_seconds,
             )
             output.say(f"Width {width} serves")
@@ -54,8 +55,11 @@ async def _check(cluster: Cluster, path: str, job: str, region: str, width: int)
         raise CommandError(f"width {width}: use a number from {least} to {spec.max_width}{why}")
 
 
-async def _serves(cluster: Cluster, path: str, region: str, width: int) -> bool:
-    """Raises CommandError if another width is wanted by now."""
+async def _serves(cluster: Cluster, path: str, region: str, width: int, told: output.Told) -> bool:
+    """Return whether it does, and say what it waits for otherwise.
+
+    Raises CommandError if another width is wanted by now.
+    """
     item = await cluster.client.get(path)
     if (wanted := item["spec"]["width"]) != width:
         raise CommandError(
@@ -65,4 +69,8 @@ async def _serves(cluster: Cluster, path: str, region: str, width: int) -> bool:
         )
     status = ParallelRegionStatus.model_validate(item.get("status") or {})
     current = status.observed_generation >= item["metadata"]["generation"]
-    return current and status.width == width and not is_true(status.conditions, "Resizing")
+    resizing = find(status.conditions, "Resizing")
+    if resizing and resizing.status == "True":
+        told.say(resizing.message)
+        return False
+    return current and status.width == width

@@ -177,11 +177,11 @@ async def wait_healthy(cluster: Cluster, applied: Object, digest: str, wait_seco
     """Wait until a Job that was applied is healthy with this bundle. Raises CommandError."""
     path = JOB.path(cluster.namespace, applied["metadata"]["name"])
     begun = time.monotonic()
-    last, problem = "", "the job was submitted, but is not healthy"
+    told, problem = output.Told(), "the job was submitted, but is not healthy"
     missing = False
 
     async def healthy() -> bool:
-        nonlocal last, missing
+        nonlocal missing
         job = await cluster.client.get(path)
         status = JobStatus.model_validate(job.get("status") or {})
         current = status.observed_generation >= applied["metadata"]["generation"]
@@ -189,9 +189,7 @@ async def wait_healthy(cluster: Cluster, applied: Object, digest: str, wait_seco
         old = unchanged and time.monotonic() < begun + _UNCHANGED_SECONDS
         if status.phase == "Failed" and current and not old:
             raise CommandError(f"the job failed: {status.message}")
-        if (text := f"{status.phase}: {status.message}") != last:
-            last = text
-            output.say(text)
+        told.say(f"{status.phase}: {status.message}")
         missing = current and not old and _sources_missing(status)
         return current and status.phase == "Healthy" and status.bundle_digest == digest
 
@@ -200,7 +198,7 @@ async def wait_healthy(cluster: Cluster, applied: Object, digest: str, wait_seco
     except CommandError as error:
         if not missing:
             raise
-        raise CommandError(f"{error}: {last}", EXIT_SOURCES_MISSING) from error
+        raise CommandError(f"{error}: {told.last}", EXIT_SOURCES_MISSING) from error
 
 
 def _sources_missing(status: JobStatus) -> bool:
