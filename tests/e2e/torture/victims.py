@@ -69,8 +69,9 @@ class Killer:
         else:
             family = _family(_pid(pod) or 0)
             if self._amid and kill.means in ("kill", "memory"):
-                await asyncio.to_thread(self._amid)
-            await strike(family, kill)
+                await asyncio.to_thread(_end_when, self._amid, family, kill)
+            else:
+                await strike(family, kill)
         return f"pod {name}"
 
     async def _strike_program(self, kill: Kill) -> None:
@@ -94,10 +95,18 @@ async def strike(processes: Sequence[Process], kill: Kill) -> None:
     elif kill.means == "disk":
         with full_disk(processes):
             await asyncio.sleep(kill.seconds)
-    elif kill.means == "memory":
-        _send(processes[1:] or processes, signal.SIGKILL)
     else:
-        _send(processes[:1], signal.SIGKILL)
+        _end(processes, kill)
+
+
+def _end_when(amid: Callable[[], None], processes: Sequence[Process], kill: Kill) -> None:
+    """Kill at the very moment: what it is to break off takes some ten milliseconds. Blocks."""
+    amid()
+    _end(processes, kill)
+
+
+def _end(processes: Sequence[Process], kill: Kill) -> None:
+    _send(processes[1:] or processes if kill.means == "memory" else processes[:1], signal.SIGKILL)
 
 
 @contextmanager
