@@ -15,9 +15,8 @@ from streamgraft.cli._doctor_checks import (
     RIGHTS,
     Facts,
     checks,
-    settings_of,
-    system_namespace,
 )
+from streamgraft.cli._installation import settings_of, system_namespace
 from streamgraft.cli._top import loads_of
 from streamgraft.cli._watch import Snapshot
 from streamgraft_common.resources import KINDS

@@ -112,6 +112,17 @@ def test_the_same_again_changes_nothing_and_keeps_the_width() -> None:
     assert "Nothing that runs would be restarted." in text(plan)
 
 
+@pytest.mark.parametrize(("image", "restarts"), [("i:1", False), ("i:2", True)])
+def test_an_edit_behind_an_upgrade_takes_the_operators_new_image(
+    image: str, restarts: bool
+) -> None:
+    """A job that names none keeps the image that it began with until then."""
+    job = running(submission(image="i:1"))
+    plan = outlook(submission(), replace(job, spec=submission().spec, image=image))
+    assert plan.restarts is restarts
+    assert ("restart: image" in text(plan)) is restarts
+
+
 def test_it_says_whether_the_shards_of_a_channel_share_a_query() -> None:
     assert "Stage work: one query per channel" in text(outlook(submission(), None))
     adl = application()

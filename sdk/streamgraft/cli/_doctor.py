@@ -14,15 +14,19 @@ from streamgraft.cli._doctor_checks import (
     Facts,
     Right,
     checks,
+)
+from streamgraft.cli._installation import (
+    SIGNALS,
+    api_service,
+    operator,
     settings_of,
     system_namespace,
+    tried,
 )
 from streamgraft.cli._options import Target
 from streamgraft_common import names
 from streamgraft_common.kinds import (
-    API_SERVICE,
     AUTOSCALER,
-    DEPLOYMENT,
     LEASE,
     PERSISTENT_VOLUME_CLAIM,
 )
@@ -31,7 +35,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, PARALLEL_REGION
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-_METRIC_GROUPS = ("custom.metrics.k8s.io", "external.metrics.k8s.io")
+_METRIC_GROUPS = (SIGNALS, "external.metrics.k8s.io")
 _SIGNAL = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{}/parallelregions.streamgraft.io/{}/{}"
 _MARKS = {"good": ("✓", "green"), "bad": ("✗", "red"), "unknown": ("?", "yellow")}
 
@@ -58,16 +62,12 @@ def _show(found: Sequence[Check]) -> None:
 async def _examine(target: Target) -> list[Check]:
     async with connected(target) as cluster:
         version = await cluster.client.get("/version")
-        api_services = {
-            group: await _tried(cluster, API_SERVICE.path("", f"v1beta2.{group}"))
-            or await _tried(cluster, API_SERVICE.path("", f"v1beta1.{group}"))
-            for group in _METRIC_GROUPS
-        }
+        api_services = {group: await api_service(cluster, group) for group in _METRIC_GROUPS}
         system = system_namespace(api_services)
-        deployment = await _tried(cluster, DEPLOYMENT.path(system, "streamgraft-operator"))
+        deployment = await operator(cluster, system)
         settings = settings_of(deployment)
         lease = settings.get("lease", "streamgraft-operator")
-        claims = await _tried(cluster, PERSISTENT_VOLUME_CLAIM.path(cluster.namespace))
+        claims = await tried(cluster, PERSISTENT_VOLUME_CLAIM.path(cluster.namespace))
         return checks(
             Facts(
                 version=version["gitVersion"],
@@ -75,7 +75,7 @@ async def _examine(target: Target) -> list[Check]:
                 kinds=await _kinds(cluster),
                 system=system,
                 deployment=deployment,
-                lease=await _tried(cluster, LEASE.path(system, lease)),
+                lease=await tried(cluster, LEASE.path(system, lease)),
                 claims=claims and {item["metadata"]["name"]: item for item in claims["items"]},
                 api_services=api_services,
                 allowed={right: await _may(cluster, right) for right in RIGHTS},
@@ -88,7 +88,7 @@ async def _examine(target: Target) -> list[Check]:
 
 async def _kinds(cluster: Cluster) -> frozenset[str] | None:
     """Return the plurals that the API server serves of our group; None if it knows none."""
-    found = await _tried(cluster, f"/apis/{names.API_VERSION}")
+    found = await tried(cluster, f"/apis/{names.API_VERSION}")
     return frozenset(item["name"] for item in found["resources"]) if found else None
 
 
@@ -117,14 +117,6 @@ async def _signals(cluster: Cluster) -> dict[str, str | None]:
     return found
 
 
-async def _tried(cluster: Cluster, path: str) -> Object | None:
-    """Return an object; None if it is not there, or is not shown to us."""
-    try:
-        return await cluster.client.get(path)
-    except ApiError:
-        return None
-
-
 async def _items(cluster: Cluster, path: str) -> list[Object]:
-    found = await _tried(cluster, path)
+    found = await tried(cluster, path)
     return list(found["items"]) if found else []

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, Literal
 
+from streamgraft.cli._installation import settings_of
 from streamgraft_common import names
-from streamgraft_common.access import SYSTEM_NAMESPACE
 from streamgraft_common.conditions import find
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import KINDS, JobStatus
@@ -115,23 +115,6 @@ def _resources(kinds: frozenset[str] | None) -> Check:
         text = f"{', '.join(missing)} missing: they are of an older release"
         return Check(name, "bad", text, "apply deploy/crds of this release before its operator")
     return Check(name, "good", f"{names.API_VERSION} with all {len(KINDS)} kinds")
-
-
-def system_namespace(api_services: Mapping[str, Object | None]) -> str:
-    """Return the namespace of the installation: the one of whoever serves the signals."""
-    item = api_services.get("custom.metrics.k8s.io") or {}
-    service = item.get("spec", {}).get("service") or {}
-    return str(service.get("namespace") or SYSTEM_NAMESPACE)
-
-
-def settings_of(deployment: Object | None) -> dict[str, str]:
-    """Return the operator's settings, `--name=value` on its command line."""
-    if deployment is None:
-        return {}
-    (container, *_) = deployment["spec"]["template"]["spec"]["containers"]
-    words = [*container.get("command", ()), *container.get("args", ())]
-    pairs = (word.removeprefix("--").partition("=") for word in words if word.startswith("--"))
-    return {name: value for name, _, value in pairs}
 
 
 def _version(deployment: Object | None) -> Iterator[Check]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamgraft.cli._cluster import MANAGER, Cluster
+from streamgraft.cli._installation import default_image
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.pe_metadata import PeMetadata
@@ -45,6 +46,8 @@ class RunningJob:
     """Those of the graph that was submitted last."""
     partitions: Mapping[str, int] = field(default_factory=dict)
     """Those of source topics that slots depend on, as the operator has counted them."""
+    image: str | None = None
+    """What the operator would give its pods behind an edit, where the job names none."""
 
     @property
     def widths(self) -> dict[str, int]:
@@ -71,10 +74,12 @@ async def running(cluster: Cluster, job: str) -> RunningJob | None:
     }
     pes = await cluster.of_job(PROCESSING_ELEMENT.path(cluster.namespace), job)
     regions = await cluster.of_job(PARALLEL_REGION.path(cluster.namespace), job)
+    status = JobStatus.model_validate(item.get("status") or {})
     return RunningJob(
         uid=item["metadata"]["uid"],
         spec=JobSpec.model_validate(item["spec"]),
-        partitions=JobStatus.model_validate(item.get("status") or {}).partitions,
+        partitions=status.partitions,
+        image=await default_image(cluster) or status.image,
         pes={
             pe["spec"]["peId"]: _pe(pe, config_maps[pe["metadata"]["name"]])
             for pe in pes
