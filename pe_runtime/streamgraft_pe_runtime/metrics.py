@@ -55,12 +55,6 @@ class PeMetrics:
         self.output_rows = Counter(
             "streamgraft_pe_output_rows_total", "Rows written.", _SHARD, registry=registry
         )
-        self.late_rows = Counter(
-            "streamgraft_pe_late_rows_total",
-            "Rows that came behind the watermark and were left out.",
-            _SHARD,
-            registry=registry,
-        )
         self.lag = Gauge(
             "streamgraft_pe_lag_records",
             "Records not yet committed: last stable offset minus committed position.",
@@ -73,7 +67,7 @@ class PeMetrics:
         self.committed_offset = Gauge(
             "streamgraft_pe_committed_offset", "Committed position.", _PARTITION, registry=registry
         )
-        self._add_unread(registry)
+        self._add_left_out(registry)
         self.position_ages = PositionAges()
         registry.register(self.position_ages)
         self.busy_seconds = Counter(
@@ -121,7 +115,7 @@ class PeMetrics:
             registry=registry,
         )
 
-    def _add_unread(self, registry: CollectorRegistry) -> None:
+    def _add_left_out(self, registry: CollectorRegistry) -> None:
         self.lost_records = Counter(
             "streamgraft_pe_lost_records_total",
             "Records that retention deleted before they were read.",
@@ -132,6 +126,12 @@ class PeMetrics:
             "streamgraft_pe_malformed_records_total",
             "Records that a source could not read.",
             ("operator", "topic"),
+            registry=registry,
+        )
+        self.late_rows = Counter(
+            "streamgraft_pe_late_rows_total",
+            "Rows that came behind the watermark and were left out.",
+            _SHARD,
             registry=registry,
         )
 
