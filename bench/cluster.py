@@ -12,6 +12,7 @@ from typing import Any
 import requests
 
 from streamgraft_common import names
+from streamgraft_common.conditions import is_ready
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.kube.client import MergePatch, Object
 from streamgraft_common.resources import (
@@ -23,7 +24,6 @@ from streamgraft_common.resources import (
 )
 from streamgraft_common.resources.parallel_region import Strategy
 from streamgraft_local import Cluster, ClusterSpec, Display
-from streamgraft_operator.pe.pods import is_ready
 
 NAMESPACE = "default"
 CALM_TIMEOUT_SECONDS = 300.0

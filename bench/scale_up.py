@@ -25,10 +25,10 @@ from bench.cluster import Deployed, application, running_cluster
 from bench.pods import cpu_seconds
 from bench.traffic import Load, Probe, create_topic, keys_by_group
 from streamgraft_common import names
+from streamgraft_common.conditions import is_ready
 from streamgraft_common.kube.client import Object
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_local import ClusterSpec
-from streamgraft_operator.pe.pods import is_ready
 
 REGION = "work"
 GROUPS = 8

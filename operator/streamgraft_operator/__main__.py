@@ -73,9 +73,10 @@ def parser() -> argparse.ArgumentParser:
 
 def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the settings from the command line; exits with a usage message if they are wrong."""
-    arguments = parser().parse_args(words)
+    line = parser()
+    arguments = line.parse_args(words)
     if arguments.kafka_secret and not arguments.kafka_tls:
-        parser().error("--kafka-secret needs --kafka-tls: credentials go by TLS only")
+        line.error("--kafka-secret needs --kafka-tls: credentials go by TLS only")
     return arguments
 
 

@@ -47,22 +47,15 @@ class Settings:
             return job.transport_security
         return self.transport_security
 
-    def completed(self, job: JobSpec, image: str) -> JobSpec:
-        """Return a job's spec with our transport security, repository and `image` where those
-        hold."""
-        pe: dict[str, Any] = {}
+    def completed(self, job: JobSpec) -> JobSpec:
+        """Return a job's spec with our transport security and repository where those hold."""
+        update: dict[str, Any] = {"transport_security": self.security_of(job)}
         own = job.processing_element.checkpoint_repository or CheckpointRepository()
         if self.repository and not own.keeps_copies:
             kept = {name: getattr(self.repository, name) for name in ("copies", "s3", "redis")}
-            pe["checkpoint_repository"] = own.model_copy(update=kept)
-        if not (job.image or job.processing_element.image):
-            pe["image"] = image
-        return job.model_copy(
-            update={
-                "transport_security": self.security_of(job),
-                "processing_element": job.processing_element.model_copy(update=pe),
-            }
-        )
+            repository = {"checkpoint_repository": own.model_copy(update=kept)}
+            update["processing_element"] = job.processing_element.model_copy(update=repository)
+        return job.model_copy(update=update)
 
     def image_of(self, status: JobStatus, generation: int) -> str:
         """Return the image of a job whose spec is of this generation.

@@ -81,8 +81,12 @@ class Progress:
         for watched in list(self._shards.values()):
             for port in gone:
                 for topic, number in watched.partitions.pop(port, ()):
-                    self._metrics.drop_partition(topic, number)
-                    watched.lags.pop((topic, number), None)
+                    self._forget(watched, topic, number)
+
+    def _forget(self, watched: Watched, topic: str, number: int) -> None:
+        """Forget a partition that a query reads no more: it would be behind there for ever."""
+        self._metrics.drop_partition(topic, number)
+        watched.lags.pop((topic, number), None)
 
     def _meet_brokers(self, metadata: PeMetadata) -> None:
         """Connect to brokers that are new, of inputs and of streams to other PEs."""
@@ -354,8 +358,7 @@ class Progress:
                 for number in owned_partitions(port, region, shard, self._known.get(topic, ()))
             ]
             for topic, number in set(before) - {*watched.partitions[port]}:
-                self._metrics.drop_partition(topic, number)
-                watched.lags.pop((topic, number), None)
+                self._forget(watched, topic, number)
             owned += watched.partitions[port]
         return owned
 

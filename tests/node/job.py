@@ -10,11 +10,11 @@ from tests.node.release import JOBS
 from tests.node.waiting import until
 
 from streamgraft_common import names
+from streamgraft_common.conditions import is_ready
 from streamgraft_common.kinds import AUTOSCALER
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, PARALLEL_REGION, PROCESSING_ELEMENT
-from streamgraft_operator.pe.pods import is_ready
 
 NAME, REGION = "numbers", "work"
 _APPLICATION = Path(__file__).with_name("application.py")

@@ -29,7 +29,7 @@ def test_our_brokers_security_is_for_jobs_that_name_neither(
     """A job's own brokers or security are never mixed with ours."""
     job = JobSpec.model_validate({"bundle": {"configMap": {"name": "b"}}, **spec})
     assert SETTINGS.security_of(job).kafka_secret == secret
-    assert SETTINGS.completed(job, "i").transport_security == SETTINGS.security_of(job)
+    assert SETTINGS.completed(job).transport_security == SETTINGS.security_of(job)
 
 
 def test_credentials_without_tls_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,7 +49,7 @@ def test_our_repository_is_for_jobs_that_name_none() -> None:
         pe = {"checkpointRepository": own} if own else {}
         job = {"bundle": {"configMap": {"name": "b"}}, "processingElement": pe}
         return settings.completed(
-            JobSpec.model_validate(job), "i"
+            JobSpec.model_validate(job)
         ).processing_element.checkpoint_repository
 
     ours = completed(stateStore="RocksDB")

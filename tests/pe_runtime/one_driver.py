@@ -3,18 +3,19 @@
 import json
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import streamgraft as sg
 from streamgraft._adl import describe
 from streamgraft._analysis import analyze as planned
+from streamgraft._graph import OutputMode
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.spark_jvm import JvmSettings, SparkJvm
 from streamgraft_local import Cluster
@@ -29,6 +30,8 @@ from streamgraft_pe_runtime.warm_up import warm_up
 KEYS = 4
 PARTITIONS = 3
 SLOTS = 4
+_POLL_SECONDS = 0.1
+"""Spark tells nobody that a batch is over."""
 
 
 @contextmanager
@@ -41,6 +44,20 @@ def driver(cluster: Cluster, conf: Mapping[str, str]) -> Iterator[SparkSession]:
         yield jvm.attach()
     finally:
         jvm.stop()
+
+
+def application(
+    function: Callable[[DataFrame], DataFrame],
+    topic: str,
+    out: str,
+    output_mode: OutputMode = "append",
+) -> sg.Application:
+    """An application that writes what a function makes of numbered records."""
+    app = sg.Application("numbered")
+    numbers = app.kafka_source("numbers", topic=topic, schema="key string, n long")
+    made = app.operator(inputs=numbers, output_mode=output_mode)(function)
+    app.kafka_sink("results", input=made, topic=out, key=["key"], partitions=1)
+    return app
 
 
 class Job:
@@ -96,6 +113,15 @@ class Job:
     def reports(self, operator: str) -> list[dict[str, Any]]:
         """Return Spark's progress of the batches of the PE that has an operator."""
         return self.queries[self.pe_of(operator).stage_name].reports(-1)
+
+    def taken(self, operator: str, records: int) -> None:
+        """Wait until the batches of the PE that has an operator have had so many records."""
+        deadline = time.monotonic() + 60
+        while sum(report["numInputRows"] for report in self.reports(operator)) < records:
+            failures = [item.failure() for item in self.queries.values()]
+            assert failures == [None] * len(failures)
+            assert time.monotonic() < deadline
+            time.sleep(_POLL_SECONDS)
 
     def read(self, topic: str, count: int) -> list[Any]:
         """Wait for this many records of a topic and return its first partition's messages."""

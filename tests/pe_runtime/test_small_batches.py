@@ -1,6 +1,5 @@
 """What a batch of few records is spared."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,9 +7,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.pe_runtime.one_driver import Job, make_topic, write
+from tests.pe_runtime.one_driver import Job, application, make_topic, write
 
-import streamgraft as sg
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime import hadoop_settings
 
@@ -44,16 +42,12 @@ def test_a_batch_is_interpreted_unless_it_has_many_records(
     session: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     topic, out = make_topic(cluster), make_topic(cluster)
-    app = sg.Application("small")
-    numbers = app.kafka_source("numbers", topic=topic, schema="key string, n long")
 
-    @app.operator(inputs=numbers, output_mode="update")
     def counted(rows: DataFrame) -> DataFrame:
         return rows.groupBy("key").agg(F.count("*").alias("n"))
 
-    app.kafka_sink("results", input=counted, topic=out, key=["key"], partitions=1)
     write(cluster, topic, range(FEW))
-    job = Job(app, session, cluster, tmp_path)
+    job = Job(application(counted, topic, out, "update"), session, cluster, tmp_path)
     try:
         job.read(out, 1)
         assert COMPILED not in plan(job)
@@ -93,38 +87,24 @@ def test_keys_of_state_are_the_same_interpreted_and_compiled(
 ) -> None:
     """State finds a key by its bytes, so both ways have to make the same of them."""
     topic, out = make_topic(cluster), make_topic(cluster)
-    app = sg.Application("keys")
-    numbers = app.kafka_source("numbers", topic=topic, schema="key string, n long")
 
-    @app.operator(inputs=numbers, output_mode="update")
     def counted(rows: DataFrame) -> DataFrame:
         keyed = rows.selectExpr("key", f"n % {DIFFERENT} as k")
         keyed = keyed.selectExpr(*(f"{sql} as {name}" for name, sql in KEYS.items()))
         return keyed.groupBy(*KEYS).agg(F.count("*").alias("n"), F.lit("a").alias("key"))
 
-    app.kafka_sink("results", input=counted, topic=out, key=["key"], partitions=1)
     write(cluster, topic, range(FEW))
-    job = Job(app, session, cluster, tmp_path)
+    job = Job(application(counted, topic, out, "update"), session, cluster, tmp_path)
     try:
-        read_all(job, FEW)
+        job.taken("counted", FEW)
         assert COMPILED not in plan(job)
         write(cluster, topic, range(MANY))
-        read_all(job, FEW + MANY)
+        job.taken("counted", FEW + MANY)
         assert COMPILED in plan(job)
         (operator,) = job.reports("counted")[-1]["stateOperators"]
         assert operator["numRowsTotal"] == DIFFERENT
     finally:
         job.stop()
-
-
-def read_all(job: Job, records: int) -> None:
-    """Wait until batches have had so many records."""
-    (running,) = job.queries.values()
-    deadline = time.monotonic() + 60
-    while sum(report["numInputRows"] for report in running.reports(-1)) < records:
-        assert running.failure() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def plan(job: Job) -> str:

@@ -4,7 +4,6 @@ import base64
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from aiohttp import web
@@ -15,6 +14,7 @@ from streamgraft.cli._cluster import Cluster
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft_common.kube import KubeClient, KubeConfig, Unreachable
+from streamgraft_common.kube.client import Object
 from streamgraft_local.pki import Issued, authority, issue
 
 PLACE = {"name": "adapter", "namespace": "system"}
@@ -26,9 +26,10 @@ def pem(issued: Issued) -> str:
     return issued.certificate.public_bytes(Encoding.PEM).decode()
 
 
-def spec(signer: Issued) -> dict[str, Any]:
-    """Return the spec of an APIService."""
-    return {"service": PLACE, "caBundle": base64.b64encode(pem(signer).encode()).decode()}
+def signals(signer: Issued) -> Object:
+    """Return an APIService."""
+    bundle = base64.b64encode(pem(signer).encode()).decode()
+    return {"spec": {"service": PLACE, "caBundle": bundle}}
 
 
 @pytest.fixture
@@ -56,22 +57,22 @@ async def test_a_forwarded_port_is_known_by_the_services_certificate(
     served: tuple[str, Issued],
 ) -> None:
     url, signer = served
-    async with KubeClient(reached(CLUSTER, url, spec(signer))) as client:
+    async with KubeClient(reached(CLUSTER, url, signals(signer))) as client:
         assert await client.get("/") == {"by": "Bearer t"}
 
 
 async def test_another_authority_is_refused(served: tuple[str, Issued]) -> None:
     """And the message says whose certificate it is about."""
     url, _ = served
-    config = reached(CLUSTER, url, spec(authority("another")))
+    config = reached(CLUSTER, url, signals(authority("another")))
     async with KubeClient(config, peer=f"the metrics adapter at {url}") as client:
         with pytest.raises(Unreachable, match=f"no answer from the metrics adapter at {url}"):
             await client.get("/")
 
 
-@pytest.mark.parametrize("service", [None, {}, {"service": None}])
+@pytest.mark.parametrize("service", [None, {"spec": {}}, {"spec": {"service": None}}])
 def test_without_the_apiservice_the_adapter_is_a_part_of_the_cluster(
-    service: dict[str, Any] | None,
+    service: Object | None,
 ) -> None:
     found = reached(CLUSTER, "http://127.0.0.1:1", service)
     assert (found.server, found.token, found.tls_server_name) == ("http://127.0.0.1:1", "t", None)
@@ -83,7 +84,7 @@ async def test_a_cluster_that_was_named_is_not_the_embedded_one(
     """Its adapter's address has to be said, whatever runs here."""
     monkeypatch.setattr("streamgraft.cli._adapter.running_adapter", lambda: "https://127.0.0.1:1")
     url, signer = served
-    async with KubeClient(reached(CLUSTER, url, spec(signer))) as client:
+    async with KubeClient(reached(CLUSTER, url, signals(signer))) as client:
         with pytest.raises(CommandError, match="--adapter https://"):
             async with adapter(Target(context="prod"), Cluster(client, "default"), None):
                 pass

@@ -168,9 +168,9 @@ def test_external_metrics_are_a_fault_where_an_autoscaler_wants_them() -> None:
 
 
 def test_the_installation_is_where_the_adapter_is() -> None:
-    assert system_namespace({"custom.metrics.k8s.io": None}) == "streamgraft-system"
+    assert system_namespace(None) == "streamgraft-system"
     service = {"spec": {"service": {"namespace": "own", "name": "a"}}}
-    assert system_namespace({"custom.metrics.k8s.io": service}) == "own"
+    assert system_namespace(service) == "own"
 
 
 def test_a_lease_that_may_not_be_read_is_no_fault() -> None:

@@ -147,6 +147,13 @@ class JobSpec(Model):
     drop_state: Annotated[list[str], Field(max_length=256)] = []
     """Operators whose state an edit of the job may drop (`streamgraft submit --drop-state`)."""
 
+    def with_image(self, image: str) -> "JobSpec":
+        """Return the spec with the image that the operator gives it, where it names none."""
+        if self.image or self.processing_element.image:
+            return self
+        settings = self.processing_element.model_copy(update={"image": image})
+        return self.model_copy(update={"processing_element": settings})
+
 
 class MadeInKafka(Model):
     """What the operator has made for a job in Kafka: this, and nothing else, is deleted with it."""

@@ -101,7 +101,7 @@ class Expander:
             namespace=metadata["namespace"],
             job=metadata["name"],
             uid=metadata["uid"],
-            spec=self._settings.completed(spec, image),
+            spec=self._settings.completed(spec).with_image(image),
             bundle=bundle,
             bootstrap_servers=self._settings.bootstrap_servers,
             restored=restored,

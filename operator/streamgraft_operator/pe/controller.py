@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from streamgraft_common.conditions import find, is_true
+from streamgraft_common.conditions import find, is_ready, is_true
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import ProcessingElementStatus, RuntimeStatus
@@ -14,7 +14,7 @@ from streamgraft_operator.kit.objects import content_of, own_key, pe_key
 from streamgraft_operator.kit.parsed import job_status, pe_status
 from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.launches import Relaunch
-from streamgraft_operator.pe.pods import is_ready, pod_view, why_not_running
+from streamgraft_operator.pe.pods import pod_view, why_not_running
 from streamgraft_operator.pe.step import launched
 
 

@@ -16,7 +16,7 @@ from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, launch_changed
 from streamgraft_operator.kit.coordinator import Patch
 from streamgraft_operator.kit.objects import content_of, own_key, pe_key
-from streamgraft_operator.kit.parsed import job_spec, job_status, pe_spec, pe_status
+from streamgraft_operator.kit.parsed import job_spec, pe_spec, pe_status
 from streamgraft_operator.manifests import placement
 from streamgraft_operator.pe.launches import not_before
 from streamgraft_operator.pe.pods import pod_view, warm_pod_view
@@ -82,9 +82,7 @@ class PodConductor(Controller):
 
     async def _carry_out(self, item: Object, job: Object, decision: PodDecision) -> Outcome:
         if decision.create:
-            settings, generation = self._context.settings, job["metadata"]["generation"]
-            image = settings.image_of(job_status(job), generation)
-            spec = settings.completed(job_spec(job), image)
+            spec = self._context.settings.completed(job_spec(job))
             if missing := await self._missing(item, spec):
                 waiting_for = ", ".join(map(str, missing))
                 self._context.recorder.record(item, events.pe_waiting(waiting_for))

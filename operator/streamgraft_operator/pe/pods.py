@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamgraft_common import names
+from streamgraft_common.conditions import is_ready
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import key_of
 from streamgraft_common.timestamps import from_rfc3339
@@ -64,12 +65,6 @@ def ended_seconds(pod: Object, now: float) -> float | None:
 def is_deleted_by_force(pod: Mapping[str, Any]) -> bool:
     """Return whether nobody waits for a pod's process to end, which may have ended long ago."""
     return bool(pod["metadata"].get("deletionGracePeriodSeconds") == 0)
-
-
-def is_ready(pod: Object) -> bool:
-    """Return whether a pod's condition Ready is True."""
-    conditions = pod.get("status", {}).get("conditions", [])
-    return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
 
 
 def why_not_running(pod: Object) -> str:

@@ -100,7 +100,7 @@ class Repositories:
             job = JobSpec.model_validate(savepoint_status(item).job_spec)
         except ValidationError:  # it never came to a copy
             return PodSettings(), None
-        pe = self._settings.completed(job, self._settings.image).processing_element
+        pe = self._settings.completed(job).processing_element
         return pe, pe.checkpoint_repository
 
     def _collect(self, place: tuple[str, str]) -> None:

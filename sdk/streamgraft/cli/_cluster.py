@@ -41,7 +41,7 @@ class Cluster:
 async def connected(target: Target) -> AsyncIterator[Cluster]:
     """Connect to the target: what was said, else the embedded environment, else kubectl's rules."""
     path = target.kubeconfig
-    if path is None and target.context is None:
+    if target.may_be_embedded:
         path = running_kubeconfig()
     config = load_config(path, target.context)
     async with KubeClient(config) as client:

@@ -24,7 +24,7 @@ def run(target: Target, url: str | None, account: str | None) -> None:
 async def link(target: Target, url: str | None, account: str | None) -> str:
     """Return the link; its ticket is good once, for five minutes. Raises CommandError."""
     async with connected(target) as cluster:
-        embedded = url is None and target.kubeconfig is None and target.context is None
+        embedded = url is None and target.may_be_embedded
         token = await _token(cluster.client, account, embedded)
         async with adapter(target, cluster, url, token) as client:
             answer = await client.request("POST", "/console/api/tickets")

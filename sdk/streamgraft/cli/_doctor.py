@@ -63,7 +63,7 @@ async def _examine(target: Target) -> list[Check]:
     async with connected(target) as cluster:
         version = await cluster.client.get("/version")
         api_services = {group: await api_service(cluster, group) for group in _METRIC_GROUPS}
-        system = system_namespace(api_services)
+        system = system_namespace(api_services[SIGNALS])
         deployment = await operator(cluster, system)
         settings = settings_of(deployment)
         lease = settings.get("lease", "streamgraft-operator")

@@ -10,6 +10,7 @@ from streamgraft.cli._cluster import Cluster, connected
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft_common import names
+from streamgraft_common.conditions import is_ready
 from streamgraft_common.kube import NotFound
 from streamgraft_common.resources import JOB, JobSpec
 
@@ -53,18 +54,13 @@ async def _pool(cluster: Cluster, job: str) -> Facts:
     spec = JobSpec.model_validate(item["spec"]) if item else None
     selector = f"{names.LABEL_JOB}={job},{names.LABEL_POOL}={names.POOL_WARM}"
     pods = (await cluster.client.get(cluster.core("pods"), labelSelector=selector))["items"]
-    ready = [pod for pod in pods if _is_ready(pod)]
+    ready = [pod for pod in pods if is_ready(pod)]
     return {
         "size": spec.warm_pool if spec and spec.warm_pool is not None else "auto",
         "memory": spec.warm_pool_memory if spec else None,
         "drivers": len(pods),
         "ready": len(ready),
     }
-
-
-def _is_ready(pod: Facts) -> bool:
-    conditions = pod.get("status", {}).get("conditions") or []
-    return any((item["type"], item["status"]) == ("Ready", "True") for item in conditions)
 
 
 def explanation(region: Facts, autoscalers: list[Facts], pool: Facts) -> Iterator[str]:

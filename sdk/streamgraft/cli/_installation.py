@@ -1,7 +1,5 @@
 """Where the operator is installed, and with which settings, as far as we may see that."""
 
-from collections.abc import Mapping
-
 from streamgraft.cli._cluster import Cluster
 from streamgraft_common.access import SYSTEM_NAMESPACE
 from streamgraft_common.kinds import API_SERVICE, DEPLOYMENT
@@ -27,7 +25,7 @@ async def operator(cluster: Cluster, system: str) -> Object | None:
 
 async def default_image(cluster: Cluster) -> str | None:
     """Return the image that the operator gives pods of jobs that name none; None: not known."""
-    system = system_namespace({SIGNALS: await api_service(cluster, SIGNALS)})
+    system = system_namespace(await api_service(cluster, SIGNALS))
     return settings_of(await operator(cluster, system)).get("image")
 
 
@@ -39,10 +37,9 @@ async def tried(cluster: Cluster, path: str) -> Object | None:
         return None
 
 
-def system_namespace(api_services: Mapping[str, Object | None]) -> str:
-    """Return the namespace of the installation: the one of whoever serves the signals."""
-    item = api_services.get("custom.metrics.k8s.io") or {}
-    service = item.get("spec", {}).get("service") or {}
+def system_namespace(signals: Object | None) -> str:
+    """Return the namespace of the installation: the one of the APIService of the signals."""
+    service = (signals or {}).get("spec", {}).get("service") or {}
     return str(service.get("namespace") or SYSTEM_NAMESPACE)
 
 

@@ -50,6 +50,11 @@ class Target:
     kubeconfig: Path | None = None
     namespace: str | None = None
 
+    @property
+    def may_be_embedded(self) -> bool:
+        """Whether no cluster is named, so that the embedded environment is meant if it is up."""
+        return self.kubeconfig is None and self.context is None
+
 
 def target(context: typer.Context, namespace: str | None) -> Target:
     """Return the target of a command: its own namespace option beats the global one."""

@@ -73,7 +73,9 @@ def outlook(submission: Submission, job: RunningJob | None) -> Outlook:
     fates: list[Outcome] = []
     if job and job.stages:
         fates = outcomes(job.stages, saved_stages(topology, submission.bundle.adl))
-    spec = _with_image(submission.resolved(topology), job.image if job else None)
+    spec = submission.resolved(topology)
+    if job and job.image:
+        spec = spec.with_image(job.image)
     settings_id = manifests.settings_id(spec, OPERATORS_OWN)
     new = {pe.pe_id: pe.metadata for pe in topology.pes}
     changes = diff(
@@ -99,14 +101,6 @@ def outlook(submission: Submission, job: RunningJob | None) -> Outlook:
         sizing=submission.sizing(),
         outcomes=tuple(fates),
     )
-
-
-def _with_image(spec: JobSpec, image: str | None) -> JobSpec:
-    """Return a job's spec with the image that the operator gives it where it names none."""
-    if spec.processing_element.image or image is None:
-        return spec
-    settings = spec.processing_element.model_copy(update={"image": image})
-    return spec.model_copy(update={"processing_element": settings})
 
 
 def _content(spec: JobSpec, pe: RunningPe) -> Content:

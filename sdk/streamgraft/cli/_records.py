@@ -15,12 +15,11 @@ from streamgraft.cli._output import CommandError
 
 def settings(target: Target, servers: str | None, properties: list[str]) -> dict[str, str]:
     """Return the client's properties. Raises CommandError where no brokers are known."""
-    embedded = target.kubeconfig is None and target.context is None
-    chosen = servers or (running_kafka() if embedded else None)
+    chosen = servers or (running_kafka() if target.may_be_embedded else None)
     if chosen is None:
         raise CommandError(
             "say where Kafka is: --bootstrap-servers HOST:PORT; or run `streamgraft up`"
-            if embedded
+            if target.may_be_embedded
             else "say where that cluster's Kafka is: --bootstrap-servers HOST:PORT"
         )
     pairs = [text.partition("=") for text in properties]

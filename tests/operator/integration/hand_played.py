@@ -5,12 +5,12 @@ import time
 from typing import Any
 
 from streamgraft_common import names
+from streamgraft_common.conditions import is_ready
 from streamgraft_common.kinds import POD
 from streamgraft_common.kube import ApiError, KubeClient, NotFound, Store
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import PROCESSING_ELEMENT
 from streamgraft_common.timestamps import to_rfc3339
-from streamgraft_operator.pe.pods import is_ready
 
 
 class HandPlayedPe:

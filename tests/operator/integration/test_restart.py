@@ -85,10 +85,7 @@ async def test_an_upgrade_restarts_no_pod(
     source_topic: str,
 ) -> None:
     """A job keeps the image that it began with, in new pods as well, until it is edited."""
-    await world.upload(bundle(application(world.namespace)))
-    async with operating(rights, settings):
-        await world.submit()
-        await world.job_in("Healthy")
+    await run_once(world, rights, settings)
     before = await world.uids()
     async with operating(rights, replace(settings, image="streamgraft:next")):
         await world.scale("job-r", 2)
@@ -100,6 +97,14 @@ async def test_an_upgrade_restarts_no_pod(
         await world.client.patch(path, {"spec": {"parameters": {"speed": "9"}}})
         await world.until(lambda: renewed(world))
     assert not before.items() & (await world.uids()).items()
+
+
+async def run_once(world: World, rights: KubeClient, settings: Settings) -> None:
+    """Submit the job to an operator that ends as soon as it is healthy."""
+    await world.upload(bundle(application(world.namespace)))
+    async with operating(rights, settings):
+        await world.submit()
+        await world.job_in("Healthy")
 
 
 async def images(world: World) -> set[str]:
@@ -147,10 +152,7 @@ async def test_broker_away_while_a_job_runs(
     source_topic: str,
 ) -> None:
     """The job says so and goes on; its pods are still looked after; it heals by itself."""
-    await world.upload(bundle(application(world.namespace)))
-    async with operating(rights, settings):
-        await world.submit()
-        await world.job_in("Healthy")
+    await run_once(world, rights, settings)
     await asyncio.to_thread(cluster.stop, "kafka")
     try:
         async with operating(rights, settings):
