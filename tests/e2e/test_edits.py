@@ -1,7 +1,7 @@
 """A job is edited while records come, again and again: what it counts is what was sent.
 
-Edits of code, sinks, triggers, names, branches, sources and fusion are made under load, and what
-came out is compared with a count of all that was sent.
+Each kind of edit in the table of docs/use/edits.md that a running job accepts is made under load,
+and what came out is compared with a count of all that was sent.
 """
 
 import asyncio
@@ -38,17 +38,19 @@ import streamgraft as sg
 FACTOR = {factor}
 
 app = sg.Application("counts", trigger_seconds={trigger})
+least = app.parameter("least", default="1")
 {first}
 records = app.kafka_source("records", topic="{source}", schema="key string")
 
-with app.parallel("work", key=["key"], width=1, max_width=2):
-
-    @app.operator(inputs=records, output_mode="update", uid="{uid}")
+with app.parallel("work", key=["key"], width=1, max_width={max_width}):
+{before}
+    @app.operator(inputs={input}, output_mode="update", uid="{uid}")
     def {name}(rows):
         return rows.groupBy("key"){aggregate}
 
     @app.operator(inputs={name}, output_mode="update")
     def scaled(rows):
+        rows = rows.where(F.col("count") >= int(least.value))
         return rows.withColumn("count", F.udf(lambda n: n * FACTOR, "bigint")("count"))
 
 {last}
@@ -56,6 +58,7 @@ app.kafka_sink("{uid}-results", input={name}, topic="{sink}", key=["key"], apart
 app.kafka_sink("scaled-results", input=scaled, topic="{sink}-scaled", key=["key"], apart=True)
 """
 COUNT = ".count()"
+AROUND = ".agg(F.count('*').alias('n')).where('n > 0').withColumnRenamed('n', 'count')"
 SUM = ".agg(F.sum(F.length('key')).alias('count'))"
 SINK = """
 app.kafka_sink("more-results", input={name}, topic="{sink}-more", key=["key"], apart=True)
@@ -66,6 +69,18 @@ BRANCH = """
         return rows.withColumn("count", F.col("count") * 2)
 
 app.kafka_sink("more-results", input=doubled, topic="{sink}-more", key=["key"], apart=True)
+"""
+BEFORE = """
+    @app.operator(inputs=records)
+    def cleaned(rows):
+        return rows.where("key is not null")
+"""
+BEHIND = """
+@app.operator(inputs={name})
+def unique(rows):
+    return rows.dropDuplicates(["key", "count"])
+
+app.kafka_sink("unique-results", input=unique, topic="{sink}-unique", key=["key"])
 """
 SOURCE = """
 other = app.kafka_source("other", topic="{source}", schema="key string")
@@ -95,12 +110,15 @@ class Edited:
         first: str = "",
         last: str = "",
         aggregate: str = COUNT,
+        before: str = "",
         trigger: float = 0.3,
         uid: str | None = None,
+        max_width: int = 2,
     ) -> Path:
         """Write the application in a form."""
         values = {"source": self.streams.source, "sink": self.sink, "name": name}
-        values |= {"uid": uid or name}
+        values |= {"uid": uid or name, "max_width": str(max_width), "before": before}
+        values |= {"input": "cleaned" if before else "records"}
         values |= {"aggregate": aggregate, "trigger": str(trigger), "factor": str(self.factor)}
         parts = {"first": first.format(**values), "last": last.format(**values)}
         self._file.write_text(APPLICATION.format(**values, **parts))
@@ -119,11 +137,17 @@ class Edited:
             sender.join()
         self.counted()
 
-    def submitted(self, form: Path) -> None:
+    def submitted(self, form: Path, *options: str) -> None:
         """Submit a form under load."""
         with self.load():
-            result = self.run("submit", form, "--wait")
+            result = self.run("submit", form, "--wait", *options)
             assert result.exit_code == 0, result.output
+
+    def refused(self, form: Path, message: str) -> None:
+        """Submit a form that can't be; the message must have this in it, on however many lines."""
+        result = self.run("submit", form, "--wait", "--timeout", "15")
+        assert result.exit_code == 1
+        assert message in " ".join(result.output.split())
 
     def counted(self) -> None:
         """Wait until all that was sent is counted, and scaled as the code says now."""
@@ -207,15 +231,27 @@ def test_edits_keep_state_and_positions(job: Edited) -> None:
 
     summed = job.written(first=SOURCE, last=BRANCH, aggregate=SUM)
     assert "counted: state impossible" in job.run("plan", summed).output
-    refused = job.run("submit", summed, "--wait", "--timeout", "15")
-    assert refused.exit_code == 1
-    assert "holds (count bigint), and would hold (sum bigint)" in " ".join(refused.output.split())
+    job.refused(summed, "holds (count bigint), and would hold (sum bigint)")
+    job.refused(job.written(first=SOURCE, last=BRANCH, max_width=4), "key groups of 4")
 
     renamed = job.written("tallied", first=SOURCE)
     shown = job.run("plan", renamed).output
     assert "counted: state dropped" in shown
     assert "tallied: state new" in shown
-    refused = job.run("submit", renamed, "--wait", "--timeout", "15")
-    assert refused.exit_code == 1
-    assert "--drop-state counted" in " ".join(refused.output.split())
+    job.refused(renamed, "--drop-state counted")
     job.counted()
+    job.submitted(renamed, "--drop-state", "counted")
+
+
+def test_what_stands_around_state(job: Edited) -> None:
+    """Operators before and behind it, columns, parameters and resources; then state is removed."""
+    job.submitted(job.written(before=BEFORE))
+    job.submitted(job.written(before=BEFORE, aggregate=AROUND))
+    job.submitted(job.written(aggregate=AROUND), "--param", "least=2")
+    job.patched({"resources": {"requests": {"cpu": "1"}}})
+    job.patched({"image": "another:1"})
+    job.submitted(job.written(last=BEHIND))
+    found = job.streams.counted(f"{job.sink}-unique")
+    assert len(found) == len(set(found))
+    job.refused(job.written(), "--drop-state unique")
+    job.submitted(job.written(), "--drop-state", "unique")

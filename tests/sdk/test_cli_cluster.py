@@ -241,6 +241,31 @@ def test_programs_can_read_what_is_shown(
     assert found["Your rights"]["state"] == "good"
 
 
+def test_commands_print_what_came_of_them(
+    cluster: Cluster, namespace: str, command: CommandLine, bundle: Path
+) -> None:
+    """One document on stdout, the lines on stderr."""
+    program = Path(sys.executable).with_name("streamgraft")
+    target = [program, "--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
+
+    def printed(*arguments: str | Path) -> dict[str, Any]:
+        result = subprocess.run(
+            [*target, *arguments, "-o", "json"], capture_output=True, text=True, check=True
+        )
+        assert "ob wordcount" in result.stderr
+        found: dict[str, Any] = json.loads(result.stdout)
+        return found
+
+    submit_unplaceable(cluster, namespace, command, bundle)
+    job = printed("submit", bundle)
+    assert (job["kind"], job["metadata"]["name"]) == ("Job", "wordcount")
+    assert "managedFields" not in job["metadata"]
+    region = printed("scale", "wordcount", "counting", "2")
+    assert (region["kind"], region["spec"]["width"]) == ("ParallelRegion", 2)
+    gone = printed("cancel", "wordcount")
+    assert gone == {"job": "wordcount", "namespace": namespace, "existed": True}
+
+
 def _with_other_counts(bundle: zipfile.ZipFile) -> str:
     """Return the description in a bundle with other code of one operator."""
     adl = json.loads(bundle.read(ADL_FILE))

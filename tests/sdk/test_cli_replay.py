@@ -31,6 +31,14 @@ def test_a_load_is_replayed_and_plotted(load: Path, tmp_path: Path) -> None:
     assert plot.read_text().startswith("<svg")
 
 
+def test_programs_can_read_what_came_of_it(load: Path) -> None:
+    result = CliRunner().invoke(app, ["replay", str(load), *MODEL, "-o", "json"])
+    found = json.loads(result.stdout)
+    assert (found["hours"], found["violationRatio"]) == (pytest.approx(12), 0)
+    assert {"seconds", "width", "why"} <= set(found["changes"][0])
+    assert 0 < found["podHoursRatio"] < 1
+
+
 def test_a_saved_range_query_is_a_load(tmp_path: Path) -> None:
     values = [[1_700_000_000 + 60 * i, "300"] for i in range(60)]
     file = tmp_path / "range.json"

@@ -10,6 +10,7 @@ from streamgraft.cli import _operating as operating
 from streamgraft.cli import _options as options
 from streamgraft.cli import _output as output
 from streamgraft.cli import _record_commands as record_commands
+from streamgraft.cli import _savepoint_commands as savepoint_commands
 from streamgraft.cli import _suite
 
 
@@ -45,6 +46,7 @@ def connect(
     namespace: options.Namespace = None,
 ) -> None:
     """Remember which cluster is meant."""
+    output.use("text")
     context.obj = options.Target(kube_context, kubeconfig, namespace)
 
 
@@ -143,6 +145,7 @@ def submit(
     drop_state: options.DropState = None,
     wait: options.Wait = False,
     timeout: options.Timeout = 300.0,
+    output_format: options.Output = "text",
     namespace: options.Namespace = None,
 ) -> None:
     """Build if need be, upload the bundle and apply the Job. May be repeated.
@@ -151,6 +154,7 @@ def submit(
     """
     from streamgraft.cli import _submit
 
+    output.use(output_format)
     request = _submit.Request(
         application,
         name,
@@ -188,11 +192,13 @@ def cancel(
     context: typer.Context,
     job: options.Job,
     timeout: options.Timeout = 120.0,
+    output_format: options.Output = "text",
     namespace: options.Namespace = None,
 ) -> None:
     """Delete a job with its bundle, and wait until it is gone."""
     from streamgraft.cli import _cancel
 
+    output.use(output_format)
     _cancel.run(options.target(context, namespace), job, timeout)
 
 
@@ -204,11 +210,13 @@ def scale(
     width: Annotated[int, typer.Argument(help="Channels wanted.")],
     wait: options.Wait = False,
     timeout: options.Timeout = 300.0,
+    output_format: options.Output = "text",
     namespace: options.Namespace = None,
 ) -> None:
     """Set the width of a parallel region."""
     from streamgraft.cli import _scale
 
+    output.use(output_format)
     target = options.target(context, namespace)
     _scale.run(target, job, region, width, timeout if wait else None)
 
@@ -242,11 +250,13 @@ def replay(
     ] = None,
     hpa: Annotated[Path | None, typer.Option(help="HPA manifest to try instead.")] = None,
     svg: Annotated[Path | None, typer.Option(help="File for a plot.")] = None,
+    output_format: options.Output = "text",
 ) -> None:
     """Try a scaling policy on a recorded load: width, delays, changes and pod-hours."""
     from streamgraft.cli import _replay
     from streamgraft_autoscaler.replay import RegionModel
 
+    output.use(output_format)
     model = RegionModel(true_rate, shards, launch_seconds=launch, pause_seconds=pause)
     _replay.run(
         _replay.Request(load, query, hours, model, objective, tuple(settings or ()), hpa, svg)
@@ -289,94 +299,7 @@ def explain_region(
     _explain.run(options.target(context, namespace), name, adapter, output_format)
 
 
-savepoint = typer.Typer(
-    no_args_is_help=True, help="Keep the state of jobs, and start jobs from it."
-)
-app.add_typer(savepoint, name="savepoint")
-
-
-@savepoint.command("create")
-def savepoint_create(
-    context: typer.Context,
-    job: options.Job,
-    name: Annotated[str | None, typer.Option(help="Default: the job's and the time.")] = None,
-    timeout: Annotated[int, typer.Option(min=1, help="Seconds; then the job just goes on.")] = 300,
-    namespace: options.Namespace = None,
-) -> None:
-    """Copy the state of a job; its sources stand still meanwhile, for seconds."""
-    from streamgraft.cli import _savepoint
-
-    _savepoint.create(options.target(context, namespace), job, name, timeout)
-
-
-@savepoint.command("list")
-def savepoint_list(
-    context: typer.Context,
-    job: Annotated[str | None, typer.Argument(help="Only those of this job.")] = None,
-    output_format: options.Output = "text",
-    namespace: options.Namespace = None,
-) -> None:
-    """Show savepoints."""
-    from streamgraft.cli import _savepoint
-
-    _savepoint.show(options.target(context, namespace), job, output_format)
-
-
-@savepoint.command("restore")
-def savepoint_restore(
-    context: typer.Context,
-    name: options.Savepoint,
-    application: Annotated[
-        Path | None,
-        typer.Argument(metavar="[APP.PY|BUNDLE.ZIP]", help="Default: what the job runs."),
-    ] = None,
-    job: Annotated[
-        str | None, typer.Option(help="Job to cancel and start anew; default: the savepoint's.")
-    ] = None,
-    fork: Annotated[
-        str | None, typer.Option("--as", help="Start a further job of this name instead.")
-    ] = None,
-    param: options.Parameters = None,
-    width: options.Widths = None,
-    include: options.Include = None,
-    allow_dropped_state: Annotated[
-        bool, typer.Option(help="Leave behind state that no operator takes.")
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Don't ask before state is dealt out anew.")
-    ] = False,
-    wait: options.Wait = False,
-    timeout: options.Timeout = 300.0,
-    namespace: options.Namespace = None,
-) -> None:
-    """Start a job from a savepoint: instead of one, or as a fork."""
-    from streamgraft.cli import _restore
-
-    request = _restore.Restore(
-        savepoint=name,
-        application=application,
-        job=job,
-        fork=fork,
-        parameters=tuple(param or ()),
-        widths=tuple(width or ()),
-        include=tuple(include or ()),
-        allow_dropped_state=allow_dropped_state,
-        yes=yes,
-    )
-    _restore.run(options.target(context, namespace), request, timeout if wait else None)
-
-
-@savepoint.command("delete")
-def savepoint_delete(
-    context: typer.Context,
-    name: options.Savepoint,
-    timeout: options.Timeout = 60.0,
-    namespace: options.Namespace = None,
-) -> None:
-    """Delete a savepoint with its files."""
-    from streamgraft.cli import _savepoint
-
-    _savepoint.delete(options.target(context, namespace), name, timeout)
+app.add_typer(savepoint_commands.savepoint, name="savepoint")
 
 
 for command in (

@@ -21,6 +21,7 @@ async def _cancel(target: Target, job: str, timeout_seconds: float) -> None:
         existed = await cancel(cluster, job, timeout_seconds)
         place = f"namespace {cluster.namespace}"
         output.say(f"Job {job} is gone" if existed else f"There is no job {job} in {place}")
+        output.result({"job": job, "namespace": cluster.namespace, "existed": existed})
 
 
 async def cancel(cluster: Cluster, job: str, timeout_seconds: float) -> bool:

@@ -1,9 +1,15 @@
-"""What the command line writes: plain lines to stdout, errors to stderr."""
+"""What the command line writes: plain lines to stdout, errors to stderr.
+
+A command that is asked for JSON or YAML prints one document to stdout, and its lines to stderr.
+"""
 
 import json
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 import typer
+
+_form = ContextVar("form", default="text")
 
 
 class CommandError(Exception):
@@ -14,9 +20,14 @@ class CommandError(Exception):
         self.exit_code = exit_code
 
 
+def use(form: str) -> None:
+    """Begin a command whose result is wanted in this form: text, json or yaml."""
+    _form.set(form)
+
+
 def say(text: str) -> None:
     """Print a line of progress or result."""
-    typer.echo(text)
+    typer.echo(text, err=_form.get() != "text")
 
 
 class Told:
@@ -35,11 +46,22 @@ class Told:
 def document(value: Any, form: str) -> None:
     """Print a JSON value for programs; `form`: json or yaml."""
     if form == "json":
-        say(json.dumps(value, indent=2))
+        typer.echo(json.dumps(value, indent=2))
         return
     import yaml
 
-    say(yaml.safe_dump(value, sort_keys=False, allow_unicode=True).rstrip())
+    typer.echo(yaml.safe_dump(value, sort_keys=False, allow_unicode=True).rstrip())
+
+
+def result(value: dict[str, Any]) -> None:
+    """Print what came of the command, if it was asked for a document; the lines tell it, too.
+
+    A Kubernetes object is printed without `managedFields`, as kubectl does.
+    """
+    if (form := _form.get()) != "text":
+        metadata = value.get("metadata")
+        shown = metadata and {k: v for k, v in metadata.items() if k != "managedFields"}
+        document({**value, "metadata": shown} if shown else value, form)
 
 
 def warn(text: str) -> None:

@@ -61,6 +61,7 @@ def run(request: Request) -> None:
     panels = _panels(found)
     output.say(text_plot(panels))
     output.say("\n".join(_summary(found)))
+    output.result(_outcome(found))
     if request.svg:
         request.svg.write_text(svg_plot(panels, [sample.seconds for sample in found.samples]))
         output.say(f"Plot: {request.svg}")
@@ -164,6 +165,20 @@ def _panels(found: Replay) -> list[Panel]:
         Panel("Channels", [Line("wanted", "#2ca02c", [float(s.wanted) for s in samples], True)]),
         Panel("Delay, s", [Line("delay", "#d62728", [sample.delay for sample in samples])]),
     ]
+
+
+def _outcome(found: Replay) -> dict[str, Any]:
+    return {
+        "hours": found.days * 24,
+        "violationRatio": found.violation_ratio,
+        "podHours": found.pod_hours,
+        "podHoursRatio": found.pod_hours_ratio,
+        "staticWidth": found.experiment.static_width,
+        "changes": [
+            {"seconds": sample.seconds, "width": sample.wanted, "why": sample.why}
+            for sample in found.changes
+        ],
+    }
 
 
 def _summary(found: Replay) -> list[str]:

@@ -106,6 +106,7 @@ async def _restore(target: Target, restore: Restore, wait_seconds: float | None)
         if wait_seconds is not None:
             await wait_healthy(cluster, applied, bundle.digest, wait_seconds)
             output.say(f"Job {name} is healthy")
+        output.result(await cluster.client.get(JOB.path(cluster.namespace, name)))
 
 
 def restored_spec(
@@ -172,7 +173,7 @@ def _announce(work: list[Redistribution], spec: dict[str, Any], *, ask: bool) ->
         settings = spec.get("regions", {}).get(item.region, {})
         output.say(announced(item, settings.get("width", 1)))
     if work and ask:
-        typer.confirm("Go on?", abort=True)
+        typer.confirm("Go on?", abort=True, err=True)
 
 
 async def _bundle(

@@ -74,6 +74,7 @@ async def _create(target: Target, job: str, name: str, timeout_seconds: int) -> 
                 f"In {status.unclean_shards} of the shards a pod died within a batch: a restore"
                 " runs it again, and what it had written already is written twice"
             )
+        output.result(await find(cluster, name))
 
 
 async def _complete(cluster: Cluster, name: str, timeout_seconds: int) -> SavepointStatus:
@@ -139,3 +140,4 @@ async def _delete(target: Target, name: str, timeout_seconds: float) -> None:
 
         await until(f"savepoint {name} is deleted, but not gone", gone, timeout_seconds)
         output.say(f"Savepoint {name} is gone")
+        output.result({"savepoint": name, "namespace": cluster.namespace})

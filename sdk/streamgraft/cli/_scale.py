@@ -36,6 +36,7 @@ async def _scale(
                 wait_seconds,
             )
             output.say(f"Width {width} serves")
+        output.result(await cluster.client.get(path))
 
 
 async def _check(cluster: Cluster, path: str, job: str, region: str, width: int) -> None:

@@ -143,6 +143,7 @@ async def _submit(
         if wait_seconds is not None:
             await wait_healthy(cluster, applied, digest, wait_seconds)
             output.say(f"Job {job} is healthy")
+        output.result(await cluster.client.get(JOB.path(cluster.namespace, job)))
 
 
 async def upload(cluster: Cluster, job: str, data: bytes) -> None:

@@ -30,9 +30,13 @@ def suite(
     bundle: Bundles = None,
     junit: JUnit = None,
     timeout: options.Timeout = 3600.0,
+    output_format: options.Output = "text",
     namespace: options.Namespace = None,
 ) -> None:
     """Run a TestSuite anew and wait for its end; exit code 1 unless all tests pass."""
+    from streamgraft.cli import _output as output
+
+    output.use(output_format)
     target = options.target(context, namespace)
     passed, results = asyncio.run(_run(target, file, bundle or [], timeout))
     if junit:
@@ -45,6 +49,7 @@ async def _run(
     target: options.Target, file: Path, bundles: list[Path], seconds: float
 ) -> tuple[bool, str]:
     """Return whether all tests passed, and their results as JUnit XML."""
+    from streamgraft.cli import _output as output
     from streamgraft.cli import _submit
     from streamgraft.cli._cluster import MANAGER, connected, until
     from streamgraft.cli._output import CommandError
@@ -72,6 +77,7 @@ async def _run(
             return status.phase in ("Passed", "Failed")
 
         await until(f"TestSuite {name} has not ended", ended, seconds)
+        output.result(await cluster.client.get(path))
         return status.phase == "Passed", await _junit(cluster, name)
 
 
