@@ -58,6 +58,7 @@ def checks(outcome: Outcome) -> list[Check]:
         *_scaled(outcome.observations.decisions),
         _neighbours(outcome.observations),
         _clean(outcome.changes),
+        _warm(outcome.observations),
         _dashboard(outcome.empty_queries),
         _serving(outcome.changes),
         _pauses(outcome.changes),
@@ -114,6 +115,15 @@ def _clean(changes: Sequence[WidthChange]) -> Check:
     moved = sum(len(change.moved_shards) for change in changes)
     seen = f"{moved} shards moved in {len(changes)} changes, {unclean} not at a batch boundary"
     return Check("Every shard moved at a batch boundary", unclean == 0, seen)
+
+
+def _warm(observations: Observations) -> Check:
+    cold = [pod.name for pod in observations.first_wave if pod.uid not in observations.prepared]
+    seen = f"{len(observations.first_wave)} channels, in pods that were ready before"
+    if cold:
+        seen = f"started for it: {', '.join(cold)}"
+    kept = bool(observations.first_wave) and not cold
+    return Check("The first wave was met warm", kept, seen)
 
 
 def _dashboard(empty: Sequence[str]) -> Check:

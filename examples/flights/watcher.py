@@ -15,9 +15,11 @@ from examples.flights.observation import (
     Observations,
     Pod,
     Sample,
+    channels,
     hpa_message,
     hpa_metric,
     neighbours,
+    waiting,
 )
 from examples.flights.prometheus import UTILIZATION, Prometheus
 from examples.flights.results import Results
@@ -31,6 +33,7 @@ from streamgraft_common.resources import (
 )
 
 SAMPLE_SECONDS = 1.0
+FIRST_WIDTH = 1
 _REGION = f"/api/v1/namespaces/{NAMESPACE}/regions/{names.region_name(JOB, REGION)}"
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"
@@ -64,8 +67,10 @@ class Watcher:
         self._rescales: dict[str, int] = {}
 
     async def begin(self) -> None:
-        """Note the neighbours' pods."""
-        self.seen.neighbours_before = neighbours(await self._pods())
+        """Note the pods that are there."""
+        pods = await self._pods()
+        self.seen.neighbours_before = neighbours(pods)
+        self.seen.prepared = waiting(pods) | {pod.uid for pod in channels(pods)}
 
     async def end(self) -> None:
         """Note the neighbours' pods again."""
@@ -113,6 +118,8 @@ class Watcher:
             self._read_why(),
             asyncio.to_thread(self._results.poll),
         )
+        if status.width > FIRST_WIDTH and not self.seen.first_wave:
+            self.seen.first_wave = channels(await self._pods())
         seconds = self.seconds
         self.seen.samples.append(
             Sample(

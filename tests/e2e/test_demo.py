@@ -20,7 +20,7 @@ pytestmark = pytest.mark.e2e
 
 DAYS = 8
 CYCLE_SECONDS = 60.0
-PROMISES = 11
+PROMISES = 12
 APPEARS_SECONDS = 120
 
 

@@ -9,6 +9,7 @@ from examples.flights.verdict import Outcome, checks, directions, nothing_left
 from streamgraft_common.resources import WidthChange
 
 POD = Pod("flights-0-1", "uid-1", "flights-0", None, 0)
+CHANNEL = Pod("warm-3", "uid-3", "flights-1-1", "enrich", 0)
 CHANGE = WidthChange(
     from_width=1,
     to_width=2,
@@ -29,6 +30,8 @@ def outcome() -> Outcome:
         decisions=[Decision(5.0, 3, "New size: 3"), Decision(60.0, 1, "New size: 1")],
         neighbours_before={"flights-0": POD},
         neighbours_after={"flights-0": POD},
+        prepared={"uid-1", "uid-3"},
+        first_wave=[CHANNEL],
     )
     return Outcome(7, 10.0, RESULT, RESULT, observations, [CHANGE], [])
 
@@ -89,6 +92,16 @@ def test_touched_neighbours(after: dict[str, Pod]) -> None:
     run = outcome()
     run.observations.neighbours_after = after
     assert broken(run) == ["The neighbours' pods were not touched"]
+
+
+@pytest.mark.parametrize(
+    "wave", [[], [CHANNEL, Pod("flights-1-2-1", "uid-9", "flights-1-2", "enrich", 0)]]
+)
+def test_a_wave_that_waits_for_drivers(wave: list[Pod]) -> None:
+    """A pod was started for it, or nobody has seen one."""
+    run = outcome()
+    run.observations.first_wave = wave
+    assert broken(run) == ["The first wave was met warm"]
 
 
 def test_hpa_has_to_do_both() -> None:
