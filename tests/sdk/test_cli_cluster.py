@@ -246,7 +246,7 @@ def test_commands_print_what_came_of_them(
 ) -> None:
     """One document on stdout, the lines on stderr."""
     program = Path(sys.executable).with_name("streamgraft")
-    target = [program, "--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
+    target = (str(program), "--kubeconfig", str(cluster.kubeconfig), "-n", namespace)
 
     def printed(*arguments: str | Path) -> dict[str, Any]:
         result = subprocess.run(

@@ -46,18 +46,23 @@ def deployment(released: str = version("streamgraft")) -> dict[str, Any]:
     }
 
 
+def region(created: str) -> dict[str, Any]:
+    """Return region r of job j."""
+    return {"metadata": {"name": "j-r", "creationTimestamp": created}, "spec": {"job": "j"}}
+
+
 def facts(**changes: Any) -> Facts:
     """Return a cluster in which all is well."""
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     service = {"spec": {"service": {"namespace": "s", "name": "adapter"}}}
     autoscaler = {
         "metadata": {"name": "a"},
-        "spec": {"scaleTargetRef": {"kind": "ParallelRegion"}},
+        "spec": {"scaleTargetRef": {"kind": "ParallelRegion", "name": "j-r"}},
         "status": {"desiredReplicas": 3, "conditions": [condition("ScalingActive", "True")]},
     }
     job = {
         "metadata": {"name": "j"},
-        "status": {"conditions": [condition("KafkaAvailable", "True")]},
+        "status": {"phase": "Healthy", "conditions": [condition("KafkaAvailable", "True")]},
     }
     good: dict[str, Any] = {
         "version": "v1.34.1",
@@ -75,6 +80,7 @@ def facts(**changes: Any) -> Facts:
         },
         "allowed": dict.fromkeys(RIGHTS, True),
         "jobs": [job],
+        "regions": [region("2026-01-01T00:00:00Z")],
         "autoscalers": [autoscaler],
         "signals": {"j-r": None},
     }
@@ -131,7 +137,7 @@ def test_all_is_well() -> None:
                 "autoscalers": [
                     {
                         "metadata": {"name": "a"},
-                        "spec": {"scaleTargetRef": {"kind": "ParallelRegion"}},
+                        "spec": {"scaleTargetRef": {"kind": "ParallelRegion", "name": "j-r"}},
                         "status": {"conditions": [condition("ScalingActive", "False")]},
                     }
                 ]
@@ -157,6 +163,19 @@ def test_each_fault_is_shown_with_its_remedy(change: dict[str, Any], name: str, 
 )
 def test_what_may_be_right_is_no_fault(change: dict[str, Any], name: str) -> None:
     assert [c.name for c in checks(facts(**change)) if c.state != "good"] == [name]
+
+
+def test_a_job_that_has_just_begun_has_no_samples() -> None:
+    """Neither Prometheus nor its autoscaler is at fault."""
+    silent: dict[str, Any] = {"signals": {"j-r": "no data"}, "autoscalers": facts().autoscalers}
+    silent["autoscalers"][0]["status"]["conditions"] = [condition("ScalingActive", "False")]
+    now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    starting = {"metadata": {"name": "j"}, "status": {"phase": "Submitted"}}
+    for change in ({"regions": [region(now)]}, {"jobs": [starting]}):
+        states = {check.name: check.state for check in checks(facts(**silent, **change))}
+        assert (states["Prometheus"], states["HPA a"]) == ("unknown", "unknown")
+    states = {check.name: check.state for check in checks(facts(**silent))}
+    assert (states["Prometheus"], states["HPA a"]) == ("bad", "bad")
 
 
 def test_external_metrics_are_a_fault_where_an_autoscaler_wants_them() -> None:

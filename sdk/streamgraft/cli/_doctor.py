@@ -66,6 +66,7 @@ async def _examine(target: Target) -> list[Check]:
         system = system_namespace(api_services[SIGNALS])
         deployment = await operator(cluster, system)
         settings = settings_of(deployment)
+        regions = await _items(cluster, PARALLEL_REGION.path(cluster.namespace))
         lease = settings.get("lease", "streamgraft-operator")
         claims = await tried(cluster, PERSISTENT_VOLUME_CLAIM.path(cluster.namespace))
         return checks(
@@ -80,8 +81,9 @@ async def _examine(target: Target) -> list[Check]:
                 api_services=api_services,
                 allowed={right: await _may(cluster, right) for right in RIGHTS},
                 jobs=await _items(cluster, JOB.path(cluster.namespace)),
+                regions=regions,
                 autoscalers=await _items(cluster, AUTOSCALER.path(cluster.namespace)),
-                signals=await _signals(cluster),
+                signals=await _signals(cluster, regions[:20]),
             )
         )
 
@@ -104,10 +106,10 @@ async def _may(cluster: Cluster, right: Right) -> bool:
     return bool(answer["status"].get("allowed"))
 
 
-async def _signals(cluster: Cluster) -> dict[str, str | None]:
+async def _signals(cluster: Cluster, regions: Sequence[Object]) -> dict[str, str | None]:
     """Return what the metrics API says of each region's lag: None if it has a value."""
     found: dict[str, str | None] = {}
-    for item in (await _items(cluster, PARALLEL_REGION.path(cluster.namespace)))[:20]:
+    for item in regions:
         name = item["metadata"]["name"]
         try:
             await cluster.client.get(_SIGNAL.format(cluster.namespace, name, "total_lag"))

@@ -18,6 +18,8 @@ from streamgraft_common.timestamps import from_rfc3339
 OLDEST_MINOR = 30
 """Of Kubernetes 1: older ones have no admission policies (docs/operate/install.md)."""
 _LEASE_SECONDS = 60.0
+_SETTLING_SECONDS = 120.0
+"""A region younger than this may have no samples: they are rates over a minute."""
 _INSTALL = "install it: docs/operate/install.md; or start the embedded one: streamgraft up"
 
 
@@ -75,6 +77,7 @@ class Facts:
     api_services: Mapping[str, Object | None]
     allowed: Mapping[Right, bool]
     jobs: Sequence[Object]
+    regions: Sequence[Object]
     autoscalers: Sequence[Object]
     signals: Mapping[str, str | None]
     """Why a region has no lag, by the region's name; None where it has."""
@@ -94,8 +97,9 @@ def checks(facts: Facts) -> list[Check]:
     found.append(_rights(facts.allowed, facts.namespace))
     found += _checkpoints(facts)
     found += _kafka(facts.jobs)
-    found += _prometheus(facts.signals)
-    found += _autoscalers(facts.autoscalers)
+    young = _without_samples(facts.regions, facts.jobs)
+    found += _prometheus(facts.signals, young)
+    found += _autoscalers(facts.autoscalers, young)
     return found
 
 
@@ -216,22 +220,44 @@ def _kafka_is_there(job: Object) -> bool:
     return _condition(job, "KafkaAvailable").get("status") == "True"
 
 
-def _prometheus(signals: Mapping[str, str | None]) -> Iterator[Check]:
-    if silent := {name: why for name, why in signals.items() if why is not None}:
-        name, why = next(iter(silent.items()))
+def _without_samples(regions: Sequence[Object], jobs: Sequence[Object]) -> Mapping[str, str]:
+    """Return why regions can't have samples yet, by their names."""
+    found: dict[str, str] = {}
+    phases = {item["metadata"]["name"]: (item.get("status") or {}).get("phase") for item in jobs}
+    now = datetime.now(UTC).timestamp()
+    for region in regions:
+        metadata, job = region["metadata"], region["spec"]["job"]
+        age = now - from_rfc3339(metadata["creationTimestamp"])
+        if (phase := phases.get(job)) != "Healthy":
+            found[metadata["name"]] = f"its job {job} is {phase or 'not there'}"
+        elif age < _SETTLING_SECONDS:
+            found[metadata["name"]] = f"it is {age:.0f} s old"
+    return found
+
+
+def _prometheus(signals: Mapping[str, str | None], young: Mapping[str, str]) -> Iterator[Check]:
+    silent = {name: why for name, why in signals.items() if why is not None}
+    if silent and silent.keys() <= young.keys():
+        name = next(iter(silent))
+        yield Check("Prometheus", "unknown", f"region {name} has no lag yet: {young[name]}")
+    elif silent:
+        name, why = next(item for item in silent.items() if item[0] not in young)
         mend = "Prometheus has to scrape the PEs' port `control`: docs/operate/metrics.md"
         yield Check("Prometheus", "bad", f"region {name} has no lag: {why}", mend)
     elif signals:
         yield Check("Prometheus", "good", f"has the lag of {len(signals)} regions")
 
 
-def _autoscalers(items: Sequence[Object]) -> Iterator[Check]:
+def _autoscalers(items: Sequence[Object], young: Mapping[str, str]) -> Iterator[Check]:
     for item in items:
-        if item["spec"]["scaleTargetRef"]["kind"] != "ParallelRegion":
+        target = item["spec"]["scaleTargetRef"]
+        if target["kind"] != "ParallelRegion":
             continue
         name = f"HPA {item['metadata']['name']}"
         bad = [kind for kind in ("AbleToScale", "ScalingActive") if _denied(item, kind)]
-        if bad:
+        if bad and target["name"] in young:
+            yield Check(name, "unknown", f"has no samples yet: {young[target['name']]}")
+        elif bad:
             text = _condition(item, bad[0]).get("message", "")
             yield Check(name, "bad", text, f"kubectl describe hpa {item['metadata']['name']}")
         else:
