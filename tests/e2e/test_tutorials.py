@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long]
 TUTORIALS = Path(__file__).parents[2] / "docs/tutorials"
 ORDER = (
     *("first-application", "your-topic", "scale-by-objective"),
-    *("exact-files", "operate-in-production"),
+    *("exact-files", "shared-streams", "operate-in-production"),
 )
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 STEP_SECONDS = 900
