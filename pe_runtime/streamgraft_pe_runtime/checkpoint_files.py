@@ -14,6 +14,8 @@ CHECKSUM = ".{}.crc"
 LEDGERS = "ledgers"
 """Folder with which the sink makes sure that nothing but this very checkpoint goes on with what it
 has noted in Kafka (docs/use/exactly-once.md). A copy never has it."""
+TAKEN_OVER = "TAKEN-OVER"
+"""File in it: the query is over for whoever runs it, and a run that comes late begins no ledger."""
 _KEPT_ENTRIES = 2
 """Spark reads the entry before the last one, too, when it goes on."""
 

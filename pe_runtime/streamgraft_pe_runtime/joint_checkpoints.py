@@ -5,7 +5,8 @@ A shard that is run alone has its checkpoint in `<stage>/<shard>`. A query over 
 the shard's position. Whoever takes shards over
 
 1. ends the batches that were cut off, as planned, in the queries that they were begun in;
-2. closes the logs of these queries: their owners, should they live, can begin no batch then;
+2. closes the logs of these queries, and marks their ledgers: their owners, should they live, can
+   begin no batch then, and none that is late begins a ledger in the place of its successor's;
 3. makes the new query's checkpoint from where they ended; state stays where it is, in the shard's
    folder, and the checkpoint says which version of it is meant (joint_state.py);
 4. names it in each shard's folder.
@@ -26,7 +27,7 @@ from functools import partial
 from pathlib import Path
 
 from streamgraft_pe_runtime import exclusive_files, joint_state, query_logs, state_metadata
-from streamgraft_pe_runtime.checkpoint_files import LEDGERS
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, reading
 from streamgraft_pe_runtime.joint_state import Description
 from streamgraft_pe_runtime.protocol.failures import FENCED
@@ -102,6 +103,7 @@ class JointCheckpoints:
         own, holder = self._own(shard), self._holder(shard)
         if holder.query is None:
             query_logs.reopen(own)  # a takeover may have been cut off
+            (own / LEDGERS / TAKEN_OVER).unlink(missing_ok=True)
             return own
         # Of before there were other queries, which have written under the same transactional id.
         shutil.rmtree(own / LEDGERS, ignore_errors=True)
@@ -155,6 +157,7 @@ class JointCheckpoints:
             stateful = (own / "state").is_dir()
             while not (query_logs.close(own) if stateful else query_logs.cut(own)):
                 self.end_batch(own, [shard])
+            _mark(own)
             end = query_logs.read(own)
             if end is None or end.batch is None or not stateful:
                 return end
@@ -162,6 +165,7 @@ class JointCheckpoints:
         description = self._description(holder.query)
         while not query_logs.close(holder.query):
             self.end_batch(holder.query, description.shards)
+        _mark(holder.query)
         end = query_logs.read(holder.query)
         return description.ended(end).share(shard) if end else None
 
@@ -222,6 +226,16 @@ def describe(checkpoint: Path, shards: Iterable[int], provider: str | None) -> N
     """Make the checkpoint of a query over shards that none has run before."""
     text = Description(sorted(shards), provider, {}).text()
     exclusive_files.create(checkpoint / _SHARDS_FILE, text)
+
+
+def _mark(checkpoint: Path) -> None:
+    """Note that a query is over whose log is closed, before its successor begins a ledger.
+
+    Both may write under one transactional id. A run that was frozen before it had taken the id
+    takes it from the successor, who comes again; were it to begin its ledger, too, that of the
+    successor would be gone.
+    """
+    exclusive_files.create(checkpoint / LEDGERS / TAKEN_OVER, "")
 
 
 def _remove_if_older(file: Path, before: float, remove: Callable[[], object]) -> None:

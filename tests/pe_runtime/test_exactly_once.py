@@ -28,7 +28,8 @@ from tests.pe_runtime.one_driver import PARTITIONS, make_topic, write
 
 from streamgraft_common import names
 from streamgraft_local import Cluster
-from streamgraft_pe_runtime import query
+from streamgraft_pe_runtime import exclusive_files, query
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER
 from streamgraft_pe_runtime.plan import IMPATIENT, READ_COMMITTED, Plan
 from streamgraft_pe_runtime.protocol import failures
 from streamgraft_pe_runtime.query import ShardQuery
@@ -286,6 +287,21 @@ def test_another_query_under_the_same_id(chain: Chain, tmp_path: Path) -> None:
     chain.start()
     assert "another query has written" in failures.summary(chain.failure())
     other.stop(0)
+
+
+def test_run_that_comes_too_late_leaves_the_ledger_alone(chain: Chain, tmp_path: Path) -> None:
+    """It was frozen before it had the id, and its query was taken over: who did so comes again."""
+    chain.write(0, 50)
+    chain.start()
+    chain.read(50)
+    late = replace(chain, checkpoint=tmp_path / "late")
+    exclusive_files.create(late.checkpoint / LEDGERS / TAKEN_OVER, "")
+    late.start()
+    assert failures.is_fenced(late.failure())
+    chain.write(50, 60)
+    assert failures.is_fenced(chain.failure())
+    chain.start()
+    assert chain.read(60) == once(60)
 
 
 def _slowly(partition):  # type: ignore[no-untyped-def] # PySpark knows few annotations of UDFs

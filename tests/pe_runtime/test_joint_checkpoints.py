@@ -1,6 +1,13 @@
-"""Shards go from query to query, over crashes at each step and owners that come back."""
+"""Shards go from query to query, over crashes at each step and owners that come back.
+
+Owners write what a batch makes in a transaction with its entry in the ledger, as the sink does
+(scala/exactly_once/Transactions.scala); its producer takes the transactional id at any moment
+between the start of the query and its first batch.
+"""
 
 import json
+import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,7 +20,7 @@ from hypothesis import strategies as st
 
 from streamgraft_common.pe_metadata import HDFS
 from streamgraft_pe_runtime import exclusive_files, query_logs
-from streamgraft_pe_runtime.checkpoint_files import entries
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER, entries
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints, TakenByAnother
 from streamgraft_pe_runtime.positions import read_checkpoint
@@ -28,7 +35,11 @@ class Crash(Exception):
 
 
 class Fenced(Exception):
-    """As Spark ends a query whose log has an entry that it did not write."""
+    """As Spark ends a query whose log has an entry that it did not write, and Kafka a producer."""
+
+
+class Refused(Exception):
+    """The ledger is another query's: a query that says so needs help."""
 
 
 def nowhere(topic: str, shard: int) -> int:
@@ -38,14 +49,46 @@ def nowhere(topic: str, shard: int) -> int:
 
 
 Ranges = dict[int, list[tuple[int, int]]]
-"""What was committed of each shard, batch by batch: from which offset to which."""
+"""Of each shard, batch by batch: from which offset to which."""
 
 
-def stage_of(folder: Path, done: Ranges) -> JointCheckpoints:
+Entry = tuple[str, int]
+"""Of a ledger: its incarnation, and the last batch that is written."""
+
+
+class FakeBrokers:
+    """Who may write under a transactional id, its ledger, and what was written of each shard.
+
+    `done`: what Spark's log says of it.
+    """
+
+    def __init__(self) -> None:
+        self.done: Ranges = {}
+        self.epochs = Counter[int]()
+        self.ledgers: dict[int, Entry] = {}
+        self.written: Ranges = {}
+
+    def register(self, writer: int) -> int:
+        """Fence the owners before."""
+        self.epochs[writer] += 1
+        return self.epochs[writer]
+
+    def commit(
+        self, writer: int, epoch: int, entry: Entry, ranges: dict[int, tuple[int, int]]
+    ) -> None:
+        """Write, and note the entry in the ledger, in one transaction. Raises Fenced."""
+        if self.epochs[writer] != epoch:
+            raise Fenced
+        self.ledgers[writer] = entry
+        for shard, written in ranges.items():
+            self.written.setdefault(shard, []).append(written)
+
+
+def stage_of(folder: Path, brokers: FakeBrokers) -> JointCheckpoints:
     """Return a stage whose new owners end the batches of old ones."""
 
     def end_batch(checkpoint: Path, shards: Sequence[int]) -> None:
-        owner = Owner(done)
+        owner = Owner(brokers)
         owner.open(checkpoint, shards)
         if owner.cut_off:
             with suppress(Fenced):  # the old owner has ended it
@@ -58,7 +101,7 @@ def stage_of(folder: Path, done: Ranges) -> JointCheckpoints:
 class Owner:
     """Plays a driver with one query, which does to its checkpoint what Spark does."""
 
-    done: Ranges
+    brokers: FakeBrokers
     checkpoint: Path | None = None
     at: dict[int, int] = field(default_factory=dict)
     """Where its next batch begins; a query reads that when it starts, and then no more."""
@@ -67,6 +110,11 @@ class Owner:
     """Where the batch ends that the log has and nobody committed."""
     planned: dict[int, int] | None = None
     """Where the batch that runs ends."""
+    writer: int = 0
+    """Its transactional id: that of its first shard."""
+    epoch: int | None = None
+    """Of its producer; None: that has not taken the id yet."""
+    entry: Entry = ("", -1)
 
     def start(self, stage: JointCheckpoints, shards: Sequence[int]) -> None:
         """Take shards over and start their query."""
@@ -80,6 +128,40 @@ class Owner:
         self.at = begin | self.offsets(checkpoint, self.number - 1)
         self.cut_off = self.offsets(checkpoint, self.number) or None
         self.checkpoint, self.planned = checkpoint, None
+        self.writer, self.epoch = min(shards), None
+
+    def register(self) -> None:
+        """Take the transactional id, and find or begin the ledger. Raises Fenced, Refused."""
+        assert self.checkpoint is not None
+        self.epoch = self.brokers.register(self.writer)
+        if (self.checkpoint / LEDGERS / TAKEN_OVER).exists():
+            raise Fenced
+        marker = self.checkpoint / LEDGERS / "kafka"
+        if marker.exists():
+            self.entry = self.brokers.ledgers[self.writer]
+            if self.entry[0] != marker.read_text():
+                raise Refused
+        else:
+            self._note((uuid.uuid4().hex, -1))
+            if not exclusive_files.create(marker, self.entry[0]):
+                self._note((marker.read_text(), -1))
+
+    def write(self) -> None:
+        """Write what the batch makes, unless the ledger has it. Raises Fenced, Refused."""
+        assert self.planned is not None
+        if self.epoch is None:
+            self.register()
+        incarnation, last = self.entry
+        if last > self.number:
+            raise Refused
+        if last < self.number:
+            ranges = {shard: (self.at[shard], end) for shard, end in self.planned.items()}
+            self._note((incarnation, self.number), ranges)
+
+    def _note(self, entry: Entry, ranges: dict[int, tuple[int, int]] | None = None) -> None:
+        assert self.epoch is not None
+        self.brokers.commit(self.writer, self.epoch, entry, ranges or {})
+        self.entry = entry
 
     def plan(self, records: int) -> None:
         """Begin a batch of so many records of each shard, or the one that was cut off."""
@@ -100,12 +182,13 @@ class Owner:
         if not exclusive_files.create(entry, 'v1\n{"nextBatchWatermarkMs":0}'):
             raise Fenced
         for shard, end in self.planned.items():
-            self.done.setdefault(shard, []).append((self.at[shard], end))
+            self.brokers.done.setdefault(shard, []).append((self.at[shard], end))
         self.at, self.planned, self.number = self.planned, None, self.number + 1
 
     def batch(self, records: int) -> None:
         """Run a batch."""
         self.plan(records)
+        self.write()
         self.commit()
 
     @staticmethod
@@ -131,9 +214,9 @@ def assert_seamless(done: Ranges) -> None:
 
 def test_shards_go_on_where_their_last_query_ended(tmp_path: Path) -> None:
     """All in one query, then dealt to two, then together again."""
-    done: Ranges = {}
-    stage = stage_of(tmp_path, done)
-    one, two = Owner(done), Owner(done)
+    brokers = FakeBrokers()
+    stage = stage_of(tmp_path, brokers)
+    one, two = Owner(brokers), Owner(brokers)
     one.start(stage, range(4))
     one.batch(5)
     one.start(stage, [0, 1])
@@ -145,28 +228,28 @@ def test_shards_go_on_where_their_last_query_ended(tmp_path: Path) -> None:
         (TOPIC, 0): 7, (TOPIC, 1): 7, (TOPIC, 2): 12, (TOPIC, 3): 12
     }  # fmt: skip
     one.batch(1)
-    assert_seamless(done)
+    assert_seamless(brokers.done)
 
 
 def test_same_shards_keep_their_query(tmp_path: Path) -> None:
     """A driver that is started again goes on, and plans its cut off batch the same."""
-    done: Ranges = {}
-    stage = stage_of(tmp_path, done)
-    owner = Owner(done)
+    brokers = FakeBrokers()
+    stage = stage_of(tmp_path, brokers)
+    owner = Owner(brokers)
     owner.start(stage, [1, 2])
     before = owner.checkpoint
     owner.plan(5)
     owner.start(stage, [2, 1])
     assert owner.checkpoint == before
     owner.batch(9)
-    assert done[1] == [(0, 5)]
+    assert brokers.done[1] == [(0, 5)]
 
 
 def test_owner_that_comes_back_is_fenced(tmp_path: Path) -> None:
     """It can neither commit the batch that it ran nor begin another."""
-    done: Ranges = {}
-    stage = stage_of(tmp_path, done)
-    zombie, idle, heir = Owner(done), Owner(done), Owner(done)
+    brokers = FakeBrokers()
+    stage = stage_of(tmp_path, brokers)
+    zombie, idle, heir = Owner(brokers), Owner(brokers), Owner(brokers)
     zombie.start(stage, [0, 1])
     zombie.batch(5)
     zombie.plan(5)
@@ -178,14 +261,14 @@ def test_owner_that_comes_back_is_fenced(tmp_path: Path) -> None:
         idle.plan(5)
     heir.batch(1)
     # The batch that the zombie ran, and what is new.
-    assert done[0] == [(0, 5), (5, 10), (10, 11)]
+    assert brokers.done[0] == [(0, 5), (5, 10), (10, 11)]
 
 
 def test_shard_is_run_alone_and_together_by_turns(tmp_path: Path) -> None:
     """A query of one shard on the shard's own checkpoint goes on, and is cut off later."""
-    done: Ranges = {}
-    stage = stage_of(tmp_path, done)
-    owner, alone = Owner(done), Owner(done)
+    brokers = FakeBrokers()
+    stage = stage_of(tmp_path, brokers)
+    owner, alone = Owner(brokers), Owner(brokers)
     for records in (3, 4):
         owner.start(stage, [0, 1])
         owner.batch(records)
@@ -197,14 +280,14 @@ def test_shard_is_run_alone_and_together_by_turns(tmp_path: Path) -> None:
     with pytest.raises(Fenced):
         alone.plan(1)
     owner.batch(1)
-    assert_seamless(done)
+    assert_seamless(brokers.done)
 
 
 def test_shards_that_were_never_run_join(tmp_path: Path) -> None:
     """They begin where their topic does, or the application said."""
-    done: Ranges = {}
-    stage = stage_of(tmp_path, done)
-    owner = Owner(done)
+    brokers = FakeBrokers()
+    stage = stage_of(tmp_path, brokers)
+    owner = Owner(brokers)
     owner.start(stage, [0])
     owner.batch(5)
     checkpoint = stage.take_over([0, 3], lambda topic, shard: 100 + shard)
@@ -213,7 +296,7 @@ def test_shards_that_were_never_run_join(tmp_path: Path) -> None:
 
 def test_query_without_a_batch_keeps_where_it_began(tmp_path: Path) -> None:
     """Records that came while the shard moved are not left out, if it began at the latest ones."""
-    stage = stage_of(tmp_path, {})
+    stage = stage_of(tmp_path, FakeBrokers())
     checkpoint = stage.take_over([0, 1], nowhere)
     begun = Position(({TOPIC: {"0": 7, "1": 8}},))
     query_logs.write(checkpoint, 0, begun)
@@ -236,16 +319,16 @@ def test_batches_without_records_leave_a_position_and_no_state(tmp_path: Path) -
 
 def test_old_queries_are_swept_but_those_that_say_where_a_shard_is(tmp_path: Path) -> None:
     """After a day nobody comes back who would look there."""
-    done: Ranges = {}
-    stage = stage_of(tmp_path, done)
-    owner = Owner(done)
+    brokers = FakeBrokers()
+    stage = stage_of(tmp_path, brokers)
+    owner = Owner(brokers)
     owner.start(stage, [0, 1])
     first = owner.checkpoint or tmp_path
     owner.start(stage, [0])
     made = (first / "shards.json").stat().st_mtime
     stage.sweep(made + 90_000)
     assert first.exists()
-    other = Owner(done)
+    other = Owner(brokers)
     other.start(stage, [1])
     stage.sweep(made + 3600)
     assert first.exists()
@@ -257,28 +340,32 @@ def test_old_queries_are_swept_but_those_that_say_where_a_shard_is(tmp_path: Pat
 
 def test_damage_in_a_shard_is_not_its_neighbours_concern(tmp_path: Path) -> None:
     """They are taken over, and nothing is removed while nobody knows which query it needs."""
-    done: Ranges = {}
-    stage = stage_of(tmp_path, done)
-    other, owner = Owner(done), Owner(done)
+    brokers = FakeBrokers()
+    stage = stage_of(tmp_path, brokers)
+    other, owner = Owner(brokers), Owner(brokers)
     other.start(stage, [2, 3])
     (tmp_path / "3" / "queries" / "0").write_text("garbage")
     owner.start(stage, [0, 1])
     first = owner.checkpoint or tmp_path
     owner.start(stage, [0])
-    Owner(done).start(stage, [1])
+    Owner(brokers).start(stage, [1])
     stage.sweep((first / "shards.json").stat().st_mtime + 90_000)
     assert first.exists()
     with pytest.raises(CheckpointDamaged):
         stage.take_over([2, 3], nowhere)
 
 
+ACTIONS = (
+    *("start", "register", "plan", "write", "commit", "batch"),
+    *("crashed start", "overtaken start", "raced start"),
+)
 Ownership = tuple[int, str, int, int]
 """Owner, what it does, with how many records or how many of its shards, and after how many files
-it crashes or another owner comes."""
+it crashes, another owner comes, or does its next step."""
 ownerships = st.lists(
     st.tuples(
         st.integers(0, 2),
-        st.sampled_from(["start", "plan", "commit", "batch", "crashed start", "overtaken start"]),
+        st.sampled_from(ACTIONS),
         st.sampled_from([1, 2, 3, 6, 12, 15]),
         st.integers(0, 6),
     ),
@@ -309,13 +396,15 @@ def crash() -> None:
 
 
 @given(ownerships)
-def test_nothing_is_lost_or_committed_twice(
+def test_nothing_is_lost_or_written_twice(
     tmp_path_factory: pytest.TempPathFactory, plan: list[Ownership]
 ) -> None:
-    """Whoever dies or comes back wherever: the committed batches of a shard follow each other."""
-    done: Ranges = {}
-    stage = stage_of(tmp_path_factory.mktemp("stage"), done)
-    owners = [Owner(done) for _ in range(3)]
+    """Whoever dies or comes back wherever: the batches of a shard follow each other, and so does
+    what they have written. In the end whoever takes all shards can go on.
+    """
+    brokers = FakeBrokers()
+    stage = stage_of(tmp_path_factory.mktemp("stage"), brokers)
+    owners = [Owner(brokers) for _ in range(3)]
 
     def start(owner: Owner, mask: int) -> None:
         try:
@@ -325,20 +414,42 @@ def test_nothing_is_lost_or_committed_twice(
 
     for number, action, amount, files in plan:
         owner, other = owners[number], owners[number - 1]
+        otherwise: dict[str, Callable[[], None]] = {
+            "crashed start": crash,
+            "overtaken start": partial(start, other, amount),
+            "raced start": partial(step, other, "next", amount),
+        }
         with pytest.MonkeyPatch.context() as patch:
-            if action == "crashed start":
-                patch.setattr(exclusive_files, "create", Interrupted(files, crash))
-            elif action == "overtaken start":
-                overtaken = Interrupted(files, partial(start, other, amount))
-                patch.setattr(exclusive_files, "create", overtaken)
+            if action in otherwise:
+                interrupted = Interrupted(files, otherwise[action])
+                patch.setattr(exclusive_files, "create", interrupted)
             if action.endswith("start"):
                 start(owner, amount)
-            elif owner.checkpoint is not None:
-                try:
-                    if action != "commit" and owner.planned is None:
-                        owner.plan(amount)
-                    if action != "plan" and owner.planned is not None:
-                        owner.commit()
-                except Fenced:
-                    owner.checkpoint = owner.planned = None
-        assert_seamless(done)
+            else:
+                step(owner, action, amount)
+        assert_seamless(brokers.done)
+        assert_seamless(brokers.written)
+    heir = Owner(brokers)
+    heir.start(stage, range(SHARDS))
+    heir.batch(1)
+    assert brokers.done == brokers.written
+
+
+def step(owner: Owner, action: str, amount: int) -> None:
+    """Let an owner do what it does next, or a batch as far as an action."""
+    if owner.checkpoint is None:
+        return
+    try:
+        if action == "register" or (action == "next" and owner.epoch is None):
+            owner.register()
+            return
+        if owner.planned is None:
+            owner.plan(amount)
+            if action in ("plan", "next"):
+                return
+        if action != "plan":
+            owner.write()
+        if action in ("commit", "batch"):
+            owner.commit()
+    except (Fenced, Refused):
+        owner.checkpoint = owner.planned = None

@@ -40,6 +40,9 @@ class Checkpoint(root: Path) {
     }
   }
 
+  /** Whether another owner has taken the query's shards over; then it begins no batch any more. */
+  def isTakenOver: Boolean = files.exists(new Path(ledgers, "TAKEN-OVER"))
+
   def forget(target: String): Unit = files.delete(marker(target))
 
   /** Checksum of what a batch reads: the same again only if the batch is the same. */

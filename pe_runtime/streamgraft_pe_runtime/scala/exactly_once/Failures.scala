@@ -36,6 +36,8 @@ class Failures(target: Target, identity: Identity) {
     s"$id: the last run was cut off within a batch, in another mode than this run's: set real-time" +
       " mode as it was, let the query run until it can be stopped, and then change it")
 
+  def otherOwner = new NotExactlyOnce(s"$id: another owner writes under this transactional id")
+
   private def reason(error: Throwable): Option[String] = Option(error).collect {
     case _: TransactionalIdAuthorizationException =>
       s"not allowed to use transactional id $id: the user needs Write and Describe on it"
@@ -66,6 +68,6 @@ class Failures(target: Target, identity: Identity) {
       s"$id: the batch's transaction was open for ${open / 1000} s, longer than" +
         s" transaction.timeout.ms ($timeoutMillis): raise kafka.transaction.timeout.ms in the sink's" +
         " options, or let a batch take fewer records (maxOffsetsPerTrigger)"
-    else s"$id: another owner writes under this transactional id"
+    else otherOwner.getMessage
   }
 }

@@ -75,6 +75,8 @@ class Transactions(
     producer = new KafkaProducer[Array[Byte], Array[Byte]](target.producer)
     if (closed) close()
     producer.initTransactions() // what the owner before had open is complete or aborted from here on
+    // We may have been frozen, and have taken the id from our successor: its ledger must stay.
+    if (checkpoint.isTakenOver) throw failures.otherOwner
     checkpoint.incarnation(target.name) match {
       case Some(incarnation) => renew(found(incarnation))
       case None => first()
