@@ -59,9 +59,9 @@ soak: $(VENV)/.dev ## New seeds of the simulation for SECONDS=N or HOURS=N (defa
 replay: $(VENV)/.dev ## SEED=N: the trace of one seed of the simulation
 	@$(BIN)/python -m tests.simulation --replay $(SEED)
 
-torture: $(VENV)/.dev ## CHANGES=N random width changes (default: 200) with kills and edits, SEED=N to repeat
+torture: $(VENV)/.dev ## CHANGES=N random width changes (default: 200) with kills and edits, SEED=N to repeat, KIND: of region
 	@$(BIN)/python -m tests.e2e.torture $(if $(CHANGES),--changes $(CHANGES)) \
-		$(if $(SEED),--seed $(SEED))
+		$(if $(SEED),--seed $(SEED)) $(if $(KIND),--kind $(KIND))
 
 torture-consistent: $(VENV)/.dev ## CHANGES=N cuts, rollbacks and width changes (100) with kills amid them, SEED=N to repeat
 	@$(BIN)/python -m tests.e2e.torture.consistent $(if $(CHANGES),--changes $(CHANGES)) \

@@ -108,6 +108,9 @@ POLICIES: Mapping[str, Policy] = {
 }
 
 
+DEFAULT, PEERS = "demand_forecast", ("paper", "cpu")
+
+
 def tried(trace: Trace, policy: Policy, skip_seconds: float) -> Replay:
     """Return what a policy does with a load; the beginning is not counted."""
     experiment = Experiment(
@@ -149,6 +152,26 @@ def bounds(trace: Trace, found: Replay, skip_seconds: float) -> dict[str, float]
     }
 
 
+def elsewhere() -> dict[str, float]:
+    """Return the worst figures on other days, on which no policy was chosen."""
+    found = [window(trace) for trace in traces.windows()]
+    return {name: max(values[name] for values in found) for name in found[0]}
+
+
+def window(trace: Trace) -> dict[str, float]:
+    """Return how the default policy does beside others, and beside whoever knows the load."""
+    found = {name: tried(trace, POLICIES[name], LEARNING) for name in (DEFAULT, *PEERS)}
+    ours, peers = found[DEFAULT], [found[name] for name in PEERS]
+    least = bounds(trace, ours, LEARNING)[f"oracle_target.{trace.name}.pod_hours_ratio"]
+    values = {
+        "violation_ratio": ours.violation_ratio,
+        "over_oracle_target": ours.pod_hours_ratio - least,
+        **{f"over_{name}": ours.pod_hours_ratio - found[name].pod_hours_ratio for name in PEERS},
+        "changes_to_peers": max(ours.changes_per_day / peer.changes_per_day for peer in peers),
+    }
+    return {f"{DEFAULT}.windows.{name}": round(value, 4) for name, value in values.items()}
+
+
 def picture(trace: Trace, found: Mapping[str, Replay]) -> str:
     """Return the load and the widths of all policies as SVG."""
     samples = next(iter(found.values())).samples[::EACH]
@@ -186,6 +209,7 @@ def main() -> None:
         for figure in ("violation_ratio", "changes_per_day", "pod_hours_ratio"):
             values = [measured[f"{name}.{load.__name__}.{figure}"] for load in LOADS]
             measured[f"{name}.{figure}"] = max(values)
+    measured |= elsewhere()
     settings = {
         **asdict(MODEL),
         "objective_seconds": OBJECTIVE_SECONDS,

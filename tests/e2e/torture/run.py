@@ -34,19 +34,27 @@ STILL_SECONDS = 120.0
 """At the end, without a new result: nothing more will come."""
 EDITED = ("EXTENDED = False", "EXTENDED = True")
 """An edit changes the one line of the application into the other, the next one changes it back."""
+KINDS = ("joint", "rocksdb", "event-time", "real-time")
+"""What the region runs (application.py)."""
 
 
 async def torture(
-    cluster: Cluster, namespace: str, seed: int, changes: int, say: Callable[[str], None]
+    cluster: Cluster,
+    namespace: str,
+    seed: int,
+    changes: int,
+    say: Callable[[str], None],
+    kind: str = KINDS[0],
 ) -> Verdict:
     """Submit the application, run, and cancel it. Raises NotServing."""
-    say(f"torture: seed {seed}, {changes} width changes")
+    say(f"torture: {kind}, seed {seed}, {changes} width changes")
     create_topic(cluster.bootstrap_servers, "torture-in", PARTITIONS)
     async with KubeClient(load_config(cluster.kubeconfig)) as client:
         job = TorturedJob(cluster, client, namespace, NAME, REGION)
-        await job.submit(APPLICATION, "--wait")
+        run = Torture(job, kind, say)
+        await run.submit("--wait")
         await job.patch({"warmPool": WARM_PODS})
-        verdict = await Torture(job, say).run(seed, changes)
+        verdict = await run.run(seed, changes)
         await job.cancel()
     return verdict
 
@@ -56,6 +64,7 @@ class Torture:
     """One run with a job that is healthy."""
 
     job: TorturedJob
+    kind: str
     say: Callable[[str], None]
     seconds: list[float] = field(default_factory=list)
     """How long each change took that was waited for."""
@@ -83,7 +92,8 @@ class Torture:
 
     async def _take(self, number: str, step: Step, load: Load, killer: Killer) -> None:
         if step.edit:
-            await self._edit()
+            self.edits += 1
+            await self.submit()
         kill = asyncio.create_task(killer.kill(step.kill)) if step.kill else None
         began = time.monotonic()
         relief = _backlog(load, step.kill) if step.kill and step.kill.backlog else None
@@ -98,12 +108,15 @@ class Torture:
             self.seconds.append(time.monotonic() - began)
         self.say(f"{number}: {step}: {time.monotonic() - began:.1f} s{struck}")
 
-    async def _edit(self) -> None:
-        """Submit the application's other form."""
-        self.edits += 1
+    async def submit(self, *options: str) -> None:
+        """Submit the application in the form that so many edits have given it."""
+        text = APPLICATION.read_text().replace('KIND = "joint"', f'KIND = "{self.kind}"')
+        if self.edits % 2:
+            text = text.replace(*EDITED)
         with tempfile.TemporaryDirectory(prefix="streamgraft-edit-") as folder:
-            source = await asyncio.to_thread(_written, Path(folder), extended=self.edits % 2 == 1)
-            await self.job.submit(source)
+            source = Path(folder, APPLICATION.name)
+            await asyncio.to_thread(source.write_text, text)
+            await self.job.submit(source, *options)
 
     async def _drained(self, topics: Topics, sent: int) -> None:
         came, last = 0, time.monotonic()
@@ -123,10 +136,3 @@ def _backlog(load: Load, kill: Kill) -> asyncio.TimerHandle:
         load.rate = RATE
 
     return asyncio.get_running_loop().call_later(kill.after + BACKLOG_SECONDS, relieve)
-
-
-def _written(folder: Path, *, extended: bool) -> Path:
-    """Write a form of the application, and return its file."""
-    source, text = folder / APPLICATION.name, APPLICATION.read_text()
-    source.write_text(text.replace(*EDITED) if extended else text)
-    return source
