@@ -106,7 +106,12 @@ def _end_when(amid: Callable[[], None], processes: Sequence[Process], kill: Kill
 
 
 def _end(processes: Sequence[Process], kill: Kill) -> None:
-    _send(processes[1:] or processes if kill.means == "memory" else processes[:1], signal.SIGKILL)
+    """Kill the driver's JVM, and what started it unless that is to see it die.
+
+    The JVM first: in a container all die at once, and it is the one that writes.
+    """
+    doomed = processes[1:] or processes if kill.means == "memory" else processes
+    _send(doomed[::-1], signal.SIGKILL)
 
 
 @contextmanager
