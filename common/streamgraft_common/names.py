@@ -120,6 +120,11 @@ def warm_pod_name(job: str, token: str) -> str:
     return f"{_stem(job)}-warm-{token}"
 
 
+def is_warm_pod(job: str, pod: str) -> bool:
+    """Return whether a pod of a job was made for its warm pool."""
+    return pod.startswith(warm_pod_name(job, ""))
+
+
 def suite_pod_name(suite: str, scenario: str) -> str:
     """Return the name of the pod of a test of a suite: no pod of a job has such a name.
 

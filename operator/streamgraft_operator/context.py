@@ -15,6 +15,7 @@ from streamgraft_operator.kafka.tls import KafkaTls
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.kit.external_calls import ExternalCalls
+from streamgraft_operator.kit.freed import Freed
 from streamgraft_operator.kit.parsed import job_spec, job_status
 from streamgraft_operator.kit.recorder import Recorder
 from streamgraft_operator.manifests.metadata import Owner
@@ -41,6 +42,7 @@ class Context:
     kafka_tls: KafkaTls
     issuer: Issuer
     recorder: Recorder
+    freed: Freed
 
     @classmethod
     def of(cls, client: KubeClient, settings: Settings) -> "Context":
@@ -62,6 +64,7 @@ class Context:
             kafka_tls=KafkaTls(client, settings),
             issuer=Issuer(client, settings.own_namespace),
             recorder=Recorder(client),
+            freed=Freed(),
         )
 
     def living_job_of(self, item: Object) -> Object | None:

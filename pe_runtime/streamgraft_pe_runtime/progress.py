@@ -75,6 +75,8 @@ class Progress:
     def replan(self, metadata: PeMetadata) -> None:
         """Follow other inputs from now on. Blocks."""
         gone = [port for port in self._metadata.inputs if port not in metadata.inputs]
+        if consumer_group(metadata) != consumer_group(self._metadata):
+            self._brokers, self._published = {}, {}  # our pod is another stage's now
         self._meet_brokers(metadata)
         self._metadata = metadata
         self._pace = Pace(metadata.trigger_seconds)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from streamgraft_common import names
 from streamgraft_common.content import Content
@@ -66,9 +66,12 @@ class Rehearsal:
                     return
                 await self._prepared(shard, plan)
 
-    async def keep_prepared(self, stage: SparkStage, held: Callable[[], Collection[int]]) -> None:
+    async def keep_prepared(
+        self, newest: Callable[[], Awaitable[SparkStage]], held: Callable[[], Collection[int]]
+    ) -> None:
         """Keep a plan ready for each shard that could come to us, until cancelled."""
         while True:
+            stage = await newest()
             for shard in range(stage.shard_count):
                 if shard not in held():
                     await self._prepared(shard)

@@ -57,6 +57,8 @@ class Invariants:
         self._pods: dict[tuple[str, int], str] = {}
         self._ended: set[tuple[str, int]] = set()
         """Launches of which a pod failed, was deleted, or is being deleted."""
+        self.returns = 0
+        """How often a pod went back into a warm pool."""
         self._late: set[str] = set()
         """Pods of launches that were over: a replica was frozen when it had just sent for them."""
         server.storage.observers.append(self._written)
@@ -150,6 +152,8 @@ class Invariants:
         labels = pod["metadata"].get("labels", {})
         before = change.old["metadata"].get("labels", {}) if change.old else {}
         if names.LABEL_PE not in labels:
+            if names.LABEL_PE in before:
+                self._goes_back(pod)
             return
         name, launch = pod["metadata"]["name"], launch_of(pod)
         uid = pod["metadata"]["annotations"][ANNOTATION_PE_UID]
@@ -175,6 +179,18 @@ class Invariants:
             over = other["status"].get("phase") in ENDED or other["metadata"]["uid"] in self._late
             if key[1] != name and same and not over:
                 self._break(f"pod {name} is launched while {key[1]} is there")
+
+    def _goes_back(self, pod: Object) -> None:
+        """Check a pod that goes back into the warm pool: nothing of its PE may be left in it."""
+        name = pod["metadata"]["name"]
+        writes = [
+            shard
+            for (_, shard), writers in self._writers.items()
+            if any(pe.pod["metadata"]["uid"] == pod["metadata"]["uid"] for pe in writers)
+        ]
+        if writes:
+            self._break(f"pod {name} goes back into the pool and writes for shards {writes}")
+        self.returns += 1
 
     def _pe(self, old: Object | None, new: Object) -> None:
         uid, name = new["metadata"]["uid"], new["metadata"]["name"]

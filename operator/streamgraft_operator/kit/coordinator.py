@@ -141,11 +141,20 @@ class Coordinator:
 
         await self.update(key, command)
 
-    async def delete(self, item: Object, grace_seconds: int | None = None) -> None:
-        """Delete this very object (not a later one of the same name); gone already is fine."""
+    async def delete(
+        self, item: Object, grace_seconds: int | None = None, *, unchanged: bool = False
+    ) -> bool:
+        """Delete this very object (not a later one of the same name); gone already is fine.
+
+        `unchanged`: only in this very version. Return whether it was there, and is deleted.
+        """
+        metadata = item["metadata"]
+        preconditions = {"uid": metadata["uid"]}
+        if unchanged:
+            preconditions["resourceVersion"] = metadata["resourceVersion"]
         body: dict[str, Any] = {
             "propagationPolicy": "Background",
-            "preconditions": {"uid": item["metadata"]["uid"]},
+            "preconditions": preconditions,
         }
         if grace_seconds is not None:
             body["gracePeriodSeconds"] = grace_seconds
@@ -153,10 +162,12 @@ class Coordinator:
             await self._client.request("DELETE", self._resource.of(key_of(item)), body=body)
             self._count("delete")
         except NotFound:
-            return
+            return False
         except ApiError as error:
-            if error.code != 409:  # the precondition: another object has the name by now
+            if error.code != 409:  # a precondition: another object has the name by now
                 raise
+            return False
+        return True
 
     async def delete_all(
         self, namespace: str, label_selector: str, *, propagation: str = "Background"

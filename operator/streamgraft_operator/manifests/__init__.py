@@ -13,6 +13,7 @@ from streamgraft_operator.manifests.pod import (
     check_pods,
     is_generic,
     pod,
+    return_to_pool,
     settings_id,
     warm_pod,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "pod",
     "processing_element",
     "region_content_id",
+    "return_to_pool",
     "role_binding",
     "rollback_savepoint",
     "service",

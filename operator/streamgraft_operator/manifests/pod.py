@@ -7,6 +7,7 @@ from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.adl import Placement
+from streamgraft_common.content import Content
 from streamgraft_common.resources import JobSpec, PodSettings
 from streamgraft_operator.graph import PlannedPe, with_settings
 from streamgraft_operator.kit.parsed import pe_spec, pe_status
@@ -98,6 +99,18 @@ def adoption(item: dict[str, Any]) -> dict[str, Any]:
         names.LABEL_LAUNCH: str(pe_status(item).launch_count),
     }
     return {"labels": labels, "annotations": annotations}
+
+
+def return_to_pool(item: dict[str, Any], owner: Owner) -> dict[str, Any]:
+    """Return the patch of a pod's metadata that undoes its adoption by a PE."""
+    content = Content.parse(item["metadata"]["annotations"][names.ANNOTATION_CONTENT])
+    adopted = adoption(item)
+    labels = owner.labels() | {names.LABEL_POOL: names.POOL_WARM}
+    annotations = {names.ANNOTATION_CONTENT: content.pool(pe_spec(item).bundle_digest)}
+    return {
+        "labels": {**dict.fromkeys(adopted["labels"]), **labels},
+        "annotations": {**dict.fromkeys(adopted["annotations"]), **annotations},
+    }
 
 
 def is_generic(item: dict[str, Any]) -> bool:

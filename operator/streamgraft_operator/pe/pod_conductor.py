@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from streamgraft_common import names
+from streamgraft_common.conditions import is_ready
 from streamgraft_common.content import Content
 from streamgraft_common.kube import ApiError
 from streamgraft_common.kube.client import Object
@@ -54,7 +55,8 @@ class PodConductor(Controller):
         views = tuple(pod_view(pod) for pod in pods.values())
         decision = step(self._launch(item, job), views, time.time())
         for name in decision.delete:
-            await self._context.write.pods.delete(pods[name])
+            if not await self._keep(key, pods[name]):
+                await self._context.write.pods.delete(pods[name])
         if item and decision.adopt:
             return None if await self._adopt(item, decision.adopt) else AT_ONCE_SECONDS
         if item and job:
@@ -79,6 +81,23 @@ class PodConductor(Controller):
         metrics.LAUNCHES.labels("warm").inc()
         self._context.recorder.record(item, events.pe_adopts(name))
         return True
+
+    async def _keep(self, key: Key, pod: Object) -> bool:
+        """Put the pod of a deleted PE back into the warm pool, if it is free and well."""
+        item = self._context.freed.take(pod_view(pod).pe_uid)
+        job = self._context.living_job_of(pod)
+        if item is None or job is None or not is_ready(pod):
+            return False
+        metadata = manifests.return_to_pool(item, owner_of(job))
+
+        def command(found: Object) -> Patch | None:
+            has = found["metadata"]
+            if has["labels"].get(names.LABEL_PE) != key[1] or "deletionTimestamp" in has:
+                return None
+            return {"metadata": metadata}
+
+        kept = await self._context.write.pods.update(key_of(pod), command)
+        return kept is not None and names.LABEL_POOL in kept["metadata"]["labels"]
 
     async def _carry_out(self, item: Object, job: Object, decision: PodDecision) -> Outcome:
         if decision.create:

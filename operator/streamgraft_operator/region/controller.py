@@ -33,6 +33,7 @@ from streamgraft_operator.kit.parsed import (
 )
 from streamgraft_operator.kit.together import together
 from streamgraft_operator.pe import commands
+from streamgraft_operator.pe.freed import is_free
 from streamgraft_operator.pe.grafting import Grafter, Start
 from streamgraft_operator.pe.places import displaced_pods
 from streamgraft_operator.pe.pods import pe_view, pod_view, warm_pod_view
@@ -264,7 +265,17 @@ class RegionController(Controller):
         await self._grafter.graft(owner_of(job), expansion, wanted, start)
         keep = {pe.name for pe in wanted}
         surplus = self._grafter.surplus(key_of(job), keep, lambda name: name == region)
+        await together(self._free(pe) for pe in surplus)
         await self._grafter.prune(surplus)
+
+    async def _free(self, key: Key) -> None:
+        """Delete a channel's PE so that its pod goes back to the warm pool, if that may be."""
+        item = self._caches.processing_elements.get(key)
+        if item is None or "deletionTimestamp" in item["metadata"] or not is_free(item):
+            return
+        self._context.freed.add(item)
+        if not await self._context.write.processing_elements.delete(item, unchanged=True):
+            self._context.freed.discard(item)
 
     async def _save(
         self, job: Object, planned: PlannedRegion, decision: RegionDecision, seconds: int

@@ -21,24 +21,24 @@ class Contents:
     def __init__(self, client: KubeClient, own: OwnElement) -> None:
         self._client = client
         self._own = own
-        self._seen = ""
+        self._seen = "", ""
 
-    async def next(self, again_in: float | None = None) -> tuple[str, str]:
-        """Wait for a content that is new; return it and the graph metadata, as JSON.
+    async def next(self, again_in: float | None = None) -> tuple[Element, str]:
+        """Wait for a PE or a content that is new; return that and the graph metadata, as JSON.
 
         `again_in`: seconds after which the last one comes again if none is new.
         """
         while True:
             try:
                 async with asyncio.timeout(again_in):
-                    element = await self._own.with_content_after(self._seen)
+                    element = await self._own.other_than(*self._seen)
             except TimeoutError:
-                self._seen = ""
+                self._seen = "", ""
                 continue
             metadata = await metadata_of(self._client, element)
             if metadata is not None:
-                self._seen = element.content
-                return element.content, metadata
+                self._seen = element.uid, element.content
+                return element, metadata
             await asyncio.sleep(_RETRY_SECONDS)
 
 

@@ -57,20 +57,31 @@ class ProcessingElement:
         path = PROCESSING_ELEMENT.path(pod.namespace)
         self.store = Store(client, path, fieldSelector=f"status.pod={pod.name}")
         """The PE that names our pod, while one does."""
-        self.own = OwnElement(self.store)
+        self.own = OwnElement(self.store, self._let_go)
         self._reporter = Reporter(client, pod.uid, self.status)
+        self._stopping = False
+        self._disowned = False
+        self._start_anew()
+        self.own.listen(self._follow)
+
+    def _start_anew(self) -> None:
         self._saver = Saver(self._on_copy)
-        self._stream_changes = StreamChanges(pod.uid)
-        self._cut_requests = CutRequests(pod.uid)
+        self._stream_changes = StreamChanges(self._pod.uid)
+        self._cut_requests = CutRequests(self._pod.uid)
         self._shards: Shards | None = None
         """None until a content of our PE is applied."""
         self._applied = ""
         self._noticeable = Noticeable()
         self._message = ""
-        self._stopping = False
         self._connected: list[MatchedImport] = []
-        self._disowned = False
-        self.own.listen(self._follow)
+
+    def _let_go(self) -> bool:
+        """Forget all of our PE, unless we hold shards of it, or are about to end."""
+        if self.shards or self._saver.copying or self._stopping or self._disowned:
+            return False
+        self._start_anew()
+        self._reporter.leave()
+        return True
 
     @property
     def named(self) -> bool:
@@ -144,26 +155,34 @@ class ProcessingElement:
             self._shards.mute()
 
     async def work(self, work: Work) -> None:
-        """Apply every content of our PE and run its shards, until cancelled.
+        """Apply every content of our PE and run its shards, until cancelled; then of the next PE.
 
-        Raises what the application raises when its first content is applied. A later one that can't
-        be applied is reported and tried again, and the old one goes on: its bundle may come late.
+        Raises what the application raises when a PE's first content is applied. A later one that
+        can't be is reported and tried again, and the old one goes on: its bundle may come late.
         """
         contents = Contents(self._client, self.own)
-        content, metadata = await contents.next()
-        self._begin(await work.apply(content, metadata), content)
         again_in = None
         while True:
-            content, metadata = await contents.next(again_in)
+            element, metadata = await contents.next(again_in)
+            content, shards = element.content, self._shards
+            if shards is None:
+                stage = await work.apply(content, metadata)
+                if self._is_own(element):
+                    self._begin(stage, content)
+                again_in = None
+                continue
             change = classify(Content.parse(self._applied), Content.parse(content))
             if change is Change.IN_PLACE and not await self._replan(work, content, metadata):
                 again_in = min(2 * again_in, LONGEST_RETRY) if again_in else FIRST_RETRY
                 continue
             again_in = None
-            if change is Change.RESTART:
-                continue  # a new pod will have it
+            if change is Change.RESTART or self._shards is not shards:
+                continue  # a new pod will have it, or our PE is gone
             self._applied = content
             self.report("")
+
+    def _is_own(self, element: Element) -> bool:
+        return self.own.now is not None and self.own.now.uid == element.uid
 
     async def report_loads(self) -> None:
         """Write the loads of shards, and whether we are behind, when they have changed enough to

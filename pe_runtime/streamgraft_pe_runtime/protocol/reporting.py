@@ -38,6 +38,10 @@ class Reporter:
         """Report nothing more: our pod is gone, and another one reports of our PE."""
         self._disowned = True
 
+    def leave(self) -> None:
+        """Report nothing more on our PE: it is not ours any more."""
+        self._element, self._known = None, {}
+
     def follow(self, element: Element) -> None:
         """Note what the API server has of us."""
         if element.runtime.get("podUid") != self._pod_uid:

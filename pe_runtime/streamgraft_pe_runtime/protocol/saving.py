@@ -21,9 +21,14 @@ class Saver:
         self._changed = changed
         self._copying: asyncio.Task[None] | None = None
 
+    @property
+    def copying(self) -> bool:
+        """Whether something is being copied."""
+        return self._copying is not None and not self._copying.done()
+
     def follow(self, request: Saving | None, stage: Stage) -> None:
         """Begin what is asked for, unless it is done or something is being copied."""
-        if request is None or (self._copying and not self._copying.done()):
+        if request is None or self.copying:
             return
         saved = self.saved
         if saved is None or saved.uid != request.uid or saved.message or _is_more(request, saved):

@@ -52,6 +52,29 @@ async def test_widening_adopts(world: World, player: HandPlayedPe, source_topic:
     assert await pool(world, 0) == set()
 
 
+async def test_channels_that_go_fill_it(
+    world: World, player: HandPlayedPe, source_topic: str
+) -> None:
+    """Their pods wait there, and are the next channels."""
+    await world.upload(bundle(application(world.namespace)))
+    await world.submit(warmPool=2)
+    await world.job_in("Healthy")
+    warm = await pool(world, 2)
+    for name in warm:
+        await world.eventually(POD, name, lambda pod: pod and pod["status"]["phase"] == "Running")
+    uids = await world.uids()
+    for _ in range(2):
+        await world.scale("job-r", 3)
+        region = await world.serving("job-r", 3)
+        assert set(await world.names(POD, region["status"]["selector"])) == {"job-2-1", *warm}
+        await world.scale("job-r", 1)  # before the pool is filled: a change is under way by then
+        await world.serving("job-r", 1)
+        assert await pool(world, 2) == warm
+    now = await world.uids()
+    assert {name: now[name] for name in warm} == {name: uids[name] for name in warm}
+    assert player.violations == []
+
+
 async def test_it_finds_its_own_size_where_regions_scale_themselves(
     world: World, player: HandPlayedPe, source_topic: str
 ) -> None:
