@@ -20,6 +20,7 @@ from tests.simulation.faults import (
     edit_job,
     freeze_pod,
     resize,
+    sicken_pod,
 )
 from tests.simulation.savepoint_faults import (
     crash_what_begins,
@@ -42,6 +43,7 @@ from streamgraft_operator.kafka.client import Kafka
 from streamgraft_operator.pe import commands, launches, pod_conductor
 from streamgraft_operator.pe import step as pod
 from streamgraft_operator.pe.view import PeView, ReleaseView
+from streamgraft_operator.region import controller as region_controller
 from streamgraft_operator.region.shards import Shards
 from streamgraft_operator.savepoint import parking
 from streamgraft_operator.savepoint import stages as savepoints
@@ -180,6 +182,15 @@ def adopt_pods_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pod_conductor.PodConductor, "_adopt", adopt)
 
 
+def free_what_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A region that puts pods back into the pool whatever they hold."""
+
+    def came_from_the_pool(item: Object) -> bool:
+        return names.is_warm_pod(item["spec"]["job"], item["status"].get("pod") or "")
+
+    monkeypatch.setattr(region_controller, "is_free", came_from_the_pool)
+
+
 def save_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A savepoint that does not wait until its shards stand still."""
     monkeypatch.setattr(savepoints, "_stopped", lambda _: True)
@@ -244,6 +255,7 @@ def forget_the_savepoint(monkeypatch: pytest.MonkeyPatch) -> None:
         (drop_finalizer_early, (cancel_job,)),
         (ignore_gone, (compact, cancel_job, delete(POD))),
         (adopt_pods_twice, (delete_by_label,)),
+        (free_what_works, (resize, sicken_pod)),
         (save_what_runs, (take_savepoint,)),
         (stop_all_at_once, (take_savepoint,)),
         (give_back_early, (take_savepoint,)),
