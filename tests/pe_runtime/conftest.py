@@ -221,6 +221,13 @@ class Stage:
 
     async def start_warm(self, number: int, shards: list[int]) -> "Pe":
         """Create a ProcessingElement that names no pod, and start a process that could be its."""
+        name = await self.create(number, shards)
+        pe = await self.start_process(name, number)
+        await self.write_content(pe, self.metadata(), "1")
+        return pe
+
+    async def create(self, number: int, shards: list[int]) -> str:
+        """Create a ProcessingElement that names no pod, and return its name."""
         name = names.pe_name("numbers", number)
         spec = ProcessingElementSpec(
             job="numbers", pe_id=number, stage_name="work", region="work", shards=shards, epoch=1
@@ -233,9 +240,7 @@ class Stage:
             annotations={names.ANNOTATION_CONTENT: content("1")},
         )
         await self.kube.create(PROCESSING_ELEMENT.path(self.namespace), manifest)
-        pe = await self.start_process(name, number)
-        await self.write_content(pe, self.metadata(), "1")
-        return pe
+        return name
 
     async def start_process(self, name: str, number: int) -> "Pe":
         """Create the pod of a PE's first launch, which no node runs, and start its process."""

@@ -7,7 +7,7 @@ import pytest
 
 from streamgraft_common.content import Content
 from streamgraft_common.pe_metadata import PeMetadata
-from streamgraft_common.resources import RuntimeStatus
+from streamgraft_common.resources import PROCESSING_ELEMENT, RuntimeStatus
 
 pytestmark = pytest.mark.integration
 
@@ -40,6 +40,33 @@ async def test_warm_pod_takes_up_a_pe_and_its_changes(
         assert values[: before[key]] == list(range(before[key]))
         assert values[before[key]] > before[key]
     assert source.sent > sent
+    assert pe.process.poll() is None
+
+
+async def test_pod_works_for_one_pe_after_the_other(
+    stage: Any, load: Callable[[int], Any], output: Any
+) -> None:
+    """Its PE is deleted while it holds nothing, as with a channel that is given up; it stays warm,
+    and the next one that names it takes up the same shards."""
+    pe = await stage.start(0, [0, 1])
+    await pe.running(0, 1)
+    source, pod = load(200), f"{pe.name}-1"
+    output.until(lambda values: sum(map(len, values.values())) > 200)
+    for epoch, number in enumerate((1, 0), 2):
+        await pe.assign([], epoch)
+        await pe.until(lambda status, epoch=epoch: not status.shards and status.epoch == epoch)
+        await stage.kube.delete(PROCESSING_ELEMENT.path(stage.namespace, pe.name))
+        pe.name = await stage.create(number, [0, 1])
+        await stage.write_content(pe, stage.metadata(), "1")
+        await pe.answers("/readyz", 200)
+        named = {"status": {"pod": pod, "launchCount": 1}}
+        path = PROCESSING_ELEMENT.path(stage.namespace, pe.name)
+        await stage.kube.patch(f"{path}/status", named)
+        status = await pe.running(0, 1)
+        assert (status.pod, status.epoch) == (pod, 1)
+    sent = source.stop()
+    output.until(lambda values: sum(map(len, values.values())) >= sum(sent.values()))
+    assert output.values == {key: list(range(count)) for key, count in sent.items()}
     assert pe.process.poll() is None
 
 

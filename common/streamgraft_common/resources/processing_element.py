@@ -206,6 +206,8 @@ class RuntimeStatus(Model):
     """Shards held, by number."""
     releases: dict[str, Release] = {}
     """The last release of every shard that it ever held, by number."""
+    reusable: bool = False
+    """Whether the pod works for another PE if this one is deleted while it holds no shard."""
     behind: bool = False
     """Whether more records wait than half a batch takes. Said once it is so, and taken back when it
     has not been so for some seconds."""

@@ -26,6 +26,7 @@ def is_free(item: Object) -> bool:
         names.is_warm_pod(spec.job, status.pod)
         and (runtime.pod, runtime.launch_count) == (status.pod, status.launch_count)
         and runtime.ready
+        and runtime.reusable
         and not runtime.shards
         and runtime.epoch == spec.epoch
         and runtime.content_id == content_of(item)

@@ -112,6 +112,7 @@ class ProcessingElement:
             content_id=self._applied,
             shards={str(number): said for number, said in self.shards.items()},
             releases=dict(releases),
+            reusable=True,
             behind=self._noticeable.behind,
             saved=self._saver.saved,
             stream_changes=self._stream_changes.all(known),

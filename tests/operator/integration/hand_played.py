@@ -95,6 +95,7 @@ class HandPlayedPe:
             "podUid": pod["metadata"]["uid"],
             "launchCount": int(pod["metadata"]["labels"][names.LABEL_LAUNCH]),
             "ready": True,
+            "reusable": True,
             "epoch": epoch,
             "contentId": content,
             "shards": shards | dict.fromkeys(fresh, running),
