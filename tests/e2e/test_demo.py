@@ -27,18 +27,18 @@ APPEARS_SECONDS = 120
 async def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The HPA widens and narrows, the result is the batch result, nothing else is touched.
 
-    Aims depend on how fast the machine is.
+    What depends on how fast the machine is counts for the exit code, and not here.
     """
     settings = Settings(DAYS, CYCLE_SECONDS, report=tmp_path / "report", base=tmp_path / "state")
     with capsys.disabled():  # the progress of several minutes is worth seeing
         code = await demo(settings, Console())
     document = json.loads((settings.report / "report.json").read_text())
-    broken = [it["promise"] for it in document["checks"] if not it["kept"] and not it["aim"]]
-    assert broken == []
+    broken = [item for item in document["checks"] if not item["kept"] and not item["aim"]]
+    assert [item["promise"] for item in broken if not item["timed"]] == []
     assert len(document["checks"]) == PROMISES
     assert document["streamed"] == document["batch"]
     assert document["changes"][0]["pauseSecondsMax"] is not None
-    assert code == 0
+    assert (code == 0) == (broken == [])
     assert (settings.report / "report.md").stat().st_size > 1000
     assert not list((tmp_path / "state").iterdir())
 
