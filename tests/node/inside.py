@@ -25,10 +25,10 @@ from streamgraft_common.kube import KubeClient, load_config
 
 _SOURCE, _SINK, _WIDEST = "node-in", "node-out", 4
 _RATE = 300.0
-_NEXT = "next"
-"""Tag that the image has from the chart's upgrade on."""
 """Records a second: what keeps channels busy for less than a twentieth of the time says nothing of
 what they can process, and the HPA would hold the width."""
+_NEXT = "next"
+"""Tag that the image has from the chart's upgrade on."""
 
 Figures = dict[str, float]
 
