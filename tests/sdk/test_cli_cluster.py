@@ -278,7 +278,9 @@ def test_plan_compares_with_what_runs(
     cluster: Cluster, namespace: str, command: CommandLine, bundle: Path
 ) -> None:
     """Nothing is submitted by it; code concerns who uses it, parameters all."""
-    assert "it would be new" in command.succeed("plan", bundle)
+    shown = command.succeed("plan", bundle)
+    assert "it would be new" in shown
+    assert "Measured: " in shown
     assert find(cluster, JOB.path(namespace, "wordcount")) is None
 
     submit_unplaceable(cluster, namespace, command, bundle)

@@ -13,6 +13,7 @@ from streamgraft._builder import _zip
 from streamgraft.cli import _plan_view as view
 from streamgraft.cli._app import app
 from streamgraft.cli._plan_compare import Outlook, outlook
+from streamgraft.cli._plan_cpu import CpuUse, cpu_use
 from streamgraft.cli._plan_hops import ways
 from streamgraft.cli._plan_state import RunningJob, RunningPe
 from streamgraft_common.adl import Adl, KafkaEndpoint, Operator, Region, Stream
@@ -286,3 +287,31 @@ def test_command_works_without_a_cluster(tmp_path: Path, monkeypatch: pytest.Mon
 
     refused = CliRunner().invoke(app, ["--kubeconfig", str(tmp_path / "none"), "plan", str(file)])
     assert refused.exit_code == 1
+
+
+def test_free_cpus_are_those_of_nodes_that_take_pods() -> None:
+    def node(name: str, cpu: str, **spec: bool) -> dict[str, Any]:
+        return {
+            "metadata": {"name": name},
+            "spec": spec,
+            "status": {"allocatable": {"cpu": cpu}},
+        }
+
+    def used(name: str, cpu: str) -> dict[str, Any]:
+        return {"metadata": {"name": name}, "usage": {"cpu": cpu}}
+
+    nodes = [node("a", "4"), node("full", "1"), node("drained", "8", unschedulable=True)]
+    nodes.append(node("silent", "8"))
+    usage = [used("a", "1500m"), used("full", "1200000000n"), used("drained", "1")]
+    pods = [{"containers": [{"usage": {"cpu": "250m"}}, {"usage": {"cpu": "500m"}}]}]
+    assert cpu_use(nodes, usage, pods) == CpuUse(5.0, 2.5, 0.75)
+    assert cpu_use(nodes, usage, []) == CpuUse(5.0, 2.5, None)
+    assert cpu_use(nodes, [], []) is None
+
+
+def test_free_cpus_are_told_beside_the_sizing() -> None:
+    new = replace(outlook(submission(), None), cpu=CpuUse(4.0, 0.5, None))
+    assert "Measured: 0.5 of the nodes' 4 CPUs are free, fewer than" in "\n".join(view.notes(new))
+    assert view.document(new, True)["cpu"] == {"nodes": 4.0, "free": 0.5, "job": None}
+    runs = replace(new, cpu=CpuUse(4.0, 0.5, 1.25))
+    assert "CPUs are free; the job uses 1.2" in "\n".join(view.notes(runs))

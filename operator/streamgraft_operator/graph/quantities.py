@@ -6,7 +6,7 @@ from fractions import Fraction
 from streamgraft_common.resources.base import Resources
 
 _SUFFIXES = {
-    "m": Fraction(1, 1000),
+    **{letter: Fraction(1, 1000**power) for power, letter in enumerate("mun", start=1)},
     "k": Fraction(10**3),
     **{letter: Fraction(10 ** (3 * power)) for power, letter in enumerate("KMGTPE", start=1)},
     **{f"{letter}i": Fraction(1024**power) for power, letter in enumerate("KMGTPE", start=1)},
@@ -15,8 +15,8 @@ _DIVISIBLE = ("memory", "ephemeral-storage")
 
 
 def parse(quantity: str) -> Fraction:
-    """Return the value of a quantity, as `250m`, `1.5`, `2Gi` or `1e9`."""
-    digits = quantity.rstrip("imkKMGTPE")
+    """Return the value of a quantity, as `250m`, `1.5`, `2Gi`, `1e9` or `300000n`."""
+    digits = quantity.rstrip("nuimkKMGTPE")
     return Fraction(digits) * _SUFFIXES.get(quantity[len(digits) :], Fraction(1))
 
 

@@ -12,6 +12,7 @@ from streamgraft.cli._cluster import connected, not_installed
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft.cli._plan_compare import Outlook, outlook
+from streamgraft.cli._plan_cpu import measured
 from streamgraft.cli._plan_state import edited, running
 from streamgraft.cli._submit import Request, job_name, job_spec, read_request
 from streamgraft_common.bundle import read_bundle
@@ -64,7 +65,8 @@ async def _planned(
                 servers = job.default_servers or _SERVERS
                 here = replace(here, uid=job.uid, bootstrap_servers=servers)
                 here = replace(here, source_partitions=job.partitions)
-            return outlook(here, job), ""
+            cpu = await measured(cluster, submission.job)
+            return replace(outlook(here, job), cpu=cpu), ""
     except (ConfigError, Unreachable) as error:
         if target.context or target.kubeconfig:  # this cluster was meant, and no other
             raise

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from pydantic.alias_generators import to_camel
 
+from streamgraft.cli._plan_cpu import CpuUse
 from streamgraft.cli._plan_state import RunningJob, RunningPe
 from streamgraft_common.content import Change, Content
 from streamgraft_common.edits import Outcome, outcomes
@@ -52,6 +53,8 @@ class Outlook:
     sizing: Sizing
     outcomes: tuple[Outcome, ...] = ()
     """What becomes of state and positions, if the job exists."""
+    cpu: CpuUse | None = None
+    """What the cluster and the job use; None: not known."""
 
     @property
     def counts(self) -> Counter[Change]:

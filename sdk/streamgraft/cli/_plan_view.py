@@ -79,6 +79,8 @@ def notes(plan: Outlook) -> Iterator[str]:
         f" {size.fewest} to {size.most} PEs are possible (one channel of each region),"
         f" {size.pe_count} would do"
     )
+    if plan.cpu:
+        yield plan.cpu.note(size.min_threads)
     counts = plan.counts
     yield "Plan: " + ", ".join(f"{counts[change]} {change}" for change in Change)
     if plan.restarts:
@@ -140,6 +142,7 @@ def document(plan: Outlook, compared: bool) -> dict[str, Any]:
         "resources": _resources(plan),
         "heapMb": plan.settings.heap_mb or DEFAULT_HEAP_MB,
         "sizing": {to_camel(name): value for name, value in asdict(plan.sizing).items()},
+        "cpu": asdict(plan.cpu) if plan.cpu else None,
     }
 
 
