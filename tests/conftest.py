@@ -6,7 +6,7 @@ import signal
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from hypothesis import settings
@@ -97,7 +97,14 @@ async def kube(cluster: Cluster) -> AsyncIterator[KubeClient]:
 
 @pytest.fixture
 async def namespace(kube: KubeClient) -> AsyncIterator[str]:
-    """A fresh namespace in which pods can be created.
+    """A fresh namespace in which pods can be created."""
+    async with fresh_namespace(kube) as name:
+        yield name
+
+
+@asynccontextmanager
+async def fresh_namespace(kube: KubeClient) -> AsyncIterator[str]:
+    """A namespace in which pods can be created.
 
     Afterwards it must go away completely, but no test waits for that: Kubernetes takes five seconds
     and more for each. Its pods end at once; nothing can make new ones in it.

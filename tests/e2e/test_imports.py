@@ -2,20 +2,25 @@
 
 import asyncio
 import json
+import os
 import re
+import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.conftest import fresh_namespace
 from tests.sdk.test_documents import ROOT
 from typer.testing import CliRunner
 
+from bench.pods import process_of
 from streamgraft.cli._app import app
+from streamgraft_common.kinds import POD
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import EXPORT, IMPORT, KINDS, PROCESSING_ELEMENT
@@ -35,22 +40,25 @@ def watch(rows, batch):
         app.set_properties("clicks-export", same)
 '''
 PATIENCE_SECONDS = 120.0
+MANY = 3000
+"""Records: several batches, of which kills hit one."""
 EXPORTED, IMPORTED = "ingest--clicks-export", "totals-clicks"
 
 
 class Clicks:
     """What is sent to the exporting job, and what the importing one makes of it."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, prefix: str = "shared-") -> None:
         servers: dict[str, str | int | float | bool] = {
             "bootstrap.servers": cluster.bootstrap_servers
         }
         admin = AdminClient(servers)
-        for created in admin.create_topics([NewTopic("shared-clicks", 2, 1)]).values():
+        for created in admin.create_topics([NewTopic(f"{prefix}clicks", 2, 1)]).values():
             created.result()
+        self._topic = f"{prefix}clicks"
         self._producer = Producer(servers)
         self._consumer = Consumer({**servers, "group.id": "test"})
-        self._consumer.assign([TopicPartition("shared-totals", 0, 0)])
+        self._consumer.assign([TopicPartition(f"{prefix}totals", 0, 0)])
         self.sent: Counter[str] = Counter()
         self.totals: dict[str, int] = {}
 
@@ -66,7 +74,7 @@ class Clicks:
     def say(self, user: str, millis: int) -> None:
         """Send one click."""
         click = {"user": user, "page": "/", "millis": millis}
-        self._producer.produce("shared-clicks", json.dumps(click))
+        self._producer.produce(self._topic, json.dumps(click))
         self._producer.poll(0)
 
     def read(self) -> dict[str, int]:
@@ -181,6 +189,50 @@ async def test_two_jobs_share_a_stream(
     }
     assert {item["status"]["launchCount"] for item in after.values()} == {1}
     clicks.close()
+
+
+@pytest.fixture
+async def other_namespace(kube: KubeClient) -> AsyncIterator[str]:
+    """A second namespace."""
+    async with fresh_namespace(kube) as name:
+        yield name
+
+
+async def test_both_sides_are_killed_and_have_namespaces_of_their_own(
+    cluster: Cluster, kube: KubeClient, namespace: str, other_namespace: str, tmp_path: Path
+) -> None:
+    """Each record counts once for the reader, whoever dies while records come."""
+    clicks = Clicks(cluster, f"{namespace}-")
+    here = f'"clicks",\n    namespaces=["{namespace}"],'
+    forms = {
+        "ingest.py": ("export(clicks,", f'export(clicks, namespaces=["{other_namespace}"],'),
+        "totals.py": ('"clicks",', here),
+    }
+    for name, change in forms.items():
+        text = (EXAMPLES / name).read_text().replace(*change, 1)
+        (tmp_path / name).write_text(text.replace("shared-", f"{namespace}-"))
+    await submit(cluster, namespace, tmp_path / "ingest.py")
+    await submit(cluster, other_namespace, tmp_path / "totals.py", "--wait")
+    connected = [f"{namespace}/{EXPORTED}"]
+    await importing(kube, other_namespace, lambda status: status.get("exports") == connected)
+    for side in (other_namespace, namespace) * 2:
+        clicks.send(MANY, 10)
+        await killed(kube, side)
+        clicks.send(MANY, 20)
+        await clicks.counted()
+    clicks.close()
+
+
+async def killed(kube: KubeClient, namespace: str) -> None:
+    """Kill the pod of the PE that exports or imports."""
+    found = await elements(kube, namespace)
+    (pe,) = [
+        item
+        for item in found.values()
+        if item["spec"].get("importOperators") or item["spec"]["job"] == "ingest"
+    ]
+    pod = await kube.get(POD.path(namespace, pe["status"]["pod"]))
+    os.kill(process_of(pod), signal.SIGKILL)
 
 
 def started(found: dict[str, Object]) -> dict[str, Any]:
