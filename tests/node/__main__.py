@@ -22,6 +22,8 @@ from streamgraft_local.errors import LocalError
 _NAMESPACES = ("--net", "--mount", "--pid", "--uts", "--ipc")
 _UNSHARE = ("unshare", *_NAMESPACES, "--fork", "--kill-child", "--mount-proc")
 _RULE = "=" * 80
+_LARGEST_MB = 2000
+"""Of our image: what docs/operate/install.md says it has, and some room."""
 
 
 def main() -> None:
@@ -45,6 +47,8 @@ def main() -> None:
     report.write("node", settings, figures)
     if figures["lost"] or figures["left_over"]:
         sys.exit("something was lost or left over")
+    if size > _LARGEST_MB:
+        sys.exit(f"the image has {size} MB, more than {_LARGEST_MB}: see what has made it grow")
 
 
 def prepare(work: Path) -> int:
