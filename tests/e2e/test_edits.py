@@ -232,7 +232,7 @@ def test_edits_keep_state_and_positions(job: Edited) -> None:
     summed = job.written(first=SOURCE, last=BRANCH, aggregate=SUM)
     assert "counted: state impossible" in job.run("plan", summed).output
     job.refused(summed, "holds (count bigint), and would hold (sum bigint)")
-    job.refused(job.written(first=SOURCE, last=BRANCH, max_width=4), "key groups of 4")
+    job.refused(job.written(first=SOURCE, last=BRANCH, max_width=4), "or rename the region")
 
     renamed = job.written("tallied", first=SOURCE)
     shown = job.run("plan", renamed).output
