@@ -49,13 +49,13 @@ with app.parallel("work", key=["key"], width=1, max_width={max_width}):
         return rows.groupBy("key"){aggregate}
 
     @app.operator(inputs={name}, output_mode="update")
-    def scaled(rows):
+    def {scaled}(rows):
         rows = rows.where(F.col("count") >= int(least.value))
         return rows.withColumn("count", F.udf(lambda n: n * FACTOR, "bigint")("count"))
 
 {last}
 app.kafka_sink("{uid}-results", input={name}, topic="{sink}", key=["key"], apart=True)
-app.kafka_sink("scaled-results", input=scaled, topic="{sink}-scaled", key=["key"], apart=True)
+app.kafka_sink("{scaled}-results", input={scaled}, topic="{sink}-scaled", key=["key"], apart=True)
 """
 COUNT = ".count()"
 AROUND = ".agg(F.count('*').alias('n')).where('n > 0').withColumnRenamed('n', 'count')"
@@ -111,6 +111,7 @@ class Edited:
         last: str = "",
         aggregate: str = COUNT,
         before: str = "",
+        scaled: str = "scaled",
         trigger: float = 0.3,
         uid: str | None = None,
         max_width: int = 2,
@@ -118,7 +119,7 @@ class Edited:
         """Write the application in a form."""
         values = {"source": self.streams.source, "sink": self.sink, "name": name}
         values |= {"uid": uid or name, "max_width": str(max_width), "before": before}
-        values |= {"input": "cleaned" if before else "records"}
+        values |= {"scaled": scaled, "input": "cleaned" if before else "records"}
         values |= {"aggregate": aggregate, "trigger": str(trigger), "factor": str(self.factor)}
         parts = {"first": first.format(**values), "last": last.format(**values)}
         self._file.write_text(APPLICATION.format(**values, **parts))
@@ -234,7 +235,8 @@ def test_edits_keep_state_and_positions(job: Edited) -> None:
     job.refused(summed, "holds (count bigint), and would hold (sum bigint)")
     job.refused(job.written(first=SOURCE, last=BRANCH, max_width=4), "or rename the region")
 
-    renamed = job.written("tallied", first=SOURCE)
+    job.refused(job.written("tallied", first=SOURCE), "new names, with which they start empty")
+    renamed = job.written("tallied", first=SOURCE, scaled="rescaled")
     shown = job.run("plan", renamed).output
     assert "counted: state dropped" in shown
     assert "tallied: state new" in shown
