@@ -294,7 +294,7 @@ def test_free_cpus_are_those_of_nodes_that_take_pods() -> None:
         return {
             "metadata": {"name": name},
             "spec": spec,
-            "status": {"allocatable": {"cpu": cpu}},
+            "status": {"allocatable": {"cpu": cpu}, "capacity": {"cpu": "4"}},
         }
 
     def used(name: str, cpu: str) -> dict[str, Any]:

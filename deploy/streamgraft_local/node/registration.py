@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import platform
 import time
 
@@ -70,7 +71,8 @@ def node_status(
         )
     return {
         "addresses": [{"type": "InternalIP", "address": address}],
-        "capacity": dict(settings.capacity),
+        # Pods may ask for more CPUs than there are: what they ask for is not enforced.
+        "capacity": {**settings.capacity, "cpu": str(os.cpu_count())},
         "allocatable": dict(settings.capacity),
         "conditions": conditions,
         "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},

@@ -22,7 +22,7 @@ class CpuUse:
     """Measured within the last minute or so. All in CPUs."""
 
     nodes: float
-    """What the nodes that take pods have for them."""
+    """What the nodes that take pods have for them; never more than their machines."""
     free: float
     """What of it nobody uses."""
     job: float | None
@@ -55,7 +55,9 @@ def cpu_use(
     """Return the CPUs of nodes that take pods and were measured; None if there are none. Pure."""
     used = {item["metadata"]["name"]: parse(item["usage"]["cpu"]) for item in node_metrics}
     there = {
-        item["metadata"]["name"]: parse(item["status"]["allocatable"]["cpu"])
+        item["metadata"]["name"]: min(
+            parse(item["status"][kind]["cpu"]) for kind in ("capacity", "allocatable")
+        )
         for item in nodes
         if not item["spec"].get("unschedulable") and item["metadata"]["name"] in used
     }
