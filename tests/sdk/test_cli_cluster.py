@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import os
 import subprocess
 import sys
 import time
@@ -274,13 +275,23 @@ def _with_other_counts(bundle: zipfile.ZipFile) -> str:
     return json.dumps(adl)
 
 
+def test_plan_tells_what_is_free(command: CommandLine, bundle: Path) -> None:
+    """As soon as the node has been measured, which takes two looks at it."""
+    deadline = time.monotonic() + 60
+    while (cpu := json.loads(command.succeed("plan", bundle, "-o", "json"))["cpu"]) is None:
+        assert time.monotonic() < deadline
+        time.sleep(1)
+    assert cpu["nodes"] == os.cpu_count()
+    assert 0 <= cpu["free"] <= cpu["nodes"]
+    assert cpu["job"] is None
+    assert "Measured: " in command.succeed("plan", bundle)
+
+
 def test_plan_compares_with_what_runs(
     cluster: Cluster, namespace: str, command: CommandLine, bundle: Path
 ) -> None:
     """Nothing is submitted by it; code concerns who uses it, parameters all."""
-    shown = command.succeed("plan", bundle)
-    assert "it would be new" in shown
-    assert "Measured: " in shown
+    assert "it would be new" in command.succeed("plan", bundle)
     assert find(cluster, JOB.path(namespace, "wordcount")) is None
 
     submit_unplaceable(cluster, namespace, command, bundle)
