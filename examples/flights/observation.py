@@ -73,11 +73,6 @@ def neighbours(pods: list[Pod]) -> dict[str, Pod]:
     return {pod.pe: pod for pod in pods if pod.pe is not None and pod.region is None}
 
 
-def waiting(pods: list[Pod]) -> set[str]:
-    """Return the uids of the pods in the warm pool."""
-    return {pod.uid for pod in pods if pod.pe is None}
-
-
 def channels(pods: list[Pod]) -> list[Pod]:
     """Return the pods of the region's PEs."""
     return [pod for pod in pods if pod.pe is not None and pod.region is not None]
@@ -92,7 +87,7 @@ class Observations:
     neighbours_before: dict[str, Pod] = field(default_factory=dict)
     neighbours_after: dict[str, Pod] = field(default_factory=dict)
     prepared: set[str] = field(default_factory=set)
-    """Uids of the pods that were there before the first flight: channels and warm pool."""
+    """Uids of the pods that were there before the first flight, those of the warm pool too."""
     first_wave: list[Pod] = field(default_factory=list)
     """The channels' pods when the region has become wider for the first time."""
     failures: list[str] = field(default_factory=list)

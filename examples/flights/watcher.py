@@ -19,7 +19,6 @@ from examples.flights.observation import (
     hpa_message,
     hpa_metric,
     neighbours,
-    waiting,
 )
 from examples.flights.prometheus import UTILIZATION, Prometheus
 from examples.flights.results import Results
@@ -70,7 +69,7 @@ class Watcher:
         """Note the pods that are there."""
         pods = await self._pods()
         self.seen.neighbours_before = neighbours(pods)
-        self.seen.prepared = waiting(pods) | {pod.uid for pod in channels(pods)}
+        self.seen.prepared = {pod.uid for pod in pods}
 
     async def end(self) -> None:
         """Note the neighbours' pods again."""

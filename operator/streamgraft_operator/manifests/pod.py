@@ -71,10 +71,7 @@ def warm_pod(
 ) -> dict[str, Any]:
     """Return a pod that waits for a PE with the same driver as `pe`. Raises PodForbidden."""
     content = with_settings(pe.content, settings_id(spec, settings))
-    metadata = {
-        "labels": {**owner.labels(), names.LABEL_POOL: names.POOL_WARM},
-        "annotations": {names.ANNOTATION_CONTENT: content.pool(pe.metadata.bundle_digest)},
-    }
+    metadata = _waiting(owner, content.pool(pe.metadata.bundle_digest))
     inherited = spec.processing_element.for_pods()
     driver = _Driver(inherited, pe.metadata.slots, pe.metadata.spark_conf, {})
     return _pod(name, metadata, driver, owner, spec, settings)
@@ -104,12 +101,18 @@ def adoption(item: dict[str, Any]) -> dict[str, Any]:
 def return_to_pool(item: dict[str, Any], owner: Owner) -> dict[str, Any]:
     """Return the patch of a pod's metadata that undoes its adoption by a PE."""
     content = Content.parse(item["metadata"]["annotations"][names.ANNOTATION_CONTENT])
-    adopted = adoption(item)
-    labels = owner.labels() | {names.LABEL_POOL: names.POOL_WARM}
-    annotations = {names.ANNOTATION_CONTENT: content.pool(pe_spec(item).bundle_digest)}
+    waiting = _waiting(owner, content.pool(pe_spec(item).bundle_digest))
     return {
-        "labels": {**dict.fromkeys(adopted["labels"]), **labels},
-        "annotations": {**dict.fromkeys(adopted["annotations"]), **annotations},
+        kind: {**dict.fromkeys(adopted), **waiting[kind]}
+        for kind, adopted in adoption(item).items()
+    }
+
+
+def _waiting(owner: Owner, pool: str) -> dict[str, Any]:
+    """Return the labels and annotations of a pod in the warm pool."""
+    return {
+        "labels": {**owner.labels(), names.LABEL_POOL: names.POOL_WARM},
+        "annotations": {names.ANNOTATION_CONTENT: pool},
     }
 
 

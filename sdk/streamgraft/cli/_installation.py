@@ -29,10 +29,10 @@ async def default_image(cluster: Cluster) -> str | None:
     return settings_of(await operator(cluster, system)).get("image")
 
 
-async def tried(cluster: Cluster, path: str) -> Object | None:
-    """Return an object; None if it is not there, or is not shown to us."""
+async def tried(cluster: Cluster, path: str, **query: str) -> Object | None:
+    """Return an object, or a list object; None if it is not there, or is not shown to us."""
     try:
-        return await cluster.client.get(path)
+        return await cluster.client.get(path, **query)
     except ApiError:
         return None
 

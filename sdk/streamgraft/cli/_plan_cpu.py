@@ -11,6 +11,7 @@ from fractions import Fraction
 from streamgraft.cli._cluster import Cluster
 from streamgraft.cli._installation import tried
 from streamgraft_common import names
+from streamgraft_common.kinds import NODE
 from streamgraft_common.kube.client import Object
 from streamgraft_operator.graph.quantities import parse
 
@@ -40,12 +41,12 @@ class CpuUse:
 
 async def measured(cluster: Cluster, job: str) -> CpuUse | None:
     """Return what `metrics.k8s.io` says; None if it is not there, or not for us to see."""
-    nodes = await tried(cluster, "/api/v1/nodes")
+    nodes = await tried(cluster, NODE.path())
     used = await tried(cluster, f"{_METRICS}/nodes")
     if nodes is None or used is None:
         return None
     pods = f"{_METRICS}/namespaces/{cluster.namespace}/pods"
-    found = await tried(cluster, f"{pods}?labelSelector={names.LABEL_JOB}%3D{job}")
+    found = await tried(cluster, pods, labelSelector=f"{names.LABEL_JOB}={job}")
     return cpu_use(nodes["items"], used["items"], found["items"] if found else ())
 
 

@@ -26,13 +26,19 @@ async def _has(world: World, size: int) -> bool:
     return len(await world.names(POD, POOL)) == size
 
 
-async def test_widening_adopts(world: World, player: HandPlayedPe, source_topic: str) -> None:
+async def with_pool(world: World, size: int) -> set[str]:
+    """Run a job with a pool of this size; return the pool's pods, which run."""
     await world.upload(bundle(application(world.namespace)))
-    await world.submit(warmPool=2)
+    await world.submit(warmPool=size)
     await world.job_in("Healthy")
-    warm = await pool(world, 2)
+    warm = await pool(world, size)
     for name in warm:
         await world.eventually(POD, name, lambda pod: pod and pod["status"]["phase"] == "Running")
+    return warm
+
+
+async def test_widening_adopts(world: World, player: HandPlayedPe, source_topic: str) -> None:
+    warm = await with_pool(world, 2)
     before = await world.uids()
 
     await world.scale("job-r", 3)
@@ -56,12 +62,7 @@ async def test_channels_that_go_fill_it(
     world: World, player: HandPlayedPe, source_topic: str
 ) -> None:
     """Their pods wait there, and are the next channels."""
-    await world.upload(bundle(application(world.namespace)))
-    await world.submit(warmPool=2)
-    await world.job_in("Healthy")
-    warm = await pool(world, 2)
-    for name in warm:
-        await world.eventually(POD, name, lambda pod: pod and pod["status"]["phase"] == "Running")
+    warm = await with_pool(world, 2)
     uids = await world.uids()
     for _ in range(2):
         await world.scale("job-r", 3)
@@ -103,10 +104,7 @@ async def test_it_finds_its_own_size_where_regions_scale_themselves(
 async def test_pod_that_was_adopted_and_dies_is_replaced_by_the_next(
     world: World, player: HandPlayedPe, source_topic: str
 ) -> None:
-    await world.upload(bundle(application(world.namespace)))
-    await world.submit(warmPool=1)
-    await world.job_in("Healthy")
-    (first,) = await pool(world, 1)
+    (first,) = await with_pool(world, 1)
     for count, lost in ((2, "job-1-1"), (3, first)):
         (waiting,) = await pool(world, 1)
         await world.client.delete(POD.path(world.namespace, lost))
