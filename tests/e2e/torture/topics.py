@@ -49,10 +49,11 @@ class Growth:
         )
         self._ends = [TopicPartition(topic, number, OFFSET_END) for number in range(PARTITIONS)]
 
-    def wait(self) -> None:
-        """Return with the next record, or after some seconds in which there was none. Blocks."""
+    def wait(self) -> int | None:
+        """Return the partition of the next record; None if some seconds pass without. Blocks."""
         self._consumer.assign(self._ends)
-        self._consumer.poll(GROWTH_SECONDS)
+        message = self._consumer.poll(GROWTH_SECONDS)
+        return message.partition() if message is not None and message.error() is None else None
 
     def close(self) -> None:
         """Close the connections."""

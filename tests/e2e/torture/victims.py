@@ -16,6 +16,7 @@ from bench.pods import process_of
 from streamgraft_common import names
 from streamgraft_common.kube import NotFound
 from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import PROCESSING_ELEMENT, ProcessingElementStatus
 from streamgraft_local.processes import Process
 
 
@@ -33,12 +34,14 @@ class Killer:
         self,
         job: TorturedJob,
         repository: Outsider | None = None,
-        amid: Callable[[], None] | None = None,
+        amid: Callable[[], int | None] | None = None,
     ) -> None:
-        """`amid` blocks until the job is in the midst of what a kill should break off."""
+        """`amid` blocks until a pod is in the midst of what a kill should break off, and returns
+        which shard the pod does it for, if it knows."""
         self._amid = amid
         self._cluster = job.cluster
         self._client = job.client
+        self._pes = PROCESSING_ELEMENT.path(job.namespace)
         self._pods = f"/api/v1/namespaces/{job.namespace}/pods"
         self._selector = f"{names.LABEL_JOB}={job.name}"
         self._repository = repository
@@ -62,17 +65,33 @@ class Killer:
         if not pods:
             return "no pod"
         pod = pods[int(kill.choice * len(pods))]
-        name = pod["metadata"]["name"]
         if kill.means == "delete":
             with suppress(NotFound):
-                await answered(lambda: self._client.delete(f"{self._pods}/{name}"))
+                await answered(lambda: self._client.delete(f"{self._pods}/{_name(pod)}"))
         else:
-            family = _family(_pid(pod) or 0)
-            if self._amid and kill.means in ("kill", "memory"):
-                await asyncio.to_thread(_end_when, self._amid, family, kill)
-            else:
-                await strike(family, kill)
-        return f"pod {name}"
+            pod = await self._strike_family(pod, pods, kill)
+        return f"pod {_name(pod)}"
+
+    async def _strike_family(self, chosen: Object, pods: Sequence[Object], kill: Kill) -> Object:
+        """Strike the processes of the pod that is amid its work, else of the chosen one."""
+        families = {_name(pod): _family(_pid(pod) or 0) for pod in pods}
+        pod = chosen
+        if self._amid:
+            owners = await self._owners()
+            shard = await asyncio.to_thread(self._amid)
+            pod = next((item for item in pods if _name(item) == owners.get(shard)), chosen)
+        await strike(families[_name(pod)], kill)
+        return pod
+
+    async def _owners(self) -> dict[int | None, str]:
+        """Return the pod that holds each shard of the region."""
+        selector = f"{self._selector},{names.LABEL_REGION}"
+        listed = await answered(lambda: self._client.get(self._pes, labelSelector=selector))
+        states = [
+            ProcessingElementStatus.model_validate(pe.get("status", {})) for pe in listed["items"]
+        ]
+        runtimes = [state.runtime for state in states if state.runtime]
+        return {int(shard): item.pod for item in runtimes for shard in item.shards}
 
     async def _strike_program(self, kill: Kill) -> None:
         process = Process.load(self._cluster.home.record(kill.victim))
@@ -97,12 +116,6 @@ async def strike(processes: Sequence[Process], kill: Kill) -> None:
             await asyncio.sleep(kill.seconds)
     else:
         _end(processes, kill)
-
-
-def _end_when(amid: Callable[[], None], processes: Sequence[Process], kill: Kill) -> None:
-    """Kill at the very moment: what it is to break off takes some ten milliseconds. Blocks."""
-    amid()
-    _end(processes, kill)
 
 
 def _end(processes: Sequence[Process], kill: Kill) -> None:
@@ -152,7 +165,7 @@ def _family(pid: int) -> list[Process]:
 
 def of_place(pods: list[Object], victim: Victim) -> list[Object]:
     """Return the pods in the region or the warm pool, or those of the first or last PE outside."""
-    named = sorted(pods, key=lambda pod: str(pod["metadata"]["name"]))
+    named = sorted(pods, key=_name)
     labels = {id(pod): pod["metadata"].get("labels", {}) for pod in named}
     outside = {
         id(pod): int(labels[id(pod)][names.LABEL_PE].rpartition("-")[2])
@@ -163,6 +176,10 @@ def of_place(pods: list[Object], victim: Victim) -> list[Object]:
         return [pod for pod in named if id(pod) not in outside]
     wanted = (min if victim == "source" else max)(outside.values(), default=-1)
     return [pod for pod in named if outside.get(id(pod)) == wanted]
+
+
+def _name(pod: Object) -> str:
+    return str(pod["metadata"]["name"])
 
 
 def _pid(pod: Object) -> int | None:
