@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from streamgraft_common.kube import ApiError, KubeClient
+from streamgraft_common.quantities import parse
 from streamgraft_local import Cluster
-from streamgraft_local.node.quantities import parse
 
 pytestmark = pytest.mark.integration
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from streamgraft_common.kube import KubeClient, load_config
+from streamgraft_common.quantities import parse
 from streamgraft_local.node.addresses import CAPACITY
 from streamgraft_local.node.metrics_api import MetricsEndpoint
 from streamgraft_local.node.node import ProcessNode
-from streamgraft_local.node.quantities import parse
 from streamgraft_local.node.settings import NodeSettings
 
 

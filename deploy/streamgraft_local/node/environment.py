@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamgraft_common.kube.client import Object
-from streamgraft_local.node import quantities
+from streamgraft_common.quantities import in_units
 from streamgraft_local.node.expansion import expand
 from streamgraft_local.node.references import MissingReference, Sources
 
@@ -61,7 +61,7 @@ def resource_value(
     kind, name = reference["resource"].split(".", 1)
     declared = container.get("resources", {}).get(kind, {})
     fallback = allocatable.get(name, "0") if kind == "limits" else "0"
-    return quantities.in_units(declared.get(name, fallback), reference.get("divisor", "1"))
+    return in_units(declared.get(name, fallback), reference.get("divisor", "1"))
 
 
 def environment(

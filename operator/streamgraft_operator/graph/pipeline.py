@@ -18,7 +18,7 @@ from streamgraft_operator.graph.model import (
     Topology,
 )
 from streamgraft_operator.graph.ports import Ports
-from streamgraft_operator.graph.quantities import divided
+from streamgraft_operator.graph.shares import divided
 from streamgraft_operator.graph.sizing import Means, sized
 from streamgraft_operator.graph.topology import Block, blocks
 from streamgraft_operator.graph.transforms import expand, without_dead_operators

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from streamgraft_common.quantities import parse
 from streamgraft_common.resources import Fusion, ProcessingElementSettings, Resources
 from streamgraft_operator.graph.fusion import fuse
 from streamgraft_operator.graph.logical import LogicalModel
 from streamgraft_operator.graph.model import GraphError
-from streamgraft_operator.graph.quantities import parse
 
 _SOURCES = ("kafka-source", "source", "import")
 

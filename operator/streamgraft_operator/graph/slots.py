@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from streamgraft_common.adl import Operator
 from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
+from streamgraft_common.quantities import parse
 from streamgraft_common.real_time import slots_needed
 from streamgraft_common.resources import ProcessingElementSettings, Threading
-from streamgraft_operator.graph.quantities import parse
 
 
 def task_slots(

@@ -10,13 +10,13 @@ from streamgraft_common.bundle import BundleError
 from streamgraft_common.conditions import is_true
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
+from streamgraft_common.quantities import parse
 from streamgraft_common.resources import JobSpec
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator import manifests
 from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import GraphError, PlannedPe
-from streamgraft_operator.graph.quantities import parse
 from streamgraft_operator.kit.control_loop import (
     Controller,
     Outcome,

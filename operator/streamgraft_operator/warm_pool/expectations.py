@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from streamgraft_common import names
 from streamgraft_common.kube import ApiError, KubeClient, Unreachable
 from streamgraft_common.kube.store import Key
-from streamgraft_operator.graph.quantities import parse
+from streamgraft_common.quantities import parse
 
 FRESH_SECONDS = 60.0
 """How long an answer, or that there is none, is not asked for again."""

@@ -13,7 +13,7 @@ from streamgraft.cli._installation import tried
 from streamgraft_common import names
 from streamgraft_common.kinds import NODE
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.graph.quantities import parse
+from streamgraft_common.quantities import parse
 
 _METRICS = "/apis/metrics.k8s.io/v1beta1"
 

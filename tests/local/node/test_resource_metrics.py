@@ -9,9 +9,9 @@ import aiohttp
 import pytest
 
 from streamgraft_common.kube import ApiError, KubeClient, NotFound
+from streamgraft_common.quantities import parse
 from streamgraft_local import Cluster
 from streamgraft_local.components.streamgraft import NODE_NAME
-from streamgraft_local.node.quantities import parse
 
 pytestmark = pytest.mark.integration
 

@@ -16,6 +16,7 @@ from streamgraft_common.adl import (
     Stream,
 )
 from streamgraft_common.declared_objects import HostPoolDeclaration
+from streamgraft_common.quantities import parse
 from streamgraft_common.resources import (
     Fusion,
     ProcessingElementSettings,
@@ -29,7 +30,7 @@ from streamgraft_operator.graph import (
     counted_topics,
     topology_of,
 )
-from streamgraft_operator.graph.quantities import divided, parse
+from streamgraft_operator.graph.shares import divided
 
 
 def application(restartable: bool = True) -> Adl:

@@ -1,23 +1,11 @@
-"""Kubernetes quantities: parsed, and divided among PEs."""
+"""Resources of a job, divided among its PEs. Pure."""
 
 import math
-from fractions import Fraction
 
+from streamgraft_common.quantities import parse
 from streamgraft_common.resources.base import Resources
 
-_SUFFIXES = {
-    **{letter: Fraction(1, 1000**power) for power, letter in enumerate("mun", start=1)},
-    "k": Fraction(10**3),
-    **{letter: Fraction(10 ** (3 * power)) for power, letter in enumerate("KMGTPE", start=1)},
-    **{f"{letter}i": Fraction(1024**power) for power, letter in enumerate("KMGTPE", start=1)},
-}
 _DIVISIBLE = ("memory", "ephemeral-storage")
-
-
-def parse(quantity: str) -> Fraction:
-    """Return the value of a quantity, as `250m`, `1.5`, `2Gi`, `1e9` or `300000n`."""
-    digits = quantity.rstrip("nuimkKMGTPE")
-    return Fraction(digits) * _SUFFIXES.get(quantity[len(digits) :], Fraction(1))
 
 
 def divided(resources: Resources, count: int) -> Resources:
