@@ -51,13 +51,13 @@ class Service:
         return web.json_response({"flights": self.flights, "rate": self.rate})
 
 
-async def serve(rate: float) -> None:
-    """Serve on a free loopback port, tell its URL on stdout, and end on SIGTERM."""
+async def serve(rate: float, host: str) -> None:
+    """Serve on a free port of an address, tell its URL on stdout, and end on SIGTERM."""
     runner = web.AppRunner(Service(rate).application())
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, host, 0)
     await site.start()
-    host, port = runner.addresses[0][:2]
+    _, port = runner.addresses[0][:2]
     print(f"http://{host}:{port}", flush=True)
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -70,7 +70,9 @@ def main() -> None:
     """Run the service: `python -m examples.flights.service --rate 1000`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rate", type=float, required=True, help="flights/s per connection")
-    asyncio.run(serve(parser.parse_args().rate))
+    parser.add_argument("--host", default="127.0.0.1", help="address to serve on")
+    parsed = parser.parse_args()
+    asyncio.run(serve(parsed.rate, parsed.host))
 
 
 if __name__ == "__main__":

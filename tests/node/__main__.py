@@ -57,14 +57,13 @@ def prepare(work: Path) -> int:
         tools = toolchain.prepare(display.report)
         programs.node_programs(display.report)
         programs.dns(display.report)
-        described, layers = image.streamgraft(display.report)
+        ours = image.streamgraft(display.report)
+        oci.write(work / "streamgraft.tar", ours, image.flights(display.report, ours))
         image.pause(display.report, work)
         others.kafka(display.report, tools, work)
         others.prometheus(tools, work)
     assert helm("version").returncode == 0
-    archive = work / "streamgraft.tar"
-    oci.write(described, layers, archive)
-    return archive.stat().st_size >> 20
+    return sum(layer.stat().st_size for layer in ours.layers) >> 20
 
 
 def _inside(work: Path) -> tuple[str, ...]:

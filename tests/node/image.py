@@ -9,6 +9,7 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from tests.node import oci, programs
@@ -21,6 +22,8 @@ from streamgraft_local.toolchain.cache import Cache, key_of
 from streamgraft_local.toolchain.commands import run
 
 REPOSITORY, TAG = "localhost/streamgraft", "test"
+FLIGHTS = "localhost/flights:test"
+"""Ours, and on top of it the data of the demo."""
 _ROOT = DEPLOY.parent
 _MIRROR = "http://deb.debian.org/debian"
 _FILE = Dockerfile.parse((DEPLOY / "image" / "Dockerfile").read_text())
@@ -42,16 +45,25 @@ _OF_DEBIANS_PYTHON = ("async-timeout",)
 _UNUSED = ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man")
 
 
-def streamgraft(report: Report) -> tuple[oci.Image, list[Path]]:
-    """Return the image for operator, adapter and PEs, and its layers, the lowest first."""
+def streamgraft(report: Report) -> oci.Image:
+    """Return the image for operator, adapter and PEs."""
     cache = Cache(cache_folder(), report)
     base = _base(cache)
     dependencies = _dependencies(base).made(cache, base)
     application = _application(dependencies).made(cache, base, dependencies)
     # Made by our code, but not anew whenever that changes: it holds classes of the JVM.
     jvm = _jvm(dependencies).made(cache, base, dependencies, application)
-    image = oci.Image(f"{REPOSITORY}:{TAG}", str(_FILE.user), _FILE.environment)
-    return image, [layer.tar for layer in (base, dependencies, jvm, application)]
+    layers = [layer.tar for layer in (base, dependencies, jvm, application)]
+    return oci.Image(f"{REPOSITORY}:{TAG}", layers, str(_FILE.user), _FILE.environment)
+
+
+def flights(report: Report, ours: oci.Image) -> oci.Image:
+    """Return the image for pods of the flights' application, made of ours as users make theirs."""
+    cache = Cache(cache_folder(), report)
+    base = _base(cache)
+    dependencies = _dependencies(base).made(cache, base)
+    data = _flights(dependencies).made(cache, base, dependencies)
+    return replace(ours, name=FLIGHTS, layers=[*ours.layers, data.tar])
 
 
 def pause(report: Report, folder: Path) -> Path:
@@ -61,8 +73,8 @@ def pause(report: Report, folder: Path) -> Path:
     shutil.copy2(programs.pause(report), root / "pause")
     oci.pack(root, folder / "pause.layer")
     archive = folder / "pause.tar"
-    described = oci.Image("localhost/pause:1", entrypoint=("/pause",))
-    oci.write(described, [folder / "pause.layer"], archive)
+    layers = [folder / "pause.layer"]
+    oci.write(archive, oci.Image("localhost/pause:1", layers, entrypoint=("/pause",)))
     return archive
 
 
@@ -118,6 +130,17 @@ def _jvm(dependencies: Layer) -> Addition:
         (*_floor(dependencies), *(file.read_bytes() for file in _DRIVERS)),
         {"STREAMGRAFT_CACHE": "/cache"},
         {cache_folder(): "/cache"},
+    )
+
+
+def _flights(dependencies: Layer) -> Addition:
+    packages = tomllib.loads(_PROJECT.read_text())["project"]["optional-dependencies"]["demo"]
+    install = ("/opt/streamgraft/bin/pip", "install", "--no-index", "--find-links", ".")
+    return Addition(
+        "flights",
+        (*install, "--no-deps", "--no-compile", *packages),
+        lambda source: _wheels(source, "--no-deps", *packages),
+        _floor(dependencies),
     )
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 from tests.chart.release import left_over
-from tests.node import image, place
-from tests.node.job import NAME, REGION, Job
+from tests.node import flights, image, place
+from tests.node.job import Job
 from tests.node.node import Node
 from tests.node.release import BROKERS, JOBS, PROMETHEUS, Release
 
@@ -23,6 +23,8 @@ from dashboards.generate import answered
 from examples.flights.prometheus import Prometheus
 from streamgraft_common.kube import KubeClient, load_config
 
+_APPLICATION = Path(__file__).with_name("application.py")
+_NAME, _REGION = "numbers", "work"
 _SOURCE, _SINK, _WIDEST = "node-in", "node-out", 4
 _RATE = 300.0
 """Records a second: what keeps channels busy for less than a twentieth of the time says nothing of
@@ -37,7 +39,7 @@ async def play(node: Node, work: Path) -> Figures:
     """Install, run a job, disturb it, uninstall; return the figures."""
     figures: Figures = {}
     async with KubeClient(load_config(node.kubeconfig)) as client:
-        release, job = Release(node, client), Job(node, client)
+        release, job = Release(node, client), Job(node, client, _APPLICATION, _NAME, _REGION)
         await release.prepare(work / "volumes")
         with timed("install_s", figures):
             await release.install()
@@ -52,6 +54,7 @@ async def play(node: Node, work: Path) -> Figures:
         figures["records"] = load.sent
         figures["lost"] = probe.arrivals.lost(load.sent)
         await job.cancel()
+        figures |= await flights.play(node, client, work, say)
         topics = topics_left(BROKERS)
         await release.uninstall()
         left = topics + await left_over(client)
@@ -91,7 +94,7 @@ async def disturb(node: Node, release: Release, job: Job, figures: Figures) -> N
 
 async def dashboards_answered() -> None:
     """Ask the chart's Prometheus what Grafana would."""
-    chosen = {"namespace": JOBS, "job": NAME, "region": REGION, "pe": ".+"}
+    chosen = {"namespace": JOBS, "job": _NAME, "region": _REGION, "pe": ".+"}
     async with Prometheus(PROMETHEUS) as prometheus:
         silent = await prometheus.empty(answered({**chosen, "__rate_interval": "5m"}))
     assert silent == [], silent
@@ -100,7 +103,8 @@ async def dashboards_answered() -> None:
 def topics_left(brokers: str) -> list[str]:
     """Return topics that are not the user's."""
     topics = AdminClient({"bootstrap.servers": brokers}).list_topics(timeout=30).topics
-    return sorted(name for name in topics if name not in (_SOURCE, _SINK) and name[0] != "_")
+    known = (_SOURCE, _SINK, *flights.TOPICS)
+    return sorted(name for name in topics if name not in known and name[0] != "_")
 
 
 async def reported(what: str, doing: Awaitable[object]) -> float:

@@ -16,17 +16,19 @@ from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, PARALLEL_REGION, PROCESSING_ELEMENT
 
-NAME, REGION = "numbers", "work"
-_APPLICATION = Path(__file__).with_name("application.py")
 _PODS = f"/api/v1/namespaces/{JOBS}/pods"
 
 
 class Job:
-    """The job `numbers`."""
+    """A job with one region."""
 
-    def __init__(self, node: Node, client: KubeClient) -> None:
+    def __init__(
+        self, node: Node, client: KubeClient, application: Path, name: str, region: str
+    ) -> None:
         self._node, self._client = node, client
-        self._region = PARALLEL_REGION.path(JOBS, names.region_name(NAME, REGION))
+        self._application, self.name = application, name
+        self._region_name = names.region_name(name, region)
+        self._region = PARALLEL_REGION.path(JOBS, self._region_name)
 
     async def command(self, *arguments: str) -> None:
         """Run the `streamgraft` command, which must succeed."""
@@ -39,16 +41,16 @@ class Job:
         )
         assert await process.wait() == 0, arguments
 
-    async def submit(self) -> None:
+    async def submit(self, *options: str) -> None:
         """Submit the application and wait until it runs."""
-        await self.command("submit", str(_APPLICATION))
+        await self.command("submit", str(self._application), *options)
         await self.healthy()
 
     async def healthy(self) -> float:
         """Wait until the job is healthy with all that was asked of it; return the seconds."""
 
         async def so() -> bool:
-            job = await self._client.get(JOB.path(JOBS, NAME))
+            job = await self._client.get(JOB.path(JOBS, self.name))
             healthy: bool = job.get("status", {}).get("phase") == "Healthy"
             if not healthy:  # it may have no region yet
                 return False
@@ -71,20 +73,20 @@ class Job:
 
     async def pods(self) -> list[Object]:
         """Return the pods of PEs that are not being deleted."""
-        selector = f"{names.LABEL_JOB}={NAME},{names.LABEL_PE}"
+        selector = f"{names.LABEL_JOB}={self.name},{names.LABEL_PE}"
         items = (await self._client.get(_PODS, labelSelector=selector))["items"]
         return [pod for pod in items if "deletionTimestamp" not in pod["metadata"]]
 
     async def pes(self) -> list[Object]:
         """Return the ProcessingElements."""
-        selector = f"{names.LABEL_JOB}={NAME}"
+        selector = f"{names.LABEL_JOB}={self.name}"
         path = PROCESSING_ELEMENT.path(JOBS)
         items: list[Object] = (await self._client.get(path, labelSelector=selector))["items"]
         return items
 
     async def kill_channel(self) -> float:
         """Delete the pod of channel 0 by force; return the seconds until its PE has a ready one."""
-        selector = f"{names.LABEL_JOB}={NAME},{names.LABEL_CHANNEL}=0,{names.LABEL_LAUNCH}"
+        selector = f"{names.LABEL_JOB}={self.name},{names.LABEL_CHANNEL}=0,{names.LABEL_LAUNCH}"
         pod = (await self._client.get(_PODS, labelSelector=selector))["items"][0]
         uid, pe = pod["metadata"]["uid"], pod["metadata"]["labels"][names.LABEL_PE]
         await self._client.delete(f"{_PODS}/{pod['metadata']['name']}", gracePeriodSeconds="0")
@@ -100,8 +102,8 @@ class Job:
 
     async def fill_pool(self, size: int) -> None:
         """Have the job keep so many warm pods, and wait for them."""
-        await self._client.patch(JOB.path(JOBS, NAME), {"spec": {"warmPool": size}})
-        selector = f"{names.LABEL_JOB}={NAME},{names.LABEL_POOL}={names.POOL_WARM}"
+        await self._client.patch(JOB.path(JOBS, self.name), {"spec": {"warmPool": size}})
+        selector = f"{names.LABEL_JOB}={self.name},{names.LABEL_POOL}={names.POOL_WARM}"
 
         async def filled() -> bool:
             items = (await self._client.get(_PODS, labelSelector=selector))["items"]
@@ -112,14 +114,13 @@ class Job:
     async def autoscale(self) -> None:
         """Hand the width to the HPA, which finds it too large for the load, and wait for it."""
         wide = await self.width()
-        name = names.region_name(NAME, REGION)
-        await self._client.create(AUTOSCALER.path(JOBS), _autoscaler(name))
+        await self._client.create(AUTOSCALER.path(JOBS), _autoscaler(self._region_name))
 
         async def narrowed() -> bool:
             return await self.width() < wide
 
         await until("the HPA narrows the region", narrowed)
-        await self._client.delete(f"{AUTOSCALER.path(JOBS)}/{name}")
+        await self._client.delete(f"{AUTOSCALER.path(JOBS)}/{self._region_name}")
         await self.healthy()
 
     async def drain(self, node: str) -> None:
@@ -142,7 +143,7 @@ class Job:
 
     async def cancel(self) -> None:
         """Cancel the job and wait until its pods are gone."""
-        await self.command("cancel", NAME)
+        await self.command("cancel", self.name)
 
         async def gone() -> bool:
             return not (await self._client.get(_PODS))["items"]

@@ -1,4 +1,4 @@
-"""An OCI image from tarred layers, as one archive that `ctr images import` reads.
+"""OCI images from tarred layers, as one archive that `ctr images import` reads.
 
 https://github.com/opencontainers/image-spec/blob/main/image-layout.md
 """
@@ -20,10 +20,12 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True)
 class Image:
-    """What a container of the image is started with."""
+    """An image's layers, and what a container of it is started with."""
 
     name: str
     """With its tag: `localhost/streamgraft:test`."""
+    layers: Sequence[Path]
+    """Uncompressed tar files, the lowest first."""
     user: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     entrypoint: Sequence[str] = ()
@@ -44,27 +46,32 @@ class Image:
         return json.dumps(document).encode()
 
 
-def write(image: Image, layers: Sequence[Path], archive: Path) -> None:
-    """Write an image of uncompressed tar files, the lowest first, to `archive`."""
-    blobs = [(layer, _digest_of(layer)) for layer in layers]
-    config = image.config([digest for _, digest in blobs])
-    manifest = {
-        "schemaVersion": 2,
-        "mediaType": _MANIFEST,
-        "config": _descriptor(_CONFIG, _digest(config), len(config)),
-        "layers": [_descriptor(_LAYER, digest, path.stat().st_size) for path, digest in blobs],
-    }
-    content = json.dumps(manifest).encode()
-    entry = _descriptor(_MANIFEST, _digest(content), len(content)) | {
-        "annotations": {"io.containerd.image.name": image.name}
-    }
-    index = json.dumps({"schemaVersion": 2, "manifests": [entry]}).encode()
+def write(archive: Path, *images: Image) -> None:
+    """Write images to `archive`; a layer that several have is there once."""
+    contents: dict[str, bytes] = {}
+    layers: dict[str, Path] = {}
+    entries = []
+    for image in images:
+        blobs = [(_digest_of(layer), layer) for layer in image.layers]
+        config = image.config([digest for digest, _ in blobs])
+        manifest = {
+            "schemaVersion": 2,
+            "mediaType": _MANIFEST,
+            "config": _descriptor(_CONFIG, _digest(config), len(config)),
+            "layers": [_descriptor(_LAYER, digest, path.stat().st_size) for digest, path in blobs],
+        }
+        content = json.dumps(manifest).encode()
+        named = {"annotations": {"io.containerd.image.name": image.name}}
+        entries.append(_descriptor(_MANIFEST, _digest(content), len(content)) | named)
+        contents |= {_digest(data): data for data in (config, content)}
+        layers |= dict(blobs)
+    index = json.dumps({"schemaVersion": 2, "manifests": entries}).encode()
     with tarfile.open(archive, "w") as output:
         _put(output, "oci-layout", b'{"imageLayoutVersion":"1.0.0"}')
         _put(output, "index.json", index)
-        for data in (config, content):
-            _put(output, _blob(_digest(data)), data)
-        for path, digest in blobs:
+        for digest, data in contents.items():
+            _put(output, _blob(digest), data)
+        for digest, path in layers.items():
             output.add(path, _blob(digest))
 
 

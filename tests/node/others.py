@@ -29,7 +29,7 @@ def kafka(report: Report, tools: Tools, work: Path) -> Path:
         script.chmod(0o755)
     layer, archive = work / "kafka.layer", work / "kafka.tar"
     oci.pack(home, layer, "opt/kafka")
-    oci.write(oci.Image(KAFKA), [image.base(report).tar, layer], archive)
+    oci.write(archive, oci.Image(KAFKA, [image.base(report).tar, layer]))
     return archive
 
 
@@ -40,5 +40,5 @@ def prometheus(tools: Tools, work: Path) -> Path:
     shutil.copy2(tools.prometheus, root / "bin" / "prometheus")
     layer, archive = work / "prometheus.layer", work / "prometheus.tar"
     oci.pack(root, layer)
-    oci.write(oci.Image(PROMETHEUS), [layer], archive)
+    oci.write(archive, oci.Image(PROMETHEUS, [layer]))
     return archive

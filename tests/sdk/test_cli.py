@@ -140,6 +140,10 @@ def test_spec_has_only_what_was_asked_for() -> None:
         "parameters": {"url": "a=b"},
         "regions": {"enrich": {"width": 3}},
     }
+    assert job_spec(description(), "mine", [], [], "registry/mine:1") == {
+        "bundle": {"configMap": {"name": "mine-bundle"}},
+        "image": "registry/mine:1",
+    }
 
 
 def test_no_cluster_at_all(tmp_path: Path) -> None:

@@ -138,8 +138,12 @@ def test_submit_may_be_repeated_and_cancel_removes_all(
 def test_submit_removes_what_is_no_longer_asked_for(
     cluster: Cluster, namespace: str, command: CommandLine, bundle: Path
 ) -> None:
-    """Without --param the application's default is back."""
-    command.succeed("submit", bundle, "--param", "shortest-word=5", "--width", "counting=2")
+    """Without --param the application's default is back, without --image the operator's."""
+    asked = ("--param", "shortest-word=5", "--width", "counting=2", "--image", "registry/mine:1")
+    command.succeed("submit", bundle, *asked)
+    job = find(cluster, JOB.path(namespace, "wordcount"))
+    assert job
+    assert job["spec"]["image"] == "registry/mine:1"
     command.succeed("submit", bundle)
     job = find(cluster, JOB.path(namespace, "wordcount"))
     assert job

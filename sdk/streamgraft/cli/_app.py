@@ -141,6 +141,7 @@ def submit(
     param: options.Parameters = None,
     width: options.Widths = None,
     include: options.Include = None,
+    image: options.Image = None,
     create_topics: options.CreateTopics = False,
     drop_state: options.DropState = None,
     wait: options.Wait = False,
@@ -163,6 +164,7 @@ def submit(
         tuple(include or ()),
         create_topics,
         tuple(drop_state or ()),
+        image,
     )
     _submit.run(options.target(context, namespace), request, timeout if wait else None)
 
@@ -175,6 +177,7 @@ def plan(
     param: options.Parameters = None,
     width: options.Widths = None,
     include: options.Include = None,
+    image: options.Image = None,
     output_format: options.Output = "text",
     namespace: options.Namespace = None,
 ) -> None:
@@ -182,7 +185,12 @@ def plan(
     from streamgraft.cli import _plan, _submit
 
     request = _submit.Request(
-        application, name, tuple(param or ()), tuple(width or ()), tuple(include or ())
+        application,
+        name,
+        tuple(param or ()),
+        tuple(width or ()),
+        tuple(include or ()),
+        image=image,
     )
     _plan.run(options.target(context, namespace), request, output_format)
 

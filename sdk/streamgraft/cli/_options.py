@@ -24,6 +24,10 @@ Widths: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--width", metavar="REGION=N", help="Width that a region starts with."),
 ]
+Image: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="IMAGE", help="Image of the job's pods; default: the operator's."),
+]
 ApplicationFile: TypeAlias = Annotated[Path, typer.Argument(metavar="APP.PY")]
 Submittable: TypeAlias = Annotated[Path, typer.Argument(metavar="APP.PY|BUNDLE.ZIP")]
 CreateTopics: TypeAlias = Annotated[

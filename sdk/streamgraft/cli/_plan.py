@@ -31,7 +31,7 @@ def run(target: Target, request: Request, form: str) -> None:
     """Show the plan. Exits with EXIT_RESTART if a PE that runs would be restarted."""
     data, adl = read_request(request)
     job = job_name(request, adl)
-    spec = job_spec(adl, job, request.parameters, request.widths)
+    spec = job_spec(adl, job, request.parameters, request.widths, request.image)
     submission = Submission(
         namespace=target.namespace or "default",
         job=job,

@@ -44,6 +44,8 @@ class Request:
     create_topics: bool = False
     drop_state: tuple[str, ...] = ()
     """Operators whose state an edit may drop."""
+    image: str | None = None
+    """Of the job's pods; None: the operator's."""
 
 
 def run(target: Target, request: Request, wait_seconds: float | None) -> None:
@@ -53,7 +55,7 @@ def run(target: Target, request: Request, wait_seconds: float | None) -> None:
     data, adl = read_request(request)
     check_size(data)
     job = job_name(request, adl)
-    spec = job_spec(adl, job, request.parameters, request.widths)
+    spec = job_spec(adl, job, request.parameters, request.widths, request.image)
     if request.create_topics:
         spec["createTopics"] = True
     if request.drop_state:
@@ -62,7 +64,11 @@ def run(target: Target, request: Request, wait_seconds: float | None) -> None:
 
 
 def job_spec(
-    adl: Adl, job: str, parameters: Iterable[str], widths: Iterable[str]
+    adl: Adl,
+    job: str,
+    parameters: Iterable[str],
+    widths: Iterable[str],
+    image: str | None = None,
 ) -> dict[str, Any]:
     """Return the spec of the Job: nothing but what was asked for.
 
@@ -80,6 +86,8 @@ def job_spec(
     chosen = {name: _width(adl, name, text) for name, text in _pairs("--width", widths)}
     if chosen:
         spec["regions"] = {name: {"width": width} for name, width in chosen.items()}
+    if image:
+        spec["image"] = image
     return spec
 
 
