@@ -134,7 +134,7 @@ def _jvm(dependencies: Layer) -> Addition:
 
 
 def _flights(dependencies: Layer) -> Addition:
-    packages = tomllib.loads(_PROJECT.read_text())["project"]["optional-dependencies"]["demo"]
+    packages = tomllib.loads(_PROJECT.read_text())["dependency-groups"]["demo"]
     install = ("/opt/streamgraft/bin/pip", "install", "--no-index", "--find-links", ".")
     return Addition(
         "flights",
