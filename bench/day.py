@@ -181,7 +181,7 @@ def delays(
 
 async def run(cluster: Cluster, folder: Path, metric: str, day: Trace, speed: float) -> Course:
     """Let the day pass under a policy."""
-    source = folder / f"day-{metric}.py"
+    source = folder / f"day{metric.replace('-', '')}.py"
     source.write_text(TEMPLATE.read_text().replace('] = "demand"', f'] = "{metric}"'))
     servers, name = cluster.bootstrap_servers, source.stem
     create_topic(servers, f"{name}-in", 1)

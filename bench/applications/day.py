@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 import streamgraft as sg
 
 METRIC: Literal["demand", "lag-utilization"] = "demand"
-NAME = f"day-{METRIC}"
+NAME = "day" + METRIC.replace("-", "")
 WAITED = "reflect('java.lang.Thread', 'sleep', 10L) is not null"
 """True, after 10 ms: a channel waits, as for a service, and leaves the CPU to others."""
 

@@ -64,6 +64,8 @@ class Progress:
         self._shards: dict[int, Watched] = {}
         self._published: Positions = {}
         self._known: dict[str, list[int]] = {}
+        self._shown: set[tuple[str, int]] = set()
+        """Partitions that have gauges."""
         self._brokers: dict[str, Brokers] = {}
         self._meet_brokers(metadata)
         self._failing: set[str] = set()
@@ -82,13 +84,7 @@ class Progress:
         self._pace = Pace(metadata.trigger_seconds)
         for watched in list(self._shards.values()):
             for port in gone:
-                for topic, number in watched.partitions.pop(port, ()):
-                    self._forget(watched, topic, number)
-
-    def _forget(self, watched: Watched, topic: str, number: int) -> None:
-        """Forget a partition that a query reads no more: it would be behind there for ever."""
-        self._metrics.drop_partition(topic, number)
-        watched.lags.pop((topic, number), None)
+                watched.partitions.pop(port, None)
 
     def _meet_brokers(self, metadata: PeMetadata) -> None:
         """Connect to brokers that are new, of inputs and of streams to other PEs."""
@@ -351,7 +347,6 @@ class Progress:
         region = self._metadata.region is not None
         owned: list[tuple[str, int]] = []
         for watched in self._queries:
-            before = watched.partitions.get(port, [])
             watched.partitions[port] = [
                 (topic, number)
                 for topic in self._topics(port)
@@ -359,8 +354,6 @@ class Progress:
                 if self._shards.get(shard) is watched
                 for number in owned_partitions(port, region, shard, self._known.get(topic, ()))
             ]
-            for topic, number in set(before) - {*watched.partitions[port]}:
-                self._forget(watched, topic, number)
             owned += watched.partitions[port]
         return owned
 
@@ -368,9 +361,15 @@ class Progress:
         held: Positions = {}
         owners: dict[tuple[str, int], Watched] = {}
         for watched in self._queries:
-            for partitions in watched.partitions.values():
-                held |= {key: watched.positions.get(key, -1) for key in partitions}
-                owners |= dict.fromkeys(partitions, watched)
+            read = {key for keys in list(watched.partitions.values()) for key in keys}
+            held |= {key: watched.positions.get(key, -1) for key in read}
+            owners |= dict.fromkeys(read, watched)
+            watched.lags = {key: lag for key, lag in watched.lags.items() if key in read}
+        # Nobody would set them again, and their age would hold the autoscaler for ever. A release
+        # drops them at once, but we may have been about to set them just then.
+        for topic, number in self._shown - held.keys():
+            self._metrics.drop_partition(topic, number)
+        self._shown &= held.keys()
         for key, (start, end) in bounds.found.items():
             if key not in held:
                 continue  # released meanwhile
@@ -385,4 +384,5 @@ class Progress:
             self._metrics.committed_offset.labels(*labels).set(position)
             self._metrics.lag.labels(*labels).set(max(end - position, 0))
             self._metrics.position_ages.read(topic, number, bounds.asked_at[key])
+            self._shown.add(key)
             owners[key].lags[key] = max(end - position, 0)

@@ -1,0 +1,147 @@
+"""Gauges of partitions: who has them when a shard goes while Kafka is asked. Kafka is played."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from streamgraft_common.pe_metadata import InputPort, PeMetadata
+from streamgraft_pe_runtime import progress as module
+from streamgraft_pe_runtime.brokers import Bounds
+from streamgraft_pe_runtime.metrics import PeMetrics
+from streamgraft_pe_runtime.progress import Progress
+from streamgraft_pe_runtime.query import ShardQuery
+
+SHARDS = (0, 1, 2, 3)
+PORT = InputPort(
+    port=0, stream="s", topic="t", partitions=4, bootstrap_servers="b:1", operator="work"
+)
+METADATA = PeMetadata(
+    namespace="default",
+    job="j",
+    pe_id=1,
+    stage_name="work",
+    region="r",
+    channel=0,
+    shard_count=4,
+    operators=["work"],
+    inputs=[PORT],
+    outputs=[],
+    checkpoint_path="p",
+    trigger_seconds=1.0,
+    bundle_digest="d",
+)
+
+
+class PlayedBrokers:
+    """Ten records in each partition; something may happen while they are asked."""
+
+    meanwhile: list[Callable[[], object]] = []
+
+    def __init__(self, *_arguments: object, **_options: object) -> None:
+        """Nobody is connected to."""
+
+    def bounds(self, keys: Iterable[tuple[str, int]]) -> Bounds:
+        """Answer, late."""
+        found = dict.fromkeys(keys, (0, 10))
+        while self.meanwhile:
+            self.meanwhile.pop()()
+        return Bounds(found, dict.fromkeys(found, time.monotonic()))
+
+
+class PlayedQuery:
+    """A query without batches."""
+
+    interval_seconds = 1.0
+
+    def reports(self, _after: int) -> list[dict[str, Any]]:
+        """Return none."""
+        return []
+
+    def set_interval(self, _seconds: float) -> None:
+        """Take another interval."""
+
+
+class PlayedDriver:
+    """A driver that has done nothing; something may happen at the beginning of a round."""
+
+    def __init__(self) -> None:
+        self.at_rounds: dict[int, Callable[[], object]] = {}
+        self._asked = -1
+
+    def busy_seconds(self) -> float:
+        """Return 0."""
+        self.at_rounds.get(self._asked, lambda: None)()
+        self._asked += 1
+        return 0.0
+
+    def malformed(self) -> dict[tuple[str, str], int]:
+        """Return none."""
+        return {}
+
+    def imported_topics(self, _operator: str) -> list[str]:
+        """Return none."""
+        return []
+
+
+@pytest.fixture
+def metrics(monkeypatch: pytest.MonkeyPatch) -> PeMetrics:
+    monkeypatch.setattr(module, "Brokers", PlayedBrokers)
+    monkeypatch.setattr(module, "_PERIOD_SECONDS", 0.1)
+    return PeMetrics(slots=1)
+
+
+def followed(metrics: PeMetrics, checkpoint: Path, driver: PlayedDriver | None = None) -> Progress:
+    """Follow one query over all shards."""
+    progress = Progress(METADATA, metrics, driver or PlayedDriver())
+    progress.watch(SHARDS, cast(ShardQuery, PlayedQuery()), checkpoint)
+    return progress
+
+
+async def rounds(progress: Progress) -> None:
+    """Let some rounds pass."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(progress.run(), 0.5)
+
+
+def partitions(metrics: PeMetrics, name: str) -> set[int]:
+    """Return the partitions that have a gauge."""
+    lines = metrics.exposition().decode().splitlines()
+    return {
+        int(line.partition('partition="')[2].partition('"')[0])
+        for line in lines
+        if line.startswith(f"{name}{{")
+    }
+
+
+async def test_shard_that_goes_while_kafka_is_asked_leaves_no_gauge(
+    metrics: PeMetrics, tmp_path: Path
+) -> None:
+    """Its age would grow, and hold the autoscaler for ever: a query over several shards is another
+    one once some have gone, and does not know of them."""
+    driver = PlayedDriver()
+    progress = followed(metrics, tmp_path, driver)
+    PlayedBrokers.meanwhile = [lambda: progress.release(3, tmp_path, publish=False)]
+    others = SHARDS[:3]
+    driver.at_rounds[1] = lambda: progress.watch(others, cast(ShardQuery, PlayedQuery()), tmp_path)
+    await rounds(progress)
+    for gauge in ("lag_records", "position_age_seconds"):
+        assert partitions(metrics, f"streamgraft_pe_{gauge}") == {*others}
+
+
+async def test_input_that_goes_takes_its_gauges_along(metrics: PeMetrics, tmp_path: Path) -> None:
+    progress = followed(metrics, tmp_path)
+    await rounds(progress)
+    assert partitions(metrics, "streamgraft_pe_lag_records") == set(SHARDS)
+    progress.replan(METADATA.model_copy(update={"inputs": []}))
+    other = PORT.model_copy(update={"topic": "u", "stream": "other"})
+    progress.replan(METADATA.model_copy(update={"inputs": [other]}))
+    await rounds(progress)
+    lines = metrics.exposition().decode().splitlines()
+    lags = [line for line in lines if line.startswith("streamgraft_pe_lag_records{")]
+    assert len(lags) == len(SHARDS)
+    assert all('topic="u"' in line for line in lags)
