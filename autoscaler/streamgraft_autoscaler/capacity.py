@@ -13,7 +13,7 @@ too large:
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 WARM_UP_BUSY_SECONDS = 10.0
 """Busy time after which a PE counts as warm: a dozen batches or more; its code is compiled then."""
@@ -65,11 +65,22 @@ class Capacity:
     """True rates, records/s, at all widths seen in that band."""
     loss_per_channel: float
     """Share of the rate that each further channel is expected to cost all of them."""
+    since_then: Mapping[int, float] = field(default_factory=dict)
+    """True rates, records/s, that lower loads have shown since then, by width."""
 
     def rate_at(self, width: int) -> float:
-        """Return the true rate to be expected at another width, at least LEAST_RATE of this one."""
+        """Return the true rate to be expected at another width, at least LEAST_RATE of this one.
+
+        A width that was not seen at such a load does what that width, or a wider one, has done at
+        lower loads since: a lower load shows too small a rate, and further channels add none.
+        Otherwise a loss that the first minutes showed would keep a region wide for a day, in which
+        it is never loaded enough to show the contrary.
+        """
         change = 1.0 - self.loss_per_channel * (width - self.width)
-        return self.true_rate * max(change, LEAST_RATE)
+        expected = self.true_rate * max(change, LEAST_RATE)
+        if width in self.by_width:
+            return expected
+        return max([expected, *(rate for at, rate in self.since_then.items() if at >= width)])
 
     def ineffective(self) -> bool:
         """Return whether growing to the present width brought next to nothing: something else
@@ -179,5 +190,16 @@ class CapacityLearner:
                 width = max(fresh, key=lambda width: fresh[width].seen_at)
                 rates = {width: seen.rate for width, seen in fresh.items()}
                 loss = loss_per_channel(width, rates)
-                return Capacity(rates[width], width, limit, fresh[width].seen_at, rates, loss)
+                seen_at = fresh[width].seen_at
+                since_then = self._since(seen_at, limit)
+                return Capacity(rates[width], width, limit, seen_at, rates, loss, since_then)
         return None
+
+    def _since(self, then: float, band: float) -> dict[int, float]:
+        """Return the largest rate that bands below this one have shown since then, by width."""
+        found: dict[int, float] = {}
+        for limit, widths in self._bands.items():
+            for width, seen in widths.items():
+                if limit < band and seen.seen_at > then:
+                    found[width] = max(seen.rate, found.get(width, 0.0))
+        return found

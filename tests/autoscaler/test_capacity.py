@@ -108,3 +108,24 @@ def test_each_width_has_its_own_rate() -> None:
 def test_growing_that_brings_nothing_is_seen() -> None:
     assert learned(window(1, 100.0, 1.0), window(2, 104.0, 2.0, width=2)).ineffective()
     assert not learned(window(1, 104.0, 2.0, width=2), window(2, 100.0, 1.0)).ineffective()
+
+
+def test_a_wide_region_at_a_low_load_takes_back_a_loss_that_was_expected() -> None:
+    """Else it would stay wide: it is never loaded enough to show what its channels can do."""
+    narrow = window(1, 90.0, 0.9), window(2, 120.0, 1.6, width=2)
+    assert learned(*narrow).rate_at(6) == pytest.approx(37.5)
+    seen = learned(*narrow, window(3, 200.0, 2.0, width=6))
+    rates = [seen.rate_at(width) for width in (2, 3, 6, 8)]
+    assert rates == pytest.approx([75.0, 100.0, 100.0, 37.5])
+
+
+def test_a_low_load_does_not_contradict_what_the_same_width_did_at_a_high_one() -> None:
+    """Channels that share a bottleneck are quick as long as nobody needs it."""
+    crowded, calm = window(1, 300.0, 5.0, width=6), window(2, 200.0, 2.0, width=6)
+    assert learned(crowded, calm).rate_at(6) == pytest.approx(60.0)
+
+
+def test_a_low_load_of_earlier_says_nothing() -> None:
+    calm, crowded = window(1, 200.0, 2.0, width=6), window(2, 120.0, 1.6, width=2)
+    one = window(3, 90.0, 0.9)
+    assert learned(calm, crowded, one).rate_at(6) == pytest.approx(50.0)
