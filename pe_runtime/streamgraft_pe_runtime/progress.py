@@ -109,6 +109,8 @@ class Progress:
                     watched.batch = before.batch
             self._metrics.add_shard(shard)
             self._shards[shard] = watched
+        for port in self._metadata.inputs:
+            watched.partitions[port] = self._partitions(watched, port)
         if not self._metadata.real_time:
             self._set_pace(watched, cpu_pressure())
 
@@ -179,6 +181,7 @@ class Progress:
         self._publish()
         for name in self._brokers:
             self._ask(name, calm=rounds % _CALM_PERIODS == 0)
+        self._forget()
         self._measure_loads()
         pressure = cpu_pressure()
         for watched in self._queries:
@@ -344,32 +347,41 @@ class Progress:
         return self._driver.imported_topics(port.operator) if port.imported else [port.topic]
 
     def _owned(self, port: InputPort) -> list[tuple[str, int]]:
+        queries = self._queries
+        for watched in queries:
+            watched.partitions[port] = self._partitions(watched, port)
+        return [key for watched in queries for key in watched.partitions.get(port, ())]
+
+    def _partitions(self, watched: Watched, port: InputPort) -> list[tuple[str, int]]:
+        """Return what a query reads of an input, for the shards that it still has."""
         region = self._metadata.region is not None
-        owned: list[tuple[str, int]] = []
+        return [
+            (topic, number)
+            for topic in self._topics(port)
+            for shard in watched.shards
+            if self._shards.get(shard) is watched
+            for number in owned_partitions(port, region, shard, self._known.get(topic, ()))
+        ]
+
+    def _forget(self) -> None:
+        """Drop the gauges of partitions that no query reads any more: their age would hold the
+        autoscaler for ever. A release drops them at once, but we may be about to set them then."""
+        held: set[tuple[str, int]] = set()
         for watched in self._queries:
-            watched.partitions[port] = [
-                (topic, number)
-                for topic in self._topics(port)
-                for shard in watched.shards
-                if self._shards.get(shard) is watched
-                for number in owned_partitions(port, region, shard, self._known.get(topic, ()))
-            ]
-            owned += watched.partitions[port]
-        return owned
+            read = watched.read()
+            watched.lags = {key: lag for key, lag in watched.lags.items() if key in read}
+            held |= read
+        for topic, number in self._shown - held:
+            self._metrics.drop_partition(topic, number)
+        self._shown &= held
 
     def _show(self, bounds: Bounds) -> None:
         held: Positions = {}
         owners: dict[tuple[str, int], Watched] = {}
         for watched in self._queries:
-            read = {key for keys in list(watched.partitions.values()) for key in keys}
+            read = watched.read()
             held |= {key: watched.positions.get(key, -1) for key in read}
             owners |= dict.fromkeys(read, watched)
-            watched.lags = {key: lag for key, lag in watched.lags.items() if key in read}
-        # Nobody would set them again, and their age would hold the autoscaler for ever. A release
-        # drops them at once, but we may have been about to set them just then.
-        for topic, number in self._shown - held.keys():
-            self._metrics.drop_partition(topic, number)
-        self._shown &= held.keys()
         for key, (start, end) in bounds.found.items():
             if key not in held:
                 continue  # released meanwhile

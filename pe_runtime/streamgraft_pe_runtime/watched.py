@@ -36,6 +36,10 @@ class Watched:
     """Whether what waits would fill half a batch or more."""
     collecting: threading.Lock = field(default_factory=threading.Lock)
 
+    def read(self) -> set[tuple[str, int]]:
+        """Return the partitions of all inputs that it reads."""
+        return {key for keys in list(self.partitions.values()) for key in keys}
+
     @property
     def may_have_read(self) -> bool:
         """Whether a batch is under way that may have read what is behind the committed position."""
