@@ -16,11 +16,11 @@ from tests.browser import PROGRAM, Browser, browser
 from bench import report
 from bench.cluster import NAMESPACE, running_cluster
 from bench.lifecycle import hollow
-from bench.pipelines import bundle, pipelines
+from bench.lifecycle_run import LifeCycle
+from bench.pipelines import pipelines
 from streamgraft.cli._console import link
 from streamgraft.cli._options import Target
 from streamgraft_common.kube import KubeClient, load_config
-from streamgraft_common.resources import JOB
 from streamgraft_local import Cluster
 
 SIZE = 32
@@ -29,7 +29,6 @@ NAME = "wide"
 USER = "reader"
 RIGHTS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 ROUNDS = 20
-PATIENCE_SECONDS = 300.0
 CELLS = "document.querySelectorAll('.cell').length"
 OPENED = f"""(async () => {{
   const began = performance.now();
@@ -53,20 +52,6 @@ DRAWN = """(async () => {
   return performance.now() - began;
 })()"""
 """Milliseconds for the picture, laid out."""
-
-
-async def submitted(client: KubeClient, folder: Path) -> None:
-    """Create the job, and wait until it is healthy."""
-    file = folder / f"{NAME}.zip"
-    file.write_bytes(bundle(pipelines(SIZE, SIZE, SIZE)))
-    spec = {"bundle": {"file": str(file)}, "fusion": {"type": "legacy"}}
-    await client.create(JOB.path(NAMESPACE), JOB.manifest(NAME, NAMESPACE, spec))
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            job = await client.get(JOB.path(NAMESPACE, NAME))
-            if job.get("status", {}).get("phase") == "Healthy":
-                return
-            await asyncio.sleep(1.0)
 
 
 async def account(client: KubeClient) -> str:
@@ -110,7 +95,7 @@ async def run(cluster: Cluster, folder: Path) -> dict[str, float]:
         for component in ("prometheus", "adapter"):
             await asyncio.to_thread(cluster.start, component)
         began = time.monotonic()
-        await submitted(client, folder)
+        await LifeCycle(cluster, client, folder).started(NAME, pipelines(SIZE, SIZE, SIZE))
         Console().print(f"{PES} PEs after {time.monotonic() - began:.0f} s")
         target = Target(kubeconfig=cluster.kubeconfig)
         url = await link(target, cluster.adapter_url, await account(client))

@@ -115,14 +115,17 @@ class LifeCycle:
     async def width_changes(self, channels: int) -> list[WidthChange]:
         """Widen a region of `channels` channels by one, and narrow it again."""
         name = "wide"
-        spec = self._spec(pipelines(channels, 1, 2 * channels), name)
-        await self._submit(name, spec)
-        await self._phase(name, "Healthy")
+        await self.started(name, pipelines(channels, 1, 2 * channels))
         await self._serving(name, channels)
         changes = [await self._change(name, channels, channels + 1)]
         changes.append(await self._change(name, channels + 1, channels))
         await self._delete(name)
         return changes
+
+    async def started(self, name: str, adl: Adl) -> None:
+        """Submit an application, and wait until its job is healthy."""
+        await self._submit(name, self._spec(adl, name))
+        await self._phase(name, "Healthy")
 
     async def _change(self, job: str, old: int, new: int) -> WidthChange:
         before, versions = await self._writes(), await self._versions(job)

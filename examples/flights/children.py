@@ -3,11 +3,13 @@
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from examples.flights.settings import ROOT
+from examples.flights.clock import Clock
+from examples.flights.settings import ROOT, SOURCE_TOPIC
 
 GRACE_SECONDS = 10.0
 
@@ -52,6 +54,35 @@ async def succeed(process: asyncio.subprocess.Process, what: str, log: Path | No
     code = await process.wait()
     if code:
         raise ChildFailed(f"{what} ended with exit code {code}\n{_tail(log)}".rstrip())
+
+
+@asynccontextmanager
+async def service(
+    rate: float, log: Path, environment: Mapping[str, str] | None = None, host: str = "127.0.0.1"
+) -> AsyncIterator[str]:
+    """Run the enrichment service, of so many flights/s per connection; yield its URL.
+
+    Raises ChildFailed if it does not start.
+    """
+    module = (sys.executable, "-m", "examples.flights.service")
+    command = (*module, "--rate", f"{rate}", "--host", host)
+    async with child(command, log, environment) as process:
+        assert process.stdout is not None
+        url = (await process.stdout.readline()).decode().strip()
+        if not url:
+            await succeed(process, "the enrichment service", log)
+            raise ChildFailed("the enrichment service ended at once")
+        yield url
+
+
+def replay_command(clock: Clock, bootstrap_servers: str) -> tuple[str, ...]:
+    """Return the command that sends the flights by a clock."""
+    return (
+        *(sys.executable, "-m", "examples.flights.replay"),
+        *("--bootstrap-servers", bootstrap_servers, "--topic", SOURCE_TOPIC),
+        *("--days", str(clock.days), "--cycles", str(clock.cycles)),
+        *("--cycle-seconds", str(clock.cycle_seconds)),
+    )
 
 
 def _tail(log: Path | None) -> str:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.live import Live
 
 from examples.flights import batch, display
-from examples.flights.children import ChildFailed, child, succeed
+from examples.flights.children import ChildFailed, child, replay_command, service, succeed
 from examples.flights.ending import Ending
 from examples.flights.observation import Observations
 from examples.flights.prometheus import Prometheus, dashboard_queries
@@ -118,15 +118,8 @@ class Run:
         return {CLUSTER_VARIABLE: self.cluster.state().id}
 
     async def _service(self, stack: AsyncExitStack) -> str:
-        command = (sys.executable, "-m", "examples.flights.service", "--rate", f"{self.plan.rate}")
         log = self.folder / "service.log"
-        process = await stack.enter_async_context(child(command, log, self._marked()))
-        assert process.stdout is not None
-        url = (await process.stdout.readline()).decode().strip()
-        if not url:
-            await succeed(process, "the enrichment service", log)
-            raise ChildFailed("the enrichment service ended at once")
-        return url
+        return await stack.enter_async_context(service(self.plan.rate, log, self._marked()))
 
     async def _submit(self, client: KubeClient, url: str) -> None:
         bundle = await asyncio.to_thread(self.bundle.read_bytes)
@@ -158,13 +151,7 @@ class Run:
                 await asyncio.sleep(_POLL_SECONDS)
 
     async def _replay(self, stack: AsyncExitStack, watcher: Watcher) -> None:
-        clock = self.plan.settings.clock
-        command = (
-            *(sys.executable, "-m", "examples.flights.replay"),
-            *("--bootstrap-servers", self.cluster.bootstrap_servers, "--topic", SOURCE_TOPIC),
-            *("--days", str(clock.days), "--cycles", str(clock.cycles)),
-            *("--cycle-seconds", str(clock.cycle_seconds)),
-        )
+        command = replay_command(self.plan.settings.clock, self.cluster.bootstrap_servers)
         log = self.folder / "replay.log"
         replayer = await stack.enter_async_context(child(command, log, self._marked()))
         assert replayer.stdout is not None

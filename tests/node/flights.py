@@ -1,7 +1,6 @@
 """The demo's application in real pods: a day of flights, and the real HPA that follows it."""
 
 import asyncio
-import sys
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -15,7 +14,7 @@ from tests.node.waiting import until
 
 from bench.traffic import create_topic
 from examples.flights import batch
-from examples.flights.children import child, succeed
+from examples.flights.children import child, replay_command, service, succeed
 from examples.flights.comparison import differences
 from examples.flights.ending import STALLED_SECONDS
 from examples.flights.results import Results
@@ -45,7 +44,8 @@ async def play(
     job = Job(node, client, APPLICATION, JOB, REGION)
     create_topic(BROKERS, SOURCE_TOPIC, 1)
     async with AsyncExitStack() as stack:
-        url = await _service(stack, plan.rate, work / "service.log")
+        serving = service(plan.rate, work / "service.log", host=place.ADDRESS)
+        url = await stack.enter_async_context(serving)
         await job.submit("--image", image.FLIGHTS, "--param", f"service-url={url}")
         await job.fill_pool(WARM_POOL)
         results = stack.enter_context(Results(BROKERS))
@@ -64,25 +64,9 @@ async def play(
     return {"flights": len(plan.flights), "flights_widest": widest}
 
 
-async def _service(stack: AsyncExitStack, rate: float, log: Path) -> str:
-    """Start the enrichment service where pods reach it; return its URL."""
-    module = (sys.executable, "-m", "examples.flights.service")
-    command = (*module, "--rate", f"{rate}", "--host", place.ADDRESS)
-    process = await stack.enter_async_context(child(command, log))
-    assert process.stdout is not None
-    url = (await process.stdout.readline()).decode().strip()
-    assert url, f"the service did not start: see {log}"
-    return url
-
-
 async def _replayed(job: Job, results: Results, flights: int, log: Path) -> int:
     """Replay the day, wait until all flights are in the result; return the largest width."""
-    clock = _SETTINGS.clock
-    command = (
-        *(sys.executable, "-m", "examples.flights.replay", "--bootstrap-servers", BROKERS),
-        *("--topic", SOURCE_TOPIC, "--days", str(clock.days), "--cycles", str(clock.cycles)),
-        *("--cycle-seconds", str(clock.cycle_seconds)),
-    )
+    command = replay_command(_SETTINGS.clock, BROKERS)
     widest, came, last = 0, 0, time.monotonic()
     async with child(command, log) as process:
         assert process.stdout is not None
