@@ -8,10 +8,10 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,17 @@ from streamgraft_local import Cluster
 
 SHARDS = 2
 KEYS = 20
+_STARTED = count(2)
+
+
+def own_address() -> str:
+    """Return a loopback address that no other process of this run, or of one beside it, has.
+
+    Nodes take theirs from 127.16 upwards (streamgraft_local.node.addresses).
+    """
+    process = os.getpid()
+    return f"127.{1 + process % 15}.{process // 15 % 256}.{next(_STARTED) % 255}"
+
 
 MODULE = """
 from pathlib import Path
@@ -250,7 +261,7 @@ class Stage:
             "spec": {"schedulerName": "none", "containers": [{"name": "pe", "image": "none"}]},
         }
         uid = (await self.kube.create(path, pod))["metadata"]["uid"]
-        pe = Pe(self, name, uid, f"127.77.{uuid.uuid4().int % 250}.{number + 2}")
+        pe = Pe(self, name, uid, own_address())
         self.processes.append(pe)
         return pe
 
