@@ -1,10 +1,12 @@
-"""A day of the flights' load on a live job, under two policies: `make bench-day`.
+"""A day of the flights' load on a live job, under three policies: `make bench-day`.
 
 The departures of a day (bench/traces.py) arrive 24 times as fast, so a day takes an hour: first
 under our policy (`demand`, its price of a change and its warm pool by default), then under that of
-the autoscaling paper (`lag-utilization`: its equations 3 to 5, section 4). Both have the same times
-for which a need must last. `CASES=96` lets the day pass 96 times as fast. Everything is real: HPA,
-adapter, Prometheus, Kafka, Spark; starts of drivers and width changes take the time that they take.
+the autoscaling paper (`lag-utilization`: its equations 3 to 5, section 4), then under an HPA by CPU
+(deploy/hpa/cpu.yaml: the paper's baseline, section 3.4), which has no warm pool. All have the same
+times for which a need must last. `CASES=96` lets the day pass 96 times as fast. Everything is real:
+HPA, adapter, Prometheus, Kafka, Spark; starts of drivers and width changes take the time that they
+take.
 
 Forecasts need days, and go by quarters of an hour of the clock: there are none in this. Draws
 docs/policies/day.svg.
@@ -15,21 +17,23 @@ import sys
 import tempfile
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+import yaml
 from rich.console import Console
 
 from bench import policies, report, traces
-from bench.cluster import Deployed, application, running_cluster
+from bench.cluster import NAMESPACE, Deployed, application, running_cluster
 from bench.traffic import Arrival, Load, Probe, create_topic, keys_by_group
 from streamgraft_autoscaler.plot import Line, Panel, svg_plot
 from streamgraft_autoscaler.replay import Trace
 from streamgraft_common import names
-from streamgraft_common.kube import Unreachable
+from streamgraft_common.kube import KubeClient, Unreachable, load_config
+from streamgraft_common.kube.client import Object
 from streamgraft_local import Cluster, ClusterSpec
 
 SPEED = 24.0
@@ -39,12 +43,20 @@ DATE = 1
 """Days after the first of January, which is a holiday."""
 PEAK = 250.0
 """Records/s; of a channel at 80 % busy about 70, so that the peak needs four."""
-REGION = "work"
+REGION, WIDTH_MAX = "work", 6
+NEED_LASTS_SECONDS = {"scaleUp": 10, "scaleDown": 30}
+"""Before the HPA follows it; as the application asks for it."""
 GROUPS = 12
 KEYS_PER_GROUP = 4
-POLICIES = {"demand": "demand", "paper": "lag-utilization"}
-"""Metrics of the region's autoscaling."""
-COLOURS = {"demand": "#2ca02c", "paper": "#ff7f0e"}
+POLICIES = {"demand": "demand", "paper": "lag-utilization", "cpu": "cpu"}
+"""What the application calls them."""
+COLOURS = {"demand": "#2ca02c", "paper": "#ff7f0e", "cpu": "#1f77b4"}
+CPU = "cpu"
+CPU_REQUEST = "400m"
+"""Of a channel's pod: 80 % of it is what a channel takes at 80 % busy, so that no policy has to do
+with less."""
+HPAS = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers"
+CPU_HPA = Path(__file__).parents[1] / "deploy" / "hpa" / "cpu.yaml"
 PREAMBLE = 30.0
 """Records/s until it is known what a channel can do, as it is of a job that runs for days."""
 PREAMBLE_TIMEOUT_SECONDS = 300.0
@@ -179,15 +191,48 @@ def delays(
     ]
 
 
-async def run(cluster: Cluster, folder: Path, metric: str, day: Trace, speed: float) -> Course:
+def hpa_by_cpu(job: str) -> Object:
+    """Return our example of an HPA by CPU, for the region of a job and with the day's times."""
+    hpa: Object = yaml.safe_load(CPU_HPA.read_text())
+    name = names.region_name(job, REGION)
+    hpa["metadata"] |= {"name": name, "namespace": NAMESPACE}
+    hpa["spec"]["scaleTargetRef"]["name"] = name
+    hpa["spec"]["maxReplicas"] = WIDTH_MAX
+    for direction, seconds in NEED_LASTS_SECONDS.items():
+        behaviour = hpa["spec"]["behavior"][direction]
+        behaviour["stabilizationWindowSeconds"] = seconds
+        for policy in behaviour["policies"]:
+            policy["periodSeconds"] = seconds
+    return hpa
+
+
+@asynccontextmanager
+async def job(cluster: Cluster, source: Path, policy: str) -> AsyncIterator[Deployed]:
+    """Run the job of a policy, with an HPA of its own if the job's region brings none."""
+    resources = {"requests": {"cpu": CPU_REQUEST}}
+    spec = {"processingElement": {"resources": resources}} if policy == CPU else {}
+    async with application(cluster, source, spec) as app:
+        if policy != CPU:
+            yield app
+            return
+        hpa = hpa_by_cpu(app.job)
+        async with KubeClient(load_config(cluster.kubeconfig)) as client:
+            await client.create(HPAS, hpa)
+            try:
+                yield app
+            finally:
+                await client.delete(f"{HPAS}/{hpa['metadata']['name']}")
+
+
+async def run(cluster: Cluster, folder: Path, policy: str, day: Trace, speed: float) -> Course:
     """Let the day pass under a policy."""
-    source = folder / f"day{metric.replace('-', '')}.py"
-    source.write_text(TEMPLATE.read_text().replace('] = "demand"', f'] = "{metric}"'))
+    source = folder / f"day{policy.replace('-', '')}.py"
+    source.write_text(TEMPLATE.read_text().replace('] = "demand"', f'] = "{policy}"'))
     servers, name = cluster.bootstrap_servers, source.stem
     create_topic(servers, f"{name}-in", 1)
     keys = keys_by_group(GROUPS, KEYS_PER_GROUP)
     every_key = [key for same_rank in zip(*keys.values(), strict=True) for key in same_rank]
-    async with application(cluster, source) as app:
+    async with job(cluster, source, policy) as app:
         with Probe(servers, f"{name}-out", 1) as probe:
             with Load(servers, f"{name}-in", every_key, PREAMBLE) as load:
                 async with asyncio.timeout(PREAMBLE_TIMEOUT_SECONDS):
@@ -220,7 +265,7 @@ def picture(day: Trace, courses: Mapping[str, Course], speed: float) -> str:
         return [float(course.samples[max(index, 0)].wanted) for index in indices]
 
     panels = [
-        Panel("Records/s", [Line("load", "#1f77b4", day.rates)]),
+        Panel("Records/s", [Line("load", "#7f7f7f", day.rates)]),
         Panel("Channels", lines(widths, True)),
         Panel("Longest delay, s", lines(lambda it: it.longest_delays(step, MINUTES), False)),
     ]
@@ -228,14 +273,14 @@ def picture(day: Trace, courses: Mapping[str, Course], speed: float) -> str:
 
 
 async def main() -> None:
-    """Let the day pass twice on a fresh embedded environment; write the figures and the plot."""
+    """Let the day pass under each policy on a fresh environment; write figures and the plot."""
     speed = float(sys.argv[1]) if len(sys.argv) > 1 else SPEED
     day = load_of_the_day()
     courses: dict[str, Course] = {}
     with tempfile.TemporaryDirectory(prefix="streamgraft-bench-") as folder:
         async with running_cluster(Path(folder) / "cluster", WINDOW_SECONDS) as cluster:
-            for name, metric in POLICIES.items():
-                courses[name] = await run(cluster, Path(folder), metric, day, speed)
+            for name, policy in POLICIES.items():
+                courses[name] = await run(cluster, Path(folder), policy, day, speed)
                 console.print(name, courses[name].figures(DAY_SECONDS / speed))
     found = {
         f"{figure}.{name}": value
@@ -245,6 +290,7 @@ async def main() -> None:
     settings = {
         "speed": speed,
         "records_per_s_at_peak": PEAK,
+        "cpu_request": CPU_REQUEST,
         "objective_s": policies.OBJECTIVE_SECONDS,
         "metrics_window_seconds": WINDOW_SECONDS,
         "hpa_sync_seconds": ClusterSpec().hpa_sync_seconds,

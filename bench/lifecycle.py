@@ -3,8 +3,9 @@
 `make bench-lifecycle`: submission, full health and termination of n-way regions of n-operator
 pipelines, up to 1,027 PEs, with hollow PEs (`hollow_node`); the raw limit measured in the same call
 (`raw_limit`); what the operator needs; how one replica follows another (`lifecycle_handover`); and
-what one width change of a wide region writes. SIZES and CHANNELS in the environment make it
-smaller: `SIZES="4 8" CHANNELS=16 make bench-lifecycle`.
+what one width change of a wide region writes. Figure 9 as well: how long it takes to double and to
+halve a width. SIZES, CHANNELS and WIDEST in the environment make it smaller:
+`SIZES="4 8" CHANNELS=16 WIDEST=8 make bench-lifecycle`. Draws docs/images/lifecycle-*.svg.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from bench import report
 from bench.cluster import running_cluster
 from bench.lifecycle_run import OPERATOR_IDLE_SECONDS as IDLE
 from bench.lifecycle_run import LifeCycle, Run, WidthChange
+from bench.size_plot import size_plot
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_local import Cluster
 
@@ -29,6 +31,9 @@ SIZES = tuple(int(size) for size in os.environ.get("SIZES", "4 8 16 32").split()
 """n: each run has n x n + 3 PEs."""
 CHANNELS = int(os.environ.get("CHANNELS", "256"))
 """Width of the region whose change is counted."""
+WIDEST = int(os.environ.get("WIDEST", "128"))
+"""What the width is doubled to from one channel on; a power of two."""
+PLOTS = Path(__file__).parents[1] / "docs" / "images"
 
 console = Console()
 
@@ -74,7 +79,27 @@ def show_change(change: WidthChange) -> None:
         console.print(f"  {what}: {count}")
 
 
-def figures(runs: list[Run], changes: list[WidthChange]) -> dict[str, float]:
+def draw(runs: list[Run], doublings: list[WidthChange]) -> None:
+    """Write the pictures of figures 7 and 9."""
+    lines = {
+        "submitted": [(run.pes, run.submitted_s) for run in runs],
+        "full health": [(run.pes, run.healthy_s) for run in runs],
+        "terminated": [(run.pes, run.terminated_s) for run in runs],
+    }
+    picture = size_plot("Life cycle of a job", "seconds", lines, "number of PEs", "{:g}".format)
+    (PLOTS / "lifecycle-job.svg").write_text(picture)
+    lines = {
+        name: [(it.from_width, it.served_s) for it in doublings if it.widens() == widens]
+        for name, widens in (("doubled", True), ("halved", False))
+    }
+    title = "Width of a region doubled and halved"
+    picture = size_plot(title, "seconds", lines, "width before", "{:g}".format)
+    (PLOTS / "lifecycle-width.svg").write_text(picture)
+
+
+def figures(
+    runs: list[Run], changes: list[WidthChange], doublings: list[WidthChange]
+) -> dict[str, float]:
     """Return the figures by name; ratios and times are those of the largest run."""
     last = runs[-1]
     found = {
@@ -100,6 +125,9 @@ def figures(runs: list[Run], changes: list[WidthChange]) -> dict[str, float]:
             sum(change.writes.values())
         )
         found[f"width_{change.from_width}_to_{change.to_width}_touched"] = float(change.touched)
+    for change in doublings:
+        what = "doubled" if change.widens() else "halved"
+        found[f"{what}_s_{change.from_width}"] = change.served_s
     return {name: round(value, 3) for name, value in found.items()}
 
 
@@ -118,11 +146,14 @@ async def main() -> None:
                 runs.append(await cycle.run(size, rest=size == SIZES[-1]))
                 show(runs[-1:])
             changes = await cycle.width_changes(CHANNELS)
+            doublings = await cycle.doublings(WIDEST)
     show(runs)
     for change in changes:
         show_change(change)
-    settings = {"sizes": list(SIZES), "channels": CHANNELS, "idle_seconds": IDLE}
-    report.write("lifecycle", settings, figures(runs, changes))
+    draw(runs, doublings)
+    sizes = {"sizes": list(SIZES), "channels": CHANNELS, "widest": WIDEST}
+    found = figures(runs, changes, doublings)
+    report.write("lifecycle", {**sizes, "idle_seconds": IDLE}, found)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import aiohttp
@@ -65,9 +66,15 @@ class WidthChange:
 
     from_width: int
     to_width: int
+    served_s: float
+    """From the request until the new width served and the job was at full health."""
     writes: Writes
     touched: int
     """Objects of the job, pods included, that were created, changed or deleted."""
+
+    def widens(self) -> bool:
+        """Tell whether the region got wider."""
+        return self.to_width > self.from_width
 
 
 class LifeCycle:
@@ -122,6 +129,17 @@ class LifeCycle:
         await self._delete(name)
         return changes
 
+    async def doublings(self, widest: int) -> list[WidthChange]:
+        """Double the width of a region from one channel on, and halve it again."""
+        name = "doubled"
+        await self.started(name, pipelines(1, 1, widest))
+        await self._serving(name, 1)
+        widths = [1 << power for power in range(widest.bit_length())]
+        there_and_back = pairwise([*widths, *reversed(widths[:-1])])
+        changes = [await self._change(name, old, new) for old, new in there_and_back]
+        await self._delete(name)
+        return changes
+
     async def started(self, name: str, adl: Adl) -> None:
         """Submit an application, and wait until its job is healthy."""
         await self._submit(name, self._spec(adl, name))
@@ -130,13 +148,15 @@ class LifeCycle:
     async def _change(self, job: str, old: int, new: int) -> WidthChange:
         before, versions = await self._writes(), await self._versions(job)
         path = PARALLEL_REGION.path(NAMESPACE, names.region_name(job, REGION))
+        begin = time.perf_counter()
         await self._client.patch(f"{path}/scale", {"spec": {"replicas": new}})
         await self._serving(job, new)
         await self._phase(job, "Healthy")
+        served = time.perf_counter() - begin
         writes = _difference(before, await self._writes())
         after = await self._versions(job)
         touched = sum(versions.get(key) != after.get(key) for key in versions.keys() | after.keys())
-        return WidthChange(old, new, writes, touched)
+        return WidthChange(old, new, served, writes, touched)
 
     def _spec(self, adl: Adl, name: str) -> JobSpec:
         file = self._folder / f"{name}.zip"

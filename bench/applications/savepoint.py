@@ -5,7 +5,16 @@ from pyspark.sql import functions as F
 
 import streamgraft as sg
 
-app = sg.Application("savepoint", trigger_seconds=0.5)
+app = sg.Application(
+    "savepoint",
+    trigger_seconds=0.5,
+    spark_conf={
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    },
+)
 
 records = app.kafka_source(
     "records", topic="bench-in-savepoint", schema="id bigint, key string, text string"
