@@ -1,5 +1,7 @@
 """The stores of repositories, on real servers."""
 
+import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -119,6 +121,30 @@ def test_a_name_that_dns_does_not_know_is_no_server() -> None:
     with pytest.raises(RepositoryUnavailable, match="0 of 1 Redis servers of no-such-service"):
         store.keys("ns/blobs/")
     assert addresses("localhost.") or addresses("localhost")
+
+
+def test_all_addresses_of_a_name_are_servers(
+    redis_port: int, namespace: str, tmp_path: Path
+) -> None:
+    """The system's resolver gives them, as it does those of a headless Service."""
+    hosts = tmp_path / "hosts"
+    hosts.write_text("".join(f"{host} redis.ns.svc\n" for host in SERVERS))
+    key, program = f"{namespace}/blobs/a", tmp_path / "put.py"
+    program.write_text(_PUT.format(port=redis_port, password=PASSWORD, key=key))
+    own_hosts = f"mount --bind {hosts} /etc/hosts && exec {sys.executable} {program}"
+    subprocess.run(["unshare", "--map-root-user", "--mount", "sh", "-c", own_hosts], check=True)
+    assert redis_store(redis_port).get(key) == b"data"
+
+
+_PUT = """
+from streamgraft_common.repositories.redis_store import RedisStore
+from streamgraft_common.resources import RedisRepository
+
+settings = RedisRepository(
+    service="redis", port={port}, shard_count=2, replica_count=2, restricted_property="password"
+)
+RedisStore(settings, "ns", {{"password": "{password}"}}).put("{key}", b"data")
+"""
 
 
 def test_what_a_server_has_evicted_is_not_listed(redis_port: int, namespace: str) -> None:
