@@ -1,9 +1,9 @@
 """What it costs a region at width 1 that it may grow, and how long records take.
 
 `make bench-range [CASES="state.1 state.32"]`: 500 records a second of 1,000 keys go through a PE
-that passes them on, a region of one channel, and a PE with the sink, with a trigger of a second.
-PEs may have shorter ones. CPU is that of all three PEs. Everything is real; all sinks write exactly
-once. A case takes about two minutes.
+that passes them on and a region of one channel, which writes them as well, with a trigger of a
+second; in real time a third PE does that. PEs may have shorter triggers. CPU is that of all PEs.
+Everything is real; all sinks write exactly once. A case takes about two minutes.
 """
 
 import asyncio

@@ -37,6 +37,7 @@ from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.bundles import OtherCode
 from streamgraft_pe_runtime.cuts import CutSink, cut_sink
 from streamgraft_pe_runtime.exchange import exchange
+from streamgraft_pe_runtime.losses import Gap
 from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.settings import consumer_group
@@ -213,6 +214,12 @@ class Driver:
         return [
             topic for item in self._imports if item.operator == operator for topic in item.topics
         ]
+
+    def passed_over(self) -> list[Gap]:
+        """Return what imports went past, since the last call, that retention had deleted."""
+        jvm: Any = self._session._jvm
+        gaps = jvm.org.apache.spark.sql.kafka010.imports.Passed.take()
+        return [Gap((gap[0], int(gap[1])), int(gap[2]), int(gap[3])) for gap in gaps]
 
     @property
     def joint(self) -> bool:

@@ -86,7 +86,12 @@ class JointCheckpoints:
             known = next(iter(positions.values()))
             fresh = (shard for shard in wanted if shard not in positions)
             begun = {shard: known.beginning(shard, start_of) for shard in fresh}
-            position = joined({**positions, **begun})
+            ends_of_all = {**positions, **begun}
+            if self.provider:  # some may have run alone, and others together
+                ends_of_all = {
+                    shard: joint_state.in_one_format(end) for shard, end in ends_of_all.items()
+                }
+            position = joined(ends_of_all)
             if self.provider and position.state:
                 position = joint_state.for_query(position, len(wanted))
             elif self.provider:
@@ -140,7 +145,11 @@ class JointCheckpoints:
                     _remove_if_older(file, before, file.unlink)
         for query in (self.stage / QUERIES).glob("*"):
             if query not in held:
-                _remove_if_older(query / _SHARDS_FILE, before, partial(shutil.rmtree, query))
+                # Its age is that of its end: the owner may be frozen since just before that.
+                end = query / LEDGERS / TAKEN_OVER
+                never_ran = query / _SHARDS_FILE
+                file = end if end.exists() else never_ran
+                _remove_if_older(file, before, partial(shutil.rmtree, query))
 
     def _same(self, wanted: list[int], holders: Mapping[int, _Holder]) -> Path | None:
         """Return the checkpoint of a query with these shards and no others that is not over."""

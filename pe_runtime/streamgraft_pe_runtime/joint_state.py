@@ -94,6 +94,11 @@ def for_query(position: Position, shards: int) -> Position:
     return _with_conf(replace(position, commit=commit, version=_JOINT), settings(shards))
 
 
+def in_one_format(position: Position) -> Position:
+    """Return a position in the format of a query over several shards, whoever has written it."""
+    return replace(position, version=_JOINT) if position.version == _ALONE else position
+
+
 def for_one(position: Position, state_provider: str) -> Position:
     """Return a position as the logs of a query say it that runs a shard alone."""
     commit = {name: value for name, value in (position.commit or {}).items() if name != _IDS}

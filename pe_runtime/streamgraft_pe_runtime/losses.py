@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections import Counter
+from dataclasses import dataclass
 
 from streamgraft_common.kube import ApiError, KubeClient, Store, Unreachable
 from streamgraft_common.kube.store import key_of
@@ -19,6 +20,18 @@ log = logging.getLogger(__name__)
 _LOOK_SECONDS = 5.0
 
 
+@dataclass(frozen=True)
+class Gap:
+    """Records of a partition that a query went past: they were gone."""
+
+    partition: tuple[str, int]
+    """Topic and number."""
+    position: int
+    """The next one that was to be read."""
+    start: int
+    """The first that was left."""
+
+
 class Losses:
     """What was lost, by topic and partition; for use by any thread."""
 
@@ -27,16 +40,14 @@ class Losses:
         self._counted_to: dict[tuple[str, int], int] = {}
         self._unreported: Counter[str] = Counter()
 
-    def count(self, key: tuple[str, int], position: int, start: int) -> int:
-        """Return how many records of a partition are newly lost.
-
-        `position`: the next one to be read; `start`: the first that the log still has.
-        """
-        lost = start - max(position, self._counted_to.get(key, position))
+    def count(self, gap: Gap) -> int:
+        """Return how many records are newly lost; a gap may grow, and be counted as it does."""
+        key = gap.partition
+        lost = gap.start - max(gap.position, self._counted_to.get(key, gap.position))
         if lost <= 0:
             return 0
         with self._lock:
-            self._counted_to[key] = start
+            self._counted_to[key] = gap.start
             self._unreported[key[0]] += lost
         return lost
 

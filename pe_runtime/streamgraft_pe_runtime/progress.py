@@ -5,14 +5,15 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime import real_time
 from streamgraft_pe_runtime.brokers import Bounds, Brokers, KafkaException
 from streamgraft_pe_runtime.connections import Connections, to_others
+from streamgraft_pe_runtime.driver_counts import DriverCounts
 from streamgraft_pe_runtime.joint_checkpoints import is_joint
-from streamgraft_pe_runtime.losses import Losses
+from streamgraft_pe_runtime.losses import Gap, Losses
 from streamgraft_pe_runtime.markers import Markers
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.pacing import Pace, Work, fill_a_batch, is_behind
@@ -39,23 +40,10 @@ LOAD_SECONDS = 30.0
 """Period over which the load of shards is measured."""
 
 
-class Counts(Protocol):
-    """What a driver counts by itself, since its start."""
-
-    def busy_seconds(self) -> float:
-        """Return the time of all tasks, summed over slots."""
-
-    def malformed(self) -> dict[tuple[str, str], int]:
-        """Return how many malformed records were met, by source operator and topic."""
-
-    def imported_topics(self, operator: str) -> Sequence[str]:
-        """Return the topics that an import is connected to."""
-
-
 class Progress:
     """Follows the shards' queries. Calls to Spark and Kafka run in worker threads."""
 
-    def __init__(self, metadata: PeMetadata, metrics: PeMetrics, driver: Counts) -> None:
+    def __init__(self, metadata: PeMetadata, metrics: PeMetrics, driver: DriverCounts) -> None:
         self._metadata = metadata
         self._metrics = metrics
         self._driver = driver
@@ -111,7 +99,7 @@ class Progress:
             self._shards[shard] = watched
         for port in self._metadata.inputs:
             watched.partitions[port] = self._partitions(watched, port)
-        if not self._metadata.real_time:
+        if not query.real_time:
             self._set_pace(watched, cpu_pressure())
 
     def _collect(self, watched: Watched) -> None:
@@ -185,14 +173,15 @@ class Progress:
         self._measure_loads()
         pressure = cpu_pressure()
         for watched in self._queries:
-            if self._metadata.real_time:
-                self._check_slots(watched)
-            else:
+            if not watched.query.real_time:  # after an edit that of before may still run
                 self._set_pace(watched, pressure)
+            elif self._metadata.real_time:
+                self._check_slots(watched)
 
     def _count_for_the_driver(self) -> None:
         try:
             busy, malformed = self._driver.busy_seconds(), self._driver.malformed()
+            gaps = self._driver.passed_over()
         except Exception as error:  # the session may have ended
             log.debug("counts of the driver: %r", error)
             return
@@ -202,6 +191,13 @@ class Progress:
             counter = self._metrics.malformed_records.labels(*labels)
             counter.inc(count - self._malformed_before.get(labels, 0))
         self._malformed_before = malformed
+        for gap in gaps:
+            self._lose(gap)
+
+    def _lose(self, gap: Gap) -> None:
+        topic, number = gap.partition
+        lost = self.losses.count(gap)
+        self._metrics.lost_records.labels(topic, str(number)).inc(lost)
 
     def _check_slots(self, watched: Watched) -> None:
         """Let a real-time query start again, and say so, if topics have outgrown its slots."""
@@ -388,9 +384,9 @@ class Progress:
             topic, number = key
             labels = (topic, str(number))
             self._metrics.end_offset.labels(*labels).set(end)
-            gone = 0 <= held[key] < start and not owners[key].may_have_read
-            lost = self.losses.count(key, held[key], start) if gone else 0
-            self._metrics.lost_records.labels(*labels).inc(lost)
+            self._metrics.lost_records.labels(*labels)  # alerts need the 0 before
+            if 0 <= held[key] < start and not owners[key].may_have_read:
+                self._lose(Gap(key, held[key], start))
             # Without a position a query starts at the log's start, as it does behind retention.
             position = max(self._markers.past(key, held[key]), start)
             self._metrics.committed_offset.labels(*labels).set(position)

@@ -158,6 +158,11 @@ class ShardQuery:
         return rows, size
 
     @property
+    def real_time(self) -> bool:
+        """Whether it runs in real-time mode, and so has no triggers."""
+        return self._triggers is None
+
+    @property
     def interval_seconds(self) -> float:
         """The time between two triggers."""
         assert self._triggers is not None, "a real-time query has none"

@@ -153,15 +153,21 @@ class Graph:
         return [item.name for item in self.operators if item.name in found]
 
     def all_commits(self, region: ConsistentRegionNode) -> bool:
-        """Return whether all that leaves a consistent region leaves it by sinks that commit."""
+        """Return whether all that leaves a consistent region leaves it by sinks that commit.
+
+        Whole PEs go back, so what may be fused with the region's operators counts as well.
+        """
         members = set(self.members(region))
         committing = {item.sink for item in self.cut_functions if item.moment == "commit"}
-        read = {name for item in self.operators if item.name not in members for name in item.inputs}
-        inside = [item for item in self.operators if item.name in members]
-        return all(
-            item.name in committing if not item.outputs else read.isdisjoint(item.outputs)
-            for item in inside
-        )
+        sinks = {item.name for item in self._connected(members) if not item.outputs}
+        return sinks <= members & committing
+
+    def _connected(self, names: set[str]) -> list[OperatorNode]:
+        """Return the operators that streams connect with some, in whatever direction."""
+        found = [item for item in self.operators if item.name in names]
+        streams = {name for item in found for name in (*item.inputs, *item.outputs)}
+        near = [item for item in self.operators if streams & {*item.inputs, *item.outputs}]
+        return near if len(near) == len(found) else self._connected({item.name for item in near})
 
     def upstream_first(self) -> list[OperatorNode]:
         """Return the operators so that each follows those whose streams it reads.

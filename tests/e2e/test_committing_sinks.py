@@ -2,8 +2,12 @@
 
 import asyncio
 import json
+import threading
 import time
+import uuid
 from collections import Counter
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -22,11 +26,13 @@ APPLICATION = '''
 import json
 import os
 import signal
+import urllib.request
 from pathlib import Path
 
 import streamgraft as sg
 
 FOLDER = Path("{folder}")
+SERVICE = "{service}"
 app = sg.Application("counts", trigger_seconds=0.3)
 records = app.kafka_source("records", topic="{source}", schema="key string")
 
@@ -64,13 +70,23 @@ def look(cut):
         dies_once("prepared")
 
 
+def make_final(file, name):
+    if SERVICE:
+        url = f"{{SERVICE}}/{{name}}"
+        request = urllib.request.Request(url, data=file.read_bytes(), method="PUT")
+        urllib.request.urlopen(request, timeout=10).close()
+    else:
+        file.replace(FOLDER / "final" / name)
+    if (FOLDER / "prepared").exists():
+        dies_once("committed")
+    file.unlink(missing_ok=True)
+
+
 @app.on_commit(files)
 def publish(cut):
     for file in sorted(staged(cut).glob("[0-9]*")):
         if int(file.name) <= cut.last_batch:
-            file.replace(FOLDER / "final" / f"{{cut.writer}}-{{cut.incarnation}}-{{file.name}}")
-            if (FOLDER / "prepared").exists():
-                dies_once("committed")
+            make_final(file, f"{{cut.writer}}-{{cut.incarnation}}-{{file.name}}")
 
 
 app.consistent_region("all", start=records, period_seconds=2, retained_cuts=2)
@@ -80,7 +96,7 @@ app.consistent_region("all", start=records, period_seconds=2, retained_cuts=2)
 def final(folder: Path) -> Counter[str]:
     """Return how often each key is in what is final."""
     found: Counter[str] = Counter()
-    for file in (folder / "final").iterdir():
+    for file in (folder / "final").glob("[!.]*"):
         found.update(json.loads(file.read_text()))
     return found
 
@@ -98,12 +114,45 @@ async def _goes_back(kube: KubeClient, namespace: str, streams: Streams) -> None
     streams.send(200)
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where batches are put aside, and what is final is."""
+    (tmp_path / "files" / "final").mkdir(parents=True)
+    return tmp_path / "files"
+
+
+@pytest.fixture(params=["files", "service"])
+def service(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+    """The URL of a service that keeps what is put there under a name, or '' for files."""
+    if request.param == "files":
+        yield ""
+        return
+
+    class Keeper(BaseHTTPRequestHandler):
+        """Keeps what comes, however often."""
+
+        def do_PUT(self) -> None:
+            """Take it."""
+            half = folder / "final" / f".{uuid.uuid4().hex}"
+            half.write_bytes(self.rfile.read(int(self.headers["Content-Length"])))
+            half.replace(folder / "final" / Path(self.path).name)
+            self.send_response(204)
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Keeper) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
 async def test_what_it_writes_is_final_once_though_its_process_dies_and_it_is_rolled_back(
-    cluster: Cluster, kube: KubeClient, namespace: str, tmp_path: Path
+    cluster: Cluster, kube: KubeClient, namespace: str, tmp_path: Path, folder: Path, service: str
 ) -> None:
-    streams, file, folder = Streams(cluster, namespace), tmp_path / "counts.py", tmp_path / "files"
-    (folder / "final").mkdir(parents=True)
-    file.write_text(APPLICATION.format(source=streams.source, folder=folder))
+    streams, file = Streams(cluster, namespace), tmp_path / "counts.py"
+    text = APPLICATION.format(source=streams.source, folder=folder, service=service)
+    file.write_text(text)
     options = ["--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
     submit = [*options, "submit", str(file), "--wait"]
     result = await asyncio.to_thread(CliRunner().invoke, app, submit)
@@ -111,7 +160,7 @@ async def test_what_it_writes_is_final_once_though_its_process_dies_and_it_is_ro
 
     deadline = time.monotonic() + 3 * PATIENCE_SECONDS
     while not (folder / "committed").exists() or final(folder) != streams.sent:
-        assert time.monotonic() < deadline, (sorted(folder.iterdir()), final(folder), streams.sent)
+        assert time.monotonic() < deadline, (final(folder), streams.sent)
         if not (folder / "committed").exists():
             streams.send(40)
         await asyncio.sleep(0.5)

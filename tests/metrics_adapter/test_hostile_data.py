@@ -38,7 +38,7 @@ INPUTS: dict[Input, float] = {
     Input.BUSY_SLOTS: 0.5,
     Input.WARM_SLOTS: 0.5,
     Input.SLOTS: 1.0,
-    Input.BATCH_RATE: 4.0,
+    Input.BATCH_RATE: 1.0,
     Input.POSITION_AGE: 1.0,
 }
 

@@ -43,14 +43,14 @@ STEADY: dict[Input, float] = {
     Input.PROCESSING_RATE: 100.0,
     Input.BUSY_SLOTS: 1.0,
     Input.WARM_SLOTS: 1.0,
-    Input.BATCH_RATE: 4.0,
+    Input.BATCH_RATE: 1.0,
     Input.LARGEST_RATE: 27.5,
     Input.STATE_BYTES: 0.0,
     Input.SLOTS: 1.0,
     Input.IDLE_SHARE: 0.5,
     Input.ELEMENTS: 2,
 }
-"""Two channels, each busy for half of the time; a batch of each of 4 shards a second. The sample
+"""Two channels, each busy for half of the time; a batch of each a second. The sample
 time is an age here."""
 
 

@@ -66,6 +66,22 @@ def test_a_step_back_is_seen(scrape: int, refresh: float, tmp_path: Path) -> Non
 
 
 @pytest.mark.integration
+def test_batches_are_those_of_a_query_whatever_shards_have_records(tmp_path: Path) -> None:
+    """Pods of two and of one batch a second; most of their shards are idle."""
+    counts = {("a", 0): "0+10x120", ("a", 1): "0x120", ("b", 2): "0+5x120", ("b", 3): "0x120"}
+    series = [
+        {
+            "series": "streamgraft_pe_batch_duration_seconds_count"
+            f'{{{REGION},pod="{pod}",shard="{shard}"}}',
+            "values": values,
+        }
+        for (pod, shard), values in counts.items()
+    ]
+    wanted = {Input.BATCH_RATE: 1.5}
+    _tried(tmp_path, 5, series, 2.0, wanted, "busy")
+
+
+@pytest.mark.integration
 def test_positions_are_as_old_as_their_reading(tmp_path: Path) -> None:
     """A PE that can't ask Kafka is scraped all the same: its samples are fresh, its word is not."""
     labels = f'{REGION},topic="t",partition="{{}}",pod="a"'
@@ -136,10 +152,11 @@ def _tried(
     series: list[dict[str, str]],
     refresh: float,
     wanted: Mapping[Input, float],
+    query: str = "rates",
 ) -> None:
-    """Fail unless the query of rates brings these inputs, no matter what the others are."""
-    found = queries(WINDOW, MAX_AGE, refresh)["rates"]
-    for name in {*QUERIES["rates"]} - {*wanted}:
+    """Fail unless a query brings these inputs, no matter what the others are."""
+    found = queries(WINDOW, MAX_AGE, refresh)[query]
+    for name in {*QUERIES[query]} - {*wanted}:
         other = f'label_replace(vector(0), "{INPUT_LABEL}", "{name.value}", "", "")'
         found = f"({found}) unless on ({INPUT_LABEL}) {other}"
     samples = [

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, OffsetSpec
 from pyspark.sql import DataFrame, SparkSession
 from tests.pe_runtime.one_driver import Job, make_topic, rows, write
 
@@ -82,6 +83,88 @@ def test_each_record_is_read_once(session: SparkSession, cluster: Cluster, tmp_p
         assert all(row["count"] == 1 for row in counts)
         positions = importer.reports("shared")[-1]["sources"][0]["endOffset"]
         assert out_two in json.dumps(positions)
+    finally:
+        importer.stop()
+        one.stop()
+
+
+def one_import(
+    session: SparkSession, cluster: Cluster, folder: Path, starting_offsets: Any
+) -> tuple[Job, str]:
+    """Run a job that copies an import; return it and the topic with the copy."""
+    app = sg.Application("importer")
+    shared = app.import_stream(
+        "shared", name="numbers", schema=SCHEMA, starting_offsets=starting_offsets
+    )
+    result = make_topic(cluster)
+    app.kafka_sink("copy", input=shared, topic=result, partitions=1)
+    return Job(app, session, cluster, folder), result
+
+
+def test_partitions_that_a_known_topic_gets_are_read_from_their_beginning(
+    session: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Also if the import is to begin at the latest: an edit of the export made them, while it was
+    connected or was not for a while."""
+    one, source, exported = exporter(session, cluster, tmp_path)
+    importer, result = one_import(session, cluster, tmp_path, "latest")
+    try:
+        write(cluster, source, range(10))
+        one.taken("numbers-export", 10)
+        connect(session, [exported])
+        deadline = time.monotonic() + 60
+        while not importer.reports("shared"):  # until it has a position
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        write(cluster, source, range(10, 20))
+        assert sorted(row["n"] for row in rows(importer.read(result, 10))) == [*range(10, 20)]
+        connect(session, [])
+        time.sleep(1.0)
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        admin.create_partitions([NewPartitions(exported, 3)])[exported].result()
+        (record, *_) = one.read(exported, 1)
+        producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+        producer.produce(exported, record.value(), record.key(), 2, headers=record.headers())
+        assert producer.flush(30) == 0
+        connect(session, [exported])
+        assert len(importer.read(result, 11)) == 11
+    finally:
+        importer.stop()
+        one.stop()
+
+
+def test_what_retention_took_from_an_import_is_told(
+    session: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    """It goes on behind what is gone, and says once how much that was."""
+    passed: Any = session._jvm.org.apache.spark.sql.kafka010.imports.Passed  # type: ignore[union-attr]
+    one, source, exported = exporter(session, cluster, tmp_path)
+    importer, result = one_import(session, cluster, tmp_path, "earliest")
+    try:
+        connect(session, [exported])
+        write(cluster, source, range(10))
+        importer.read(result, 10)
+        importer.stop()
+        assert list(passed.take()) == []
+        write(cluster, source, range(10, 40))
+        one.taken("numbers-export", 40)
+        time.sleep(1.0)
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        partitions = [TopicPartition(exported, number) for number in range(2)]
+        latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        ends = admin.list_offsets(dict.fromkeys(partitions, latest))
+        kept = {at.partition: found.result().offset - 3 for at, found in ends.items()}
+        cut = [TopicPartition(exported, number, start) for number, start in kept.items()]
+        for deleted in admin.delete_records(cut).values():
+            deleted.result(30)
+        write(cluster, source, range(40, 50))
+        importer.start()
+        found = {row["n"] for row in rows(importer.read(result, 20))}
+        assert {*range(10), *range(40, 50)} <= found
+        gaps = {int(gap[1]): (int(gap[2]), int(gap[3])) for gap in passed.take()}
+        assert {number: start for number, (_, start) in gaps.items()} == kept
+        assert all(position < start for position, start in gaps.values())
+        assert list(passed.take()) == []
     finally:
         importer.stop()
         one.stop()

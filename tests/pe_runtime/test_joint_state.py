@@ -277,6 +277,12 @@ def test_state_goes_along(
     stage.send()
     stage.until(exact)
     stage.stop()
+    for shard in (1, 2):  # as a savepoint does, and then no channel takes them but this one
+        stage.checkpoints.take_alone(shard)
+    stage.start(0, 1, 2, 3)
+    stage.send()
+    stage.until(exact)
+    stage.stop()
     stage.start_alone()
     stage.send()
     stage.until(exact)

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from streamgraft_pe_runtime.losses import Losses
+from streamgraft_pe_runtime.losses import Gap, Losses
 
 KEY = ("t", 0)
 
@@ -16,14 +16,14 @@ def test_each_record_is_lost_once() -> None:
     """The log's start moves on while the position stands still; then records are read again."""
     losses = Losses()
     counted = [
-        losses.count(KEY, *each) for each in ((10, 5), (10, 30), (10, 30), (10, 45), (50, 45))
+        losses.count(Gap(KEY, *each)) for each in ((10, 5), (10, 30), (10, 30), (10, 45), (50, 45))
     ]
     assert counted == [0, 20, 0, 15, 0]
-    assert losses.count(KEY, 60, 70) == 10
+    assert losses.count(Gap(KEY, 60, 70)) == 10
     unreported = losses.unreported()
     assert (unreported, losses.unreported()) == ({"t": 45}, {})
     losses.put_back(unreported)
-    losses.count(("t", 1), 0, 5)
+    losses.count(Gap(("t", 1), 0, 5))
     assert losses.unreported() == {"t": 50}
 
 

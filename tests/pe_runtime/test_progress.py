@@ -12,6 +12,7 @@ import pytest
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime import progress as module
 from streamgraft_pe_runtime.brokers import Bounds
+from streamgraft_pe_runtime.losses import Gap
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.progress import Progress
 from streamgraft_pe_runtime.query import ShardQuery
@@ -56,7 +57,14 @@ class PlayedBrokers:
 class PlayedQuery:
     """A query without batches."""
 
-    interval_seconds = 1.0
+    def __init__(self, *, real_time: bool = False) -> None:
+        self.real_time = real_time
+
+    @property
+    def interval_seconds(self) -> float:
+        """Return the time between triggers."""
+        assert not self.real_time
+        return 1.0
 
     def reports(self, _after: int) -> list[dict[str, Any]]:
         """Return none."""
@@ -87,6 +95,10 @@ class PlayedDriver:
         """Return none."""
         return []
 
+    def passed_over(self) -> list[Gap]:
+        """Return none."""
+        return []
+
 
 @pytest.fixture
 def metrics(monkeypatch: pytest.MonkeyPatch) -> PeMetrics:
@@ -95,10 +107,15 @@ def metrics(monkeypatch: pytest.MonkeyPatch) -> PeMetrics:
     return PeMetrics(slots=1)
 
 
+def query(*, real_time: bool = False) -> ShardQuery:
+    """Return a played query as a real one."""
+    return cast(ShardQuery, PlayedQuery(real_time=real_time))
+
+
 def followed(metrics: PeMetrics, checkpoint: Path, driver: PlayedDriver | None = None) -> Progress:
     """Follow one query over all shards."""
     progress = Progress(METADATA, metrics, driver or PlayedDriver())
-    progress.watch(SHARDS, cast(ShardQuery, PlayedQuery()), checkpoint)
+    progress.watch(SHARDS, query(), checkpoint)
     return progress
 
 
@@ -127,7 +144,7 @@ async def test_shard_that_goes_while_kafka_is_asked_leaves_no_gauge(
     progress = followed(metrics, tmp_path, driver)
     PlayedBrokers.meanwhile = [lambda: progress.release(3, tmp_path, publish=False)]
     others = SHARDS[:3]
-    driver.at_rounds[1] = lambda: progress.watch(others, cast(ShardQuery, PlayedQuery()), tmp_path)
+    driver.at_rounds[1] = lambda: progress.watch(others, query(), tmp_path)
     await rounds(progress)
     for gauge in ("lag_records", "position_age_seconds"):
         assert partitions(metrics, f"streamgraft_pe_{gauge}") == {*others}
@@ -145,3 +162,15 @@ async def test_input_that_goes_takes_its_gauges_along(metrics: PeMetrics, tmp_pa
     lags = [line for line in lines if line.startswith("streamgraft_pe_lag_records{")]
     assert len(lags) == len(SHARDS)
     assert all('topic="u"' in line for line in lags)
+
+
+async def test_mode_that_an_edit_changes_is_that_of_the_next_query(
+    metrics: PeMetrics, tmp_path: Path
+) -> None:
+    """Until that has started the one of before runs, and has no triggers if it was real-time."""
+    real = METADATA.model_copy(update={"real_time": True, "slots": 4})
+    progress = Progress(real, metrics, PlayedDriver())
+    progress.watch(SHARDS, query(real_time=True), tmp_path)
+    progress.replan(METADATA)
+    await rounds(progress)
+    assert partitions(metrics, "streamgraft_pe_lag_records") == set(SHARDS)

@@ -71,6 +71,23 @@ def test_shards_keep_versions_of_their_own(tmp_path: Path) -> None:
     assert described == Description([1, 2], HDFS, {1: "7", 2: "1_a"})
 
 
+def test_shards_that_ran_alone_and_together_join(tmp_path: Path) -> None:
+    """As when a region is saved, and only some of its channels have taken their shards since."""
+    stage = JointCheckpoints(tmp_path, never, HDFS)
+    run_alone(tmp_path, 0, 3)
+    run_alone(tmp_path, 1, 7)
+    commit(stage.take_over([0, 1, 2], begin), 1, ["4_a", "8_a", "0"])
+    for shard in (1, 2):
+        stage.take_alone(shard)
+    query = stage.take_over([0, 1, 2], begin)
+    described = Description.parse((query / "shards.json").read_text())
+    assert described == Description([0, 1, 2], HDFS, {0: "4_a", 1: "8"})
+    found = query_logs.read(query)
+    assert found is not None
+    assert found.sources == ({"in": {"0": 9, "1": 9, "2": 9}},)
+    assert found.version == ("v1", "v2")
+
+
 def test_shard_goes_on_alone(tmp_path: Path) -> None:
     """Its own checkpoint has the batch that belongs to the version, also if there is none new."""
     stage = JointCheckpoints(tmp_path, never, HDFS)

@@ -18,6 +18,7 @@ from streamgraft_common.repositories.redis_store import RedisStore
 from streamgraft_common.resources import RedisRepository
 from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_operator.kit.external_calls import ExternalCalls, UnderWay
+from streamgraft_operator.savepoint import repositories as module
 from streamgraft_operator.savepoint.repositories import PATIENCE_SECONDS, Repositories
 from streamgraft_operator.settings import Settings
 
@@ -68,6 +69,26 @@ async def test_it_is_marked_in_the_bucket(
     assert await repositories.remove(item) == ""
     assert await marked(s3_store(object_store_address), namespace) == {("first", "uid")}
     assert await repositories.remove(item) == "", "it may be asked for again"
+
+
+async def test_what_was_marked_last_is_collected_as_well(
+    kube: KubeClient, namespace: str, object_store_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though no other savepoint is deleted later."""
+    monkeypatch.setattr(manifest, "GRACE_SECONDS", 2.0)
+    monkeypatch.setattr(module, "LATER_SECONDS", 2.5)
+    texts = {key.replace("-", "_"): text for key, text in S3_CREDENTIALS.items()}
+    await secret(kube, namespace, **texts)
+    bucket = {"bucket": "copies", "endpoint": object_store_address, "secret": "keys"}
+    repositories, store = (
+        Repositories(kube, ExternalCalls(), SETTINGS),
+        s3_store(object_store_address),
+    )
+    assert await repositories.remove(deleted(namespace, {"s3": bucket})) == ""
+    assert await marked(store, namespace) == {("first", "uid")}
+    async with asyncio.timeout(30):
+        while await marked(store, namespace):
+            await asyncio.sleep(0.2)
 
 
 async def test_it_is_marked_on_redis_once_that_answers(

@@ -15,6 +15,7 @@ from tests.repositories.conftest import (
     REPLICA_COUNT,
     S3_CREDENTIALS,
     SERVERS,
+    port_of_all,
     redis_store,
     s3_store,
 )
@@ -109,6 +110,25 @@ def test_one_replica_that_is_away_hinders_writing_and_not_reading(
             store.put(key, b"other")
     with pytest.raises(RepositoryUnavailable, match="2 of 4"):
         redis_store(redis_port, servers=SERVERS[:2]).get(key)
+
+
+def test_replica_that_dies_is_passed_over_at_once(tmp_path: Path) -> None:
+    """Also while it still counts as one that is there."""
+    port = port_of_all()
+    settings = RedisRepository(service="redis", port=port, shard_count=1, replica_count=2)
+    keys = [f"ns/blobs/{number}" for number in range(8)]
+    with redis_server(tmp_path / "a", SERVERS[0], port):
+        with redis_server(tmp_path / "b", SERVERS[1], port):
+            stores = [
+                RedisStore(settings, "ns", {}, lambda name: SERVERS[:2])
+                for _ in (*keys, "one that lists")
+            ]
+            for key in keys:
+                stores[0].put(key, b"data")
+            for store in stores:
+                assert store.get(keys[0]) == b"data"  # it knows both
+        assert [item.get(key) for item, key in zip(stores, keys, strict=False)] == [b"data"] * 8
+        assert {item.key for item in stores[-1].keys("ns/blobs/")} == {*keys}
 
 
 def test_a_password_that_is_wrong_is_said(redis_port: int) -> None:

@@ -564,6 +564,26 @@ def test_a_region_goes_back_by_itself_if_nothing_leaves_it_twice(
     assert consistent_region(region, app.graph, Path(__file__).parent).roll_back_on == policy
 
 
+def test_what_may_be_fused_with_a_region_goes_back_with_it() -> None:
+    """A sink beside the region would write again what comes behind the cut."""
+    app, flights = application()
+
+    @app.operator(inputs=flights)
+    def seen(rows: DataFrame) -> DataFrame:
+        return rows
+
+    @app.sink(inputs=seen)
+    def show_all(batch: DataFrame, batch_id: int) -> None:
+        batch.show()
+
+    app.on_commit(show_all)(print)
+    app.consistent_region("all", start=seen)
+    (region,) = app.graph.consistent_regions
+    assert app.graph.all_commits(region)
+    app.kafka_sink("copy", input=flights, topic="out")
+    assert not app.graph.all_commits(region)
+
+
 def test_functions_ask_for_cuts() -> None:
     """The PE hears of it; what is wrong is raised at the call."""
     app, _ = committing()

@@ -183,6 +183,8 @@ class SavepointInvariants:
         self._copied[name] = {place: copy.counts for place, copy in copies.items()}
         if item["status"].get("uncleanShards"):
             self._unclean.add(name)
+            if uid in self._committed:
+                self._break(f"{name} is committed, and can't be gone back to")
         left = item["spec"].get("consistentRegion") and not item["status"].get("message")
         if left and uid not in self._committed:
             self._break(f"cut {name} is complete without a word, and no sink has committed it")

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import redis
 from redis.backoff import ExponentialBackoff
@@ -28,6 +28,7 @@ from streamgraft_common.repositories.store import (
 from streamgraft_common.resources import RedisRepository
 
 Resolve = Callable[[str], list[str]]
+Answer = TypeVar("Answer")
 _IDENTITY = "streamgraft:server"
 _KEY, _INDEX = "streamgraft:key:", "streamgraft:index:"
 _CONNECT_SECONDS = 5.0
@@ -91,25 +92,22 @@ class RedisStore:
 
     def get(self, key: str) -> bytes:
         """Return what was written, from wherever it is. Raises Missing."""
-        servers = self._there(self._settings.replica_count - 1)
-        for server in sorted(servers, key=lambda item: item.rank(key)):
-            with self._answering():
-                if isinstance(data := server.client.get(_KEY + key), bytes):
-                    return data
+        for data in self._asked(lambda client: client.get(_KEY + key), lambda it: it.rank(key)):
+            if isinstance(data, bytes):
+                return data
         raise Missing(key)
 
     def keys(self, prefix: str) -> list[Stored]:
         """Return all keys that begin so."""
         found: dict[str, float] = {}
-        for server in self._there(self._settings.replica_count - 1):
-            with self._answering():
-                for key, written in _listed(server.client, prefix):
-                    found[key] = max(written, found.get(key, 0.0))
+        for listed in self._asked(lambda client: _listed(client, prefix)):
+            for key, written in listed:
+                found[key] = max(written, found.get(key, 0.0))
         return [Stored(key, written) for key, written in found.items()]
 
     def delete(self, keys: Sequence[str]) -> None:
         """Remove what is there of them."""
-        for server in self._there(self._settings.replica_count - 1):
+        for server in self._there(self._further_replicas):
             with self._answering(), server.client.pipeline(transaction=True) as together:
                 for key in keys:
                     together.unlink(_KEY + key)
@@ -128,6 +126,36 @@ class RedisStore:
             done, _ = together.execute()
             return bool(done)
 
+    def _asked(
+        self,
+        ask: Callable[[redis.Redis], Answer],
+        order: Callable[[_Server], bytes] | None = None,
+    ) -> Iterator[Answer]:
+        """Yield what servers answer, one after the other: all that is kept is then among it.
+
+        Raises RepositoryUnavailable if more are away than there are further replicas.
+        """
+        servers = self._there(self._further_replicas)
+        away = self._wanted - len(servers)
+        for server in sorted(servers, key=order) if order else servers:
+            try:
+                with self._answering():
+                    answer = ask(server.client)
+            except RepositoryUnavailable:
+                away += 1
+                if away > self._further_replicas:
+                    raise
+            else:
+                yield answer
+
+    @property
+    def _wanted(self) -> int:
+        return self._settings.shard_count * self._settings.replica_count
+
+    @property
+    def _further_replicas(self) -> int:
+        return self._settings.replica_count - 1
+
     def _keepers(self, key: str) -> list[_Server]:
         """Return the servers of a key, the first one first; all there should be must be there."""
         servers = sorted(self._there(0), key=lambda item: item.rank(key))
@@ -135,8 +163,7 @@ class RedisStore:
 
     def _there(self, missing: int) -> list[_Server]:
         """Return the servers that answer; so many of them may be away."""
-        now = time.monotonic()
-        wanted = self._settings.shard_count * self._settings.replica_count
+        now, wanted = time.monotonic(), self._wanted
         if now >= self._known_until or len(self._servers) < wanted:
             self._servers = self._found()
             self._known_until = now + _KNOWN_SECONDS

@@ -51,7 +51,7 @@ class Input(StrEnum):
     WARM_SLOTS = "warm_slots"
     """Those of them in PEs that were warm when the window began, by stage."""
     BATCH_RATE = "batch_rate"
-    """Batches with data per second, by stage."""
+    """Batches with data per second of a query that has some, on average over channels, by stage."""
     SLOTS = "slots"
     """Task slots of a PE, by stage."""
     LARGEST_RATE = "largest_rate"
@@ -131,6 +131,8 @@ def _inputs(window_seconds: float, max_age_seconds: float, step_seconds: float) 
     busy = f"rate({total}[{window}])"
     warm = f"{total} - increase({total}[{window}]) > bool {WARM_UP_BUSY_SECONDS:g}"
     batches = f"streamgraft_pe_batch_duration_seconds_count{_IN_REGIONS}"
+    # Shards without records have no batches, those of a query that have some share them.
+    of_query = f"max by ({STAGE}, pod) (rate({batches}[{window}]))"
     slots = f"streamgraft_pe_slots{_IN_REGIONS}"
     # The histogram of a PE has no series before its first batch.
     nothing = f"0 * sum by ({STAGE}) ({slots})"
@@ -151,7 +153,7 @@ def _inputs(window_seconds: float, max_age_seconds: float, step_seconds: float) 
         Input.PROCESSING_RATE: f"sum by ({STAGE}) (deriv({committed}))",
         Input.BUSY_SLOTS: f"sum by ({STAGE}) ({busy})",
         Input.WARM_SLOTS: f"sum by ({STAGE}) ({busy} * ({warm}))",
-        Input.BATCH_RATE: f"sum by ({STAGE}) (rate({batches}[{window}])) or {nothing}",
+        Input.BATCH_RATE: f"avg by ({STAGE}) ({of_query} > 0) or {nothing}",
         Input.SLOTS: f"avg by ({STAGE}) ({slots})",
         Input.LARGEST_RATE: f"max by ({STAGE}) ({by_shard})",
         Input.STATE_BYTES: f"{state} or 0 * max by ({REGION}) ({slots})",

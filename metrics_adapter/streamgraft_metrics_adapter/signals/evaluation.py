@@ -194,7 +194,7 @@ def _load(region: Region, stage: StageObservation, capacity: Capacity | None) ->
     return StageLoad(
         input_rate=rate,
         lag=sum(stage.lag.values()),
-        batch_seconds=region.spec.max_width / batches if batches else 0.0,
+        batch_seconds=1 / batches if batches else 0.0,
         largest_shard=min(largest / rate, 1.0) if rate > 0 else 0.0,
         capacity=capacity,
     )

@@ -168,11 +168,23 @@ def _drained(
     completed = {
         "state": "Running",
         "completed_sequence_id": cut.number,
-        "cuts": [*status.cuts, done][-view.spec.retained_cuts :],
+        "cuts": _kept([*status.cuts, done], view.spec.retained_cuts),
         "failed_cuts": 0,
         "rollbacks_in_a_row": 0,
     }
     return status.model_copy(update=completed), ()
+
+
+def _kept(cuts: list[Cut], most: int) -> list[Cut]:
+    """Return the cuts to keep: the last ones, and if none of them is whole, the last that is."""
+    kept = cuts[-most:]
+    if any(map(_is_whole, kept)):
+        return kept
+    return [*[cut for cut in cuts[:-most] if _is_whole(cut)][-1:], *kept]
+
+
+def _is_whole(cut: Cut) -> bool:
+    return not cut.damaged and not cut.unclean_shards
 
 
 def _looked_at(
@@ -223,8 +235,7 @@ def _target(view: ConsistentRegionView, status: ConsistentRegionStatus) -> str |
     """Return the last cut that can be gone back to: a whole one, of the operators of today."""
     operators = frozenset(view.spec.operators)
     fitting = {number for number, cut in view.cuts.items() if cut.operators == operators}
-    sound = (cut for cut in reversed(status.cuts) if not cut.damaged)
-    whole = (cut for cut in sound if not cut.unclean_shards)
+    whole = (cut for cut in reversed(status.cuts) if _is_whole(cut))
     return next((cut.savepoint for cut in whole if cut.number in fitting), None)
 
 

@@ -24,6 +24,7 @@ from streamgraft_common.repositories import (
     Unreadable,
     open_store,
 )
+from streamgraft_common.repositories.manifest import GRACE_SECONDS
 from streamgraft_common.resources import CheckpointRepository, JobSpec, PodSettings
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.kit.external_calls import ExternalCalls, UnderWay
@@ -36,9 +37,14 @@ log = logging.getLogger(__name__)
 
 COLLECT_SECONDS = 600.0
 """From one collection in a namespace of a repository to the next."""
+LATER_SECONDS = GRACE_SECONDS + 60.0
+"""From the last savepoint that is marked to the collection that finds it."""
 PATIENCE_SECONDS = 600.0
 """For so long a savepoint that is deleted waits for its repository."""
 _PURPOSE = "repository"
+
+Place = tuple[str, str]
+"""Namespace, and hash of a repository's settings and credentials."""
 
 
 class Repositories:
@@ -50,9 +56,10 @@ class Repositories:
         self._client = client
         self._settings = settings
         self._external = external_calls
-        self._collectors: dict[tuple[str, str], Collector] = {}
-        """By namespace, and hash of settings and credentials."""
-        self._collected: dict[tuple[str, str], float] = {}
+        self._collectors: dict[Place, Collector] = {}
+        self._collected: dict[Place, float] = {}
+        self._collecting: set[asyncio.Task[None]] = set()
+        self._later: dict[Place, asyncio.TimerHandle] = {}
 
     async def remove(self, item: Object) -> str:
         """Mark a savepoint as one that nobody needs; return why that can't be, '' if it is done.
@@ -91,7 +98,7 @@ class Repositories:
             if _seconds_since(item) < PATIENCE_SECONDS:
                 raise UnderWay from error
             return str(error)
-        self._collect(place)
+        self._collect_soon_and_later(place)
         return ""
 
     def _repository_of(self, item: Object) -> tuple[PodSettings, CheckpointRepository | None]:
@@ -103,16 +110,23 @@ class Repositories:
         pe = self._settings.completed(job).processing_element
         return pe, pe.checkpoint_repository
 
-    def _collect(self, place: tuple[str, str]) -> None:
-        """Collect garbage beside everything else, unless that was done lately."""
+    def _collect_soon_and_later(self, place: Place) -> None:
+        """Collect garbage beside everything else, unless that was done lately; and again when what
+        was marked just now may go."""
         now = time.monotonic()
-        if now < self._collected.get(place, -COLLECT_SECONDS) + COLLECT_SECONDS:
-            return
-        self._collected[place] = now
-        name = f"collecting-{place[0]}"
-        self._collecting = asyncio.create_task(
-            asyncio.to_thread(_collected, self._collectors[place], place[0]), name=name
-        )
+        if now >= self._collected.get(place, -COLLECT_SECONDS) + COLLECT_SECONDS:
+            self._collect(place)
+        if place in self._later:
+            self._later[place].cancel()
+        loop = asyncio.get_running_loop()
+        self._later[place] = loop.call_later(LATER_SECONDS, self._collect, place)
+
+    def _collect(self, place: Place) -> None:
+        self._collected[place] = time.monotonic()
+        collecting = asyncio.to_thread(_collected, self._collectors[place], place[0])
+        task = asyncio.create_task(collecting, name=f"collecting-{place[0]}")
+        self._collecting.add(task)
+        task.add_done_callback(self._collecting.discard)
 
     async def _credentials(
         self, namespace: str, settings: PodSettings, repository: CheckpointRepository

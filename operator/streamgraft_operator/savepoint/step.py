@@ -9,7 +9,7 @@ its shards stop at once.
 
 If sinks of a cut commit, they are asked to when all copies are there, before anything goes on. From
 then on the cut can't fail: some may have committed. What they do not come to now, the next cut has
-them do.
+them do. So it has for a cut with a batch that was cut off: no rollback goes back to that one.
 
 A rollback stops all stages at once, and notes where the topics between them end. Then PEs look at
 what the cut has: if that is damaged, the rollback ends before it has changed anything. Then the
@@ -152,9 +152,12 @@ def _advance(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]:
     if view.spec.rolls_back_to:
         message = f"going back to {view.spec.rolls_back_to}"
         return status.model_copy(update={"phase": "RollingBack", "message": message}), ()
+    copied = _copied(view, "Completed")
     if any(item.commits for item in view.stages):
-        return _copied(view, "Committing"), ()
-    return _completed(_copied(view, "Completed"), view)
+        if not copied.unclean_shards:
+            return _copied(view, "Committing"), ()
+        copied = _with_message(copied, _not_whole(copied.unclean_shards))
+    return _completed(copied, view)
 
 
 def _lost(view: SavepointView) -> str:
@@ -247,6 +250,15 @@ def _copied(view: SavepointView, phase: Literal["Committing", "Completed"]) -> S
         "message": "committing" if phase == "Committing" else "",
     }
     return view.status.model_copy(update=update)
+
+
+def _not_whole(shards: int) -> str:
+    """Return why a cut is not committed that can't be gone back to: what it made final would come
+    again after a rollback to the cut before."""
+    return (
+        f"not committed: {shards} shards ended in the midst of a batch, which runs again; the next"
+        " cut commits what is in this one"
+    )
 
 
 def _committed(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]:

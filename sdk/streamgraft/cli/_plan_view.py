@@ -159,7 +159,10 @@ def _queries(plan: Outlook) -> Iterator[str]:
         if metadata.shard_count == 1:
             continue
         if why := apart(metadata, operators):
-            yield f"Stage {name}: a query per shard ({why}); each pays for batches of its own"
+            cost = "each pays for batches of its own"
+            if not metadata.real_time:
+                cost += ", 4 times as far apart as the trigger at most where they are many"
+            yield f"Stage {name}: a query per shard ({why}); {cost}"
         else:
             named = {operator.name: operator for operator in operators}
             stateful = any(named[item].stateful for item in metadata.operators)

@@ -105,6 +105,17 @@ def test_only_the_last_cuts_are_kept() -> None:
     assert decision.delete == ("job-all-cut-1",)
 
 
+def test_the_last_cut_that_can_be_gone_back_to_is_kept_besides() -> None:
+    status = draining(3, 1, 2)
+    cuts = {number: cut(number, "Completed") for number in (1, 2, 3)}
+    unclean = cuts[3].status.model_copy(update={"unclean_shards": 1})
+    cuts[3] = replace(cuts[3], status=unclean)
+    spec = WANTED.model_copy(update={"retained_cuts": 1})
+    decision = step(view(status=status, cuts=cuts, last_number=3, spec=spec))
+    assert [item.number for item in decision.status.cuts] == [2, 3]
+    assert decision.delete == ("job-all-cut-1",)
+
+
 def test_a_cut_whose_savepoint_a_user_deleted_is_forgotten() -> None:
     status = draining(3, 1, 2).model_copy(update={"state": "Running", "sequence_id": 2})
     decision = step(view(status=status, cuts={2: cut(2, "Completed")}, last_number=2))

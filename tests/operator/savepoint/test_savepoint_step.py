@@ -202,6 +202,13 @@ def test_sinks_commit_when_all_is_copied_and_nothing_runs_before() -> None:
     assert (done.shards, done.size_bytes) == (4, 40)
 
 
+def test_a_cut_that_nobody_can_go_back_to_is_not_committed() -> None:
+    """A rollback to the cut before would make the same final again."""
+    done = saving(replace(saved(WORK, 0, 1), unclean=1), write=SINK)
+    assert (done.status.phase, done.status.parked) == ("Completed", [])
+    assert done.status.message.startswith("not committed: 1 shards ended in the midst of a batch")
+
+
 @pytest.mark.parametrize(
     "more",
     [

@@ -2,7 +2,7 @@
 package org.apache.spark.sql.kafka010.imports
 
 import java.util.{List => JList, Set => JSet, UUID}
-import java.util.concurrent.{ConcurrentHashMap, ExecutionException}
+import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue, ExecutionException}
 
 import scala.jdk.CollectionConverters._
 
@@ -24,6 +24,16 @@ object Matches {
   private val topics = new ConcurrentHashMap[String, Set[String]]()
   def set(operator: String, names: JList[String]): Unit = topics.put(operator, names.asScala.toSet)
   def of(operator: String): Set[String] = topics.getOrDefault(operator, Set.empty)
+}
+
+/** Where batches went past records that retention had deleted. */
+object Passed {
+  private val gaps = new ConcurrentLinkedQueue[Array[String]]()
+  def note(at: TopicPartition, position: Long, start: Long): Unit =
+    gaps.add(Array(at.topic, at.partition.toString, position.toString, start.toString))
+
+  /** Those since the last call: topic, partition, first of these records, first that was left. */
+  def take(): Array[Array[String]] = Iterator.continually(gaps.poll()).takeWhile(_ != null).toArray
 }
 
 /** format("imported-streams"), with `operator` and the options of Spark's Kafka source. */
@@ -108,20 +118,28 @@ class ImportStream(
     val from = positions(start)
     val latest = Option(super.latestOffset(start, limit)).fold[Positions](Map.empty)(positions)
     val (known, fresh) = latest.partition { case (partition, _) => from.contains(partition) }
-    val begun =
-      if (fresh.isEmpty) fresh
-      else if (fromLatest) reader.fetchLatestOffsets(Some(from)).filter(at => fresh.contains(at._1))
-      else reader.fetchEarliestOffsets(fresh.keys.toSeq)
+    // What a topic gets more of came since it was first read.
+    val (more, first) = fresh.partition { case (at, _) => from.keys.exists(_.topic == at.topic) }
+    val begun = earliest(more) ++ (if (fromLatest) newest(from, first) else earliest(first))
     // Retention may have taken what was to come.
     val found = from ++ known.map { case (at, end) => at -> math.max(end, from(at)) } ++ begun
     if (found.isEmpty) null else KafkaSourceOffset(found)
   }
+
+  private def earliest(partitions: Positions): Positions =
+    if (partitions.isEmpty) partitions
+    else reader.fetchEarliestOffsets(partitions.keys.toSeq)
+
+  private def newest(from: Positions, partitions: Positions): Positions =
+    if (partitions.isEmpty) partitions
+    else reader.fetchLatestOffsets(Some(from)).filter(at => partitions.contains(at._1))
 
   override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
     val (from, until) = (positions(start), positions(end))
     val busy = until.filter { case (at, last) => from.get(at).exists(_ < last) }
     val exist = existing(busy.keySet.map(_.topic))
     val read = busy.filter { case (at, _) => exist(at.topic) }
+    for ((at, start) <- earliest(read) if start > from(at)) Passed.note(at, from(at), start)
     super.planInputPartitions(
       KafkaSourceOffset(from.filter(each => read.contains(each._1))), KafkaSourceOffset(read))
   }

@@ -1,0 +1,22 @@
+"""What a driver tells of its queries beside their own reports."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from streamgraft_pe_runtime.losses import Gap
+
+
+class DriverCounts(Protocol):
+    """What a driver counts by itself, since its start."""
+
+    def busy_seconds(self) -> float:
+        """Return the time of all tasks, summed over slots."""
+
+    def malformed(self) -> dict[tuple[str, str], int]:
+        """Return how many malformed records were met, by source operator and topic."""
+
+    def imported_topics(self, operator: str) -> Sequence[str]:
+        """Return the topics that an import is connected to."""
+
+    def passed_over(self) -> Sequence[Gap]:
+        """Return what imports went past, since the last call, that retention had deleted."""
