@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.traffic import CRITICAL
@@ -103,12 +103,18 @@ class Reader:
         missing = set(ids) - self.received.keys()
         last = time.monotonic()
         while missing:
-            for message in self._consumer.consume(1000, 0.05):
+            for message in self._come():
                 if message.error() is None:
                     last = time.monotonic()
                     missing.discard(self._note(message.value() or b"", message.timestamp()[1]))
             if time.monotonic() - last > QUIET_SECONDS:
                 raise RuntimeError(f"{len(missing)} of {len(ids)} records did not come")
+
+    def _come(self) -> list[Message]:
+        """Return what is there; if nothing is, the first that comes."""
+        if (first := self._consumer.poll(0.05)) is None:
+            return []
+        return [first, *self._consumer.consume(1000, 0)]
 
     def close(self) -> None:
         """Stop reading."""

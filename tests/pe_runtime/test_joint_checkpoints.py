@@ -360,6 +360,7 @@ def test_damage_in_a_shard_is_not_its_neighbours_concern(tmp_path: Path) -> None
 ACTIONS = (
     *("start", "register", "plan", "write", "commit", "batch"),
     *("crashed start", "overtaken start", "raced start"),
+    *("alone", "crashed alone", "overtaken alone", "raced alone"),
 )
 Ownership = tuple[int, str, int, int]
 """Owner, what it does, with how many records or how many of its shards, and after how many files
@@ -414,18 +415,28 @@ def test_nothing_is_lost_or_written_twice(
         except (TakenByAnother, Crash):
             owner.checkpoint = None
 
+    def start_alone(owner: Owner, mask: int) -> None:
+        shard = next(shard for shard in range(SHARDS) if mask & 1 << shard)
+        try:
+            owner.checkpoint = owner.planned = None
+            owner.open(stage.take_alone(shard), [shard])
+        except (TakenByAnother, Crash):
+            owner.checkpoint = None
+
     for number, action, amount, files in plan:
         owner, other = owners[number], owners[number - 1]
         otherwise: dict[str, Callable[[], None]] = {
-            "crashed start": crash,
-            "overtaken start": partial(start, other, amount),
-            "raced start": partial(step, other, "next", amount),
+            "crashed": crash,
+            "overtaken": partial(start, other, amount),
+            "raced": partial(step, other, "next", amount),
         }
         with pytest.MonkeyPatch.context() as patch:
-            if action in otherwise:
-                interrupted = Interrupted(files, otherwise[action])
+            if (how := action.partition(" ")[0]) in otherwise:
+                interrupted = Interrupted(files, otherwise[how])
                 patch.setattr(exclusive_files, "create", interrupted)
-            if action.endswith("start"):
+            if action.endswith("alone"):
+                start_alone(owner, amount)
+            elif action.endswith("start"):
                 start(owner, amount)
             else:
                 step(owner, action, amount)

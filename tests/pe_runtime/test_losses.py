@@ -63,5 +63,6 @@ async def test_records_that_retention_deleted_are_counted_and_reported(
     metrics = (await again.get("/metrics"))[1]
     labels = f'partition="0",topic="{stage.input}"'
     assert f"streamgraft_pe_lost_records_total{{{labels}}} 30.0" in metrics
+    assert f"streamgraft_pe_lag_records{{{labels}}} 10.0" in metrics, "what is gone does not wait"
     failed = await again.until(lambda status: status.shards["0"].state == "Failed")
     assert "failOnDataLoss" in failed.shards["0"].message
