@@ -1,8 +1,10 @@
 """Examples as jobs: what they generate goes in, and what their results must be comes out."""
 
 import asyncio
+import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -120,15 +122,42 @@ def enrichment() -> Example:
 
 
 def ledger() -> Example:
-    """Each payment that moves money once; its files are what a tutorial is about."""
+    """Each payment that moves money once."""
     given = list(payments.payments(500))
-    wanted = [payment["id"] for payment in given if payment["cents"]]
+    wanted = booked(given)
 
     def judge(rows: Rows) -> None:
         assert sorted(row["id"] for row in rows) == wanted
 
     records: list[Record] = [("payments", payment) for payment in given]
     return Example("ledger/app.py", records, "booked", len(wanted), judge)
+
+
+def booked(given: Rows) -> list[int]:
+    """Return the payments that move money."""
+    return [payment["id"] for payment in given if payment["cents"]]
+
+
+def test_the_files_of_the_ledger(cluster: Cluster, tmp_path: Path) -> None:
+    """What its sink makes final with the cuts of its region has each payment once."""
+    given = list(payments.payments(500))
+    source = (EXAMPLES / "ledger" / "app.py").read_text()
+    application = tmp_path / "app.py"
+    application.write_text(source.replace("/tmp/streamgraft-ledger", str(tmp_path)))
+    with LiveJob.of(cluster, application) as job:
+        job.write("payments", given)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (found := final(tmp_path)) != booked(given):
+            assert time.monotonic() < deadline, len(found)
+            time.sleep(1.0)
+
+
+def final(folder: Path) -> list[int]:
+    """Return the payments in the ledger's files."""
+    files = (folder / "final").glob("*")
+    return sorted(
+        json.loads(line)["id"] for file in files for line in file.read_text().splitlines()
+    )
 
 
 def wordcount() -> Example:

@@ -99,7 +99,8 @@ def test_rows_pass_as_properties_would(
 ) -> None:
     """Whatever is compared, negated, escaped, of another kind of number, or null."""
     schema = json.loads(SCHEMA.json())
-    frame = session.createDataFrame([tuple(row.values()) for row in found], SCHEMA)
+    data: Any = [tuple(row.values()) for row in found]
+    frame = session.createDataFrame(data, SCHEMA)
     passed = frame.select(*(F.expr(to_sql(parse(text), schema)) for text in wanted)).collect()
     for number, text in enumerate(wanted):
         for row, result in zip(found, passed, strict=True):
