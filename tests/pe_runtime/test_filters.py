@@ -44,11 +44,14 @@ compared = st.sampled_from(COMPARISONS)
 
 
 def _joined(*parts: st.SearchStrategy[Any]) -> st.SearchStrategy[str]:
-    return st.tuples(*parts).map(lambda found: " ".join(map(str, found)))
+    return st.tuples(*parts).map(lambda found: " ".join(str(part) for part in found))
 
 
 literals = texts.map(json.dumps)
-lists = {"tags": st.lists(literals, min_size=1, max_size=3), "counts": st.lists(smalls, min_size=1)}
+lists: dict[str, st.SearchStrategy[list[Any]]] = {
+    "tags": st.lists(literals, min_size=1, max_size=3),
+    "counts": st.lists(smalls, min_size=1, max_size=3),
+}
 tests = st.one_of(
     _joined(st.just("kind"), compared, literals),
     _joined(st.sampled_from(["level", "small", "share"]), compared, scalars),
