@@ -215,6 +215,11 @@ class Driver:
             topic for item in self._imports if item.operator == operator for topic in item.topics
         ]
 
+    def is_cut(self) -> bool:
+        """Return whether operators of the plan that was applied are in a consistent region."""
+        ours = set(self._planned.metadata.operators) if self._planned else set()
+        return any(not ours.isdisjoint(item.operators) for item in self._adl.consistent_regions)
+
     def passed_over(self) -> list[Gap]:
         """Return what imports went past, since the last call, that retention had deleted."""
         jvm: Any = self._session._jvm

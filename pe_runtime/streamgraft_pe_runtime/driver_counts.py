@@ -18,5 +18,8 @@ class DriverCounts(Protocol):
     def imported_topics(self, operator: str) -> Sequence[str]:
         """Return the topics that an import is connected to."""
 
+    def is_cut(self) -> bool:
+        """Return whether operators of the plan are in a consistent region."""
+
     def passed_over(self) -> Sequence[Gap]:
         """Return what imports went past, since the last call, that retention had deleted."""

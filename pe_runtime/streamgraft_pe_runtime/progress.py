@@ -35,9 +35,9 @@ from streamgraft_pe_runtime.watched import Watched
 log = logging.getLogger(__name__)
 
 _PERIOD_SECONDS = 1.0
+_CUT_SECONDS = 0.2
+"""How often positions are told by who is cut: whoever comes next stops once they are the ends."""
 _CALM_PERIODS = 30
-LOAD_SECONDS = 30.0
-"""Period over which the load of shards is measured."""
 
 
 class Progress:
@@ -151,22 +151,28 @@ class Progress:
 
     async def run(self) -> None:
         """Follow all shards until cancelled."""
-        rounds = 0
+        rounds, clock = 0, asyncio.get_running_loop().time
         while True:
-            began = asyncio.get_running_loop().time()
+            following = clock() + _PERIOD_SECONDS
             await asyncio.to_thread(self._follow, rounds)
             rounds += 1
-            spent = asyncio.get_running_loop().time() - began
-            await asyncio.sleep(max(_PERIOD_SECONDS - spent, 0.1))
+            while self._driver.is_cut() and clock() + _CUT_SECONDS < following:
+                await asyncio.sleep(_CUT_SECONDS)
+                await asyncio.to_thread(self._tell)
+            await asyncio.sleep(max(following - clock(), 0.1))
 
-    def _follow(self, rounds: int) -> None:
+    def _tell(self) -> None:
+        """Tell where the queries have come to."""
         for watched in self._queries:
             try:
                 self._collect(watched)
             except Exception as error:  # a query may end, or be released, between two calls
                 log.debug("progress of shards %s: %r", watched.shards, error)
-        self._count_for_the_driver()
         self._publish()
+
+    def _follow(self, rounds: int) -> None:
+        self._tell()
+        self._count_for_the_driver()
         for name in self._brokers:
             self._ask(name, calm=rounds % _CALM_PERIODS == 0)
         self._forget()
@@ -226,15 +232,7 @@ class Progress:
     def _measure_loads(self) -> None:
         now = time.monotonic()
         for watched in self._queries:
-            if (elapsed := now - watched.since) < LOAD_SECONDS:
-                continue
-            for shard in watched.shards:
-                busy = round(min(1.0, watched.batch_seconds.get(shard, 0.0) / elapsed), 2)
-                lags = watched.lags.items()
-                alone = len(watched.shards) == 1
-                lag = sum(lag for (_, number), lag in lags if alone or number == shard)
-                watched.loads[shard] = Load(busy, lag)
-            watched.since, watched.batch_seconds = now, {}
+            watched.measure_load(now)
 
     def _record(self, watched: Watched, report: Mapping[str, Any]) -> None:
         watched.batch = report["batchId"]

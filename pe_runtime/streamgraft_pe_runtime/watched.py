@@ -12,6 +12,9 @@ from streamgraft_pe_runtime.positions import Positions, read_checkpoint
 from streamgraft_pe_runtime.protocol import Load
 from streamgraft_pe_runtime.query import ShardQuery
 
+LOAD_SECONDS = 30.0
+"""Period over which the load of shards is measured."""
+
 
 @dataclass
 class Watched:
@@ -35,6 +38,20 @@ class Watched:
     behind: bool = False
     """Whether what waits would fill half a batch or more."""
     collecting: threading.Lock = field(default_factory=threading.Lock)
+
+    def measure_load(self, now: float) -> None:
+        """Note the load of each shard over the last period, if that is long enough by now.
+
+        `now`: of the monotonic clock, in seconds.
+        """
+        if (elapsed := now - self.since) < LOAD_SECONDS:
+            return
+        for shard in self.shards:
+            busy = round(min(1.0, self.batch_seconds.get(shard, 0.0) / elapsed), 2)
+            alone = len(self.shards) == 1
+            lag = sum(lag for (_, number), lag in self.lags.items() if alone or number == shard)
+            self.loads[shard] = Load(busy, lag)
+        self.since, self.batch_seconds = now, {}
 
     def read(self) -> set[tuple[str, int]]:
         """Return the partitions of all inputs that it reads."""

@@ -17,7 +17,7 @@ from streamgraft_local import Cluster
 
 pytestmark = pytest.mark.integration
 
-SCHEMA = StructType.fromDDL(
+SCHEMA: Any = StructType.fromDDL(
     "kind string, level bigint, small int, share double, tags array<string>, counts array<int>"
 )
 TEXTS = ("", "click", "it's", "\\", 'say "so"', "`a`", "%", "ünï", "a\nb", "{}", "${x}")
@@ -102,7 +102,7 @@ def test_rows_pass_as_properties_would(
 ) -> None:
     """Whatever is compared, negated, escaped, of another kind of number, or null."""
     schema = json.loads(SCHEMA.json())
-    data: Any = [tuple(row.values()) for row in found]
+    data = [tuple(row.values()) for row in found]
     frame = session.createDataFrame(data, SCHEMA)
     passed = frame.select(*(F.expr(to_sql(parse(text), schema)) for text in wanted)).collect()
     for number, text in enumerate(wanted):

@@ -95,6 +95,10 @@ class PlayedDriver:
         """Return none."""
         return []
 
+    def is_cut(self) -> bool:
+        """Return False."""
+        return False
+
     def passed_over(self) -> list[Gap]:
         """Return none."""
         return []
