@@ -93,6 +93,8 @@ class _Planned:
     compiler: Compiler
     joint: bool
     """Whether one query runs over all shards that the PE holds."""
+    obstacle: str = ""
+    """Why it does not, though the application's description has nothing against it."""
     prepared: dict[int, Plan] = field(default_factory=dict)
     """Plans of shards that may come and run alone."""
 
@@ -232,6 +234,11 @@ class Driver:
         return self._planned is not None and self._planned.joint
 
     @property
+    def obstacle(self) -> str:
+        """Why the plan that was applied has a query per shard though its description allows one."""
+        return self._planned.obstacle if self._planned else ""
+
+    @property
     def state_provider(self) -> str | None:
         """Spark's class for the state of the plan that was applied, None if it has none."""
         operators = {operator.name: operator for operator in self._adl.operators}
@@ -330,14 +337,13 @@ class Driver:
     def _bound(self, metadata: PeMetadata) -> _Planned:
         self._bind(metadata)
         compiler = Compiler(self._application, self.code.adl, metadata, self._filters)
-        joint = apart(metadata, self.code.adl.operators) is None
+        joint, obstacle = apart(metadata, self.code.adl.operators) is None, ""
         if joint:
             inputs = RealInputs(self._session, metadata, self.code.adl)
             plan = compiler.compile_joint(range(metadata.shard_count), inputs)
-            if obstacle := self._unknown_state(plan) or alignment.obstacle(plan.frame):
-                log.warning("a query per shard: %s", obstacle)
-                joint = False
-        return _Planned(metadata, self.code, compiler, joint)
+            obstacle = self._unknown_state(plan) or alignment.obstacle(plan.frame) or ""
+            joint = not obstacle
+        return _Planned(metadata, self.code, compiler, joint, obstacle)
 
     def _unknown_state(self, plan: Plan) -> str | None:
         """Return what keeps its state, if that was not tried with several shards in a query."""

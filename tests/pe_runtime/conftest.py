@@ -78,6 +78,12 @@ def plain(frame):
     return frame.withColumn("n", F.udf(check, "long")("n")) if broken.value else frame
 
 
+@app.operator(inputs="numbers")
+def merged(frame):
+    keys = frame.sparkSession.range(1000).selectExpr("concat('k', id) as key")
+    return frame.hint("merge").join(keys.hint("merge"), "key")
+
+
 @app.operator(inputs="numbers", output_mode="update")
 def counted(frame):
     return frame.groupBy("key").agg(F.count("*").alias("n"))
@@ -106,7 +112,10 @@ ADL = Adl(
     module="numbers_application",
     application="app",
     operators=[
-        Operator(name="plain", kind="function", inputs=["numbers"], outputs=["plain"]),
+        *(
+            Operator(name=name, kind="function", inputs=["numbers"], outputs=[name])
+            for name in ("plain", "merged")
+        ),
         *(
             Operator(
                 name=name,
@@ -127,7 +136,7 @@ ADL = Adl(
     ],
     streams=[
         Stream(name=name, producer="outside", schema=schema(key="string", n="long"))
-        for name in ("numbers", "plain", "counted", "distinct")
+        for name in ("numbers", "plain", "merged", "counted", "distinct")
     ],
     parameters={"broken": "", "least": "0"},
 )
@@ -473,11 +482,11 @@ async def stage(
     request: pytest.FixtureRequest,
 ) -> AsyncIterator[Stage]:
     """A stage of the operator named by the test's parameter: plain (the default), counted, distinct
-    (with two states), broken or "real time" (plain in that mode); "… on RocksDB" keeps state there.
-    """
+    (with two states), merged (which may mix shards), broken or "real time" (plain in that mode);
+    "… on RocksDB" keeps state there."""
     operator, _, store = getattr(request, "param", "plain").partition(" on ")
     parameters = {"broken": str(tmp_path / "broken")} if operator == "broken" else {}
-    name = operator if operator in ("counted", "distinct") else "plain"
+    name = operator if operator in ("counted", "distinct", "merged") else "plain"
     real_time = operator == "real time"
     conf = {STATE_STORE_PROVIDER: ROCKSDB} if store else {}
     found = Stage(without_operator, kube, namespace, tmp_path, name, parameters, real_time, conf)

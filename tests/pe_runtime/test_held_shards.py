@@ -67,6 +67,8 @@ class PlayedStage:
             raise OSError("the disk is full")
         return Saved(uid=request.uid, shards=request.shards)
 
+    apart = ""
+
     def loads(self) -> Mapping[int, Load]:
         """Shard 1 is half busy."""
         return {1: Load(0.5, 7)}

@@ -110,3 +110,16 @@ async def test_pe_that_ends_itself(
 def connected(status: RuntimeStatus) -> dict[str, bool]:
     """Return whether the stream in and the one out are connected."""
     return {item.direction: item.connected for item in status.connections or ()}
+
+
+@pytest.mark.parametrize("stage", ["merged"], indirect=True)
+async def test_plan_that_may_mix_shards_has_a_query_for_each_and_says_why(
+    stage: Any, load: Callable[[int], Any], output: Any
+) -> None:
+    """The application's description does not show what join Spark chooses."""
+    pe = await stage.start(0, [0, 1])
+    status = await pe.running(0, 1)
+    assert status.apart == "it has SortMergeJoin, which may mix the rows of several partitions"
+    folder = stage.folder / "checkpoints" / stage.metadata().checkpoint_path
+    assert not list(folder.glob("queries/*"))
+    assert all((folder / shard / "offsets").is_dir() for shard in "01")

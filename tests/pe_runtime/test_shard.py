@@ -65,6 +65,8 @@ class PlayedStage:
         """Copy nothing."""
         return Saved(uid=request.uid)
 
+    apart = ""
+
     def loads(self) -> Mapping[int, Load]:
         """Know nothing."""
         return {}

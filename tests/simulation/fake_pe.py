@@ -227,6 +227,8 @@ class FakeStage:
             raise OSError("the disk is full")
         return self._rolled_back(request) if request.rolls_back_to else self._copied(request)
 
+    apart = ""
+
     def loads(self) -> Mapping[int, Load]:
         """Return nothing: loads only spread shards, and those are spread by number then."""
         return {}

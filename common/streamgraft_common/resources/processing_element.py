@@ -211,6 +211,9 @@ class RuntimeStatus(Model):
     behind: bool = False
     """Whether more records wait than half a batch takes. Said once it is so, and taken back when it
     has not been so for some seconds."""
+    apart: str = ""
+    """Why each shard has a query of its own though its stage could share one: what Spark's plan, or
+    the driver's settings, have that was not tried with several."""
     saved: Saved | None = None
     """How far the request in `spec.saving` is fulfilled."""
     stream_changes: list[StreamChange] = []

@@ -114,6 +114,7 @@ class ProcessingElement:
             releases=dict(releases),
             reusable=True,
             behind=self._noticeable.behind,
+            apart=shards.stage.apart if shards else "",
             saved=self._saver.saved,
             stream_changes=self._stream_changes.all(known),
             cut_requests=self._cut_requests.all(known),

@@ -66,6 +66,10 @@ class Stage(Protocol):
         Raises OSError or NotCommitted.
         """
 
+    @property
+    def apart(self) -> str:
+        """Why each shard has a query of its own though all could share one; '' if not so."""
+
     def loads(self) -> Mapping[int, Load]:
         """Return the loads of the shards that run."""
 
