@@ -112,6 +112,7 @@ class JointCheckpoints:
             return own
         # Of before there were other queries, which have written under the same transactional id.
         shutil.rmtree(own / LEDGERS, ignore_errors=True)
+        query_logs.reopen(own)
         number = query_logs.newest(own / "offsets") + 1
         provider = self._description(holder.query).provider
         end = self._end(shard, holder)

@@ -97,13 +97,13 @@ def go_on(checkpoint: Path, number: int, position: Position) -> None:
 def cut(checkpoint: Path) -> bool:
     """Do the same to a shard's own checkpoint, whose log goes on to be one that Spark reads.
 
-    Its newest entries say the same once more, instead of the owner's next batch. An owner that
-    has not begun any is not told.
+    Its newest entries say the same once more, instead of the owner's next batch. A log without a
+    batch is closed: whoever goes on with it has to open it again.
     """
     while not is_cut_off(checkpoint):
         position = read(checkpoint)
         if position is None or position.batch is None:
-            return True
+            return close(checkpoint)
         number = newest(checkpoint / _OFFSETS) + 1
         offsets, commit = position.entries()
         if exclusive_files.create(checkpoint / _OFFSETS / str(number), offsets):

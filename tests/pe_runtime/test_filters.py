@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
 from tests.pe_runtime.one_driver import driver
 
 from streamgraft_common.shared_streams import meets, parse, to_sql
@@ -17,8 +17,14 @@ from streamgraft_local import Cluster
 
 pytestmark = pytest.mark.integration
 
-SCHEMA: Any = StructType.fromDDL(
-    "kind string, level bigint, small int, share double, tags array<string>, counts array<int>"
+SCHEMA = (
+    StructType()
+    .add("kind", "string")
+    .add("level", "long")
+    .add("small", "integer")
+    .add("share", "double")
+    .add("tags", ArrayType(StringType()))
+    .add("counts", ArrayType(IntegerType()))
 )
 TEXTS = ("", "click", "it's", "\\", 'say "so"', "`a`", "%", "ünï", "a\nb", "{}", "${x}")
 NUMBERS = (-3, -1, 0, 1, 2, 7, 2**40)

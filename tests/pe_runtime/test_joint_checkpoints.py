@@ -284,6 +284,26 @@ def test_shard_is_run_alone_and_together_by_turns(tmp_path: Path) -> None:
     assert_seamless(brokers.done)
 
 
+def test_takeover_that_is_cut_off_before_a_first_batch(tmp_path: Path) -> None:
+    """The owner, which runs the shard alone, can't begin one then that nobody could end."""
+    brokers = FakeBrokers()
+    stage = stage_of(tmp_path, brokers)
+    alone, heir = Owner(brokers), Owner(brokers)
+    alone.open(stage.take_alone(0), [0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exclusive_files, "create", Interrupted(3, crash))
+        with pytest.raises(Crash):
+            stage.take_over([0], nowhere)
+    assert (tmp_path / "0" / LEDGERS / TAKEN_OVER).exists()
+    with pytest.raises(Fenced):
+        alone.plan(5)
+    alone.open(stage.take_alone(0), [0])
+    alone.batch(5)
+    heir.start(stage, [0])
+    heir.batch(1)
+    assert_seamless(brokers.done)
+
+
 def test_shards_that_were_never_run_join(tmp_path: Path) -> None:
     """They begin where their topic does, or the application said."""
     brokers = FakeBrokers()
@@ -360,7 +380,6 @@ def test_damage_in_a_shard_is_not_its_neighbours_concern(tmp_path: Path) -> None
 ACTIONS = (
     *("start", "register", "plan", "write", "commit", "batch"),
     *("crashed start", "overtaken start", "raced start"),
-    *("alone", "crashed alone", "overtaken alone", "raced alone"),
 )
 Ownership = tuple[int, str, int, int]
 """Owner, what it does, with how many records or how many of its shards, and after how many files
@@ -415,14 +434,6 @@ def test_nothing_is_lost_or_written_twice(
         except (TakenByAnother, Crash):
             owner.checkpoint = None
 
-    def start_alone(owner: Owner, mask: int) -> None:
-        shard = next(shard for shard in range(SHARDS) if mask & 1 << shard)
-        try:
-            owner.checkpoint = owner.planned = None
-            owner.open(stage.take_alone(shard), [shard])
-        except (TakenByAnother, Crash):
-            owner.checkpoint = None
-
     for number, action, amount, files in plan:
         owner, other = owners[number], owners[number - 1]
         otherwise: dict[str, Callable[[], None]] = {
@@ -434,9 +445,7 @@ def test_nothing_is_lost_or_written_twice(
             if (how := action.partition(" ")[0]) in otherwise:
                 interrupted = Interrupted(files, otherwise[how])
                 patch.setattr(exclusive_files, "create", interrupted)
-            if action.endswith("alone"):
-                start_alone(owner, amount)
-            elif action.endswith("start"):
+            if action.endswith("start"):
                 start(owner, amount)
             else:
                 step(owner, action, amount)
