@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from confluent_kafka import OFFSET_END, Consumer, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, TopicPartition
 from tests.e2e.torture.verification import Input, Result
 
 from bench.traffic import CRITICAL
@@ -23,17 +23,25 @@ class Reader:
                 "group.id": "torture",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
                 "log_level": CRITICAL,
             },
         )
         self._consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
+        self._at_end = set[int | None]()
+        """Partitions that were read as far as they went."""
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows that have come since the last call."""
+        """Yield the rows that have come since the last call; under load there are always more."""
         while messages := self._consumer.consume(5000, 0.5):
             for message in messages:
-                if message.error() is None:
+                if (error := message.error()) is None:
+                    self._at_end.discard(message.partition())
                     yield json.loads(message.value() or b"")
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    self._at_end.add(message.partition())
+            if len(self._at_end) == PARTITIONS:
+                return
 
     def close(self) -> None:
         """Close the connections."""
