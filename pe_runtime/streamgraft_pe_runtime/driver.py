@@ -224,6 +224,8 @@ class Driver:
 
     def passed_over(self) -> list[Gap]:
         """Return what imports went past, since the last call, that retention had deleted."""
+        if not self._imports:
+            return []
         jvm: Any = self._session._jvm
         gaps = jvm.org.apache.spark.sql.kafka010.imports.Passed.take()
         return [Gap((gap[0], int(gap[1])), int(gap[2]), int(gap[3])) for gap in gaps]

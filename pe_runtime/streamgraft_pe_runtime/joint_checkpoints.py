@@ -148,8 +148,7 @@ class JointCheckpoints:
             if query not in held:
                 # Its age is that of its end: the owner may be frozen since just before that.
                 end = query / LEDGERS / TAKEN_OVER
-                never_ran = query / _SHARDS_FILE
-                file = end if end.exists() else never_ran
+                file = end if end.exists() else query / _SHARDS_FILE  # then it never ran
                 _remove_if_older(file, before, partial(shutil.rmtree, query))
 
     def _same(self, wanted: list[int], holders: Mapping[int, _Holder]) -> Path | None:

@@ -70,7 +70,8 @@ class SparkStage:
         self._places: dict[int, Path] = {}
         """The checkpoint of the query that has, or had, a shard."""
         self._joint = JointQuery(self._start_joint) if driver.joint else None
-        self._apart = driver.obstacle
+        self.apart = driver.obstacle
+        """Why each shard has a query of its own though all could share one; '' if not so."""
 
     async def start(self, shard: int, epoch: int) -> Query:
         """Start the query of a shard, or the one of all with it as well."""
@@ -86,11 +87,6 @@ class SparkStage:
     async def save(self, request: Saving) -> Saved:
         """Copy checkpoints into a savepoint, and commit a cut. Raises OSError or NotCommitted."""
         return await asyncio.to_thread(self._save, request)
-
-    @property
-    def apart(self) -> str:
-        """Why each shard has a query of its own though all could share one; '' if not so."""
-        return self._apart
 
     def loads(self) -> Mapping[int, Load]:
         """Return the loads of the shards that run."""

@@ -120,7 +120,6 @@ def test_partitions_that_a_known_topic_gets_are_read_from_their_beginning(
         write(cluster, source, range(10, 20))
         assert sorted(row["n"] for row in rows(importer.read(result, 10))) == [*range(10, 20)]
         connect(session, [])
-        time.sleep(1.0)
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
         admin.create_partitions([NewPartitions(exported, 3)])[exported].result()
         servers = {"bootstrap.servers": cluster.bootstrap_servers}
@@ -154,7 +153,6 @@ def test_what_retention_took_from_an_import_is_told(
         assert list(passed.take()) == []
         write(cluster, source, range(10, 40))
         one.taken("numbers-export", 40)
-        time.sleep(1.0)
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
         partitions = [TopicPartition(exported, number) for number in range(2)]
         latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
