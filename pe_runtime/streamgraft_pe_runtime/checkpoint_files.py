@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 CHECKSUM = ".{}.crc"
@@ -16,6 +17,7 @@ LEDGERS = "ledgers"
 has noted in Kafka (docs/use/exactly-once.md). A copy never has it."""
 TAKEN_OVER = "TAKEN-OVER"
 """File in it: the query is over for whoever runs it, and a run that comes late begins no ledger."""
+_FUNCTION, _FORMER = "FUNCTION", "former"
 _KEPT_ENTRIES = 2
 """Spark reads the entry before the last one, too, when it goes on."""
 
@@ -73,7 +75,7 @@ def link(source: str, target: str) -> None:
 
 def incarnation(checkpoint: Path) -> str:
     """Return what tells a checkpoint from one that was there before, and from its copies."""
-    file = checkpoint / LEDGERS / "FUNCTION"
+    file = checkpoint / LEDGERS / _FUNCTION
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
         with file.open("x") as fresh:
@@ -81,6 +83,22 @@ def incarnation(checkpoint: Path) -> str:
     except FileExistsError:
         pass
     return file.read_text()
+
+
+def keep_as_former(checkpoint: Path) -> None:
+    """Mark ledgers as those of before another query, which may have written under the same ids.
+
+    Whoever goes on with the checkpoint takes them up if they are there still, and begins its own if
+    not.
+    """
+    ledgers = checkpoint / LEDGERS
+    former = ledgers / _FORMER
+    for marker in list(ledgers.glob("*")):
+        if marker.name not in (TAKEN_OVER, _FUNCTION, _FORMER):
+            former.mkdir(exist_ok=True)
+            with suppress(FileNotFoundError):  # another owner does the same
+                marker.rename(former / marker.name)
+    (ledgers / TAKEN_OVER).unlink(missing_ok=True)
 
 
 def write(file: Path, content: str | bytes) -> None:

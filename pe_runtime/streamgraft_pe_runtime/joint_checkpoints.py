@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 
 from streamgraft_pe_runtime import exclusive_files, joint_state, query_logs, state_metadata
-from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER, keep_as_former
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, reading
 from streamgraft_pe_runtime.joint_state import Description
 from streamgraft_pe_runtime.protocol.failures import FENCED
@@ -110,10 +110,11 @@ class JointCheckpoints:
             query_logs.reopen(own)  # a takeover may have been cut off
             (own / LEDGERS / TAKEN_OVER).unlink(missing_ok=True)
             return own
-        # Of before there were other queries, which have written under the same transactional id.
-        shutil.rmtree(own / LEDGERS, ignore_errors=True)
+        keep_as_former(own)
         query_logs.reopen(own)
         number = query_logs.newest(own / "offsets") + 1
+        if self._holder(shard) != holder:  # the entries are of whoever runs it by now
+            raise TakenByAnother(shard)
         provider = self._description(holder.query).provider
         end = self._end(shard, holder)
         if end and provider and end.state:

@@ -43,15 +43,20 @@ def is_cut_off(checkpoint: Path) -> bool:
 
 
 def write(checkpoint: Path, number: int, position: Position) -> None:
-    """Write a position as the newest entries of a checkpoint, unless another one has done it."""
+    """Write a position as the newest entries of a checkpoint, unless another one has done it.
+
+    An entry that says something else is the next batch of whoever runs it: that stays.
+    """
     # Spark takes no log without it.
     exclusive_files.create(checkpoint / "metadata", json.dumps({"id": str(uuid.uuid4())}))
     if position.batch is None:
         for source, text in enumerate(position.initial_sources()):
             exclusive_files.create(checkpoint / _SOURCES / str(source) / "0", text)
         return
-    for log, text in zip((_OFFSETS, _COMMITS), position.entries(), strict=True):
-        exclusive_files.create(checkpoint / log / str(number), text)
+    offsets, commit = position.entries()
+    entry = checkpoint / _OFFSETS / str(number)
+    if exclusive_files.create(entry, offsets) or _text(entry) == offsets:
+        exclusive_files.create(checkpoint / _COMMITS / str(number), commit)
 
 
 def is_closed(checkpoint: Path) -> bool:
@@ -84,13 +89,14 @@ def reopen(checkpoint: Path) -> None:
 def go_on(checkpoint: Path, number: int, position: Position) -> None:
     """Let a shard's own checkpoint go on behind a batch that other queries have come to.
 
-    Nobody runs it. Spark wants the entry before the last one of the offset log, too.
+    Nobody runs it. Spark wants the entry before the last one of the offset log, too; and an owner
+    of before, which was frozen, must find its next one.
     """
     reopen(checkpoint)
-    if newest(checkpoint / _COMMITS) < number:
+    if (committed := newest(checkpoint / _COMMITS)) < number:
         offsets, _ = position.entries()
-        if number:
-            exclusive_files.create(checkpoint / _OFFSETS / str(number - 1), offsets)
+        for entry in {committed + 1, number - 1}.difference({-1}):
+            exclusive_files.create(checkpoint / _OFFSETS / str(entry), offsets)
         write(checkpoint, number, position)
 
 

@@ -5,6 +5,7 @@ and not committed. That is made here by hand; test_kills.py does it with kill -9
 """
 
 import json
+import signal
 import time
 import uuid
 from collections import Counter
@@ -28,8 +29,10 @@ from tests.pe_runtime.one_driver import PARTITIONS, make_topic, write
 
 from streamgraft_common import names
 from streamgraft_local import Cluster
+from streamgraft_local.processes import Process
 from streamgraft_pe_runtime import exclusive_files, query
-from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER, keep_as_former
+from streamgraft_pe_runtime.joint_checkpoints import QUERIES
 from streamgraft_pe_runtime.plan import IMPATIENT, READ_COMMITTED, Plan
 from streamgraft_pe_runtime.protocol import failures
 from streamgraft_pe_runtime.query import ShardQuery
@@ -302,6 +305,43 @@ def test_run_that_comes_too_late_leaves_the_ledger_alone(chain: Chain, tmp_path:
     assert failures.is_fenced(chain.failure())
     chain.start()
     assert chain.read(60) == once(60)
+
+
+def test_ledger_of_before_counts_while_it_is_there(chain: Chain, tmp_path: Path) -> None:
+    """A checkpoint was another owner's for a while, which may have written under the same id."""
+    crashed_behind_the_commit(chain, 100)
+    keep_as_former(chain.checkpoint)
+    chain.start()
+    chain.write(100, 150)
+    assert chain.read(150) == once(150)
+    chain.stop()
+    between = replace(chain, checkpoint=tmp_path / "between")
+    between.start()
+    before = between.read(150)
+    while min(item.total() for item in before) < 300:
+        before = between.read(150)
+    between.stop()
+    keep_as_former(chain.checkpoint)
+    chain.start()
+    chain.write(150, 160)
+    after = chain.read(160)
+    for old, new in zip(before, after, strict=True):
+        assert new - old == Counter(range(150, 160))
+
+
+def test_run_that_comes_too_late_finds_its_shards_given_back(chain: Chain) -> None:
+    """Others had them meanwhile, and someone runs them by now in the very same checkpoint."""
+    chain.write(0, 50)
+    broker = Process.load(chain.cluster.home.record("kafka"))
+    assert broker
+    broker.send(signal.SIGSTOP)
+    try:
+        chain.start()
+        exclusive_files.create(chain.checkpoint / QUERIES / "0", "{}")
+    finally:
+        broker.send(signal.SIGCONT)
+    assert failures.is_fenced(chain.failure())
+    assert not (chain.checkpoint / LEDGERS).exists()
 
 
 def _slowly(partition):  # type: ignore[no-untyped-def] # PySpark knows few annotations of UDFs

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamgraft_common.pe_metadata import HDFS
@@ -116,6 +116,8 @@ class Owner:
     epoch: int | None = None
     """Of its producer; None: that has not taken the id yet."""
     entry: Entry = ("", -1)
+    named: int = -1
+    """The newest name of the shard's query when this one was opened."""
 
     def start(self, stage: JointCheckpoints, shards: Sequence[int]) -> None:
         """Take shards over and start their query."""
@@ -124,6 +126,7 @@ class Owner:
 
     def open(self, checkpoint: Path, shards: Sequence[int]) -> None:
         """Start a query on a checkpoint."""
+        self.named = newest(checkpoint / "queries")
         self.number = newest(checkpoint / "commits") + 1
         begin = {shard: nowhere(TOPIC, shard) for shard in shards}
         self.at = begin | self.offsets(checkpoint, self.number - 1)
@@ -135,17 +138,20 @@ class Owner:
         """Take the transactional id, and find or begin the ledger. Raises Fenced, Refused."""
         assert self.checkpoint is not None
         self.epoch = self.brokers.register(self.writer)
-        if (self.checkpoint / LEDGERS / TAKEN_OVER).exists():
+        ledgers = self.checkpoint / LEDGERS
+        if (ledgers / TAKEN_OVER).exists() or newest(self.checkpoint / "queries") != self.named:
             raise Fenced
-        marker = self.checkpoint / LEDGERS / "kafka"
+        found, marker = self.brokers.ledgers.get(self.writer), ledgers / "kafka"
         if marker.exists():
-            self.entry = self.brokers.ledgers[self.writer]
-            if self.entry[0] != marker.read_text():
+            if found is None or found[0] != marker.read_text():
                 raise Refused
-        else:
-            self._note((uuid.uuid4().hex, -1))
-            if not exclusive_files.create(marker, self.entry[0]):
-                self._note((marker.read_text(), -1))
+            self.entry = found
+            return
+        former = ledgers / "former" / "kafka"
+        is_former = former.exists() and found is not None and found[0] == former.read_text()
+        self._note(found if is_former and found else (uuid.uuid4().hex, -1))
+        if not exclusive_files.create(marker, self.entry[0]):
+            self._note((marker.read_text(), -1))
 
     def write(self) -> None:
         """Write what the batch makes, unless the ledger has it. Raises Fenced, Refused."""
@@ -380,6 +386,7 @@ def test_damage_in_a_shard_is_not_its_neighbours_concern(tmp_path: Path) -> None
 ACTIONS = (
     *("start", "register", "plan", "write", "commit", "batch"),
     *("crashed start", "overtaken start", "raced start"),
+    *("alone", "crashed alone", "overtaken alone", "raced alone"),
 )
 Ownership = tuple[int, str, int, int]
 """Owner, what it does, with how many records or how many of its shards, and after how many files
@@ -417,7 +424,14 @@ def crash() -> None:
     raise Crash
 
 
+_BACK: list[Ownership] = [(0, "alone", 2, 0), (1, "write", 1, 0)]
+"""The next owner runs the shard alone, and the one before wakes up."""
+
+
 @given(ownerships)
+@example([(1, "alone", 2, 0), (1, "register", 1, 0), (0, "start", 2, 0), *_BACK])
+@example([(1, "alone", 2, 0), (1, "plan", 1, 0), (0, "start", 2, 0), *_BACK])
+@example([(1, "alone", 2, 0), (1, "plan", 1, 0), (0, "start", 2, 0), (0, "batch", 1, 0), *_BACK])
 def test_nothing_is_lost_or_written_twice(
     tmp_path_factory: pytest.TempPathFactory, plan: list[Ownership]
 ) -> None:
@@ -434,6 +448,14 @@ def test_nothing_is_lost_or_written_twice(
         except (TakenByAnother, Crash):
             owner.checkpoint = None
 
+    def start_alone(owner: Owner, mask: int) -> None:
+        shard = next(shard for shard in range(SHARDS) if mask & 1 << shard)
+        try:
+            owner.checkpoint = owner.planned = None
+            owner.open(stage.take_alone(shard), [shard])
+        except (TakenByAnother, Crash):
+            owner.checkpoint = None
+
     for number, action, amount, files in plan:
         owner, other = owners[number], owners[number - 1]
         otherwise: dict[str, Callable[[], None]] = {
@@ -445,7 +467,9 @@ def test_nothing_is_lost_or_written_twice(
             if (how := action.partition(" ")[0]) in otherwise:
                 interrupted = Interrupted(files, otherwise[how])
                 patch.setattr(exclusive_files, "create", interrupted)
-            if action.endswith("start"):
+            if action.endswith("alone"):
+                start_alone(owner, amount)
+            elif action.endswith("start"):
                 start(owner, amount)
             else:
                 step(owner, action, amount)

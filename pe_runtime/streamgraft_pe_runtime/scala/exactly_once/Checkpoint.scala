@@ -11,20 +11,24 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
   * `ledgers/<name>`, with the incarnation that the ledger must have.
   *
   * The file is there if and only if the ledger was begun. So a ledger that is missing was never
-  * begun, or is lost.
+  * begun, or is lost. `ledgers/former/<name>`: the checkpoint was another owner's meanwhile, whose
+  * query may have written under the same id; the ledger that was begun before counts if it is there.
   */
 class Checkpoint(root: Path) {
   private val files = CheckpointFileManager.create(
     root, SparkSession.active.sessionState.newHadoopConf())
   private val ledgers = new Path(root, "ledgers")
+  private val owner = newest("queries")
 
   /** Whether the run before ended within a batch, which comes again. */
   val interrupted: Boolean = newest("offsets") > newest("commits")
 
   def marker(target: String): Path = new Path(ledgers, target)
+  def former(target: String): Path = new Path(ledgers, s"former/$target")
 
-  def incarnation(target: String): Option[String] =
-    Option.when(files.exists(marker(target)))(new String(read(marker(target)), UTF_8).trim)
+  /** The incarnation in a marker, if that is there. */
+  def incarnation(marker: Path): Option[String] =
+    Option.when(files.exists(marker))(new String(read(marker), UTF_8).trim)
 
   /** Write the incarnation down, or return that which another owner has written meanwhile. */
   def keep(target: String, incarnation: String): String = {
@@ -35,15 +39,18 @@ class Checkpoint(root: Path) {
       stream.close()
       incarnation
     } catch {
-      case _: FileAlreadyExistsException => this.incarnation(target).get
+      case _: FileAlreadyExistsException => this.incarnation(marker(target)).get
       case error: Throwable => stream.cancel(); throw error
     }
   }
 
-  /** Whether another owner has taken the query's shards over; then it begins no batch any more. */
-  def isTakenOver: Boolean = files.exists(new Path(ledgers, "TAKEN-OVER"))
+  /** Whether another owner has taken the query's shards over since this run began; it may have
+    * given them back. Then this run begins no batch any more.
+    */
+  def isTakenOver: Boolean =
+    files.exists(new Path(ledgers, "TAKEN-OVER")) || newest("queries") != owner
 
-  def forget(target: String): Unit = files.delete(marker(target))
+  def forget(target: String): Unit = Seq(former(target), marker(target)).foreach(files.delete)
 
   /** Checksum of what a batch reads: the same again only if the batch is the same. */
   def plan(batch: Long): String = {

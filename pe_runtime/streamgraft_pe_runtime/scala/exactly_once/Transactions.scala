@@ -3,6 +3,7 @@ package org.apache.spark.sql.kafka010.exactlyonce
 import java.util.UUID
 import java.util.concurrent.{ExecutionException, FutureTask}
 
+import org.apache.hadoop.fs.Path
 import org.apache.kafka.clients.producer.KafkaProducer
 import org.apache.kafka.common.errors.TimeoutException
 
@@ -77,27 +78,31 @@ class Transactions(
     producer.initTransactions() // what the owner before had open is complete or aborted from here on
     // We may have been frozen, and have taken the id from our successor: its ledger must stay.
     if (checkpoint.isTakenOver) throw failures.otherOwner
-    checkpoint.incarnation(target.name) match {
-      case Some(incarnation) => renew(found(incarnation))
+    checkpoint.incarnation(marker) match {
+      case Some(incarnation) =>
+        renew(entry(incarnation, marker).getOrElse(throw failures.otherQuery(marker)))
       case None => first()
     }
   }
 
-  /** The entry of a ledger that was begun. It is noted again, lest it expire. */
-  private def found(incarnation: String): Entry = ledger.read() match {
-    case Some(entry) if entry.incarnation == incarnation => entry
-    case Some(_) => throw failures.otherQuery(marker)
-    case None if mayBeLost => Entry.first(incarnation)
+  /** The entry of a ledger that was begun; none if the ledger is another's. It is noted again, lest
+    * it expire.
+    */
+  private def entry(incarnation: String, marker: Path): Option[Entry] = ledger.read() match {
+    case Some(entry) => Option.when(entry.incarnation == incarnation)(entry)
+    case None if mayBeLost => Some(Entry.first(incarnation))
     case None => throw failures.ledgerLost(ledger, marker)
   }
 
   /** Begin the ledger. Only then is it marked as begun, and only then are records written. */
   private def first(): Unit = {
-    val own = UUID.randomUUID().toString
-    renew(Entry.first(own))
-    val kept = checkpoint.keep(target.name, own)
+    val former = checkpoint.former(target.name)
+    val begun = checkpoint.incarnation(former).flatMap(entry(_, former))
+      .getOrElse(Entry.first(UUID.randomUUID().toString))
+    renew(begun)
+    val kept = checkpoint.keep(target.name, begun.incarnation)
     // An owner that we have fenced since was as far as this: it wrote nothing under its mark.
-    if (kept != own) renew(Entry.first(kept))
+    if (kept != begun.incarnation) renew(Entry.first(kept))
   }
 }
 
