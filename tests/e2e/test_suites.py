@@ -47,3 +47,14 @@ def test_a_job_survives_a_kill_and_scales(
     assert "survives-a-kill-and-scales passed after" in result.output
     root = ElementTree.parse("results.xml").getroot()
     assert (root.attrib["tests"], root.attrib["failures"], root.attrib["errors"]) == ("2", "0", "0")
+
+
+def test_connection_of_two_jobs_outlasts_kills(cluster: Cluster, namespace: str) -> None:
+    """The suite of an example; its bundles outlast a job that it deletes and submits again."""
+    asyncio.run(_allow(cluster, namespace))
+    place = Path(__file__).parents[2] / "examples" / "shared_stream"
+    options = ["--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
+    bundles = [part for name in ("ingest", "totals") for part in ("--bundle", f"{place}/{name}.py")]
+    result = CliRunner().invoke(app, [*options, "suite", f"{place}/suite.yaml", *bundles])
+    assert result.exit_code == 0, result.output
+    assert "connection-outlasts-kills passed after" in result.output

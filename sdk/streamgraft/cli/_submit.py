@@ -5,7 +5,7 @@ import base64
 import hashlib
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -154,13 +154,21 @@ async def _submit(
         output.result(await cluster.client.get(JOB.path(cluster.namespace, job)))
 
 
-async def upload(cluster: Cluster, job: str, data: bytes) -> None:
-    """Put a bundle where the operator finds that of the job."""
+async def upload(
+    cluster: Cluster, job: str, data: bytes, suite: Mapping[str, Any] | None = None
+) -> None:
+    """Put a bundle where the operator finds that of the job; it goes with it, or with a suite."""
     name = names.bundle_config_map(job)
+    metadata: dict[str, Any] = {"name": name, "labels": {names.LABEL_JOB: job}}
+    if suite:
+        own = suite["metadata"]
+        metadata["labels"] = {names.LABEL_TEST_SUITE: own["name"]}
+        owner = {key: suite[key] for key in ("apiVersion", "kind")}
+        metadata["ownerReferences"] = [owner | {key: own[key] for key in ("name", "uid")}]
     body = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": name, "labels": {names.LABEL_JOB: job}},
+        "metadata": metadata,
         "binaryData": {names.BUNDLE_KEY: base64.b64encode(data).decode()},
     }
     await cluster.client.apply(cluster.core("configmaps", name), body, MANAGER)

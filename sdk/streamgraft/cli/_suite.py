@@ -18,7 +18,7 @@ Bundles = Annotated[
     typer.Option(
         "--bundle",
         metavar="APP.PY|BUNDLE.ZIP",
-        help="Application to upload before, as the ConfigMap NAME-bundle.",
+        help="Application to upload, as the suite's ConfigMap NAME-bundle.",
     ),
 ]
 JUnit = Annotated[Path | None, typer.Option("--junit", help="File for the results as JUnit XML.")]
@@ -60,11 +60,11 @@ async def _run(
     built = [_submit.Request(path) for path in bundles]
     uploads = [(request, *_submit.read_request(request)) for request in built]
     async with connected(target) as cluster:
-        for request, data, adl in uploads:
-            await _submit.upload(cluster, _submit.job_name(request, adl), data)
         await _forget(cluster, name)
         path = TEST_SUITE.path(cluster.namespace, name)
-        await cluster.client.apply(path, manifest, MANAGER)
+        applied = await cluster.client.apply(path, manifest, MANAGER)
+        for request, data, adl in uploads:  # jobs wait for theirs
+            await _submit.upload(cluster, _submit.job_name(request, adl), data, applied)
         status, told = SuiteStatus(), set[str]()
 
         async def ended() -> bool:
