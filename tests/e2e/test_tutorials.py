@@ -23,7 +23,7 @@ class Reader:
     """Types what the pages say into one shell after the other, in one folder."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        self._folder = folder
+        self._folder = self._kept = folder
         self._environment = environment
 
     def read(self, text: str) -> None:
@@ -41,9 +41,11 @@ class Reader:
 
     def _run(self, script: str) -> str:
         """Run a block, which may change the folder and the environment of those behind it."""
-        kept = self._folder / ".place"
+        place, exported = self._kept / ".place", self._kept / ".exported"
+        before = f". {exported}\n" if exported.exists() else ""
+        keep = f"pwd > {place}\nexport -p > {exported}"
         done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", f"{script}\npwd > {kept}"],
+            ["bash", "-euo", "pipefail", "-c", f"{before}{script}\n{keep}"],
             cwd=self._folder,
             env=self._environment,
             capture_output=True,
@@ -51,7 +53,7 @@ class Reader:
             timeout=STEP_SECONDS,
         )
         assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
-        self._folder = Path(kept.read_text().strip())
+        self._folder = Path(place.read_text().strip())
         return done.stdout
 
 
