@@ -8,8 +8,10 @@ Everything is real.
 
 import asyncio
 import random
+import re
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from rich.console import Console
 
 from bench import report
 from bench.cluster import NAMESPACE, Deployed, application, command, running_cluster
+from bench.size_plot import size_plot
 from bench.traffic import Probe, create_topic
 from streamgraft_common import names
 from streamgraft_common.kube import KubeClient, load_config
@@ -40,6 +43,7 @@ MARKERS = 64
 PATIENCE_SECONDS = 900.0
 MEGABYTE = 1e6
 SOURCE = Path(__file__).parent / "applications" / "savepoint.py"
+PLOTS = Path(__file__).parents[1] / "docs" / "images"
 
 console = Console()
 Points = list[tuple[float, float]]
@@ -203,6 +207,36 @@ def figures(taken: dict[str, Points], restarts: list[Restart]) -> dict[str, floa
     return found
 
 
+def draw(found: Mapping[str, float]) -> None:
+    """Write the pictures of figures 2 to 5: by size of the state, and by width."""
+    names = {
+        "command to flowing": "restart_s",
+        "twice as many key groups": "restart_more_groups_s",
+        "sources stand still": "still_s",
+        "copying": "save_s",
+    }
+    lines = {text: _line(found, name, "", "_mb") for text, name in names.items()}
+    title, over = "Savepoints, and starts from them", "size of the savepoint's files"
+    picture = size_plot(title, "seconds", lines, over, "{:,.0f} MB".format)
+    (PLOTS / "savepoint-size.svg").write_text(picture)
+    names = {
+        "command to flowing": "restart_s",
+        "first batch, slowest channel": "load_max_s",
+        "first batch, mean": "load_mean_s",
+    }
+    lines = {text: _line(found, name, "width_", "") for text, name in names.items()}
+    title = "Start from a savepoint of the largest state"
+    picture = size_plot(title, "seconds", lines, "width", "{:g}".format)
+    (PLOTS / "savepoint-width.svg").write_text(picture)
+
+
+def _line(found: Mapping[str, float], name: str, prefix: str, suffix: str) -> Points:
+    """Return the points of a figure, whose names have x in them."""
+    pattern = re.compile(rf"{name}\.{prefix}([\d.]+){suffix}")
+    matches = ((pattern.fullmatch(key), value) for key, value in found.items())
+    return sorted((float(match[1]), value) for match, value in matches if match)
+
+
 async def main() -> None:
     """Measure on a fresh embedded environment."""
     with tempfile.TemporaryDirectory(prefix="streamgraft-bench-") as name:
@@ -227,7 +261,8 @@ async def main() -> None:
         "width": WIDTH,
         "savepoints_per_size": TAKEN,
     }
-    report.write("savepoint", settings, figures(taken, restarts))
+    report.write("savepoint", settings, found := figures(taken, restarts))
+    draw(found)
 
 
 if __name__ == "__main__":
