@@ -82,16 +82,16 @@ class Capacity:
             return expected
         return max([expected, *(rate for at, rate in self.since_then.items() if at >= width)])
 
-    def ineffective(self) -> bool:
-        """Return whether growing to the present width brought next to nothing: something else
-        than the channels is the bottleneck."""
+    def enough(self) -> int | None:
+        """Return the width from which on growing brought next to nothing, since something else
+        than the channels is the bottleneck; None if growing helped."""
         narrower = [width for width in self.by_width if width < self.width]
         if not narrower:
-            return False
+            return None
         width = max(narrower)
         expected = self.width / width - 1.0
         actual = self.width * self.true_rate / (width * self.by_width[width]) - 1.0
-        return actual < INEFFECTIVE_SHARE * expected
+        return width if actual < INEFFECTIVE_SHARE * expected else None
 
 
 def loss_per_channel(width: int, by_width: Mapping[int, float]) -> float:

@@ -178,12 +178,15 @@ def demand(
     value = choice.width
     held = _held(demands[largest], policy, surroundings)
     held += (choice.reason,) if choice.reason else ()
-    if value > surroundings.width and _ineffective(demands[largest].load):
-        value = max(surroundings.width, policy.min_width)
-        held += (
-            f"growing to {surroundings.width} channels brought next to nothing: something else"
-            " than the channels is the bottleneck, so the region is not widened further",
-        )
+    capacity = demands[largest].load.capacity
+    if capacity and (enough := capacity.enough()):
+        limit = max(enough, surroundings.width, policy.min_width)
+        if value > limit:
+            value = limit
+            held += (
+                f"growing to {capacity.width} channels brought next to nothing: something else"
+                " than the channels is the bottleneck, so the region is not widened further",
+            )
     return Demand(float(value), needed, largest, demands, policy, surroundings, held)
 
 
@@ -292,10 +295,6 @@ def _needed(stage: StageDemand) -> int:
 
 def _least(stage: StageDemand) -> int:
     return stage.fit.least if stage.fit else math.ceil(stage.channels)
-
-
-def _ineffective(load: StageLoad) -> bool:
-    return load.capacity is not None and load.capacity.ineffective()
 
 
 def _held(stage: StageDemand, policy: DemandPolicy, surroundings: Surroundings) -> tuple[str, ...]:

@@ -24,6 +24,8 @@ from streamgraft_autoscaler.trend import Trend
 
 MEMORY_SECONDS = 86_400.0
 """A day: its largest need tells what size of region this is."""
+GAP_SECONDS = 300.0
+"""Who has seen nothing for longer does not know what was needed meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Needs:
     def observe(self, now: float, width: int, rate: float) -> None:
         """Take in the width needed at a Unix time, and the input rate (records/s); times grow."""
         self._trend.observe(now, rate)
-        if self._since is None:
+        if self._since is None or now - self._seen_until() > GAP_SECONDS:
             self._since = now
         while self._peaks and self._peaks[-1][1] <= width:
             self._peaks.pop()
@@ -80,9 +82,11 @@ class Needs:
         return self._since, {width: time for time, width in self._peaks}
 
     def adopt(self, since: float, needed: Mapping[int, float]) -> None:
-        """Take over what another one remembers, in the form of `known`."""
+        """Take over what another one remembers, in the form of `known`. It counts as known until
+        now without a gap only if this one began before the other ended, or right behind that."""
         own_since, own = self.known() or (since, {})
-        self._since = min(since, own_since)
+        seamless = own_since - max(needed.values(), default=since) <= GAP_SECONDS
+        self._since = min(since, own_since) if seamless else own_since
         latest = {
             width: max(own.get(width, 0.0), needed.get(width, 0.0)) for width in {**own, **needed}
         }
@@ -91,6 +95,9 @@ class Needs:
             while self._peaks and self._peaks[-1][1] <= width:
                 self._peaks.pop()
             self._peaks.append((time, width))
+
+    def _seen_until(self) -> float:
+        return self._peaks[-1][0] if self._peaks else -math.inf
 
     def past(self, now: float) -> Past:
         """Return what is remembered at a Unix time."""

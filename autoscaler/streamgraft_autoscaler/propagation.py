@@ -21,6 +21,8 @@ class RegionFlow:
     """What it can process at its largest width."""
     upstream: Sequence[str] = ()
     """The regions that feed it."""
+    mixed_rate: float = 0.0
+    """What comes into it, if others than these regions feed it as well; else 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ def _growth(name: str, regions: Mapping[str, RegionFlow], known: Mapping[str, fl
     if now <= 0:
         return 1.0
     then = sum(min(flow.work * known[up], flow.limit) for up, flow in above)
-    return max(1.0, then / now)
+    # What comes from elsewhere stays as it is; how much of a mixture that is nobody measures.
+    return max(1.0, 1.0 + (then - now) / max(now, regions[name].mixed_rate))
 
 
 def _topological(regions: Mapping[str, RegionFlow]) -> list[str]:

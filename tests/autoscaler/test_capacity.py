@@ -102,12 +102,12 @@ def test_each_width_has_its_own_rate() -> None:
     assert seen.rate_at(3) == pytest.approx(80.0)
     assert seen.rate_at(1) == pytest.approx(100.0)
     assert seen.rate_at(100) == pytest.approx(45.0)
-    assert not seen.ineffective()
+    assert seen.enough() is None
 
 
 def test_growing_that_brings_nothing_is_seen() -> None:
-    assert learned(window(1, 100.0, 1.0), window(2, 104.0, 2.0, width=2)).ineffective()
-    assert not learned(window(1, 104.0, 2.0, width=2), window(2, 100.0, 1.0)).ineffective()
+    assert learned(window(1, 100.0, 1.0), window(2, 104.0, 2.0, width=2)).enough() == 1
+    assert learned(window(1, 104.0, 2.0, width=2), window(2, 100.0, 1.0)).enough() is None
 
 
 def test_a_wide_region_at_a_low_load_takes_back_a_loss_that_was_expected() -> None:

@@ -192,6 +192,16 @@ def test_growing_that_brought_nothing_is_not_repeated() -> None:
     assert "next to nothing" in result.held[-1]
 
 
+@pytest.mark.parametrize(("width", "value"), [(0, 2), (1, 2), (3, 3)])
+def test_a_narrower_region_grows_as_far_as_that_helped(width: int, value: int) -> None:
+    """One that sleeps above all: it would never learn anything else."""
+    full = capacity(51.0, 4, at_2=100.0)
+    policy = dataclasses.replace(POLICY, min_width=0)
+    result = demanded(loaded(500.0, capacity=full), width, policy)  # type: ignore[arg-type]
+    assert result.value == value
+    assert "growing to 4 channels brought next to nothing" in result.held[-1]
+
+
 def test_a_forecast_decides_where_the_load_leaves_a_choice() -> None:
     """At 300/s 4 channels are needed; soon it will be 700/s for long, or hardly anything."""
     policy = dataclasses.replace(POLICY, price=ChangePrice.given(1800.0))

@@ -41,6 +41,31 @@ def test_the_largest_need_of_any_time_is_known(needs: list[int], minutes: int) -
     assert past.peak == max(needs)
 
 
+def test_what_nobody_saw_is_not_known() -> None:
+    """The largest need of a time with a gap in it may have been in the gap."""
+    memory = Needs()
+    for at in (0.0, 60.0, 3600.0, 3660.0):
+        memory.observe(at, 5 if at == 0 else 2, 1.0)
+    past = memory.past(3660.0)
+    assert past.most_within(60.0) == 2
+    assert past.most_within(600.0) is None
+    assert past.peak == 5
+
+
+@pytest.mark.parametrize(("until", "known"), [(9_960.0, True), (9_000.0, False)])
+def test_what_another_one_saw_counts_if_it_joins_without_a_gap(until: float, known: bool) -> None:
+    own = Needs()
+    own.observe(10_000.0, 2, 1.0)
+    own.adopt(1_000.0, {7: 2_000.0, 3: until})
+    past = own.past(10_060.0)
+    assert past.most_within(3_600.0) == (3 if known else None)
+    assert past.peak == 7
+    later = Needs()
+    later.adopt(1_000.0, {7: 2_000.0, 3: until})
+    later.observe(10_000.0, 2, 1.0)
+    assert later.past(10_060.0).known_seconds == past.known_seconds
+
+
 def test_what_was_needed_two_days_ago_is_forgotten() -> None:
     assert remembered(9, *[1] * 50, every=3600.0).peak == 1
 

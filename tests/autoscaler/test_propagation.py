@@ -21,6 +21,13 @@ def test_growth_above_is_followed_through_the_graph() -> None:
     assert {name: around.growth for name, around in found.items()} == {"a": 1, "b": 2, "c": 2}
 
 
+def test_what_comes_from_elsewhere_does_not_grow() -> None:
+    """Of 1,000 a tenth comes from above, where twice as much is due: a tenth more in all."""
+    above = RegionFlow(work=200.0, processing_rate=100.0, limit=1e9)
+    mixed = RegionFlow(1000.0, 1000.0, 1e9, ("a",), mixed_rate=1000.0)
+    assert neighbourhoods({"a": above, "b": mixed})["b"].growth == pytest.approx(1.1)
+
+
 def test_growth_ends_at_what_the_region_above_can_do() -> None:
     above = RegionFlow(work=400.0, processing_rate=100.0, limit=150.0)
     assert neighbourhoods({"a": above, "b": RegionFlow(1.0, 1.0, 1e9, ("a",))})["b"].growth == 1.5

@@ -15,6 +15,7 @@ from streamgraft_autoscaler import (
     Surroundings,
     demand,
 )
+from streamgraft_autoscaler.pause import ExpectedPause
 from streamgraft_autoscaler.propagation import ALONE
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_common.resources.base import Condition
@@ -28,7 +29,9 @@ MONDAY_NOON = datetime(2026, 1, 5, 12, tzinfo=UTC).timestamp()
 WINDOW = 60.0
 
 
-def region(name: str = "r", upstream: tuple[str, ...] = (), **autoscaling: Any) -> Region:
+def region(
+    name: str = "r", upstream: tuple[str, ...] = (), other: bool = False, **autoscaling: Any
+) -> Region:
     """Return a region of a job, with one finished width change that paused a shard for 3 s."""
     spec = {
         "job": "j",
@@ -37,6 +40,7 @@ def region(name: str = "r", upstream: tuple[str, ...] = (), **autoscaling: Any) 
         "maxWidth": 8,
         "key": ["k"],
         "upstream": list(upstream),
+        "otherInputs": other,
         "autoscaling": autoscaling,
     }
     change = {
@@ -99,6 +103,26 @@ async def test_regions_of_a_job_learn_of_each_other() -> None:
     # The first region does 50/s now, and 200/s and what its pauses cost once it is wide enough.
     growth = knowledge.of(made[1][0], MONDAY_NOON).neighbourhood.growth
     assert growth == pytest.approx(200 * (1 + 2 / 60) / 50)
+
+
+@pytest.mark.parametrize(("other", "growth"), [(False, 2.0), (True, 1.25)])
+async def test_growth_is_that_of_the_stage_that_needs_most(other: bool, growth: float) -> None:
+    """Its second stage gets ten records for each: its work is ten times that of the first one."""
+    knowledge, capacity = Knowledge(WINDOW), Capacity(100.0, 1, 0.5, 0.0, {1: 100.0}, 0.0)
+    policy = replace(
+        policy_of(region("a"), Known(MONDAY_NOON), 0.0), pause=ExpectedPause(0.0, 0.0, 0.0, 0)
+    )
+    above = {"0": StageLoad(2.0, 0.0, capacity=capacity), "1": StageLoad(20.0, 0.0)}
+    above["1"] = replace(above["1"], capacity=capacity)
+    observed = seen(2.0, 1.0)
+    observed.stage("1").values[Input.PROCESSING_RATE] = 10.0
+    below = {"0": StageLoad(40.0, 0.0, capacity=capacity)}
+    made = [
+        (region("a"), observed, demand(above, policy, Surroundings(1))),
+        (region("b", ("a",), other), seen(40.0, 40.0), demand(below, policy, Surroundings(1))),
+    ]
+    await knowledge.conclude(0.0, made)
+    assert knowledge.of(made[1][0], MONDAY_NOON).neighbourhood.growth == pytest.approx(growth)
 
 
 def test_a_period_raises_the_least_width() -> None:

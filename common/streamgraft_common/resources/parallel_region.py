@@ -56,6 +56,8 @@ class ParallelRegionSpec(Model):
     """What the application asks of an autoscaler. Default: nothing."""
     upstream: Annotated[list[RegionName], Field(max_length=1024)] = []
     """Regions of the job whose output reaches it, by their names in the application."""
+    other_inputs: bool = False
+    """Whether sources and imports reach it as well, past those regions."""
     stages: Annotated[list[RegionStage], Field(max_length=1024)] = []
     """What its channels are made of, in their order. All of it must be measured before a signal has
     a value."""

@@ -156,11 +156,13 @@ def _around(job: tuple[str, str], regions: Mapping[str, RegionFlow]) -> Mapping[
 
 def _flow(region: Region, seen: RegionObservation, demand: Demand) -> RegionFlow | None:
     stage, policy = demand.stages[demand.stage], demand.policy
-    processing = seen.stage(FIRST_STAGE).values.get(Input.PROCESSING_RATE)
+    processing = seen.stage(demand.stage).values.get(Input.PROCESSING_RATE)
     if stage.load.capacity is None or processing is None:
         return None
     around, width = demand.surroundings.neighbourhood, policy.max_width
     # Its own work, without what its neighbours made of it.
     work = stage.work / (around.usable * around.growth)
     limit = width * stage.load.capacity.rate_at(width) * policy.target_utilization
-    return RegionFlow(work, processing, limit, region.spec.upstream)
+    arriving = demand.stages[FIRST_STAGE].load.input_rate
+    other = arriving if region.spec.other_inputs else 0.0
+    return RegionFlow(work, processing, limit, region.spec.upstream, other)

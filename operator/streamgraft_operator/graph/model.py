@@ -78,6 +78,8 @@ class PlannedRegion:
     """Id of channel 0, stage 0; the PE of (channel, stage) is this + channel x stages + stage."""
     upstream: tuple[str, ...] = ()
     """Regions whose output reaches it, by their own names."""
+    other_inputs: bool = False
+    """Whether sources and imports reach it as well."""
     joint: bool = False
     """Whether each of its PEs runs one query over all of its shards."""
 

@@ -22,7 +22,7 @@ from streamgraft_operator.graph.shares import divided
 from streamgraft_operator.graph.sizing import Means, sized
 from streamgraft_operator.graph.topology import Block, blocks
 from streamgraft_operator.graph.transforms import expand, without_dead_operators
-from streamgraft_operator.graph.upstream import upstream_regions
+from streamgraft_operator.graph.upstream import above_regions
 
 
 def topology_of(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Topology:
@@ -45,7 +45,7 @@ def topology_of(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Top
         )
     )
     pes = tuple(pe for pe in planned if pe.region is None or wide[pe.region] > 0)
-    above = upstream_regions(adl)
+    above = above_regions(adl)
     labels: dict[str, PortLabel] = {}
     for pe in pes:
         labels |= port_labels(ports, pe)
@@ -60,7 +60,8 @@ def topology_of(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Top
                 stage_names=tuple(stage.name for stage in block.stages),
                 width=wide[block.region.name],
                 first_pe_id=block.first_pe_id,
-                upstream=above[block.region.name],
+                upstream=above[block.region.name].regions,
+                other_inputs=above[block.region.name].others,
                 joint=block.region.name not in alone,
             )
             for block in numbered

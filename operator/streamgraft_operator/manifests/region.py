@@ -44,6 +44,7 @@ def parallel_region(
         strategy=settings.strategy or "handover",
         autoscaling=described.autoscaling,
         upstream=list(region.upstream),
+        other_inputs=region.other_inputs,
         stages=_stages(topology, described),
     )
     manifest = PARALLEL_REGION.manifest(region.name, owner.namespace, spec)

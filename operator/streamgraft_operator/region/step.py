@@ -305,10 +305,17 @@ def _why_cold(view: RegionView, pe: PeView) -> str:
 
 
 def _failed(view: RegionView, change: WidthChange, why: str) -> _Progress:
-    """End a change that failed, and avoid its width."""
+    """End a change that failed, and avoid its width.
+
+    Of a divided change also the width that was wanted: it would be divided again, to fail again.
+    """
     status = _changed(view.status, change, finished_at=to_rfc3339(view.now), failure=why)
-    entry = avoid(status, change.to_width, why, view.now)
-    status = status.model_copy(update={"avoided": [*without(status, change.to_width), entry]})
+    widths = [change.to_width]
+    if (view.width - change.to_width) * (change.to_width - change.from_width) > 0:
+        widths.append(view.width)
+    for width in widths:
+        entry = avoid(status, width, why, view.now)
+        status = status.model_copy(update={"avoided": [*without(status, width), entry]})
     seconds = from_rfc3339(entry.until) - view.now
     event = events.width_change_rolled_back(change.from_width, change.to_width, why, seconds)
     return _Progress(status, (event,))

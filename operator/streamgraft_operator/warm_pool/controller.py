@@ -3,7 +3,7 @@
 import random
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
@@ -37,7 +37,7 @@ from streamgraft_operator.kit.parsed import (
 from streamgraft_operator.manifests.pod_settings import DEFAULT_RESOURCES
 from streamgraft_operator.pe.pods import ended_seconds, warm_pod_view
 from streamgraft_operator.warm_pool.expectations import FRESH_SECONDS, Expectations
-from streamgraft_operator.warm_pool.sizing import Growth, drivers
+from streamgraft_operator.warm_pool.sizing import Growth, drivers, usual_driver
 from streamgraft_operator.warm_pool.step import PoolView, step
 
 
@@ -73,20 +73,21 @@ class WarmPoolController(Controller):
             self._expectations.forget(key)
             return None
         waiting = self._caches.pods_by_pool.get(key)
-        regions = await self._growing(key, job_spec(job))
-        if not waiting and not job_spec(job).warm_pool and not regions:
+        scaled = self._scaled(key, job_spec(job))
+        if not waiting and not job_spec(job).warm_pool and not scaled:
             return None
         pods = {pod["metadata"]["name"]: pod for pod in waiting}
         try:
-            expansion = await self._context.expander.expand(job, {})
+            expansion = await self._context.expander.expand(job, self._context.widths_of(key))
         except (BundleError, GraphError):
             return None  # the job says what is wrong
-        driver, pe = self._typical(expansion)
+        regions = await self._growing(key, scaled, expansion)
+        driver, pe = _typical(expansion, usual_driver(regions))
         now = time.time()
         ended = ((name, ended_seconds(pod, now)) for name, pod in pods.items())
         decision = step(
             PoolView(
-                size=_size(expansion.spec, regions, now),
+                size=_size(expansion.spec, regions, driver, now),
                 driver=driver,
                 calm_seconds=self._calm_seconds(job, key, now),
                 pods=tuple(map(warm_pod_view, pods.values())),
@@ -108,33 +109,51 @@ class WarmPoolController(Controller):
         times = [decision.again_in, FRESH_SECONDS if regions else None]
         return min((seconds for seconds in times if seconds is not None), default=None)
 
-    async def _growing(self, key: Key, job: JobSpec) -> list[Growth]:
-        """Return the regions of a job whose width an autoscaler sets, if its pool goes by them."""
-        if isinstance(job.warm_pool, int):
-            return []
-        scaled = {
-            item["metadata"]["name"]: (spec, spec.autoscaling, region_status(item).changes)
-            for item in self._caches.regions_by_job.get(key)
-            if (spec := region_spec(item)).autoscaling and spec.autoscaling.mode == "scale"
-        }
-        expected = await self._expectations.widths(key, scaled)
-        return [
-            Growth(
-                width=spec.width,
-                most=autoscaling.largest_width(spec.max_width),
-                stages=len(spec.stages) or 1,
-                changes=changes,
-                expected=expected.get(name, 0),
-            )
-            for name, (spec, autoscaling, changes) in scaled.items()
-        ]
+    def _scaled(self, key: Key, job: JobSpec) -> dict[str, Object]:
+        """Return the regions of a job whose width an autoscaler sets, if its pool goes by them.
 
-    def _typical(self, expansion: Expansion) -> tuple[str, PlannedPe]:
-        """Return the driver that most PEs of the job have, and one of them."""
-        contents, digest = expansion.contents, expansion.bundle.digest
-        pes = [(contents[pe.pe_id].pool(digest), pe) for pe in expansion.topology.pes]
-        driver = Counter(driver for driver, _ in pes).most_common(1)[0][0]
-        return driver, dict(pes)[driver]
+        A region that sleeps is to cost nothing, so nothing waits for it.
+        """
+        if isinstance(job.warm_pool, int):
+            return {}
+        return {
+            item["metadata"]["name"]: item
+            for item in self._caches.regions_by_job.get(key)
+            if (spec := region_spec(item)).autoscaling
+            and spec.autoscaling.mode == "scale"
+            and spec.width > 0
+        }
+
+    async def _growing(
+        self, key: Key, scaled: Mapping[str, Object], expansion: Expansion
+    ) -> list[Growth]:
+        expected = await self._expectations.widths(key, scaled) if scaled else {}
+        drivers = self._drivers(key, expansion)
+        growing = []
+        for name, item in scaled.items():
+            spec, status = region_spec(item), region_status(item)
+            if spec.autoscaling:
+                growing.append(
+                    Growth(
+                        width=status.width,
+                        most=spec.autoscaling.largest_width(spec.max_width),
+                        drivers=drivers.get(spec.region, ()),
+                        changes=status.changes,
+                        expected=expected.get(name, 0),
+                    )
+                )
+        return growing
+
+    def _drivers(self, key: Key, expansion: Expansion) -> Mapping[str, Sequence[str]]:
+        """Return the drivers of a channel of each region; "" where no warm pod will do."""
+        items = self._caches.processing_elements_by_job.get(key)
+        special = {pe_spec(item).pe_id for item in items if not manifests.is_generic(item)}
+        found: dict[str, list[str]] = {}
+        for pe in expansion.topology.pes:
+            if pe.region and pe.channel == 0:
+                driver = "" if pe.pe_id in special else _driver(expansion, pe)
+                found.setdefault(pe.region, []).append(driver)
+        return found
 
     def _calm_seconds(self, job: Object, key: Key, now: float) -> float | None:
         regions = map(region_status, self._caches.regions_by_job.get(key))
@@ -146,14 +165,25 @@ class WarmPoolController(Controller):
         return None if None in firsts else now - max(filter(None, firsts), default=0.0)
 
 
-def _size(spec: JobSpec, regions: Sequence[Growth], now: float) -> int:
+def _driver(expansion: Expansion, pe: PlannedPe) -> str:
+    return expansion.contents[pe.pe_id].pool(expansion.bundle.digest)
+
+
+def _typical(expansion: Expansion, driver: str | None) -> tuple[str, PlannedPe]:
+    """Return a driver, by default the one that most PEs of the job have, and a PE that has it."""
+    pes = [(_driver(expansion, pe), pe) for pe in expansion.topology.pes]
+    driver = driver or Counter(driver for driver, _ in pes).most_common(1)[0][0]
+    return driver, dict(pes)[driver]
+
+
+def _size(spec: JobSpec, regions: Sequence[Growth], driver: str, now: float) -> int:
     """Return how many pods should wait. `spec` is that of an expansion."""
     if isinstance(spec.warm_pool, int):
         return spec.warm_pool
     budget = int(parse(spec.warm_pool_memory))
     asked = spec.processing_element.resources
     requests = {**DEFAULT_RESOURCES["requests"], **(asked.requests if asked else {})}
-    return drivers(regions, now, int(parse(requests["memory"])), budget)
+    return drivers(regions, driver, now, int(parse(requests["memory"])), budget)
 
 
 _work_changed = either(desired_changed, runtime_changed("shards", "behind"))

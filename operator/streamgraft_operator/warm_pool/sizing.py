@@ -6,6 +6,7 @@ more, since what grew by three channels this morning is likely to do so again; a
 for each region that may grow, and no more than fit into the memory that the pool may take.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -23,29 +24,35 @@ class Growth:
     """What a region with an autoscaler may need next."""
 
     width: int
-    """Present width; 0: it sleeps."""
+    """Width that serves; while it changes the drivers of the new one come from the pool."""
     most: int
     """Largest width that its autoscaler may choose."""
-    stages: int
-    """PEs of a channel."""
+    drivers: Sequence[str]
+    """What the PEs of a channel must have fixed at their start; "" for one that takes none from a
+    pool."""
     changes: Sequence[WidthChange]
     """Its last width changes, oldest first."""
     expected: int = 0
     """The width that its policy expects to want soon; 0: it does not say."""
 
 
-def drivers(regions: Iterable[Growth], now: float, pod_bytes: int, budget_bytes: int) -> int:
-    """Return the number of drivers that should wait. `now` in Unix seconds.
+def usual_driver(regions: Iterable[Growth]) -> str | None:
+    """Return the driver that most PEs of the regions' channels can take; None if none can."""
+    counted = Counter(driver for region in regions for driver in region.drivers if driver)
+    return max(counted, key=lambda driver: (counted[driver], driver), default=None)
 
-    A region that sleeps is to cost nothing, so nothing waits for it.
-    """
-    wanted = sum(_wanted(region, now) for region in regions if region.width > 0)
+
+def drivers(
+    regions: Iterable[Growth], driver: str, now: float, pod_bytes: int, budget_bytes: int
+) -> int:
+    """Return the number of drivers of one kind that should wait. `now` in Unix seconds."""
+    wanted = sum(region.drivers.count(driver) * _channels(region, now) for region in regions)
     return min(wanted, budget_bytes // max(pod_bytes, 1))
 
 
-def _wanted(region: Growth, now: float) -> int:
+def _channels(region: Growth, now: float) -> int:
     step = max(1, _largest_step(region.changes, now), region.expected - region.width)
-    return region.stages * max(0, min(step, region.most - region.width))
+    return max(0, min(step, region.most - region.width))
 
 
 def _largest_step(changes: Iterable[WidthChange], now: float) -> int:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from streamgraft_common.adl import Adl
-from streamgraft_operator.graph.upstream import upstream_regions
+from streamgraft_operator.graph.upstream import Above, above_regions
 
 
 def adl(*operators: tuple[str, str, str | None]) -> Adl:
@@ -35,7 +35,7 @@ def adl(*operators: tuple[str, str, str | None]) -> Adl:
 
 
 def test_regions_are_found_through_what_is_between() -> None:
-    found = upstream_regions(
+    found = above_regions(
         adl(
             ("source", "", None),
             ("a", "source", "first"),
@@ -45,4 +45,8 @@ def test_regions_are_found_through_what_is_between() -> None:
             ("d", "c b", "third"),
         )
     )
-    assert found == {"first": (), "second": ("first",), "third": ("first", "second")}
+    assert found == {
+        "first": Above((), others=True),
+        "second": Above(("first",), others=True),
+        "third": Above(("first", "second"), others=False),
+    }

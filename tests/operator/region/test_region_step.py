@@ -98,6 +98,25 @@ def test_channels_that_are_warm_do_not_wait_for_the_last() -> None:
     assert (status.changes[-1].from_width, status.changes[-1].to_width) == (2, 4)
 
 
+def test_a_divided_change_that_fails_is_not_tried_again_at_once() -> None:
+    """It would be divided again, and fail again: both widths are avoided."""
+    owner = running(0, {0, 1, 2, 3})
+    begun = step(region(4, STEADY, owner)).status
+    cold = replace(running(2, set()), ready=False)
+    divided = step(region(4, begun, owner, running(1, set()), cold, now=NOW + 4)).status
+    ill = ShardView("Failed", 2, NOW, None, "ValueError: not here")
+    sick = replace(running(1, {2, 3}, epoch=2), held={2: ill, 3: ill})
+    pes = replace(running(0, {0, 1}, epoch=2)), sick, cold
+    back = step(region(4, divided, *pes, now=NOW + 305)).status
+    assert [entry.width for entry in back.avoided] == [2, 4]
+    home = running(0, {0, 1, 2, 3}, epoch=3)
+    status = back
+    for _ in range(4):
+        status = step(region(4, status, home, now=NOW + 310)).status
+    assert (status.width, status.changes[-1].rollback) == (1, True)
+    assert step(region(4, status, home, now=NOW + 366)).status.changes[-1].to_width == 4
+
+
 def test_channels_behind_a_cold_one_wait() -> None:
     begun = step(region(3, STEADY, running(0, {0, 1, 2, 3}))).status
     late = region(3, begun, running(0, {0, 1, 2, 3}), running(2, set()), now=NOW + 9)

@@ -60,7 +60,20 @@ async def test_without_an_answer_nothing_is_expected(
     monkeypatch: pytest.MonkeyPatch, answer: Exception | None
 ) -> None:
     monkeypatch.setattr(expectations, "ANSWER_SECONDS", 0.01)
-    assert await Expectations(CannedClient(answer)).widths(JOB, ["a"]) == {"a": 0}
+    assert await Expectations(CannedClient(answer)).widths(JOB, ["a"]) == {}
+
+
+async def test_the_last_answer_counts_while_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each width change would empty the pool, and fill it again behind itself."""
+    clock = [1000.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    client = CannedClient("4")
+    found = Expectations(client)
+    await found.widths(JOB, ["a"])
+    client.answer = ApiError(503, "ServiceUnavailable", "Resizing")
+    for seconds, widths in ((90.0, {"a": 4}), (1799.0, {"a": 4}), (1801.0, {})):
+        clock[0] = 1000.0 + seconds
+        assert await found.widths(JOB, ["a"]) == widths
 
 
 async def test_it_asks_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:

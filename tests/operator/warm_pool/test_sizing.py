@@ -2,7 +2,7 @@
 
 from streamgraft_common.resources import WidthChange
 from streamgraft_common.timestamps import to_rfc3339
-from streamgraft_operator.warm_pool.sizing import LATELY_SECONDS, Growth, drivers
+from streamgraft_operator.warm_pool.sizing import LATELY_SECONDS, Growth, drivers, usual_driver
 
 NOW = 1_700_000_000.0
 GIB = 2**30
@@ -24,7 +24,8 @@ def size(
     *changes: WidthChange, width: int = 1, most: int = 8, stages: int = 1, expected: int = 0
 ) -> int:
     """Return the size of the pool of a job with one region and a budget for many pods."""
-    return drivers([Growth(width, most, stages, changes, expected)], NOW, GIB // 2, 100 * GIB)
+    regions = [Growth(width, most, ["a"] * stages, changes, expected)]
+    return drivers(regions, "a", NOW, GIB // 2, 100 * GIB)
 
 
 def test_one_channel_waits_where_nothing_has_happened() -> None:
@@ -59,12 +60,17 @@ def test_no_more_than_the_region_may_still_grow() -> None:
     assert size(change(1, 4, 600), width=8) == 0
 
 
-def test_nothing_waits_for_a_region_that_sleeps() -> None:
-    assert size(change(1, 4, 600), width=0) == 0
+def test_only_what_can_take_the_driver_counts() -> None:
+    """A channel of two kinds of PEs, and one whose own settings let it take none from a pool."""
+    regions = [Growth(1, 8, ["a", "b"], [change(1, 3, 600)]), Growth(1, 8, ["", "b"], [])]
+    assert usual_driver(regions) == "b"
+    assert drivers(regions, "b", NOW, GIB // 2, 100 * GIB) == 3
+    assert drivers(regions, "a", NOW, GIB // 2, 100 * GIB) == 2
+    assert usual_driver([Growth(1, 8, [""], [])]) is None
 
 
 def test_the_memory_of_all_is_limited() -> None:
-    regions = [Growth(1, 8, 1, [change(1, 5, 600)]), Growth(2, 8, 1, [])]
-    assert drivers(regions, NOW, GIB // 2, 100 * GIB) == 5
-    assert drivers(regions, NOW, GIB // 2, 2 * GIB) == 4
-    assert drivers(regions, NOW, 3 * GIB, 2 * GIB) == 0
+    regions = [Growth(1, 8, ["a"], [change(1, 5, 600)]), Growth(2, 8, ["a"], [])]
+    assert drivers(regions, "a", NOW, GIB // 2, 100 * GIB) == 5
+    assert drivers(regions, "a", NOW, GIB // 2, 2 * GIB) == 4
+    assert drivers(regions, "a", NOW, 3 * GIB, 2 * GIB) == 0
