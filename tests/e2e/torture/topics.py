@@ -32,7 +32,11 @@ class Reader:
         """Partitions that were read as far as they went."""
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows that have come since the last call; under load there are always more."""
+        """Yield the rows that have come since the last call.
+
+        Under load there are always more: it is over once each partition's end has been seen.
+        """
+        seen = set(self._at_end)
         while messages := self._consumer.consume(5000, 0.5):
             for message in messages:
                 if (error := message.error()) is None:
@@ -40,7 +44,8 @@ class Reader:
                     yield json.loads(message.value() or b"")
                 elif error.code() == KafkaError._PARTITION_EOF:
                     self._at_end.add(message.partition())
-            if len(self._at_end) == PARTITIONS:
+                    seen.add(message.partition())
+            if len(seen) == PARTITIONS:
                 return
 
     def close(self) -> None:
