@@ -92,6 +92,8 @@ def _quoted(name: str) -> str:
 def _literal(value: Scalar, found: Any) -> str:
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+        # Spark replaces "${name}" by what variables, properties and the environment have.
+        escaped = escaped.replace("$", "\\u0024")
         return f"'{escaped}'"
     if isinstance(value, float) or found in _FLOATS:
         return f"cast('{value!r}' as double)"
