@@ -23,7 +23,7 @@ from streamgraft_metrics_adapter.prometheus.observations import ObservationBuild
 from streamgraft_metrics_adapter.prometheus.queries import INPUT_LABEL, QUERIES, Input, queries
 from streamgraft_metrics_adapter.prometheus.refresher import Refresher
 from streamgraft_metrics_adapter.prometheus.server import PrometheusServer
-from streamgraft_metrics_adapter.prometheus.source import PrometheusSource
+from streamgraft_metrics_adapter.prometheus.source import PrometheusSource, Row, SourceError
 from streamgraft_metrics_adapter.regions import RegionCache
 from streamgraft_metrics_adapter.settings import OWN_TARGETS
 from streamgraft_metrics_adapter.signals.evaluation import SIGNALS, signals_of
@@ -306,6 +306,31 @@ async def test_capacity_is_remembered_while_idle(prometheus: CannedPrometheus) -
     found = provider.by_name("ns", "flights-enrich", "demand").signal()
     assert isinstance(found, Demand)
     assert found.stages["0"].channels == pytest.approx(110 * (1 + 2 / 60) / 80)
+
+
+class ForgetfulSource:
+    """Has no samples at all; notes how far back it was asked for what was learned."""
+
+    def __init__(self) -> None:
+        self.looks: list[str] = []
+        self.broken = True
+
+    async def rows(self, name: str, promql: str, evaluated_at: float) -> Iterator[Row]:
+        """Return nothing, or no answer."""
+        if name == "learned":
+            self.looks.append(promql.rpartition("[")[2].removesuffix("])"))
+        if self.broken:
+            raise SourceError("it starts")
+        return iter(())
+
+
+async def test_a_far_look_back_is_made_again_until_it_has_succeeded() -> None:
+    """An adapter may be ready before its Prometheus."""
+    source, provider = ForgetfulSource(), provider_of(region())
+    for minute in range(3):
+        source.broken = minute == 0
+        await provider.refresh(1e9 + 60 * minute, source)
+    assert source.looks == ["5m", "5m", "1d", "5m"]
 
 
 async def test_unknown_names_are_not_found(prometheus: CannedPrometheus) -> None:

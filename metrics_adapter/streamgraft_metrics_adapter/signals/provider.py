@@ -89,6 +89,7 @@ class Provider:
         self._knowledge = Knowledge(window_seconds)
         self._learned_from = learned_from
         self._recalled_at = 0.0
+        self._recalled = False
         self.window_seconds = window_seconds
         self.history = History(SIGNALS)
         self.forecasts = self._knowledge.forecasts
@@ -181,15 +182,17 @@ class Provider:
         in a minute: signals don't wait for it."""
         if evaluated_at - self._recalled_at < RECALL_SECONDS:
             return
-        first, self._recalled_at = not self._recalled_at, evaluated_at
+        self._recalled_at = evaluated_at
         try:
             for look in learned_metrics.LOOKS:
                 query = learned_metrics.query(look, self._learned_from)
                 rows = await source.rows("learned", query, evaluated_at)
                 found = await learned_metrics.parse(rows, evaluated_at)
                 await self._knowledge.adopt(found)
-                if found or not first:
+                if found or self._recalled:
                     break
+            # Only now: a look that failed must not be the only one that goes far back.
+            self._recalled = True
         except SourceError as error:
             log.warning("what was learned can't be read: %s", error)
 
