@@ -309,7 +309,7 @@ def scale_to_zero_refused(message: str) -> Event:
         "ScaleToZeroRefused",
         "the region keeps a channel, since this cluster takes no HorizontalPodAutoscaler with"
         " minReplicas 0: turn on the feature gate HPAScaleToZero of its API server and controller"
-        f" manager, and submit the job again ({message})",
+        f" manager, and then restart the operator ({message})",
     )
 
 

@@ -100,8 +100,7 @@ class FakeApiServer:
         resource = place.resource
         if key in self.storage.items(resource):
             raise Conflict(409, "AlreadyExists", f'{resource.plural} "{name}" already exists')
-        if not self.scale_to_zero and body.get("spec", {}).get("minReplicas") == 0:
-            raise Invalid(422, "Invalid", "spec.minReplicas: must be greater than or equal to 1")
+        self._refuse_zero(body)
         metadata |= {"name": name, "namespace": place.namespace, "uid": self._uid()}
         metadata["creationTimestamp"] = self._timestamp()
         if resource.custom:
@@ -129,6 +128,7 @@ class FakeApiServer:
         new = _combined(place, old, wanted)
         if new == old:
             return old
+        self._refuse_zero(new)
         self._refuse_new_finalizers(old, new)
         if place.resource.custom and _declared(new) != _declared(old):
             generation = old["metadata"]["generation"] + 1
@@ -213,6 +213,10 @@ class FakeApiServer:
             raise Invalid(
                 422, "Invalid", "no new finalizers can be added if the object is being deleted"
             )
+
+    def _refuse_zero(self, item: Mapping[str, Any]) -> None:
+        if not self.scale_to_zero and item.get("spec", {}).get("minReplicas") == 0:
+            raise Invalid(422, "Invalid", "spec.minReplicas: must be greater than or equal to 1")
 
     def _uid(self) -> str:
         return f"{self._chance.getrandbits(128):032x}"

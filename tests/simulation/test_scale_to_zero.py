@@ -37,6 +37,23 @@ def test_the_region_keeps_a_channel_and_reports_why_once() -> None:
     assert "turn on the feature gate HPAScaleToZero" in message
 
 
+def test_another_width_is_no_reason_to_ask_again() -> None:
+    """Nor for another Event: an autoscaler that works changes widths all day."""
+    world = World(1)
+    world.server.scale_to_zero = False
+    with world.surroundings():
+        submit(world, Submission("job", stages=1, max_width=2, width=1, sleepy=True))
+        world.operators.start()
+        world.run(SECONDS)
+        (region,) = world.objects(PARALLEL_REGION)
+        name = region["metadata"]["name"]
+        world.request("PATCH", PARALLEL_REGION, name, {"spec": {"width": 2}})
+        world.run(SECONDS)
+    (changed,) = world.objects(PARALLEL_REGION)
+    assert changed["status"]["width"] == 2
+    assert len(refusals(world)) == 1
+
+
 def test_with_the_feature_gate_it_may_have_none() -> None:
     world = autoscaled(scale_to_zero=True)
     (autoscaler,) = world.objects(AUTOSCALER)

@@ -25,8 +25,10 @@ class AutoscalerController(Controller):
         self._write = context.write.autoscalers
         self._write_regions = context.write.regions
         self._recorder = context.recorder
-        self._without_zero: dict[Key, int] = {}
-        """Regions, at what generation, for which the API server refused minReplicas 0."""
+        self._without_zero: dict[Key, Object] = {}
+        """Autoscalers' specs with minReplicas 0 that the API server refused, by region.
+
+        Not the region's generation: each width that the autoscaler sets raises that."""
 
     @property
     def watches(self) -> Sequence[Watch]:
@@ -60,15 +62,17 @@ class AutoscalerController(Controller):
         except Invalid as refusal:
             if wanted["spec"]["minReplicas"] > 0:
                 raise
-            self._without_zero[key] = region["metadata"]["generation"]
+            self._without_zero[key] = wanted["spec"]
             self._recorder.record(region, events.scale_to_zero_refused(refusal.message))
             await self._keep(key, region, mine, with_a_pod(wanted))
         return None
 
     def _wanted(self, key: Key, region: Object) -> Object | None:
         wanted = autoscaler(region)
-        refused = self._without_zero.get(key) == region["metadata"]["generation"]
-        return with_a_pod(wanted) if wanted and refused else wanted
+        if wanted and wanted["spec"] == self._without_zero.get(key):
+            return with_a_pod(wanted)
+        self._without_zero.pop(key, None)  # something else is asked for: it may be taken
+        return wanted
 
     async def _keep(self, key: Key, region: Object, mine: Object | None, wanted: Object) -> None:
         if mine is None:
