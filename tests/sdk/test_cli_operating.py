@@ -16,7 +16,7 @@ from streamgraft.cli._doctor_checks import (
     Facts,
     checks,
 )
-from streamgraft.cli._installation import settings_of, system_namespace
+from streamgraft.cli._installation import Unseen, settings_of, system_namespace
 from streamgraft.cli._top import loads_of
 from streamgraft.cli._watch import Snapshot
 from streamgraft_common.resources import KINDS
@@ -68,6 +68,8 @@ def facts(**changes: Any) -> Facts:
         "version": "v1.34.1",
         "namespace": "n",
         "kinds": frozenset(kind.plural for kind in KINDS),
+        "definitions": {"jobs.streamgraft.io": "1"},
+        "released": {"jobs.streamgraft.io": "1"},
         "system": "s",
         "deployment": deployment(),
         "lease": {"spec": {"holderIdentity": "one", "renewTime": now}},
@@ -99,12 +101,17 @@ def test_all_is_well() -> None:
         ({"version": "v1.29.4"}, "Kubernetes", "1.30 or newer"),
         ({"kinds": None}, "Resource definitions", "streamgraft up"),
         ({"kinds": frozenset({"jobs"})}, "Resource definitions", "deploy/crds"),
+        ({"definitions": {"jobs.streamgraft.io": "0"}}, "Resource definitions", "deploy/crds"),
         (
             {"lease": {"spec": {"holderIdentity": "x", "renewTime": "2026-01-01T00:00:00Z"}}},
             "Operator",
             "kubectl logs",
         ),
-        ({"api_services": {"custom.metrics.k8s.io": None}}, "custom.metrics.k8s.io", "APIServices"),
+        (
+            {"api_services": {"custom.metrics.k8s.io": Unseen.ABSENT}},
+            "custom.metrics.k8s.io",
+            "APIServices",
+        ),
         (
             {
                 "api_services": {
@@ -158,11 +165,33 @@ def test_each_fault_is_shown_with_its_remedy(change: dict[str, Any], name: str, 
     [
         ({"deployment": deployment("9.9")}, "Version"),
         ({"claims": {"c": {"status": {"phase": "Pending"}}}}, "Checkpoint volume"),
-        ({"api_services": {"external.metrics.k8s.io": None}}, "external.metrics.k8s.io"),
+        ({"api_services": {"external.metrics.k8s.io": Unseen.ABSENT}}, "external.metrics.k8s.io"),
+        ({"api_services": {"custom.metrics.k8s.io": Unseen.HIDDEN}}, "custom.metrics.k8s.io"),
+        ({"definitions": None}, "Resource definitions"),
+        ({"signals": None}, "Prometheus"),
     ],
 )
 def test_what_may_be_right_is_no_fault(change: dict[str, Any], name: str) -> None:
-    assert [c.name for c in checks(facts(**change)) if c.state != "good"] == [name]
+    """Above all what the caller may not see: tenants see little of a healthy cluster."""
+    assert [(c.name, c.state) for c in checks(facts(**change)) if c.state != "good"] == [
+        (name, "unknown")
+    ]
+
+
+def test_who_applies_what_is_not_there_yet_creates_it() -> None:
+    """To the API server a server-side apply is both."""
+    asked = {str(right) for right in RIGHTS}
+    applied = [right for right in RIGHTS if right.verb == "patch" and not right.subresource]
+    assert {f"create {right.resource}" for right in applied} <= asked
+    # `cancel` and `plan`.
+    assert {"delete configmaps", "list configmaps"} <= asked
+
+
+def test_definitions_of_the_operators_other_release_are_for_its_command_line() -> None:
+    change = {"definitions": {"jobs.streamgraft.io": "0"}, "deployment": deployment("9.9")}
+    found = {check.name: check for check in checks(facts(**change))}
+    assert found["Resource definitions"].state == "unknown"
+    assert "command line of 9.9" in found["Resource definitions"].mend
 
 
 def test_a_job_that_has_just_begun_has_no_samples() -> None:
@@ -181,7 +210,7 @@ def test_a_job_that_has_just_begun_has_no_samples() -> None:
 def test_external_metrics_are_a_fault_where_an_autoscaler_wants_them() -> None:
     autoscaler = facts().autoscalers[0]
     autoscaler["spec"]["metrics"] = [{"type": "External"}]
-    services = {"external.metrics.k8s.io": None}
+    services = {"external.metrics.k8s.io": Unseen.ABSENT}
     found = checks(facts(api_services=services, autoscalers=[autoscaler]))
     assert [c.name for c in found if c.state == "bad"] == ["external.metrics.k8s.io"]
 

@@ -1,5 +1,7 @@
 """Render the custom resource definitions: `python -m streamgraft_common.resources.crds DIR`."""
 
+import hashlib
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -69,7 +71,24 @@ def selectable(kind: CustomKind) -> dict[str, Any]:
 
 
 def crd(kind: CustomKind) -> dict[str, Any]:
-    """Return the definition of a namespaced kind."""
+    """Return the definition of a namespaced kind.
+
+    Its content id tells `streamgraft doctor` whether an installed one is that of its release.
+    """
+    spec = _spec(kind)
+    content_id = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()
+    return {
+        "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
+        "kind": CUSTOM_RESOURCE_DEFINITION.kind,
+        "metadata": {
+            "name": kind.qualified,
+            "annotations": {names.ANNOTATION_CONTENT: content_id},
+        },
+        "spec": spec,
+    }
+
+
+def _spec(kind: CustomKind) -> dict[str, Any]:
     spec = structural(kind.spec)
     if kind.rules:
         spec["x-kubernetes-validations"] = [rule.to_wire() for rule in kind.rules]
@@ -83,31 +102,26 @@ def crd(kind: CustomKind) -> dict[str, Any]:
         "properties": {"spec": spec, "status": structural(kind.status)},
     }
     return {
-        "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
-        "kind": CUSTOM_RESOURCE_DEFINITION.kind,
-        "metadata": {"name": f"{kind.plural}.{names.GROUP}"},
-        "spec": {
-            "group": names.GROUP,
-            "scope": "Namespaced",
-            "names": {
-                "kind": kind.kind,
-                "plural": kind.plural,
-                "singular": kind.kind.lower(),
-                "shortNames": list(kind.short_names),
-                "categories": list(kind.categories),
-            },
-            "versions": [
-                {
-                    "name": names.VERSION,
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": schema},
-                    "subresources": subresources,
-                    "additionalPrinterColumns": [column.to_wire() for column in kind.columns],
-                    **selectable(kind),
-                }
-            ],
+        "group": names.GROUP,
+        "scope": "Namespaced",
+        "names": {
+            "kind": kind.kind,
+            "plural": kind.plural,
+            "singular": kind.kind.lower(),
+            "shortNames": list(kind.short_names),
+            "categories": list(kind.categories),
         },
+        "versions": [
+            {
+                "name": names.VERSION,
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": schema},
+                "subresources": subresources,
+                "additionalPrinterColumns": [column.to_wire() for column in kind.columns],
+                **selectable(kind),
+            }
+        ],
     }
 
 

@@ -1,8 +1,9 @@
 """`streamgraft doctor`: whether a cluster has all that Streamgraft needs, and how to mend it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from http import HTTPStatus
 
 import typer
 
@@ -17,9 +18,12 @@ from streamgraft.cli._doctor_checks import (
 )
 from streamgraft.cli._installation import (
     SIGNALS,
-    api_service,
+    Unseen,
+    find_api_service,
+    look,
     operator,
     settings_of,
+    shown,
     system_namespace,
     tried,
 )
@@ -27,6 +31,7 @@ from streamgraft.cli._options import Target
 from streamgraft_common import names
 from streamgraft_common.kinds import (
     AUTOSCALER,
+    CUSTOM_RESOURCE_DEFINITION,
     LEASE,
     PERSISTENT_VOLUME_CLAIM,
 )
@@ -62,8 +67,9 @@ def _show(found: Sequence[Check]) -> None:
 async def _examine(target: Target) -> list[Check]:
     async with connected(target) as cluster:
         version = await cluster.client.get("/version")
-        api_services = {group: await api_service(cluster, group) for group in _METRIC_GROUPS}
-        system = system_namespace(api_services[SIGNALS])
+        released = _released()
+        services = {group: await find_api_service(cluster, group) for group in _METRIC_GROUPS}
+        system = system_namespace(shown(services[SIGNALS]))
         deployment = await operator(cluster, system)
         settings = settings_of(deployment)
         regions = await _items(cluster, PARALLEL_REGION.path(cluster.namespace))
@@ -74,11 +80,13 @@ async def _examine(target: Target) -> list[Check]:
                 version=version["gitVersion"],
                 namespace=cluster.namespace,
                 kinds=await _kinds(cluster),
+                definitions=await _definitions(cluster, released),
+                released=released,
                 system=system,
                 deployment=deployment,
                 lease=await tried(cluster, LEASE.path(system, lease)),
                 claims=claims and {item["metadata"]["name"]: item for item in claims["items"]},
-                api_services=api_services,
+                api_services=services,
                 allowed={right: await _may(cluster, right) for right in RIGHTS},
                 jobs=await _items(cluster, JOB.path(cluster.namespace)),
                 regions=regions,
@@ -94,6 +102,30 @@ async def _kinds(cluster: Cluster) -> frozenset[str] | None:
     return frozenset(item["name"] for item in found["resources"]) if found else None
 
 
+def _released() -> dict[str, str]:
+    """Return the content ids of this release's definitions, by name."""
+    from streamgraft_local.resources import definitions
+
+    return {item["metadata"]["name"]: _content_id(item) for item in definitions()}
+
+
+async def _definitions(cluster: Cluster, wanted: Iterable[str]) -> dict[str, str] | None:
+    """Return the content ids of those that are installed; None if we may not read them."""
+    found: dict[str, str] = {}
+    for name in wanted:
+        item = await look(cluster, CUSTOM_RESOURCE_DEFINITION.path("", name))
+        if item is Unseen.HIDDEN:
+            return None
+        if not isinstance(item, Unseen):
+            found[name] = _content_id(item)
+    return found
+
+
+def _content_id(definition: Object) -> str:
+    annotations = definition["metadata"].get("annotations") or {}
+    return str(annotations.get(names.ANNOTATION_CONTENT, ""))
+
+
 async def _may(cluster: Cluster, right: Right) -> bool:
     attributes = {"namespace": cluster.namespace, "verb": right.verb, "resource": right.resource}
     attributes |= {"group": right.group, "subresource": right.subresource}
@@ -106,8 +138,9 @@ async def _may(cluster: Cluster, right: Right) -> bool:
     return bool(answer["status"].get("allowed"))
 
 
-async def _signals(cluster: Cluster, regions: Sequence[Object]) -> dict[str, str | None]:
-    """Return what the metrics API says of each region's lag: None if it has a value."""
+async def _signals(cluster: Cluster, regions: Sequence[Object]) -> dict[str, str | None] | None:
+    """Return what the metrics API says of each region's lag, None if it has a value; None instead
+    of all if we may not ask."""
     found: dict[str, str | None] = {}
     for item in regions:
         name = item["metadata"]["name"]
@@ -115,6 +148,8 @@ async def _signals(cluster: Cluster, regions: Sequence[Object]) -> dict[str, str
             await cluster.client.get(_SIGNAL.format(cluster.namespace, name, "total_lag"))
             found[name] = None
         except ApiError as error:
+            if error.code == HTTPStatus.FORBIDDEN:
+                return None
             found[name] = error.message
     return found
 

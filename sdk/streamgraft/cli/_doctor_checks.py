@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, Literal
 
-from streamgraft.cli._installation import settings_of
+from streamgraft.cli._installation import Unseen, settings_of
 from streamgraft_common import names
 from streamgraft_common.conditions import find
 from streamgraft_common.kube.client import Object
@@ -37,12 +37,13 @@ class Right:
 
 
 RIGHTS = (
-    *(Right(verb, "jobs") for verb in ("get", "list", "patch", "delete")),
+    # What is applied (patch) and is not there yet is created.
+    *(Right(verb, "jobs") for verb in ("get", "list", "create", "patch", "delete")),
     Right("list", "processingelements"),
     Right("list", "parallelregions"),
     Right("patch", "parallelregions", subresource="scale"),
     Right("create", "savepoints"),
-    Right("patch", "configmaps", group=""),
+    *(Right(verb, "configmaps", group="") for verb in ("list", "create", "patch", "delete")),
     Right("list", "pods", group=""),
     Right("get", "pods", group="", subresource="log"),
 )
@@ -67,6 +68,10 @@ class Facts:
     version: str
     namespace: str
     kinds: frozenset[str] | None
+    definitions: Mapping[str, str] | None
+    """Content ids of the definitions that are installed, by name; empty where one has none."""
+    released: Mapping[str, str]
+    """Those of this release."""
     system: str
     """Namespace of the operator."""
     deployment: Object | None
@@ -74,18 +79,18 @@ class Facts:
     lease: Object | None
     claims: Mapping[str, Object] | None
     """Of the namespace, by name."""
-    api_services: Mapping[str, Object | None]
+    api_services: Mapping[str, Object | Unseen]
     allowed: Mapping[Right, bool]
     jobs: Sequence[Object]
     regions: Sequence[Object]
     autoscalers: Sequence[Object]
-    signals: Mapping[str, str | None]
+    signals: Mapping[str, str | None] | None
     """Why a region has no lag, by the region's name; None where it has."""
 
 
 def checks(facts: Facts) -> list[Check]:
     """Return all checks, in the order in which things depend on each other."""
-    found = [_kubernetes(facts.version), _resources(facts.kinds)]
+    found = [_kubernetes(facts.version), _resources(facts)]
     if facts.kinds is None:
         return found
     found.append(_operator(facts.lease, facts.system))
@@ -111,19 +116,36 @@ def _kubernetes(version: str) -> Check:
     return Check("Kubernetes", "bad", f"{version} is too old", mend)
 
 
-def _resources(kinds: frozenset[str] | None) -> Check:
+def _resources(facts: Facts) -> Check:
     name = "Resource definitions"
-    if kinds is None:
+    if facts.kinds is None:
         return Check(name, "bad", f"the API server does not know {names.API_VERSION}", _INSTALL)
-    if missing := sorted({kind.plural for kind in KINDS} - kinds):
+    apply = "apply deploy/crds of this release before its operator"
+    if missing := sorted({kind.plural for kind in KINDS} - facts.kinds):
         text = f"{', '.join(missing)} missing: they are of an older release"
-        return Check(name, "bad", text, "apply deploy/crds of this release before its operator")
-    return Check(name, "good", f"{names.API_VERSION} with all {len(KINDS)} kinds")
+        return Check(name, "bad", text, apply)
+    all_kinds = f"{names.API_VERSION} with all {len(KINDS)} kinds"
+    if facts.definitions is None:
+        text = f"{all_kinds}; you may not see whether they are of this release"
+        return Check(name, "unknown", text)
+    differing = facts.released.items() - facts.definitions.items()
+    if not differing:
+        return Check(name, "good", f"{all_kinds}, of this release")
+    other = ", ".join(sorted(definition for definition, _ in differing))
+    text = f"{other}: of another release than this command line"
+    theirs = _release_of(facts.deployment)
+    if theirs not in (None, version("streamgraft")):
+        return Check(name, "unknown", text, f"let the command line of {theirs} look")
+    return Check(name, "bad", text, f"{apply}: `kubectl apply --server-side -f deploy/crds`")
+
+
+def _release_of(deployment: Object | None) -> str | None:
+    labels = (deployment or {}).get("metadata", {}).get("labels") or {}
+    return labels.get("app.kubernetes.io/version")
 
 
 def _version(deployment: Object | None) -> Iterator[Check]:
-    labels = (deployment or {}).get("metadata", {}).get("labels") or {}
-    theirs, ours = labels.get("app.kubernetes.io/version"), version("streamgraft")
+    theirs, ours = _release_of(deployment), version("streamgraft")
     if theirs is None:
         return
     if theirs == ours:
@@ -175,11 +197,14 @@ def _operator(lease: Object | None, system: str) -> Check:
 _NEVER = "1970-01-01T00:00:00Z"
 
 
-def _api_service(group: str, item: Object | None, *, needed: bool) -> Check:
-    if item is None and not needed:
+def _api_service(group: str, item: Object | Unseen, *, needed: bool) -> Check:
+    if item is Unseen.HIDDEN:
+        text = "you may not see who serves it"
+        return Check(group, "unknown", text, f"kubectl get apiservices | grep {group}, as an admin")
+    if isinstance(item, Unseen) and not needed:
         text = "nobody serves it: HPAs with metrics of type External would see no signal"
         return Check(group, "unknown", text)
-    if item is None:
+    if isinstance(item, Unseen):
         mend = "apply the APIServices of the metrics adapter: docs/operate/install.md"
         return Check(group, "bad", "nobody serves it, so no HPA sees a signal", mend)
     condition = _condition(item, "Available")
@@ -235,7 +260,13 @@ def _without_samples(regions: Sequence[Object], jobs: Sequence[Object]) -> Mappi
     return found
 
 
-def _prometheus(signals: Mapping[str, str | None], young: Mapping[str, str]) -> Iterator[Check]:
+def _prometheus(
+    signals: Mapping[str, str | None] | None, young: Mapping[str, str]
+) -> Iterator[Check]:
+    if signals is None:
+        mend = "ask for the ClusterRole streamgraft-metrics-reader"
+        yield Check("Prometheus", "unknown", "you may not see whether it has lags of regions", mend)
+        return
     silent = {name: why for name, why in signals.items() if why is not None}
     if silent and silent.keys() <= young.keys():
         name = next(iter(silent))

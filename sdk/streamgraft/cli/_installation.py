@@ -1,21 +1,36 @@
 """Where the operator is installed, and with which settings, as far as we may see that."""
 
+from enum import Enum
+
 from streamgraft.cli._cluster import Cluster
 from streamgraft_common.access import SYSTEM_NAMESPACE
 from streamgraft_common.kinds import API_SERVICE, DEPLOYMENT
-from streamgraft_common.kube import ApiError
+from streamgraft_common.kube import ApiError, NotFound
 from streamgraft_common.kube.client import Object
 
 SIGNALS = "custom.metrics.k8s.io"
 
 
-async def api_service(cluster: Cluster, group: str) -> Object | None:
+class Unseen(Enum):
+    """Why an object is not to be seen."""
+
+    ABSENT = "absent"
+    HIDDEN = "hidden"
+    """It may be there: we are not shown."""
+
+
+async def find_api_service(cluster: Cluster, group: str) -> Object | Unseen:
     """Return the APIService of the newest version of a group of metrics."""
-    paths = (API_SERVICE.path("", f"{version}.{group}") for version in ("v1beta2", "v1beta1"))
-    for path in paths:
-        if found := await tried(cluster, path):
+    for version in ("v1beta2", "v1beta1"):
+        found = await look(cluster, API_SERVICE.path("", f"{version}.{group}"))
+        if found is not Unseen.ABSENT:
             return found
-    return None
+    return Unseen.ABSENT
+
+
+async def api_service(cluster: Cluster, group: str) -> Object | None:
+    """Return that APIService; None if it is not there, or is not shown to us."""
+    return shown(await find_api_service(cluster, group))
 
 
 async def operator(cluster: Cluster, system: str) -> Object | None:
@@ -29,12 +44,24 @@ async def default_image(cluster: Cluster) -> str | None:
     return settings_of(await operator(cluster, system)).get("image")
 
 
-async def tried(cluster: Cluster, path: str, **query: str) -> Object | None:
-    """Return an object, or a list object; None if it is not there, or is not shown to us."""
+async def look(cluster: Cluster, path: str, **query: str) -> Object | Unseen:
+    """Return an object, or a list object."""
     try:
         return await cluster.client.get(path, **query)
+    except NotFound:
+        return Unseen.ABSENT
     except ApiError:
-        return None
+        return Unseen.HIDDEN
+
+
+def shown(found: Object | Unseen) -> Object | None:
+    """Return what was seen, if anything was."""
+    return None if isinstance(found, Unseen) else found
+
+
+async def tried(cluster: Cluster, path: str, **query: str) -> Object | None:
+    """Return an object, or a list object; None if it is not there, or is not shown to us."""
+    return shown(await look(cluster, path, **query))
 
 
 def system_namespace(signals: Object | None) -> str:

@@ -1,0 +1,105 @@
+"""`doctor` before an API server that shows a tenant no more than Kubernetes' own roles do."""
+
+import json
+from collections.abc import Iterator
+from copy import deepcopy
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.serving import serving
+from typer.testing import CliRunner
+
+from streamgraft.cli._app import app
+from streamgraft_common import names
+from streamgraft_common.resources import KINDS
+from streamgraft_local.resources import definitions, path_of
+
+SPACE = "namespaces/n"
+REGION = {
+    "metadata": {"name": "j-r", "creationTimestamp": "2026-01-01T00:00:00Z"},
+    "spec": {"job": "j"},
+}
+JOB = {"metadata": {"name": "j"}, "status": {"phase": "Healthy"}}
+SHOWN: dict[str, Any] = {
+    "/version": {"gitVersion": "v1.34.1"},
+    f"/apis/{names.API_VERSION}": {"resources": [{"name": kind.plural} for kind in KINDS]},
+    f"/apis/{names.API_VERSION}/{SPACE}/jobs": {"items": [JOB]},
+    f"/apis/{names.API_VERSION}/{SPACE}/parallelregions": {"items": [REGION]},
+    f"/apis/autoscaling/v2/{SPACE}/horizontalpodautoscalers": {"items": []},
+}
+FORBIDDEN = {"kind": "Status", "reason": "Forbidden", "message": "forbidden"}
+
+
+class ApiServer(BaseHTTPRequestHandler):
+    """Shows what is in the namespace, and forbids all that is outside of it."""
+
+    protocol_version = "HTTP/1.1"
+    shown = SHOWN
+
+    def do_GET(self) -> None:
+        """Answer a request for an object, or a list."""
+        found = self.shown.get(self.path)
+        self._answer(403 if found is None else 200, FORBIDDEN if found is None else found)
+
+    def do_POST(self) -> None:
+        """Answer a SelfSubjectAccessReview."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(201, {"status": {"allowed": True}})
+
+    def _answer(self, code: int, body: dict[str, Any]) -> None:
+        text = json.dumps(body).encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Keep quiet."""
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> Iterator[Path]:
+    """The kubeconfig of who is shown `ApiServer.shown`."""
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), ApiServer)) as server:
+        cluster = {"server": f"http://127.0.0.1:{server.server_port}"}
+        context = {"cluster": "c", "user": "u", "namespace": "n"}
+        named = {
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "users": [{"name": "u", "user": {"token": "t"}}],
+            "contexts": [{"name": "c", "context": context}],
+        }
+        file = tmp_path / "kubeconfig"
+        file.write_text(yaml.safe_dump({**named, "current-context": "c"}))
+        yield file
+
+
+def examined(kubeconfig: Path) -> tuple[int, dict[str, str]]:
+    """Return the exit code, and the state of each check."""
+    arguments = ["--kubeconfig", str(kubeconfig), "doctor", "-o", "json"]
+    result = CliRunner().invoke(app, arguments)
+    found = json.loads(result.stdout)
+    return result.exit_code, {check["name"]: check["state"] for check in found}
+
+
+def test_what_is_forbidden_is_not_missing(kubeconfig: Path) -> None:
+    """A tenant of a healthy cluster learns of no fault."""
+    code, states = examined(kubeconfig)
+    assert code == 0
+    hidden = ("custom.metrics.k8s.io", "external.metrics.k8s.io")
+    for name in (*hidden, "Prometheus", "Resource definitions", "Operator"):
+        assert states[name] == "unknown"
+
+
+def test_definitions_are_compared_with_those_of_this_release(
+    kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = {path_of(item): deepcopy(item) for item in definitions()}
+    monkeypatch.setattr(ApiServer, "shown", SHOWN | installed)
+    assert examined(kubeconfig)[1]["Resource definitions"] == "good"
+    del next(iter(installed.values()))["metadata"]["annotations"]  # as before they had ids
+    code, states = examined(kubeconfig)
+    assert (code, states["Resource definitions"]) == (1, "bad")
