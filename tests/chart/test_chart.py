@@ -180,6 +180,16 @@ def test_kafka_and_prometheus_of_its_own() -> None:
     )
 
 
+def test_numbers_of_a_values_file_are_settings_that_kafka_takes(tmp_path: Path) -> None:
+    """Helm reads them as floats, and writes large ones with an exponent."""
+    settings = {"log.retention.bytes": 1 << 30, "num.partitions": 4, "compression.type": "zstd"}
+    values = {"kafka": {"create": True, "broker": {"settings": settings}}}
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
+    items = bare("--set", "prometheus.create=true", "--values", str(tmp_path / "values.yaml"))
+    held = named(items, "ConfigMap")["streamgraft-kafka"]["data"]["server.properties"]
+    assert {f"{name}={value}" for name, value in settings.items()} <= {*held.splitlines()}
+
+
 def test_an_own_prometheus_may_read_the_adapters_metrics() -> None:
     found = named(bare(*NEEDED, *EVERYTHING), "ClusterRoleBinding")["streamgraft-monitors"]
     assert found["roleRef"]["name"] == "streamgraft-prometheus"
