@@ -190,6 +190,15 @@ def test_numbers_of_a_values_file_are_settings_that_kafka_takes(tmp_path: Path) 
     assert {f"{name}={value}" for name, value in settings.items()} <= {*held.splitlines()}
 
 
+@pytest.mark.parametrize("monitor", ["streamgraft-operator", "streamgraft-pe"])
+def test_pod_monitors_give_the_jobs_that_alerts_ask_for(monitor: str) -> None:
+    """Of itself the Prometheus operator puts the monitor's namespace before its name."""
+    spec = named(rendered(*EVERYTHING), "PodMonitor")[monitor]["spec"]
+    (endpoint,) = spec["podMetricsEndpoints"]
+    jobs = [rule for rule in endpoint["relabelings"] if rule["targetLabel"] == "job"]
+    assert jobs == [{"action": "replace", "targetLabel": "job", "replacement": monitor}]
+
+
 def test_an_own_prometheus_may_read_the_adapters_metrics() -> None:
     found = named(bare(*NEEDED, *EVERYTHING), "ClusterRoleBinding")["streamgraft-monitors"]
     assert found["roleRef"]["name"] == "streamgraft-prometheus"
