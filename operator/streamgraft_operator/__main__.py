@@ -17,6 +17,7 @@ from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.kube.config import ConfigError
 from streamgraft_common.resources import CheckpointRepository, TransportSecurity
 from streamgraft_operator import assembly
+from streamgraft_operator.certificates import Issuer
 from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.leadership import Elector, FencedClient, Term, replica
 from streamgraft_operator.settings import Settings
@@ -115,8 +116,14 @@ async def _run(arguments: argparse.Namespace) -> None:
     ):
         elector = Elector(plain, lease, _identity(), Term(arguments.lease_seconds))
         async with FencedClient(config, elector.leading) as client:
-            await replica.run(elector, partial(assembly.run, client, settings), stopping)
+            await replica.run(elector, partial(operate, client, settings), stopping)
     logging.getLogger(__name__).info("stopped")
+
+
+async def operate(client: KubeClient, settings: Settings, stopping: asyncio.Event) -> None:
+    """Do what the one replica does that leads, until `stopping`."""
+    await Issuer(client, settings.own_namespace).prepare()
+    await assembly.run(client, settings, stopping)
 
 
 def _identity() -> str:

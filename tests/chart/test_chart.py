@@ -59,6 +59,7 @@ EVERYTHING = (
 )
 OWN = ("--set", "kafka.create=true", "--set", "prometheus.create=true")
 """Nothing else is needed."""
+BROUGHT = ("--set", "adapter.certificate.source=secret,adapter.certificate.authority=PEM")
 
 
 def named(items: list[Object], kind: str) -> dict[str, Object]:
@@ -188,6 +189,20 @@ def test_numbers_of_a_values_file_are_settings_that_kafka_takes(tmp_path: Path) 
     items = bare("--set", "prometheus.create=true", "--values", str(tmp_path / "values.yaml"))
     held = named(items, "ConfigMap")["streamgraft-kafka"]["data"]["server.properties"]
     assert {f"{name}={value}" for name, value in settings.items()} <= {*held.splitlines()}
+
+
+def test_prometheus_knows_who_signed_a_certificate_that_is_brought() -> None:
+    """`kubectl create secret tls` makes a Secret without ca.crt, and no pod starts without it."""
+    monitors = ("--set", "monitors.enabled=true")
+    items = bare(*OWN, *monitors, *BROUGHT)
+    (holder,) = (name for name in named(items, "ConfigMap") if name.endswith("-authority"))
+    assert named(items, "ConfigMap")[holder]["data"] == {"ca.crt": "PEM"}
+    pod = named(items, "StatefulSet")["streamgraft-prometheus"]["spec"]["template"]["spec"]
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    assert volumes["authority"] == {"name": "authority", "configMap": {"name": holder}}
+    monitor = named(items, "ServiceMonitor")["streamgraft-metrics-adapter"]
+    authority = monitor["spec"]["endpoints"][0]["tlsConfig"]["ca"]
+    assert authority == {"configMap": {"name": holder, "key": "ca.crt"}}
 
 
 @pytest.mark.parametrize("monitor", ["streamgraft-operator", "streamgraft-pe"])

@@ -7,16 +7,19 @@ job: a deleted or old certificate is replaced within a minute.
 import base64
 import binascii
 import datetime
+import logging
 import time
 
 from streamgraft_common import names
 from streamgraft_common.kinds import SECRET
-from streamgraft_common.kube import Conflict, KubeClient
+from streamgraft_common.kube import ApiError, Conflict, KubeClient, Unreachable
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_operator.certificates.authority import Pair, issue, needs_renewal, new_authority
 from streamgraft_operator.kit.objects import is_owned_by
 from streamgraft_operator.manifests.metadata import Owner, metadata
+
+log = logging.getLogger(__name__)
 
 AUTHORITY_KEY, CERTIFICATE_KEY, PRIVATE_KEY = "ca.crt", "tls.crt", "tls.key"
 
@@ -52,6 +55,14 @@ class Issuer:
         self._client = client
         self._own_namespace = own_namespace
         self._seen: dict[Key, tuple[int, float]] = {}
+
+    async def prepare(self) -> None:
+        """Make the authority before any job needs it: a Prometheus whose pod mounts its Secret
+        does not start without. If that fails, the first job with certificates makes it."""
+        try:
+            await self._authority(datetime.datetime.now(datetime.UTC))
+        except (ApiError, Unreachable) as error:
+            log.warning("Secret %s can't be made: %s", names.AUTHORITY_SECRET, error)
 
     async def ensure(self, owner: Owner, days: int) -> None:
         """Make the Secret of a job's control ports hold a certificate that is good for a while.
@@ -104,7 +115,7 @@ class Issuer:
             manifest = _secret(described, _data(new_authority(now)))
             try:
                 held = await self._client.create(SECRET.path(self._own_namespace), manifest)
-            except Conflict:  # another job was quicker
+            except Conflict:  # another job was quicker, or somebody who brings one
                 held = await self._client.get(path)
         return Pair(_field(held, CERTIFICATE_KEY), _field(held, PRIVATE_KEY))
 

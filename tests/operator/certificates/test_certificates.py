@@ -1,16 +1,25 @@
 """Certificates of control ports: who trusts them, and when they are replaced."""
 
+import asyncio
+import base64
 import datetime
 import socket
 import ssl
 import threading
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
 
 from streamgraft_common import names
+from streamgraft_common.kube import KubeClient, KubeConfig, NotFound, Unreachable
+from streamgraft_common.kube.client import Object
+from streamgraft_operator import assembly
+from streamgraft_operator.__main__ import operate
 from streamgraft_operator.certificates.authority import Pair, issue, needs_renewal, new_authority
+from streamgraft_operator.settings import Settings
 
 NOW = datetime.datetime.now(datetime.UTC)
 HOSTS = names.control_hosts("ns")
@@ -74,3 +83,48 @@ def test_clients_that_trust_the_authority_accept_it(
     with client.wrap_socket(near, server_hostname=host) as connection:
         assert connection.recv(2) == b"ok"
     thread.join()
+
+
+class OneSecret(KubeClient):
+    """An API server that has at most one Secret, or none that answers."""
+
+    def __init__(self) -> None:
+        super().__init__(KubeConfig(server="http://127.0.0.1:1"))
+        self.held: Object | None = None
+        self.answers = True
+
+    async def request(
+        self, method: str, path: str, *, body: Mapping[str, Any] | None = None, **_: Any
+    ) -> Object:
+        """Answer for the Secret of the authority."""
+        if not self.answers:
+            raise Unreachable("no answer")
+        if method == "POST":
+            self.held = dict(body or {})
+        if self.held is None:
+            raise NotFound(404, "NotFound", path)
+        return self.held
+
+
+async def test_the_authority_is_there_before_the_first_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The chart's Prometheus mounts it; one that is there stays."""
+    begun: list[KubeClient] = []
+
+    async def run(client: KubeClient, *_: object) -> None:
+        begun.append(client)
+
+    monkeypatch.setattr(assembly, "run", run)
+    client = OneSecret()
+    settings = Settings("kafka:9092", {}, "image", own_namespace="own")
+    for client.answers in (False, True):
+        await operate(client, settings, asyncio.Event())
+    assert begun == [client, client]
+    made = client.held
+    assert made is not None
+    assert (made["metadata"]["name"], made["metadata"]["namespace"]) == ("streamgraft-ca", "own")
+    pair = Pair(*(base64.b64decode(made["data"][key]) for key in ("tls.crt", "tls.key")))
+    assert issue(pair, HOSTS, 7, NOW).certificate
+    await operate(client, settings, asyncio.Event())
+    assert client.held is made
