@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from streamgraft_common import names
 from streamgraft_common.access import SYSTEM_NAMESPACE
 from streamgraft_common.resources import (
     CheckpointRepository,
@@ -57,11 +58,20 @@ class Settings:
             update["processing_element"] = job.processing_element.model_copy(update=repository)
         return job.model_copy(update=update)
 
-    def image_of(self, status: JobStatus, generation: int) -> str:
-        """Return the image of a job whose spec is of this generation.
+    def image_of(self, status: JobStatus, metadata: Mapping[str, Any]) -> str:
+        """Return the image of a job that names none.
 
-        Another default of ours is not its concern before it is edited: a restart of its own accord
-        would cost it seconds, and pods of several versions hand no state to each other.
+        Another default of ours is not its concern before it is submitted again: a restart of its
+        own accord would cost it seconds, and pods of several versions hand no state to each other.
         """
-        known = status.image_generation == generation
+        known = (status.image_generation, status.image_submission) == submission_of(metadata)
         return status.image if status.image and known else self.image
+
+
+def submission_of(metadata: Mapping[str, Any]) -> tuple[int, str]:
+    """Return what tells a submission of a Job from the others: its generation, and when it was.
+
+    The same spec keeps its generation, however often it is submitted.
+    """
+    annotations = metadata.get("annotations") or {}
+    return metadata.get("generation", 0), annotations.get(names.ANNOTATION_SUBMITTED, "")

@@ -125,6 +125,10 @@ def test_submit_may_be_repeated_and_cancel_removes_all(
     assert same_map
     assert again["metadata"]["uid"] == job["metadata"]["uid"]
     assert again["metadata"]["generation"] == job["metadata"]["generation"]
+    first, second = (
+        item["metadata"]["annotations"][names.ANNOTATION_SUBMITTED] for item in (job, again)
+    )
+    assert first < second
     assert same_map["metadata"]["resourceVersion"] == config_map["metadata"]["resourceVersion"]
 
     *ending, gone = command.succeed("cancel", "mine").splitlines()

@@ -62,7 +62,7 @@ class FakeReplicas:
         self._network = network
         self._chance = chance
         self._ended = ended
-        self._settings = settings
+        self.settings = settings
         self._numbers = itertools.count(1)
         self.replicas: list[Replica] = []
 
@@ -74,7 +74,7 @@ class FakeReplicas:
         elector = Elector(plain, lease, process.name, Term())
         client = FencedFakeClient(self._server, network, elector.leading)
         stopping = asyncio.Event()
-        work = partial(assembly.run, client, self._settings)
+        work = partial(assembly.run, client, self.settings)
         main = self._loop.start(process, replica.run(elector, work, stopping))
         one = Replica(process, network, stopping, elector)
         self.replicas.append(one)

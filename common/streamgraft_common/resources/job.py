@@ -192,9 +192,11 @@ class JobStatus(Model):
     bundle_digest: str | None = None
     """sha256 of the bundle that runs."""
     image: str | None = None
-    """Image of pods whose settings name none: the operator's as of the last edit."""
+    """Image of pods whose settings name none: the operator's as of the last submission."""
     image_generation: int = 0
     """metadata.generation of the spec that this image was chosen for."""
+    image_submission: str = ""
+    """The annotation streamgraft.io/submitted-at that it was chosen for."""
     made_in_kafka: MadeInKafka | None = None
     """What goes from Kafka with the job; none before the first topics are made."""
     source_topics: list[SourceTopic] = []

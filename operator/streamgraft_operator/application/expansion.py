@@ -91,7 +91,7 @@ class Expander:
         bundle = await self._bundles.read(*key_of(job), spec.bundle)
         status = job_status(job)
         restored, partitions = status.restored, status.partitions
-        image = self._settings.image_of(status, metadata.get("generation", 0))
+        image = self._settings.image_of(status, metadata)
         version = metadata["uid"], metadata.get("generation"), bundle.digest, restored, image
         version = *version, *sorted(partitions.items())
         asked = *version, *sorted(widths.items())

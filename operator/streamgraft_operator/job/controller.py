@@ -35,6 +35,7 @@ from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.conditions import (
     ACCEPTED,
     BUNDLE_AWAITED,
+    READY,
     REFERENCES_FOUND,
     SUBMITTED,
     State,
@@ -46,6 +47,7 @@ from streamgraft_operator.kit.parsed import job_spec, job_status, savepoint_stat
 from streamgraft_operator.pe.grafting import Grafter, Start, contents_of, replace_config_map
 from streamgraft_operator.pe.places import displaced, displaced_pods
 from streamgraft_operator.savepoint.parking import parked_stages
+from streamgraft_operator.settings import submission_of
 from streamgraft_operator.stream_broker.planting import StreamPlanter
 
 BUNDLE_RETRY_SECONDS = 1.0
@@ -178,16 +180,23 @@ class JobController(Controller):
         status = job_status(job)
         generation_id, fresh = self._generation(key, status, expansion.content_id)
         pes = len(expansion.topology.pes)
-        accepted = State(ACCEPTED, "True", "Planned", f"the graph has {pes} PEs")
+        states = [State(ACCEPTED, "True", "Planned", f"the graph has {pes} PEs")]
+        image = self._context.settings.image_of(status, job["metadata"])
+        generation, submission = submission_of(job["metadata"])
+        used = expansion.spec.processing_element.image == image
+        if used and status.image not in (None, image) and status.image_generation == generation:
+            # Of the same spec nothing else says that its health is that of before.
+            states.append(State(READY, "False", "ImageChanged", f"pods get the image {image}"))
         written = await report(
             self._context.write.jobs,
             key,
-            [accepted],
-            job["metadata"]["generation"],
+            states,
+            generation,
             generation_id=generation_id,
             bundle_digest=expansion.bundle.digest,
-            image=self._context.settings.image_of(status, job["metadata"]["generation"]),
-            image_generation=job["metadata"]["generation"],
+            image=image,
+            image_generation=generation,
+            image_submission=submission,
         )
         if written is None:
             raise Conflict(409, "Conflict", f"job {key[1]} is gone")

@@ -23,6 +23,7 @@ from streamgraft_common.conditions import find
 from streamgraft_common.kube import NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, JobStatus
+from streamgraft_common.timestamps import to_rfc3339
 
 EXIT_SOURCES_MISSING = 3
 """Exit code: the job waits for source topics that nobody has created."""
@@ -179,7 +180,8 @@ async def apply(
 ) -> Object:
     """Apply a Job that runs the bundle with this sha256; `manager` owns the fields of its spec."""
     pinned = {**spec, "bundle": {**spec["bundle"], "digest": digest}}
-    body = JOB.manifest(job, cluster.namespace, pinned)
+    submitted = {names.ANNOTATION_SUBMITTED: to_rfc3339(time.time())}
+    body = JOB.manifest(job, cluster.namespace, pinned, annotations=submitted)
     try:
         return await cluster.client.apply(JOB.path(cluster.namespace, job), body, manager)
     except NotFound as error:
@@ -195,6 +197,7 @@ async def wait_healthy(cluster: Cluster, applied: Object, digest: str, wait_seco
     path = JOB.path(cluster.namespace, applied["metadata"]["name"])
     begun = time.monotonic()
     told, problem = output.Told(), "the job was submitted, but is not healthy"
+    submission = applied["metadata"]["annotations"][names.ANNOTATION_SUBMITTED]
     missing = False
 
     async def healthy() -> bool:
@@ -203,12 +206,15 @@ async def wait_healthy(cluster: Cluster, applied: Object, digest: str, wait_seco
         status = JobStatus.model_validate(job.get("status") or {})
         current = status.observed_generation >= applied["metadata"]["generation"]
         unchanged = job.get("status") == applied.get("status")
-        old = unchanged and time.monotonic() < begun + _UNCHANGED_SECONDS
+        soon = time.monotonic() < begun + _UNCHANGED_SECONDS
+        old = unchanged and soon
         if status.phase == "Failed" and current and not old:
             raise CommandError(f"the job failed: {status.message}")
         told.say(f"{status.phase}: {status.message}")
         missing = current and not old and _sources_missing(status)
-        return current and status.phase == "Healthy" and status.bundle_digest == digest
+        # An older operator does not tell, nor one that was asked by somebody else meanwhile.
+        seen = status.image_submission == submission or not soon
+        return current and seen and status.phase == "Healthy" and status.bundle_digest == digest
 
     try:
         await until(problem, healthy, wait_seconds)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.operator.integration.world import application, bundle
 
+from streamgraft_common import names
 from streamgraft_common.bundle import BundleCorrupt
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.config import KubeConfig
@@ -31,6 +32,8 @@ async def expanded(file: Path, **spec: Any) -> Expansion:
     bundles = Bundles(client, caches, write, ExternalCalls(), Networks([]))
     expander = Expander(bundles, SETTINGS)
     metadata = {"namespace": "ns", "name": "job", "uid": "u", "generation": 1}
+    if "submitted" in spec:
+        metadata["annotations"] = {names.ANNOTATION_SUBMITTED: spec.pop("submitted")}
     source = {"file": str(file), **spec.pop("bundle", {})}
     status = spec.pop("status", {})
     job = {"metadata": metadata, "spec": {"bundle": source, **spec}, "status": status}
@@ -55,10 +58,14 @@ async def test_image_settings_of_the_job_are_inherited(file: Path) -> None:
 
 
 async def test_the_job_keeps_the_default_image_that_it_began_with(file: Path) -> None:
-    """Until it is edited: an upgrade of the operator restarts nothing."""
+    """Until it is edited or submitted again: an upgrade of the operator restarts nothing."""
     status = {"image": "default:0", "imageGeneration": 1}
     kept = await expanded(file, status=status)
     assert kept.spec.processing_element.image == "default:0"
+    again = await expanded(file, status=status, submitted="now")
+    assert again.spec.processing_element.image == "default:1"
+    seen = await expanded(file, status={**status, "imageSubmission": "now"}, submitted="now")
+    assert seen.spec.processing_element.image == "default:0"
     edited = await expanded(file, status={**status, "imageGeneration": 0})
     assert edited.spec.processing_element.image == "default:1"
     assert kept.settings_id != edited.settings_id

@@ -4,6 +4,7 @@ import asyncio
 import signal
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -77,14 +78,23 @@ async def test_sigterm_stops_cleanly_and_the_next_operator_goes_on(
         assert await world.get(CONFIG_MAP, "job-0")
 
 
+@pytest.mark.parametrize(
+    "submission",
+    [
+        {"spec": {"parameters": {"speed": "9"}}},
+        {"metadata": {"annotations": {names.ANNOTATION_SUBMITTED: "again"}}},
+    ],
+    ids=["edited", "unchanged"],
+)
 async def test_an_upgrade_restarts_no_pod(
     world: World,
     rights: KubeClient,
     settings: Settings,
     player: HandPlayedPe,
     source_topic: str,
+    submission: dict[str, Any],
 ) -> None:
-    """A job keeps the image that it began with, in new pods as well, until it is edited."""
+    """A job keeps the image that it began with, in new pods as well, until it is submitted."""
     await run_once(world, rights, settings)
     before = await world.uids()
     async with operating(rights, replace(settings, image="streamgraft:next")):
@@ -94,7 +104,7 @@ async def test_an_upgrade_restarts_no_pod(
         assert before.items() <= after.items()
         assert await images(world) == {"streamgraft"}
         path = JOB.path(world.namespace, "job")
-        await world.client.patch(path, {"spec": {"parameters": {"speed": "9"}}})
+        await world.client.patch(path, submission)
         await world.until(lambda: renewed(world))
     assert not before.items() & (await world.uids()).items()
 
