@@ -10,7 +10,7 @@ from aiohttp import web
 
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.config import KubeConfig
-from streamgraft_common.kube.errors import ApiError, Gone, Unreachable
+from streamgraft_common.kube.errors import ApiError, Forbidden, Gone, Unreachable
 from streamgraft_common.kube.store import Store
 
 Step = Exception | list[tuple[str, int, str]]
@@ -136,6 +136,17 @@ async def test_no_ghosts_after_etcd_was_restored(pauses: list[float]) -> None:
     kept = cache.get(("ns", "kept"))
     assert kept
     assert kept["was"] == "old"
+
+
+async def test_lists_that_are_refused_are_answers(pauses: list[float]) -> None:
+    """Whoever waits for the first list learns that there may be none."""
+    client = FakeClient([Forbidden(403, "Forbidden", "no role")], [])
+    cache = Store(client, "/things")
+    with _ended(asyncio.ensure_future(cache.run())):
+        await asyncio.wait_for(cache.answered.wait(), 10)
+        assert not cache.synced.is_set()
+    unreachable = FakeClient([Unreachable("no route"), listing(5, thing(5))], [])
+    assert (await run(unreachable)).answered.is_set()
 
 
 @asynccontextmanager

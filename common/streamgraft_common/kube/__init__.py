@@ -9,6 +9,7 @@ from streamgraft_common.kube.config import KubeConfig, load_config
 from streamgraft_common.kube.errors import (
     ApiError,
     Conflict,
+    Forbidden,
     Gone,
     Invalid,
     NotFound,
@@ -19,6 +20,7 @@ from streamgraft_common.kube.store import Store
 __all__ = [
     "ApiError",
     "Conflict",
+    "Forbidden",
     "Gone",
     "Invalid",
     "KubeClient",

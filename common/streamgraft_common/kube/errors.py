@@ -1,6 +1,7 @@
 """What can go wrong in a call to the API server.
 
 ApiError            an answer that is not success: `code`, `reason`, `message`
+  Forbidden         403: the caller has no right to it
   NotFound          404
   Conflict          409: stale resource version, or the object exists already
   Gone              410: the watch is too old, list again
@@ -28,6 +29,10 @@ class ApiError(Exception):
         self.message = message
 
 
+class Forbidden(ApiError):
+    """403: the caller has no right to it."""
+
+
 class NotFound(ApiError):
     """404."""
 
@@ -48,7 +53,7 @@ class Unreachable(Exception):
     """No answer: connection refused, reset, or timed out."""
 
 
-_BY_CODE = {404: NotFound, 409: Conflict, 410: Gone, 422: Invalid}
+_BY_CODE = {403: Forbidden, 404: NotFound, 409: Conflict, 410: Gone, 422: Invalid}
 
 
 def error_of(

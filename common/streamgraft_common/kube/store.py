@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from streamgraft_common.kube.client import KubeClient, Object
-from streamgraft_common.kube.errors import ApiError, Gone, Unreachable
+from streamgraft_common.kube.errors import ApiError, Forbidden, Gone, Unreachable
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,8 @@ def version_of(item: Object) -> int:
 class Store:
     """Objects of one collection (`path`, optionally by label or field selector).
 
-    `run()` lists, watches and reconnects for ever; `synced` is set after the first full list.
+    `run()` lists, watches and reconnects for ever; `synced` is set after the first full list,
+    `answered` then too, or as soon as the server has refused one.
     With `metadata_only` the server sends no more than `metadata`, so large objects cost nothing.
     """
 
@@ -56,6 +57,7 @@ class Store:
         self._delivered = 0
         """Resource version up to which list and watch have shown everything."""
         self._listeners: list[Listener] = []
+        self.answered = asyncio.Event()
         self.synced = asyncio.Event()
 
     def get(self, key: Key) -> Object | None:
@@ -99,6 +101,8 @@ class Store:
             except (ApiError, Unreachable) as error:
                 wanted = error.retry_after if isinstance(error, ApiError) else 0.0
                 log.warning("list/watch of %s: %s", self._path, error)
+                if isinstance(error, Forbidden):
+                    self.answered.set()
             if self._delivered != heard or time.monotonic() - began > QUIET_SECONDS:
                 pause = FIRST_PAUSE_SECONDS
             await asyncio.sleep(max(random.uniform(1.0, 1.5) * pause, wanted))
@@ -118,6 +122,7 @@ class Store:
             self._remove(key)
         for item in fresh.values():
             self._apply(item)
+        self.answered.set()
         self.synced.set()
 
     def _forget_versions(self) -> None:

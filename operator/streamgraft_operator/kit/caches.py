@@ -1,7 +1,9 @@
 """The operator's view of the cluster: one cache per kind, and indexes into them."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Self
 
 from streamgraft_common import names
@@ -22,11 +24,20 @@ from streamgraft_common.resources import (
 )
 from streamgraft_operator.kit.objects import label_key, pool_key, saved_job, scaled_region
 
+log = logging.getLogger(__name__)
+
 EVERYWHERE = ""
+
+REFUSAL_SECONDS = 5.0
+"""How long a namespace may be refused before it is left out: an API server that has just started
+does not know all rights yet."""
 
 
 class Collection:
-    """All objects of one kind in the watched namespaces, as one cache."""
+    """All objects of one kind in the watched namespaces, as one cache.
+
+    With `withheld`, what is in a namespace does not show before the namespace is admitted.
+    """
 
     def __init__(
         self,
@@ -35,6 +46,7 @@ class Collection:
         namespaces: Sequence[str],
         *,
         metadata_only: bool = False,
+        withheld: bool = False,
         **selectors: str,
     ) -> None:
         self._stores: Mapping[str, Store] = {
@@ -43,22 +55,38 @@ class Collection:
             )
             for namespace in namespaces or (EVERYWHERE,)
         }
+        self._shown: dict[str, Store] = {} if withheld else dict(self._stores)
+        self._listeners: list[Listener] = []
         self._metadata_only = metadata_only
 
     def get(self, key: Key) -> Object | None:
         """Return the newest known object, or None."""
-        store = self._stores.get(key[0]) or self._stores.get(EVERYWHERE)
+        store = self._store(key[0])
         return store.get(key) if store else None
 
     def items(self) -> Iterator[Object]:
         """Iterate over all objects."""
-        for store in self._stores.values():
+        for store in self._shown.values():
             yield from store.items()
 
     def listen(self, listener: Listener) -> None:
         """Call `listener` on every change."""
-        for store in self._stores.values():
+        self._listeners.append(listener)
+        for store in self._shown.values():
             store.listen(listener)
+
+    def admit(self, namespace: str) -> None:
+        """Show what is in a namespace that was withheld; `announce` tells the listeners."""
+        if store := self._stores.get(namespace):
+            self._shown[namespace] = store
+
+    def announce(self, namespace: str) -> None:
+        """Tell all listeners of what is in a namespace that was admitted, and of its changes."""
+        if store := self._stores.get(namespace):
+            for listener in self._listeners:
+                store.listen(listener)
+                for item in store.items():
+                    listener(key_of(item), None, item)
 
     def observe(self, item: Object) -> None:
         """Take in the answer to a write of our own."""
@@ -71,13 +99,23 @@ class Collection:
             for store in self._stores.values():
                 group.create_task(store.run())
 
-    async def wait_synced(self) -> None:
-        """Wait until everything was listed once."""
-        for store in self._stores.values():
+    async def wait_answered(self, namespace: str) -> None:
+        """Wait until a namespace was listed once, or the API server refused to."""
+        if store := self._stores.get(namespace):
+            await store.answered.wait()
+
+    async def wait_synced(self, namespace: str) -> None:
+        """Wait until a namespace was listed once."""
+        if store := self._stores.get(namespace):
             await store.synced.wait()
 
+    def is_synced(self, namespace: str) -> bool:
+        """Return whether a namespace was listed once."""
+        store = self._stores.get(namespace)
+        return store is None or store.synced.is_set()
+
     def _store(self, namespace: str) -> Store | None:
-        return self._stores.get(namespace) or self._stores.get(EVERYWHERE)
+        return self._shown.get(namespace) or self._shown.get(EVERYWHERE)
 
 
 class Index:
@@ -117,25 +155,32 @@ class Index:
 
 
 class Caches:
-    """Everything the operator watches."""
+    """Everything the operator watches.
+
+    Of namespaces that it watches by name, each shows when all in it was listed: its objects are
+    read in the light of each other. One that must not be read, say because it is gone and its
+    RoleBinding with it, holds up no other.
+    """
 
     def __init__(self, client: KubeClient, namespaces: Sequence[str]) -> None:
-        self.jobs = Collection(client, JOB, namespaces)
-        self.processing_elements = Collection(client, PROCESSING_ELEMENT, namespaces)
-        self.regions = Collection(client, PARALLEL_REGION, namespaces)
-        self.host_pools = Collection(client, HOST_POOL, namespaces)
-        self.savepoints = Collection(client, SAVEPOINT, namespaces)
-        self.consistent_regions = Collection(client, CONSISTENT_REGION, namespaces)
+        of = partial(Collection, client, namespaces=namespaces, withheld=bool(namespaces))
+        self._settled = {namespace: asyncio.Event() for namespace in namespaces}
+        self.jobs = of(JOB)
+        self.processing_elements = of(PROCESSING_ELEMENT)
+        self.regions = of(PARALLEL_REGION)
+        self.host_pools = of(HOST_POOL)
+        self.savepoints = of(SAVEPOINT)
+        self.consistent_regions = of(CONSISTENT_REGION)
         self.nodes = Collection(client, NODE, (), metadata_only=True)
-        self.pods = Collection(client, POD, namespaces, labelSelector=names.LABEL_JOB)
+        self.pods = of(POD, labelSelector=names.LABEL_JOB)
         # All ConfigMaps, since a bundle's may be anyone's; of ours the content id says enough.
-        self.config_maps = Collection(client, CONFIG_MAP, namespaces, metadata_only=True)
-        self.services = Collection(client, SERVICE, namespaces, labelSelector=names.LABEL_JOB)
-        self.exports = Collection(client, EXPORT, namespaces)
-        self.imports = Collection(client, IMPORT, namespaces)
-        self.test_suites = Collection(client, TEST_SUITE, namespaces)
+        self.config_maps = of(CONFIG_MAP, metadata_only=True)
+        self.services = of(SERVICE, labelSelector=names.LABEL_JOB)
+        self.exports = of(EXPORT)
+        self.imports = of(IMPORT)
+        self.test_suites = of(TEST_SUITE)
         # All of them, since a user may have one for a region.
-        self.autoscalers = Collection(client, AUTOSCALER, namespaces)
+        self.autoscalers = of(AUTOSCALER)
         job = label_key(names.LABEL_JOB)
         self.pods_by_pool = Index(self.pods, pool_key)
         self.pods_by_pe = Index(self.pods, label_key(names.LABEL_PE))
@@ -176,9 +221,40 @@ class Caches:
         async with asyncio.TaskGroup() as group:
             for collection in self.collections:
                 group.create_task(collection.run())
+            for namespace in self._settled:
+                group.create_task(self._admit(namespace))
 
     async def synced(self) -> Self:
-        """Wait until everything was listed once."""
+        """Wait until everything was listed once, but for namespaces that must not be read."""
         for collection in self.collections:
-            await collection.wait_synced()
+            await collection.wait_synced(EVERYWHERE)
+        for settled in self._settled.values():
+            await settled.wait()
         return self
+
+    async def _admit(self, namespace: str) -> None:
+        """Show a namespace when all in it was listed; if it is refused nobody waits for it."""
+        for collection in self.collections:
+            await collection.wait_answered(namespace)
+        if not self._is_synced(namespace):
+            await asyncio.sleep(REFUSAL_SECONDS)
+        if left_out := not self._is_synced(namespace):
+            log.warning(
+                "namespace %s is left out, for the operator must not read all of it: if it exists,"
+                " bind the operator's role there again (`helm upgrade` does); if it is gone, take"
+                " it off the operator's namespaces",
+                namespace,
+            )
+            self._settled[namespace].set()
+        for collection in self.collections:
+            await collection.wait_synced(namespace)
+        for collection in self.collections:
+            collection.admit(namespace)
+        for collection in self.collections:
+            collection.announce(namespace)
+        self._settled[namespace].set()
+        if left_out:
+            log.info("namespace %s can be read now, and is looked after", namespace)
+
+    def _is_synced(self, namespace: str) -> bool:
+        return all(collection.is_synced(namespace) for collection in self.collections)

@@ -1,0 +1,113 @@
+"""Namespaces that the operator watches by name: one that must not be read holds up no other."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from streamgraft_common.kube import Forbidden, KubeClient, KubeConfig
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key
+from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
+from streamgraft_operator.kit import caches as kit
+from streamgraft_operator.kit.caches import Caches
+
+
+class FakeClient(KubeClient):
+    """Lists an object of each kind in each namespace, unless it refuses; watches tell nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(KubeConfig(server="http://127.0.0.1:1"))
+        self.refused = {"/namespaces/b/"}
+        """Parts of paths that must not be listed."""
+
+    async def list(
+        self, path: str, selectors: Mapping[str, str], *, metadata_only: bool = False
+    ) -> Object:
+        if any(part in path for part in self.refused):
+            raise Forbidden(403, "Forbidden", f"{path} is forbidden")
+        namespace = path.partition("/namespaces/")[2].partition("/")[0]
+        metadata = {"name": "one", "namespace": namespace, "resourceVersion": "1"}
+        spec = {"job": "one", "scaleTargetRef": {"kind": "Deployment", "name": "one"}}
+        item: Object = {"metadata": metadata, "spec": spec}
+        return {"metadata": {"resourceVersion": "1"}, "items": [item]}
+
+    async def watch(self, *_: Any, **__: Any) -> AsyncIterator[tuple[str, Object]]:
+        await asyncio.Event().wait()
+        yield "BOOKMARK", {}
+
+
+@contextmanager
+def run(caches: Caches) -> Iterator[None]:
+    """Keep caches for a while."""
+    task = asyncio.ensure_future(caches.run())
+    yield
+    task.cancel()
+
+
+async def until_some(told: list[tuple[Key, bool]]) -> None:
+    """Wait until listeners were told of something."""
+    while not told:
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture(autouse=True)
+def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kit, "REFUSAL_SECONDS", 0.3)
+
+
+async def test_a_namespace_that_is_refused_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    client = FakeClient()
+    caches = Caches(client, ("a", "b"))
+    with run(caches), caplog.at_level(logging.WARNING, logger=kit.log.name):
+        await asyncio.wait_for(caches.synced(), 5)
+        assert caches.jobs.get(("a", "one"))
+        assert caches.jobs.get(("b", "one")) is None
+    (warning,) = [record.message for record in caplog.records if record.name == kit.log.name]
+    assert warning.startswith("namespace b is left out")
+
+
+async def test_it_is_admitted_as_a_whole_when_it_can_be_read() -> None:
+    """PEs without their Job would be taken for strays."""
+    client = FakeClient()
+    caches, told = Caches(client, ("a", "b")), list[tuple[Key, bool]]()
+
+    def listener(key: Key, old: Object | None, new: Object | None) -> None:
+        told.append((key, caches.jobs.get(key) is not None))
+
+    with run(caches):
+        await asyncio.wait_for(caches.synced(), 5)
+        caches.processing_elements.listen(listener)
+        client.refused = {JOB.path("b")}
+        await asyncio.sleep(1)
+        assert not caches.processing_elements.get(("b", "one"))
+        assert len(list(caches.processing_elements.items())) == 1
+        assert not told
+        client.refused = set()
+        await asyncio.wait_for(until_some(told), 10)
+        assert told == [(("b", "one"), True)]
+        assert len(list(caches.processing_elements.items())) == 2
+        assert caches.consistent_regions_by_job.get(("b", "one"))
+
+
+async def test_a_namespace_that_is_refused_for_a_moment_is_waited_for() -> None:
+    """An API server that has just started does not know all rights."""
+    client = FakeClient()
+    client.refused = {PROCESSING_ELEMENT.path("b")}
+    caches = Caches(client, ("a", "b"))
+    with run(caches):
+        asyncio.get_running_loop().call_later(0.05, client.refused.clear)
+        await asyncio.wait_for(caches.synced(), 5)
+        assert caches.jobs.get(("b", "one"))
+
+
+async def test_all_namespaces_are_waited_for_if_none_is_named() -> None:
+    """There is nothing else to look after."""
+    client = FakeClient()
+    client.refused = {JOB.path()}
+    caches = Caches(client, ())
+    with run(caches), pytest.raises(TimeoutError):
+        await asyncio.wait_for(caches.synced(), 0.5)
