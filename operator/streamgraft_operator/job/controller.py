@@ -12,7 +12,7 @@ from streamgraft_common.bundle import BundleError
 from streamgraft_common.conditions import find, is_true
 from streamgraft_common.edits import EditRefused
 from streamgraft_common.edits import check as check_edit
-from streamgraft_common.kinds import CONFIG_MAP, POD, ROLE_BINDING, SERVICE_ACCOUNT
+from streamgraft_common.kinds import CONFIG_MAP, POD
 from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
@@ -25,6 +25,7 @@ from streamgraft_operator.certificates import CertificateError
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import Change, GraphError, PlannedPe, Topology, diff
 from streamgraft_operator.graph.stages import saved_stages
+from streamgraft_operator.job.access import AccessKeeper
 from streamgraft_operator.job.commands import report
 from streamgraft_operator.job.declared import DeclaredPlanter
 from streamgraft_operator.job.deletion import Cleaner
@@ -71,12 +72,12 @@ class JobController(Controller):
         self._grafter = Grafter(context.caches, context.write)
         self._cleaner = Cleaner(context)
         self._rollback = Rollback(context)
+        self._access = AccessKeeper(context.client)
         self._regions = RegionPlanter(context)
         self._consistent_regions = ConsistentRegionPlanter(context)
         self._topics = TopicKeeper(context)
         self._streams = StreamPlanter(context)
         self._declared = DeclaredPlanter(context)
-        self._granted: set[str] = set()
 
     @property
     def watches(self) -> Sequence[Watch]:
@@ -106,6 +107,7 @@ class JobController(Controller):
         job = self._caches.jobs.get(key)
         if job is None:
             self._context.external_calls.forget(key, "bundle", "kafka")
+            self._access.forget(key[0])
             return None
         if "deletionTimestamp" in job["metadata"]:
             return await self._cleaner.clean(job)
@@ -152,7 +154,7 @@ class JobController(Controller):
             return COUNTED_SECONDS
         if problem and not is_true(status.conditions, SUBMITTED):
             return TOPICS_RETRY_SECONDS
-        await self._grant(owner.namespace)
+        await self._access.ensure(owner.namespace)
         await self._regions.plant(owner, expansion)
         await self._consistent_regions.plant(owner, expansion)
         await self._streams.plant(owner, expansion)
@@ -293,20 +295,6 @@ class JobController(Controller):
         generation = job["metadata"]["generation"]
         await report(self._context.write.jobs, key_of(job), [state], generation)
         return Again.WITH_BACKOFF
-
-    async def _grant(self, namespace: str) -> None:
-        if namespace in self._granted:
-            return
-        for kind, manifest in (
-            (SERVICE_ACCOUNT, manifests.service_account(namespace)),
-            (ROLE_BINDING, manifests.role_binding(namespace)),
-        ):
-            try:
-                await self._context.client.create(kind.path(namespace), manifest)
-            except Conflict as conflict:
-                if conflict.reason != "AlreadyExists":
-                    raise
-        self._granted.add(namespace)
 
     async def _displaced(self, key: Key, outside: Sequence[PlannedPe]) -> bool:
         """Delete PEs outside of regions whose stage another PE has now; return whether one of
