@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 
 from streamgraft_common import names
+from streamgraft_common.conditions import find
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import MadeInKafka
@@ -33,7 +34,8 @@ Kinds = tuple[tuple[Index, Coordinator], ...]
 POD_PATIENCE_SECONDS = 300.0
 """How long to wait for pods to end (their node may be gone) before topics are deleted."""
 KAFKA_PATIENCE_SECONDS = 120.0
-"""How long to try to reach Kafka before its topics are left over."""
+"""How long Kafka may be silent before its topics are left over."""
+DELETION_WAITS = "DeletionWaits"
 LOOK_AGAIN_SECONDS = 5.0
 
 
@@ -73,6 +75,7 @@ class Cleaner:
         if names.FINALIZER not in job["metadata"].get("finalizers", []):
             return None
         since = time.time() - from_rfc3339(job["metadata"]["deletionTimestamp"])
+        await self._ask_kafka_anew(job)
         await self._delete(key, self._actors())
         if since < POD_PATIENCE_SECONDS and await self._left(key):
             return LOOK_AGAIN_SECONDS
@@ -82,8 +85,8 @@ class Cleaner:
         except UnderWay:
             return LOOK_AGAIN_SECONDS
         except KafkaUnavailable as error:
-            if since < KAFKA_PATIENCE_SECONDS:
-                await self._tell(job, str(error), since)
+            if (rest := KAFKA_PATIENCE_SECONDS - _silent_seconds(job)) > 0:
+                await self._tell(job, str(error), rest)
                 return Again.WITH_BACKOFF
             self._leave_topics(job, str(error))
         await self._remove_checkpoints(job)
@@ -149,15 +152,20 @@ class Cleaner:
         groups = await kafka.groups(brokers)
         await kafka.delete(brokers, left_over(key_of(job), made, there, groups))
 
-    async def _tell(self, job: Object, message: str, since: float) -> None:
+    async def _ask_kafka_anew(self, job: Object) -> None:
+        """Take back that Kafka did not answer before: the silence that counts begins when it is
+        asked for the topics, and the condition has the time."""
+        said = find(job_status(job).conditions, KAFKA_AVAILABLE)
+        if said and said.status == "False" and said.reason != DELETION_WAITS:
+            message = "it is asked to delete the job's topics when all pods have ended"
+            await self._say(job, State(KAFKA_AVAILABLE, "Unknown", "DeletionBegan", message))
+
+    async def _tell(self, job: Object, message: str, rest: float) -> None:
         """Say in the Job's status why it is not gone yet."""
-        rest = KAFKA_PATIENCE_SECONDS - since
-        state = State(
-            KAFKA_AVAILABLE,
-            "False",
-            "DeletionWaits",
-            f"{message}; in {rest:.0f} s the job goes without its topics",
-        )
+        message = f"{message}; in {rest:.0f} s the job goes without its topics"
+        await self._say(job, State(KAFKA_AVAILABLE, "False", DELETION_WAITS, message))
+
+    async def _say(self, job: Object, state: State) -> None:
         await report(self._context.write.jobs, key_of(job), [state], job["metadata"]["generation"])
 
     def _leave_topics(self, job: Object, message: str) -> None:
@@ -182,3 +190,11 @@ class Cleaner:
         except OSError as error:
             event = events.checkpoints_left_over(str(path), str(error))
             self._context.recorder.record(job, event)
+
+
+def _silent_seconds(job: Object) -> float:
+    """Return for how long Kafka has not answered the deletion of a job's topics."""
+    said = find(job_status(job).conditions, KAFKA_AVAILABLE)
+    if said is None or said.reason != DELETION_WAITS or said.last_transition_time is None:
+        return 0.0
+    return time.time() - from_rfc3339(said.last_transition_time)
