@@ -9,6 +9,7 @@ from tests.simulation.faults import submit, upload
 from tests.simulation.world import World
 
 from streamgraft_common import names
+from streamgraft_common.kinds import SECRET
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
 
@@ -156,3 +157,20 @@ def _healthy_with_another(world: World, digest: str) -> bool:
     status = job["status"]
     current = status["observedGeneration"] == job["metadata"]["generation"]
     return bool(current and status["phase"] == "Healthy" and status["bundleDigest"] != digest)
+
+
+def test_certificates_are_kept_while_an_edit_is_refused() -> None:
+    """What runs needs them, for as long as the user takes."""
+    world = World(1)
+    encrypted = {"transportSecurity": {"type": "TLS"}}
+    secret = names.control_secret("job")
+    with world.surroundings():
+        submit(world, replace(ONE, extra=encrypted))
+        world.operators.start()
+        world.run(SECONDS)
+        assert world.get(SECRET, secret)
+        edit(world, replace(ONE, extra={**encrypted, "parameters": {"unknown": "1"}}))
+        assert accepted(world)["reason"] == "GraphInvalid"
+        world.request("DELETE", SECRET, secret, {})
+        world.run(120.0)
+        assert world.get(SECRET, secret)

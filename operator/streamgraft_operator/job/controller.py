@@ -114,6 +114,7 @@ class JobController(Controller):
         if (job := await self._context.write.jobs.hold(key)) is None:
             return None
         try:
+            await self._certify(job)
             source = job_spec(job).bundle
             generation = job["metadata"]["generation"]
             await self._context.bundles.refresh(owner_of(job), source, generation)
@@ -124,10 +125,6 @@ class JobController(Controller):
             self._regions.check(key, expansion.topology)
             self._check_savepoint(job, expansion)
             await self._check_edit(job, expansion)
-            security = expansion.spec.transport_security
-            if security.encrypted:
-                days = security.certificate_validity_days
-                await self._context.issuer.ensure(owner_of(job), days)
         except UnderWay:
             await self._await_bundle(job)
             return BUNDLE_RETRY_SECONDS
@@ -140,6 +137,14 @@ class JobController(Controller):
         if await self._rollback.carry_on(job):
             return LOOK_AGAIN_SECONDS
         return await self._submit(job, expansion)
+
+    async def _certify(self, job: Object) -> None:
+        """Keep the certificate of the control ports: first of all, since what runs needs it for as
+        long as an edit is refused. Raises CertificateError."""
+        security = self._context.settings.security_of(job_spec(job))
+        if security.encrypted:
+            days = security.certificate_validity_days
+            await self._context.issuer.ensure(owner_of(job), days)
 
     async def _submit(self, job: Object, expansion: Expansion) -> Outcome:
         key, topology = key_of(job), expansion.topology
