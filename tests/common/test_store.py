@@ -149,6 +149,17 @@ async def test_lists_that_are_refused_are_answers(pauses: list[float]) -> None:
     assert (await run(unreachable)).answered.is_set()
 
 
+async def test_no_more_is_kept_than_wanted(pauses: list[float]) -> None:
+    """Neither of what a list, nor of what a watch, nor of what a write shows."""
+    client = FakeClient([listing(5, thing(5, large="x"))], [[("ADDED", 6, "b")]])
+    cache = Store(client, "/things", trim=lambda item: {"metadata": item["metadata"]})
+    with _ended(asyncio.ensure_future(cache.run())):
+        await asyncio.wait_for(client.done.wait(), 10)
+    cache.observe(thing(7, "c", large="x"))
+    assert names(cache) == {"a", "b", "c"}
+    assert all(item.keys() == {"metadata"} for item in cache.items())
+
+
 @asynccontextmanager
 async def _served(pages: dict[str, dict[str, Any]]) -> AsyncIterator[tuple[KubeClient, list[str]]]:
     asked: list[str] = []

@@ -44,15 +44,23 @@ class Store:
     `run()` lists, watches and reconnects for ever; `synced` is set after the first full list,
     `answered` then too, or as soon as the server has refused one.
     With `metadata_only` the server sends no more than `metadata`, so large objects cost nothing.
+    `trim` returns what is to be kept of an object: its name and version, and whatever is read.
     """
 
     def __init__(
-        self, client: KubeClient, path: str, *, metadata_only: bool = False, **selectors: str
+        self,
+        client: KubeClient,
+        path: str,
+        *,
+        metadata_only: bool = False,
+        trim: Callable[[Object], Object] | None = None,
+        **selectors: str,
     ) -> None:
         self._client = client
         self._path = path
         self._selectors = selectors
         self._metadata_only = metadata_only
+        self._trim = trim
         self._items: dict[Key, Object] = {}
         self._delivered = 0
         """Resource version up to which list and watch have shown everything."""
@@ -152,7 +160,7 @@ class Store:
         key = key_of(item)
         known = self._items.get(key)
         if known is None or version_of(item) > version_of(known):
-            self._set(key, item)
+            self._set(key, self._trim(item) if self._trim else item)
 
     def _remove(self, key: Key) -> None:
         """Forget an object that is gone by now, unless an answer showed a newer one."""

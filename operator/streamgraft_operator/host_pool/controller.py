@@ -7,16 +7,17 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import HostPoolStatus
 from streamgraft_operator.context import Context
-from streamgraft_operator.host_pool.step import members
+from streamgraft_operator.host_pool.step import Labels, NodeView, members
 from streamgraft_operator.kit.conditions import State, merged
 from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.coordinator import Patch
+from streamgraft_operator.kit.nodes import takes_pods
 from streamgraft_operator.kit.objects import own_key
 from streamgraft_operator.kit.parsed import host_pool_spec, host_pool_status
 
 
 class HostPoolController(Controller):
-    """Nodes come, go, and change their labels; pods that run stay where they are."""
+    """Nodes come, go, change their labels and are cordoned; pods that run stay where they are."""
 
     name = "host-pool"
 
@@ -38,7 +39,7 @@ class HostPoolController(Controller):
         if self._pools.get(key) is None:
             return None
         nodes = {
-            node["metadata"]["name"]: node["metadata"].get("labels", {})
+            node["metadata"]["name"]: NodeView(_labels(node), takes_pods(node))
             for node in self._nodes.items()
         }
 
@@ -66,4 +67,9 @@ def _ready(nodes: list[str]) -> State:
 def _membership_changed(old: Object | None, new: Object | None) -> bool:
     if old is None or new is None:
         return True
-    return bool(old["metadata"].get("labels") != new["metadata"].get("labels"))
+    return (_labels(old), takes_pods(old)) != (_labels(new), takes_pods(new))
+
+
+def _labels(node: Object) -> Labels:
+    labels: Labels = node["metadata"].get("labels") or {}
+    return labels

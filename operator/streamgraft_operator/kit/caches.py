@@ -22,6 +22,7 @@ from streamgraft_common.resources import (
     SAVEPOINT,
     TEST_SUITE,
 )
+from streamgraft_operator.kit.nodes import trimmed
 from streamgraft_operator.kit.objects import label_key, pool_key, saved_job, scaled_region
 
 log = logging.getLogger(__name__)
@@ -46,12 +47,17 @@ class Collection:
         namespaces: Sequence[str],
         *,
         metadata_only: bool = False,
+        trim: Callable[[Object], Object] | None = None,
         withheld: bool = False,
         **selectors: str,
     ) -> None:
         self._stores: Mapping[str, Store] = {
             namespace: Store(
-                client, resource.path(namespace), metadata_only=metadata_only, **selectors
+                client,
+                resource.path(namespace),
+                metadata_only=metadata_only,
+                trim=trim,
+                **selectors,
             )
             for namespace in namespaces or (EVERYWHERE,)
         }
@@ -171,7 +177,7 @@ class Caches:
         self.host_pools = of(HOST_POOL)
         self.savepoints = of(SAVEPOINT)
         self.consistent_regions = of(CONSISTENT_REGION)
-        self.nodes = Collection(client, NODE, (), metadata_only=True)
+        self.nodes = Collection(client, NODE, (), trim=trimmed)
         self.pods = of(POD, labelSelector=names.LABEL_JOB)
         # All ConfigMaps, since a bundle's may be anyone's; of ours the content id says enough.
         self.config_maps = of(CONFIG_MAP, metadata_only=True)

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from streamgraft_common.adl import Operator, Placement, Region
 from streamgraft_common.resources import HostPoolSpec
 from streamgraft_operator.graph.placement import combined, placement_of
-from streamgraft_operator.host_pool.step import members
+from streamgraft_operator.host_pool.step import NodeView, members
 from streamgraft_operator.manifests.placement import (
     HOSTNAME,
     affinity,
@@ -138,9 +138,14 @@ def test_exclusive_pool_avoids_other_pools_jobs_and_namespaces() -> None:
     assert terms[2]["namespaceSelector"]["matchExpressions"][0]["values"] == ["ns"]
 
 
+def nodes_of(labels: dict[str, dict[str, str]], closed: str = "") -> dict[str, NodeView]:
+    """Return nodes with these labels; those with a letter in `closed` take no pods."""
+    return {name: NodeView(found, name not in closed) for name, found in labels.items()}
+
+
 def test_members_of_a_pool() -> None:
     tag = {"tag.streamgraft.io/gpu": ""}
-    nodes = {"c": tag, "a": {**tag, "zone": "z"}, "b": {"zone": "z"}, "d": tag}
+    nodes = nodes_of({"c": tag, "a": {**tag, "zone": "z"}, "b": {"zone": "z"}, "d": tag})
     assert members(HostPoolSpec(hosts=["b", "x"]), nodes, []) == ["b"]
     assert members(HostPoolSpec(tags=["gpu"]), nodes, []) == ["a", "c", "d"]
     assert members(HostPoolSpec(tags=["gpu"], node_selector={"zone": "z"}), nodes, []) == ["a"]
@@ -149,9 +154,26 @@ def test_members_of_a_pool() -> None:
 def test_sized_pool_keeps_its_nodes() -> None:
     tag = {"tag.streamgraft.io/gpu": ""}
     pool = HostPoolSpec(tags=["gpu"], size=2)
-    assert members(pool, {"b": tag, "c": tag, "d": tag}, []) == ["b", "c"]
-    assert members(pool, {"a": tag, "c": tag, "d": tag}, ["c", "d"]) == ["c", "d"]
-    assert members(pool, {"a": tag, "d": tag}, ["c", "d"]) == ["a", "d"]
+    assert members(pool, nodes_of({"b": tag, "c": tag, "d": tag}), []) == ["b", "c"]
+    assert members(pool, nodes_of({"a": tag, "c": tag, "d": tag}), ["c", "d"]) == ["c", "d"]
+    assert members(pool, nodes_of({"a": tag, "d": tag}), ["c", "d"]) == ["a", "d"]
+
+
+def test_sized_pool_passes_over_nodes_that_take_no_pods() -> None:
+    """As long as others are free; one that comes back is not taken back for that."""
+    tag = {"tag.streamgraft.io/gpu": ""}
+    pool, labels = HostPoolSpec(tags=["gpu"], size=2), {"a": tag, "b": tag, "c": tag}
+    assert members(pool, nodes_of(labels, closed="a"), ["a", "b"]) == ["b", "c"]
+    assert members(pool, nodes_of(labels), ["b", "c"]) == ["b", "c"]
+    assert members(pool, nodes_of(labels, closed="bc"), ["b", "c"]) == ["a", "b"]
+    assert members(pool, nodes_of(labels, closed="abc"), ["b", "c"]) == ["b", "c"]
+    assert members(pool, nodes_of(labels, closed="a"), []) == ["b", "c"]
+
+
+def test_pool_without_a_size_has_all_nodes() -> None:
+    """The scheduler knows which of them take pods."""
+    nodes = nodes_of({"a": {}, "b": {}}, closed="a")
+    assert members(HostPoolSpec(hosts=["a", "b"]), nodes, []) == ["a", "b"]
 
 
 def pool_of(number: int, spec: dict[str, Any], nodes: list[str]) -> dict[str, Any]:
