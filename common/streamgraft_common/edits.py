@@ -148,7 +148,8 @@ def _difference(old: SavedStage, new: SavedStage) -> str:
 
 
 def _topics(inputs: Iterable[SavedInput]) -> list[str]:
-    return [item.topic for item in inputs]
+    # In which order is not the checkpoint's concern: positions are found by their topics.
+    return sorted(item.topic for item in inputs)
 
 
 def _some(values: list[str]) -> str:

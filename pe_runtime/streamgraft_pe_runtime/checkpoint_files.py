@@ -18,7 +18,7 @@ has noted in Kafka (docs/use/exactly-once.md). A copy never has it."""
 TAKEN_OVER = "TAKEN-OVER"
 """File in it: the query is over for whoever runs it, and a run that comes late begins no ledger."""
 _FUNCTION, _FORMER = "FUNCTION", "former"
-_KEPT_ENTRIES = 2
+KEPT_ENTRIES = 2
 """Spark reads the entry before the last one, too, when it goes on."""
 
 
@@ -54,7 +54,7 @@ def link_tree(source: Path, target: Path, leave: frozenset[str]) -> None:
 def link_entries(source: Path, target: Path, last: int) -> None:
     """Link the last entries of a log up to `last`."""
     target.mkdir(exist_ok=True)
-    for number in [item for item in entries(source) if item <= last][-_KEPT_ENTRIES:]:
+    for number in [item for item in entries(source) if item <= last][-KEPT_ENTRIES:]:
         for name in (str(number), CHECKSUM.format(number)):
             if (source / name).exists():
                 link(str(source / name), str(target / name))

@@ -29,6 +29,7 @@ from streamgraft_pe_runtime import (
     query,
     real_time,
     restricted,
+    scan_order,
     warm_up,
     workers,
 )
@@ -265,6 +266,7 @@ class Driver:
             if any(port.imported for port in planned.metadata.inputs):
                 prepared = None  # it may have an earlier filter
             plan = prepared or self._plan(planned, shards, joint=joint)
+            scan_order.arrange(checkpoint, plan.topics)
         metadata = planned.metadata
         name = f"{metadata.stage_name}-{'-'.join(map(str, shards))}"
         stagger = Stagger(shards[0], metadata.shard_count)

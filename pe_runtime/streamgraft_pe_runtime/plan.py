@@ -75,10 +75,27 @@ class Plan:
     """Of how many shards that are to be kept apart it keeps state."""
 
     @cached_property
-    def scans(self) -> int:
-        """How many times it reads an input: rows of one may go several ways."""
+    def topics(self) -> list[str | None]:
+        """The topic of each scan: rows of one may go several ways. None: it is not of one topic."""
         leaves: Any = self.frame._jdf.queryExecution().analyzed().collectLeaves()
-        return sum(leaves.apply(index).isStreaming() for index in range(leaves.size()))
+        found = (leaves.apply(index) for index in range(leaves.size()))
+        return [_topic(leaf) for leaf in found if leaf.isStreaming()]
+
+    @property
+    def scans(self) -> int:
+        """How many times it reads an input."""
+        return len(self.topics)
+
+
+def _topic(leaf: Any) -> str | None:
+    """Return the topic that a leaf of a plan reads; None if it does not say one."""
+    if leaf.nodeName() != "StreamingRelationV2" or leaf.sourceName() != "kafka":
+        return None
+    options = leaf.extraOptions()
+    if assigned := options.get("assign"):
+        return str(next(iter(json.loads(assigned))))
+    topic = options.get("subscribe")
+    return str(topic) if topic else None
 
 
 class Inputs(Protocol):

@@ -93,7 +93,9 @@ def joined(positions: Mapping[int, Position]) -> Position:
     """Return the position of a query over shards, from the shards' own. Raises NotJoinable.
 
     The latest time and the earliest watermark hold; one of 0 is none yet, and has no say.
+    Shards may have been run by different plans of the same topics: the query has a line for each.
     """
+    positions = _by_topic(positions)
     counts = {len(position.sources) for position in positions.values()}
     if len(counts) != 1:
         raise NotJoinable(f"shards {_listed(positions)} read different numbers of streams")
@@ -112,6 +114,24 @@ def joined(positions: Mapping[int, Position]) -> Position:
     commit = {**commits[0], _NEXT_WATERMARK: _earliest(commits, _NEXT_WATERMARK)}
     state = {shard: at for position in positions.values() for shard, at in position.state.items()}
     return Position(sources, batch, commit, ran[0].version, state)
+
+
+def _by_topic(positions: Mapping[int, Position]) -> Mapping[int, Position]:
+    """Return positions with one source a topic, in one order, if all are of the same topics."""
+    found = {
+        shard: {tuple(source): source for source in position.sources if len(source) == 1}
+        for shard, position in positions.items()
+    }
+    topics = next(iter(found.values())).keys()
+    for shard, position in positions.items():
+        if not all(len(source) == 1 for source in position.sources):
+            return positions
+        if found[shard].keys() != topics:
+            return positions
+    return {
+        shard: replace(position, sources=tuple(found[shard][topic] for topic in topics))
+        for shard, position in positions.items()
+    }
 
 
 def _union(sources: Sequence[Offsets]) -> Offsets:

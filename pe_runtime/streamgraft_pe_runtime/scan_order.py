@@ -1,0 +1,90 @@
+"""Positions belong to topics: a checkpoint's log is put into the order of a plan's scans.
+
+Spark numbers the sources of a query as they stand in its plan, and its log has a line for each. So
+an edit that has a union begin with its other side, or rows of a topic go one way more or less,
+would get the positions of another topic, or none. Scans of one topic are one source for Spark,
+whose lines say the same.
+"""
+
+import json
+import shutil
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from streamgraft_common.text import listed
+from streamgraft_pe_runtime.checkpoint_files import CHECKSUM, KEPT_ENTRIES, entries, write
+from streamgraft_pe_runtime.checkpoint_health import reading
+
+_HEAD = 2
+"""Lines of an entry of the offset log before those of sources."""
+
+
+class OtherTopics(Exception):
+    """A plan reads what its checkpoint has no position in; the message says what to do."""
+
+
+def arranged(positions: Sequence[Mapping[str, object]], topics: Sequence[str]) -> list[int] | None:
+    """Return which of a log's positions each scan of a plan goes on from; None if each has its own.
+
+    `positions`: the partitions of each source by topic; `topics`: of the scans. Raises OtherTopics.
+    """
+    known = [next(iter(position)) for position in positions if len(position) == 1]
+    if len(known) != len(positions) or known == list(topics):
+        return None  # a source without a position yet, or not of one topic, has its place only
+    if missing := sorted(set(topics) - set(known)):
+        raise OtherTopics(
+            f"it reads {listed(missing)}, in which its checkpoint has no position: that has some in"
+            f" {listed(sorted(set(known)))}; submit the application as it was, take a savepoint"
+            " and restore it with this one, or give the operator, and all that read its stream,"
+            " new names, with which they start empty"
+        )
+    return [known.index(topic) for topic in topics]
+
+
+def arrange(checkpoint: Path, topics: Sequence[str | None]) -> None:
+    """Put the logs of a query that nobody runs into the order of a plan's scans.
+
+    `topics`: of the scans; None for one that is not of one topic. Each file is replaced at once, so
+    whoever is cut off does it again. Raises OtherTopics, CheckpointDamaged, OSError.
+    """
+    wanted = [topic for topic in topics if topic is not None]
+    if len(wanted) != len(topics):
+        return
+    log = checkpoint / "offsets"
+    for number in entries(log)[-KEPT_ENTRIES:]:
+        file = log / str(number)
+        with reading(file):
+            lines = file.read_text().splitlines()
+            sources = lines[_HEAD:]
+            order = arranged([_position(line) for line in sources], wanted) if sources else None
+        if order is not None:
+            (log / CHECKSUM.format(number)).unlink(missing_ok=True)
+            write(file, "\n".join([*lines[:_HEAD], *(sources[index] for index in order)]))
+    _arrange_sources(checkpoint / "sources", list(dict.fromkeys(wanted)))
+
+
+def _arrange_sources(folder: Path, topics: Sequence[str]) -> None:
+    """Do the same to where sources began, which counts before the first batch."""
+    files = sorted(folder.glob("*/0"), key=lambda file: int(file.parent.name))
+    texts: list[str] = []
+    for file in files:
+        with reading(file):
+            texts.append(file.read_text())
+    if not texts:
+        return
+    with reading(folder):
+        order = arranged([_position(text[text.index("{") :]) for text in texts], topics)
+    if order is None:
+        return
+    draft = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")
+    for number, index in enumerate(order):
+        (draft / str(number)).mkdir(parents=True)
+        (draft / str(number) / "0").write_text(texts[index])
+    shutil.rmtree(folder)
+    draft.rename(folder)
+
+
+def _position(line: str) -> Mapping[str, object]:
+    found: Mapping[str, object] = {} if line == "-" else json.loads(line)
+    return found

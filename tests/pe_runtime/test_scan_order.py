@@ -1,0 +1,116 @@
+"""Positions belong to topics, wherever these stand in a plan."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tests.pe_runtime.one_driver import make_topic, write
+
+from streamgraft_local import Cluster
+from streamgraft_pe_runtime.plan import Plan
+from streamgraft_pe_runtime.scan_order import OtherTopics, arrange, arranged
+from streamgraft_pe_runtime.spark_log import Position, joined
+
+A, B = {"a": {"0": 7}}, {"b": {"0": 9}}
+
+
+@pytest.mark.parametrize(
+    ("positions", "topics", "order"),
+    [
+        ([A, B], ["a", "b"], None),
+        ([A, B], ["b", "a"], [1, 0]),
+        ([A, B], ["b", "a", "b"], [1, 0, 1]),
+        ([A, A, B], ["a", "b"], [0, 2]),
+        ([A, {}], ["b", "a"], None),
+        ([{**A, **B}], ["b"], None),
+    ],
+)
+def test_each_scan_goes_on_where_its_topic_was(
+    positions: list[dict[str, object]], topics: list[str], order: list[int] | None
+) -> None:
+    assert arranged(positions, topics) == order
+
+
+def test_a_topic_without_a_position_is_told() -> None:
+    with pytest.raises(OtherTopics, match="it reads c, in which its checkpoint has no position"):
+        arranged([A, B], ["a", "c"])
+
+
+def test_files_that_are_in_order_are_left_alone(tmp_path: Path) -> None:
+    """And so are those of a plan with a scan whose topic nobody knows."""
+    log = tmp_path / "offsets"
+    log.mkdir()
+    text = "v1\n{}\n" + "\n".join(map(json.dumps, (A, B)))
+    for number in range(3):
+        (log / str(number)).write_text(text)
+    before = [(log / str(number)).stat().st_ino for number in range(3)]
+    arrange(tmp_path, ["a", "b"])
+    arrange(tmp_path, ["b", None])
+    assert [(log / str(number)).stat().st_ino for number in range(3)] == before
+    arrange(tmp_path, ["b", "a"])
+    swapped = "v1\n{}\n" + "\n".join(map(json.dumps, (B, A)))
+    assert [(log / str(number)).read_text() for number in range(3)] == [text, swapped, swapped]
+
+
+def test_where_a_query_began_is_put_in_order_too(tmp_path: Path) -> None:
+    for number, source in enumerate((A, B)):
+        (tmp_path / "sources" / str(number)).mkdir(parents=True)
+        (tmp_path / "sources" / str(number) / "0").write_text(f"\0v1\n{json.dumps(source)}")
+    arrange(tmp_path, ["b", "b", "a"])
+    found = [(tmp_path / "sources" / name / "0").read_text() for name in "01"]
+    assert found == [f"\0v1\n{json.dumps(source)}" for source in (B, A)]
+
+
+def test_shards_of_different_plans_join() -> None:
+    """One has run the plan of before an edit, and one that of behind it."""
+    other = {"a": {"1": 3}}, {"b": {"1": 4}}
+    positions = {
+        0: Position((A, B), {"conf": {}}, {}),
+        1: Position((other[1], other[0], other[1]), {"conf": {}}, {}),
+    }
+    assert joined(positions).sources == ({"a": {"0": 7, "1": 3}}, {"b": {"0": 9, "1": 4}})
+
+
+def ran(
+    session: SparkSession, cluster: Cluster, checkpoint: Path, topics: Sequence[str]
+) -> Counter[int]:
+    """Run a query over a union of topics until it has read all; return what its batches had."""
+    options = {
+        "kafka.bootstrap.servers": cluster.bootstrap_servers,
+        "startingOffsets": "earliest",
+    }
+    frames = {
+        topic: session.readStream.format("kafka").options(**options, subscribe=topic).load()
+        for topic in set(topics)
+    }
+    whole = reduce(DataFrame.unionAll, (frames[topic].select("value") for topic in topics))
+    arrange(checkpoint, Plan(whole, [], "append").topics)
+    found = Counter[int]()
+
+    def take(rows: DataFrame, _: int) -> None:
+        found.update(json.loads(row["value"])["n"] for row in rows.collect())
+
+    running = whole.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint))
+    assert running.trigger(availableNow=True).start().awaitTermination(60)
+    return found
+
+
+@pytest.mark.integration
+def test_a_union_is_turned_round_and_grows(
+    session: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Spark itself refuses the checkpoint, or reads a topic from the other one's position."""
+    first, second = make_topic(cluster), make_topic(cluster)
+    write(cluster, first, range(3))
+    write(cluster, second, range(10, 15))
+    before = Counter([*range(3), *range(10, 15)])
+    assert ran(session, cluster, tmp_path, [first, second]) == before
+    write(cluster, first, range(3, 4))
+    write(cluster, second, range(15, 16))
+    assert ran(session, cluster, tmp_path, [second, first, second]) == {3: 1, 15: 2}
+    write(cluster, second, range(16, 17))
+    assert ran(session, cluster, tmp_path, [first, second]) == {16: 1}
