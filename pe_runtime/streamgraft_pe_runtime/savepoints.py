@@ -369,6 +369,8 @@ def _make_own(copy: Path, checkpoint: Path, topics: Mapping[str, str]) -> None:
     """Turn a copy of a savepoint's shard into a checkpoint of this job, to be at `checkpoint`."""
     for entry in copy.glob("offsets/[0-9]*"):
         _edit(entry, lambda lines: rewritten(lines, topics))
+    for entry in copy.glob("sources/*/0"):  # all that a shard has which never had a record
+        _edit(entry, lambda lines: [_rewritten(line, topics) for line in lines])
     for entry in copy.glob("state/*/_metadata/v2/[0-9]*"):
         _edit(entry, lambda lines: relocated(lines, checkpoint))
 

@@ -12,11 +12,12 @@ from streamgraft_common.key_groups import Split
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_common.resources import SavedState, Saving
 from streamgraft_common.restore import NotRestorable
-from streamgraft_pe_runtime import savepoints
+from streamgraft_pe_runtime import query_logs, savepoints
 from streamgraft_pe_runtime.checkpoint_files import link_tree
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.repository import Repository
 from streamgraft_pe_runtime.savepoints import Storage, relocated, rewritten
+from streamgraft_pe_runtime.spark_log import Position
 
 SCHEMA = {"type": "struct", "fields": []}
 ADL = Adl(
@@ -160,6 +161,22 @@ def test_a_fork_begins_its_own_topics_at_their_starts(tmp_path: Path) -> None:
     assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 20}
     saved = tmp_path / "ns/savepoints/first/work/0"
     assert read_checkpoint(saved).positions == {(TOPIC, 0): 20}
+
+
+def test_a_shard_that_never_had_a_record_begins_the_forks_topic_at_its_start(
+    tmp_path: Path,
+) -> None:
+    """Of such a shard a joint query leaves positions only, behind what transactions wrote."""
+    here = storage(tmp_path, "job")
+    query_logs.write(here.checkpoint(1), 0, Position(({TOPIC: {"1": 3}}, {"outside": {"1": 7}})))
+    here.save(REQUEST)
+    fork = storage(tmp_path, "fork", "first")
+    fork.prepare(1)
+    own = names.topic("ns", "fork", "raw", "work")
+    begun = Position(({own: {"1": 0}}, {"outside": {"1": 7}}))
+    assert query_logs.read(fork.checkpoint(1)) == begun
+    kept = tmp_path / "ns/savepoints/first/work/1"
+    assert query_logs.read(kept) == Position(({TOPIC: {"1": 3}}, {"outside": {"1": 7}}))
 
 
 def test_a_checkpoint_that_is_there_is_left_alone(tmp_path: Path) -> None:
