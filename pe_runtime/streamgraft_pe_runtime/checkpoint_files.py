@@ -103,6 +103,7 @@ def keep_as_former(checkpoint: Path) -> None:
 
 def write(file: Path, content: str | bytes) -> None:
     """Write a file, at once for whoever reads it."""
-    copy = file.with_name(f".{file.name}-{os.getpid()}")
+    # Pods do the same at once, and the first process of each has the same number.
+    copy = file.with_name(f".{file.name}-{uuid.uuid4().hex}")
     copy.write_bytes(content.encode() if isinstance(content, str) else content)
     copy.replace(file)

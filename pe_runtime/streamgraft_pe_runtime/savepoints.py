@@ -39,6 +39,9 @@ from streamgraft_pe_runtime.repository import Repository
 
 log = logging.getLogger(__name__)
 
+SAVEPOINT_FILE = "savepoint.json"
+"""Whose copies count in a folder, which goes by the savepoint's name: those of a deleted savepoint
+may still be there, where the operator does not see the volume."""
 STAGE_FILE = "stage.json"
 SHARD_FILE = "shard.json"
 ROLLED_BACK = "rolled-back"
@@ -85,6 +88,8 @@ class Storage:
         folder = self._root / names.savepoint_path(self._metadata.namespace, request.savepoint)
         place = folder / self._stage.name
         place.mkdir(parents=True, exist_ok=True)
+        if _uid(folder) != request.uid:
+            write(folder / SAVEPOINT_FILE, json.dumps({"uid": request.uid}))
         write(place / STAGE_FILE, self._stage.model_dump_json(by_alias=True, indent=1))
         state = self._described([self.checkpoint(shard) for shard in request.shards])
         total, unclean = 0, []
@@ -265,12 +270,20 @@ class Storage:
 
 def saved_stages(folder: Path) -> list[SavedStage]:
     """Return the stages that a savepoint's folder holds."""
-    found = []
+    found, uid = [], _uid(folder)
     for file in sorted(folder.glob(f"*/{STAGE_FILE}")):
-        stage = SavedStage.model_validate_json(file.read_text())
-        states = [_read(shard.parent).get("state") for shard in file.parent.glob(f"*/{SHARD_FILE}")]
-        found.append(stage.with_state(united_state(states)))
+        shards = [_read(shard.parent) for shard in file.parent.glob(f"*/{SHARD_FILE}")]
+        ours = [shard for shard in shards if uid in (None, shard["savepoint"])]
+        if ours or uid is None:
+            stage = SavedStage.model_validate_json(file.read_text())
+            found.append(stage.with_state(united_state(shard.get("state") for shard in ours)))
     return found
+
+
+def _uid(folder: Path) -> str | None:
+    """Return whose copies count in a folder; None: all that are there."""
+    file = folder / SAVEPOINT_FILE
+    return str(json.loads(file.read_text())["uid"]) if file.exists() else None
 
 
 def renamed_topics(old: SavedStage, new: SavedStage) -> dict[str, str]:

@@ -16,7 +16,13 @@ from streamgraft_pe_runtime import query_logs, savepoints
 from streamgraft_pe_runtime.checkpoint_files import link_tree
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.repository import Repository
-from streamgraft_pe_runtime.savepoints import Storage, relocated, rewritten
+from streamgraft_pe_runtime.savepoints import (
+    SAVEPOINT_FILE,
+    Storage,
+    relocated,
+    rewritten,
+    saved_stages,
+)
 from streamgraft_pe_runtime.spark_log import Position
 
 SCHEMA = {"type": "struct", "fields": []}
@@ -32,13 +38,17 @@ ADL = Adl(
 
 
 def storage(
-    root: Path, job: str, savepoint: str | None = None, copies: Repository | None = None
+    root: Path,
+    job: str,
+    savepoint: str | None = None,
+    copies: Repository | None = None,
+    stage: str = "work",
 ) -> Storage:
     metadata = PeMetadata(
         namespace="ns",
         job=job,
         pe_id=0,
-        stage_name="work",
+        stage_name=stage,
         region="work",
         channel=0,
         shard_count=2,
@@ -54,7 +64,7 @@ def storage(
             )
         ],
         outputs=[],
-        checkpoint_path=f"ns/{job}-uid/work",
+        checkpoint_path=f"ns/{job}-uid/{stage}",
         savepoint=names.savepoint_path("ns", savepoint) if savepoint else None,
         trigger_seconds=1,
         bundle_digest="digest",
@@ -110,6 +120,21 @@ def test_a_later_savepoint_of_the_name_replaces_the_copies(tmp_path: Path) -> No
     checkpoint(here.checkpoint(0), TOPIC, 1)
     here.save(REQUEST.model_copy(update={"uid": "2"}))
     assert (tmp_path / "ns/savepoints/first/work/0/metadata").exists()
+
+
+def test_stages_of_a_deleted_savepoint_of_the_name_do_not_count(tmp_path: Path) -> None:
+    """Where the operator does not see the volume its files stay."""
+    here, other = storage(tmp_path, "job"), storage(tmp_path, "job", stage="other")
+    checkpoint(here.checkpoint(0), TOPIC, 1)
+    here.save(REQUEST)
+    other.save(REQUEST.model_copy(update={"uid": "2"}))
+    folder = tmp_path / names.savepoint_path("ns", "first")
+    assert [stage.name for stage in saved_stages(folder)] == ["other"]
+    fork = storage(tmp_path, "fork", "first")
+    fork.prepare(0)  # from the stage of the same operators that is in this savepoint
+    assert not (fork.checkpoint(0) / "metadata").exists()
+    (folder / SAVEPOINT_FILE).unlink()  # as former releases have left it
+    assert [stage.name for stage in saved_stages(folder)] == ["other", "work"]
 
 
 def test_a_batch_that_was_cut_off_is_saved_as_begun_and_runs_again(tmp_path: Path) -> None:
