@@ -75,6 +75,11 @@ def check(old: Collection[SavedStage], new: Collection[SavedStage], drop: Collec
         )
 
 
+def dropped_stages(old: Iterable[SavedStage], new: Iterable[SavedStage]) -> set[str]:
+    """Return the stages whose checkpoints nobody goes on with."""
+    return {stage.name for stage in old} - {stage.name for stage in new}
+
+
 def _of_new(
     stage: SavedStage,
     before: Mapping[str, SavedStage],

@@ -179,6 +179,17 @@ def control_hosts(namespace: str) -> list[str]:
     return [CONTROL_HOST, f"*.{namespace}.svc", f"*.{namespace}.svc.cluster.local"]
 
 
+def checkpoint_path(namespace: str, job: str, job_uid: str, stage: str, dropped: int) -> str:
+    """Return where the checkpoints of a stage are, below the checkpoint root.
+
+    `dropped`: how often an edit dropped the stage. One that comes back must not meet what it kept:
+    its shards would go on from there where it had them, and begin anew where it had not. No stage's
+    name has a dot.
+    """
+    life = f".{dropped + 1}" if dropped else ""
+    return f"{namespace}/{job}-{job_uid}/{stage}{life}"
+
+
 def savepoint_path(namespace: str, savepoint: str) -> str:
     """Return where a savepoint is, below the checkpoint root: a folder per stage and shard.
 

@@ -95,9 +95,7 @@ class PeMetadata(AdlModel):
     """Has two partitions; drivers that wait in a pool send records of no meaning from one to the
     other: code that has run is quick. None if no port is at the job's own brokers."""
     checkpoint_path: str
-    """Below the checkpoint root: `<namespace>/<job>-<job uid>/<stage name>`.
-
-    A shard adds `/<number>`."""
+    """Below the checkpoint root (names.checkpoint_path). A shard adds `/<number>`."""
     savepoint: str | None = None
     """Savepoint, below the checkpoint root, from which shards without a checkpoint start."""
     parameters: dict[str, str] = {}

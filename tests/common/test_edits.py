@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgraft_common.adl import StateColumn, StateTable
-from streamgraft_common.edits import EditRefused, Fate, check, outcomes
+from streamgraft_common.edits import EditRefused, Fate, check, dropped_stages, outcomes
 from streamgraft_common.resources import SavedInput, SavedStage
 from streamgraft_common.restore import NotRestorable, match
 
@@ -146,6 +146,7 @@ def test_state_is_dropped_by_name_only() -> None:
     with pytest.raises(EditRefused, match=r"drops the state of count: .*--drop-state count"):
         check(JOB, new, drop=["sum"])
     check(JOB, new, drop=["count"])
+    assert dropped_stages(JOB, new) == {"count"}
 
 
 def test_lines_of_a_plan() -> None:

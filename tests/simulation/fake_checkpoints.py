@@ -18,7 +18,7 @@ from streamgraft_common.restore import NotRestorable, match, stage_of
 KEYS = 12
 """Numbers of key groups from 2 to 4 divide them evenly; key i is in group i modulo their number."""
 Stage = tuple[str, str]
-"""uid of the job, name of the stage."""
+"""uid of the job, folder of the stage's checkpoints: its name, unless it was dropped once."""
 Counts = dict[int, int]
 """Key → batches that it was in."""
 
@@ -117,14 +117,14 @@ class FakeCheckpoints:
 
     def save(self, savepoint: str, origin: SavedStage, stage: Stage, shard: int) -> Counts:
         """Copy what is logged of a shard into a savepoint, by its path; return the copy."""
-        copies = self._saved[savepoint].setdefault(stage[1], SavedCopies(origin))
+        copies = self._saved[savepoint].setdefault(origin.name, SavedCopies(origin))
         checkpoint = self._checkpoints[stage, shard]
         copies.counts[shard], copies.logged[shard] = dict(checkpoint.counts), checkpoint.logged
         return copies.counts[shard]
 
     def roll_back(self, savepoint: str, stage: Stage, shard: int) -> Checkpoint:
         """Put a copy in the place of a shard's checkpoint; return that. Raises OSError."""
-        copies = self._saved.get(savepoint, {}).get(stage[1])
+        copies = self._saved.get(savepoint, {}).get(stage[1].partition(".")[0])
         if copies is None or shard not in copies.counts:
             raise OSError(f"there is no copy of shard {shard} of {stage[1]} at {savepoint}")
         fresh = Checkpoint(dict(copies.counts[shard]), copies.logged[shard])
@@ -132,7 +132,7 @@ class FakeCheckpoints:
         return fresh
 
     def counts(self, stage: str) -> Counts:
-        """Return what is counted in all shards of a stage, by its name in whichever job."""
+        """Return what is counted in all shards of a stage, by its folder in whichever job's."""
         found = (item for (place, _), item in self._checkpoints.items() if place[1] == stage)
         return {key: count for item in found for key, count in item.counts.items()}
 

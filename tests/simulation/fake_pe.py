@@ -174,7 +174,8 @@ class FakePe:
         await self.passes(self.tempo.plan)
         self.metadata = metadata
         self.origin = origin_of(metadata)
-        self.stage = self.pod["metadata"]["ownerReferences"][0]["uid"], self.origin.stage.name
+        folder = parsed.checkpoint_path.rpartition("/")[2]
+        self.stage = self.pod["metadata"]["ownerReferences"][0]["uid"], folder
         return FakeStage(self, self.origin, metadata_of(metadata))
 
     async def _load(self, pe: PeMetadata) -> None:

@@ -21,7 +21,8 @@ Partition = tuple[str, int, int]
 Ends = Mapping[str, Sequence[int]]
 """Topic → the end of each of its partitions."""
 Record = tuple[Stage, int, int]
-"""Stage, shard and batch that it comes from."""
+"""Stage, shard and batch that it comes from; the stage's name ends in a number for each stage that
+it went through which had been dropped before."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ class FakeRecords:
         ]
         if not any(not port.external for port in metadata.inputs):
             made = [(stage, shard, batch.number)]
+        if life := stage[1].partition(".")[2]:  # it reads anew what was read before it was dropped
+            made = [((uid, f"{name}.{life}"), at, number) for (uid, name), at, number in made]
         for port in metadata.outputs:
             if not port.external:
                 number = shard if port.keep_partition else batch.number % (port.partitions or 1)

@@ -72,6 +72,27 @@ def test_state_that_would_be_another_is_refused_and_goes_on() -> None:
         assert all(after[key] > count for key, count in before.items())
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_stage_that_comes_back_after_it_was_dropped_begins_anew(seed: int) -> None:
+    world = World(seed)
+    with world.surroundings():
+        submit(world, TWO)
+        world.operators.start()
+        world.run(SECONDS)
+        edit(world, ONE)
+        dropped = world.nodes.checkpoints.counts("second")
+        edit(world, TWO)
+        assert accepted(world)["status"] == "True"
+        assert world.nodes.checkpoints.counts("second") == dropped
+        again = world.nodes.checkpoints.counts("second.2")
+        assert again.keys() == dropped.keys()
+        edit(world, replace(TWO, version=2))
+        after = world.nodes.checkpoints.counts("second.2")
+        assert all(after[key] > count for key, count in again.items())
+        (job,) = world.objects(JOB)
+        assert job["status"]["droppedStages"] == {"second": 1}
+
+
 def test_a_stage_more_moves_no_state() -> None:
     """Its PEs take the ids of others, which run their stages on under new ones."""
     world = World(1)

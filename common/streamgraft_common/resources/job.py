@@ -201,6 +201,9 @@ class JobStatus(Model):
     """What goes from Kafka with the job; none before the first topics are made."""
     source_topics: list[SourceTopic] = []
     """Topics of which a PE in real-time mode reads all partitions: it has a task slot for each."""
+    dropped_stages: dict[str, int] = {}
+    """How often edits have dropped a stage: one that comes back begins anew, with a checkpoint of
+    its own."""
     pe_count: int = 0
     """PEs of the job at the present widths."""
     ready_pe_count: int = 0

@@ -93,7 +93,7 @@ class Expander:
         restored, partitions = status.restored, status.partitions
         image = self._settings.image_of(status, metadata)
         version = metadata["uid"], metadata.get("generation"), bundle.digest, restored, image
-        version = *version, *sorted(partitions.items())
+        version = *version, *sorted(partitions.items()), *sorted(status.dropped_stages.items())
         asked = *version, *sorted(widths.items())
         if (known := self._expansions.get(asked)) is not None:
             return known
@@ -106,6 +106,7 @@ class Expander:
             bootstrap_servers=self._settings.bootstrap_servers,
             restored=restored,
             source_partitions=partitions,
+            dropped_stages=status.dropped_stages,
         )
         wanted = submission.widths(widths)
         planned = *version, *sorted(wanted.items())

@@ -40,7 +40,13 @@ def planned_pe(
         inputs=inputs,
         outputs=outputs,
         rehearsal=ports.rehearsal([*inputs, *outputs]),
-        checkpoint_path=f"{context.namespace}/{context.job}-{context.job_uid}/{stage.name}",
+        checkpoint_path=names.checkpoint_path(
+            context.namespace,
+            context.job,
+            context.job_uid,
+            stage.name,
+            context.dropped_stages.get(stage.name, 0),
+        ),
         savepoint=(
             names.savepoint_path(context.namespace, context.savepoint)
             if context.savepoint

@@ -42,6 +42,8 @@ class JobContext:
     """Whether source topics are created too if they are missing."""
     source_partitions: Mapping[str, int] = field(default_factory=dict)
     """Partitions of outside topics, as far as they are known."""
+    dropped_stages: Mapping[str, int] = field(default_factory=dict)
+    """How often edits dropped a stage of this name."""
 
 
 @dataclass(frozen=True)

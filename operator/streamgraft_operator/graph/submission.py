@@ -35,6 +35,8 @@ class Submission:
     """Whether the job has left its savepoint behind: what comes new into it starts empty."""
     source_partitions: Mapping[str, int] = field(default_factory=dict)
     """Partitions of outside topics, as the job's status says."""
+    dropped_stages: Mapping[str, int] = field(default_factory=dict)
+    """How often edits dropped a stage of this name, as the job's status says."""
 
     @property
     def first_widths(self) -> dict[str, int]:
@@ -71,6 +73,7 @@ class Submission:
             first_widths=self.first_widths,
             create_topics=self.spec.create_topics,
             source_partitions=self.source_partitions,
+            dropped_stages=self.dropped_stages,
         )
         return topology_of(self.bundle.adl, context, widths)
 

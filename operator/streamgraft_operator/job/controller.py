@@ -5,12 +5,12 @@ width changes and repair: whatever exists as planned is left alone.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
 from streamgraft_common.conditions import find, is_true
-from streamgraft_common.edits import EditRefused
+from streamgraft_common.edits import EditRefused, dropped_stages
 from streamgraft_common.edits import check as check_edit
 from streamgraft_common.kinds import CONFIG_MAP, POD
 from streamgraft_common.kube import Conflict
@@ -124,7 +124,7 @@ class JobController(Controller):
             manifests.check_pods(expansion.spec, self._context.settings)
             self._regions.check(key, expansion.topology)
             self._check_savepoint(job, expansion)
-            await self._check_edit(job, expansion)
+            dropped = await self._check_edit(job, expansion)
         except UnderWay:
             await self._await_bundle(job)
             return BUNDLE_RETRY_SECONDS
@@ -136,7 +136,7 @@ class JobController(Controller):
             return await self._reject(job, "PodForbidden", str(error))
         if await self._rollback.carry_on(job):
             return LOOK_AGAIN_SECONDS
-        return await self._submit(job, expansion)
+        return await self._submit(job, expansion, dropped)
 
     async def _certify(self, job: Object) -> None:
         """Keep the certificate of the control ports: first of all, since what runs needs it for as
@@ -146,7 +146,7 @@ class JobController(Controller):
             days = security.certificate_validity_days
             await self._context.issuer.ensure(owner_of(job), days)
 
-    async def _submit(self, job: Object, expansion: Expansion) -> Outcome:
+    async def _submit(self, job: Object, expansion: Expansion, dropped: Collection[str]) -> Outcome:
         key, topology = key_of(job), expansion.topology
         job = await self._begin(job, expansion)
         owner = owner_of(job)
@@ -175,6 +175,7 @@ class JobController(Controller):
         await self._prune(key, topology)
         own = self._caches.config_maps.get((key[0], names.job_config_map(key[1])))
         if content_of(own) != expansion.content_id:
+            await self._note_dropped(job, dropped)
             labels, content_id = topology.port_labels, expansion.content_id
             stages = saved_stages(topology, expansion.bundle.adl)
             manifest = manifests.job_config_map(owner, labels, stages, content_id)
@@ -234,20 +235,34 @@ class JobController(Controller):
         except NotRestorable as error:
             raise GraphError(str(error)) from error
 
-    async def _check_edit(self, job: Object, expansion: Expansion) -> None:
-        """Raise GraphError if what runs can't become this graph without losing state."""
+    async def _check_edit(self, job: Object, expansion: Expansion) -> set[str]:
+        """Return the stages that this graph drops. Raises GraphError if what runs can't become it
+        without losing state."""
         key, owner = key_of(job), owner_of(job)
         name = names.job_config_map(key[1])
         if content_of(self._caches.config_maps.get((key[0], name))) == expansion.content_id:
-            return
+            return set()
         own = await self._context.client.find(CONFIG_MAP.path(key[0], name))
         if own is None or own["metadata"]["ownerReferences"][0]["uid"] != owner.uid:
-            return
+            return set()
+        before = manifests.stages_of(own)
         stages = saved_stages(expansion.topology, expansion.bundle.adl)
         try:
-            check_edit(manifests.stages_of(own), stages, expansion.spec.drop_state)
+            check_edit(before, stages, expansion.spec.drop_state)
         except EditRefused as error:
             raise GraphError(str(error)) from error
+        return dropped_stages(before, stages)
+
+    async def _note_dropped(self, job: Object, stages: Collection[str]) -> None:
+        """Count what was dropped, before the job's ConfigMap forgets that it was there: whoever is
+        cut off in between counts it once more, which does no harm."""
+        if not stages:
+            return
+        counts = dict(job_status(job).dropped_stages)
+        counts |= {name: counts.get(name, 0) + 1 for name in sorted(stages)}
+        generation, write = job["metadata"]["generation"], self._context.write.jobs
+        if await report(write, key_of(job), [], generation, dropped_stages=counts) is None:
+            raise Conflict(409, "Conflict", f"job {job['metadata']['name']} is gone")
 
     def _changes(self, key: Key, expansion: Expansion) -> dict[Change, int]:
         """Return how many PEs the submission changes, by what the change takes."""

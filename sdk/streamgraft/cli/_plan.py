@@ -65,6 +65,7 @@ async def _planned(
                 servers = job.default_servers or _SERVERS
                 here = replace(here, uid=job.uid, bootstrap_servers=servers)
                 here = replace(here, source_partitions=job.partitions)
+                here = replace(here, dropped_stages=job.dropped_stages)
             cpu = await measured(cluster, submission.job)
             return replace(outlook(here, job), cpu=cpu), ""
     except (ConfigError, Unreachable) as error:

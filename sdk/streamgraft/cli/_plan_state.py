@@ -46,6 +46,8 @@ class RunningJob:
     """Those of the graph that was submitted last."""
     partitions: Mapping[str, int] = field(default_factory=dict)
     """Those of source topics that slots depend on, as the operator has counted them."""
+    dropped_stages: Mapping[str, int] = field(default_factory=dict)
+    """How often edits dropped a stage of this name."""
     image: str | None = None
     """What the operator would give its pods behind an edit, where the job names none."""
 
@@ -79,6 +81,7 @@ async def running(cluster: Cluster, job: str) -> RunningJob | None:
         uid=item["metadata"]["uid"],
         spec=JobSpec.model_validate(item["spec"]),
         partitions=status.partitions,
+        dropped_stages=status.dropped_stages,
         image=await default_image(cluster) or status.image,
         pes={
             pe["spec"]["peId"]: _pe(pe, config_maps[pe["metadata"]["name"]])

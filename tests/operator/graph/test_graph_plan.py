@@ -96,6 +96,8 @@ def test_a_region_and_its_neighbours() -> None:
     assert (out.topic, out.partitions, out.keep_partition) == ("ns.job.count-rows", 4, True)
     assert [port.topic for port in last.inputs] == ["ns.job.count-rows"]
     assert channel.checkpoint_path == "ns/job-uid/count"
+    again = planned(REGION, dropped_stages={"count": 1}).pes[2].metadata
+    assert again.checkpoint_path == "ns/job-uid/count.2"
     assert channel.shard_count == 4
     assert topology.port_labels["work[1].0"].to_wire() == {
         "pe": 3,
