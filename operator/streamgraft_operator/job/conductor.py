@@ -85,6 +85,8 @@ class JobConductor(Controller):
         accepted = find(status.conditions, ACCEPTED)
         if accepted is None or accepted.status != "True":
             return None
+        if accepted.observed_generation != job["metadata"]["generation"]:
+            return None  # it may be refused, and then what runs is not measured by it
         submitted = find(status.conditions, SUBMITTED)
         if submitted and submitted.reason == ROLLING_BACK:
             return None  # the job controller's
