@@ -116,9 +116,14 @@ def _all(stage: SavedStage, fate: Fate, why: str = "") -> list[Outcome]:
     return [*states, *reads]
 
 
+SAVE = (
+    "take a savepoint of what runs (if the Job has this edit by now, submit the application as it"
+    " was before that)"
+)
+"""How to save what a refused edit would lose: the savepoint of a Job is of what its spec says."""
 _WAYS = (
-    "take a savepoint of the job as it is and restore it with this application, or give the"
-    " operator, and all that read its stream, new names, with which they start empty"
+    f"{SAVE} and restore it with this application, or give the operator, and all that read its"
+    " stream, new names, with which they start empty"
 )
 
 
@@ -145,9 +150,9 @@ def _difference(old: SavedStage, new: SavedStage) -> str:
     operator, why = remade(old, new)
     if why:
         return (
-            f"{why}, which its checkpoint can't follow; take a savepoint, which keeps what is"
-            " there, and give the operator, and all that read its stream, new names, with which"
-            f" they start empty; --drop-state {operator} (spec.dropState) lets the old state go"
+            f"{why}, which its checkpoint can't follow; {SAVE}, which keeps what is there, and give"
+            " the operator, and all that read its stream, new names, with which they start empty;"
+            f" --drop-state {operator} (spec.dropState) lets the old state go"
         )
     return ""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from streamgraft_common import names
 from streamgraft_common.bundle import Bundle
+from streamgraft_common.edits import SAVE
 from streamgraft_common.pe_metadata import BundlePlace
 from streamgraft_common.resources import JobSpec
 from streamgraft_operator.graph.logical import logical_model
@@ -110,7 +111,7 @@ def check_region(max_width: int, key: list[str], planned: PlannedRegion) -> None
         raise GraphError(
             f"region {region.name} has max_width {max_width} and key {key};"
             f" they can't become {region.max_width} and {region.key}, since state is"
-            " partitioned by them: for another max_width take a savepoint and restore it with this"
+            f" partitioned by them: for another max_width {SAVE} and restore it with this"
             " application, or cancel the job and submit it anew, or rename the region"
         )
 

@@ -36,6 +36,8 @@ from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.conditions import (
     ACCEPTED,
     BUNDLE_AWAITED,
+    GRAPH_INVALID,
+    POD_FORBIDDEN,
     READY,
     REFERENCES_FOUND,
     SUBMITTED,
@@ -131,9 +133,9 @@ class JobController(Controller):
         except (BundleError, CertificateError) as error:
             return await self._reject(job, error.reason, str(error))
         except GraphError as error:
-            return await self._reject(job, "GraphInvalid", str(error))
+            return await self._reject(job, GRAPH_INVALID, str(error))
         except manifests.PodForbidden as error:
-            return await self._reject(job, "PodForbidden", str(error))
+            return await self._reject(job, POD_FORBIDDEN, str(error))
         if await self._rollback.carry_on(job):
             return LOOK_AGAIN_SECONDS
         return await self._submit(job, expansion, dropped)

@@ -17,6 +17,8 @@ TIMED_OUT = "SubmissionTimedOut"
 ROLLING_BACK = "RollingBack"
 BUNDLE_MISSING = "BundleMissing"
 BUNDLE_AWAITED = "BundleAwaited"
+GRAPH_INVALID = "GraphInvalid"
+POD_FORBIDDEN = "PodForbidden"
 
 Status = Literal["True", "False", "Unknown"]
 

@@ -8,9 +8,11 @@ import asyncio
 import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
+from streamgraft_common.conditions import find
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import SavepointSpec, SavepointStatus, Saving
@@ -21,6 +23,7 @@ from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError
 from streamgraft_operator.kafka.client import KafkaUnavailable
+from streamgraft_operator.kit.conditions import ACCEPTED, GRAPH_INVALID, POD_FORBIDDEN
 from streamgraft_operator.kit.control_loop import (
     STALE_SECONDS,
     Controller,
@@ -35,6 +38,7 @@ from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.unseen import unseen_pods
 from streamgraft_operator.savepoint.repositories import Repositories
 from streamgraft_operator.savepoint.rollback import ends
+from streamgraft_operator.savepoint.running import is_of_part, runs
 from streamgraft_operator.savepoint.stages import JobStages, job_stages
 from streamgraft_operator.savepoint.step import (
     ACTIVE,
@@ -127,7 +131,7 @@ class SavepointController(Controller):
             raise StagesUnknown(f"there is no job {spec.job} in namespace {key[0]}")
         status = job_status(job)
         begun = savepoint_status(item).phase != "Pending"
-        if status.phase != "Healthy" and not _is_of_part(spec) and not begun:
+        if status.phase != "Healthy" and not is_of_part(spec) and not begun:
             raise StagesUnknown(f"job {spec.job} is {status.phase}, not Healthy: {status.message}")
         widths = self._context.widths_of(key)
         try:
@@ -143,6 +147,14 @@ class SavepointController(Controller):
             raise StagesUnknown(f"job {spec.job} has no region {spec.region}")
         if not found.stages:
             raise StagesUnknown(f"job {spec.job} has none of {listed(spec.operators)}")
+        if not begun and not runs(self._caches, key, expansion, spec):
+            if _is_refused(job) and not is_of_part(spec):
+                raise StagesUnknown(
+                    f"the last edit of job {spec.job} was refused, so what runs is not what its"
+                    " spec says: submit the application as it runs, and take the savepoint then"
+                )
+            edit = f"the last edit of job {spec.job} to be carried out, or undone if it was refused"
+            return replace(found, waiting_for=edit)
         return found
 
     async def _unseen_pods(self, item: Object, stages: JobStages, new: SavepointStatus) -> bool:
@@ -270,9 +282,12 @@ def _cut_number(item: Object) -> int | None:
     return names.cut_number(name, names.region_name(saved_job(item)[1], region))
 
 
-def _is_of_part(spec: SavepointSpec) -> bool:
-    """Return whether whoever asked for a savepoint sees to it that the job can be saved."""
-    return spec.region is not None or spec.consistent_region is not None
+def _is_refused(job: Object) -> bool:
+    """Return whether a job's spec, as it is now, was looked at and refused."""
+    accepted = find(job_status(job).conditions, ACCEPTED)
+    if accepted is None or accepted.observed_generation != job["metadata"]["generation"]:
+        return False
+    return accepted.status == "False" and accepted.reason in (GRAPH_INVALID, POD_FORBIDDEN)
 
 
 def _view(
