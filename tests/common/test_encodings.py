@@ -8,8 +8,14 @@ from typing import Any
 
 import fastavro
 import pytest
-from google.protobuf import descriptor_pb2, timestamp_pb2
-from hypothesis import given
+from google.protobuf import (
+    any_pb2,
+    descriptor_pb2,
+    source_context_pb2,
+    timestamp_pb2,
+    type_pb2,
+)
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.serving import serving
 
@@ -136,6 +142,30 @@ def test_any_bytes_are_a_record_or_refused(value: bytes) -> None:
         json.dumps(codec.decode(value))
 
 
+@pytest.mark.parametrize(
+    ("kind", "logical"),
+    [
+        ("int", "date"),
+        ("int", "time-millis"),
+        ("long", "time-micros"),
+        ("long", "timestamp-millis"),
+        ("long", "timestamp-micros"),
+        ("long", "local-timestamp-millis"),
+        ("long", "local-timestamp-micros"),
+    ],
+)
+@given(st.integers(-(2**63), 2**63 - 1))
+@example(2**62)
+def test_any_number_is_a_time_or_refused(kind: str, logical: str, number: int) -> None:
+    """Python's dates and times have fewer values than Avro's."""
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, {"type": "long"}, number)
+    field = {"name": "at", "type": {"type": kind, "logicalType": logical}}
+    codec = AvroCodec(json.dumps({"type": "record", "name": "Timed", "fields": [field]}))
+    with suppress(Undecodable):
+        json.dumps(codec.decode(stream.getvalue()))
+
+
 def test_a_record_of_a_newer_schema_is_read_as_ours() -> None:
     """The registry has the schema that it was written with; each is asked for once."""
     with registry() as server:
@@ -172,9 +202,10 @@ def test_what_is_written_is_registered_once() -> None:
 def descriptors() -> bytes:
     """Return what `protoc --include_imports --descriptor_set_out` makes of a file."""
     files = descriptor_pb2.FileDescriptorSet()
-    timestamp_pb2.DESCRIPTOR.CopyToProto(files.file.add())
-    file = files.file.add(name="shop.proto", package="shop", syntax="proto3")
-    file.dependency.append("google/protobuf/timestamp.proto")
+    file = descriptor_pb2.FileDescriptorProto(name="shop.proto", package="shop", syntax="proto3")
+    for known in (timestamp_pb2, any_pb2, source_context_pb2, type_pb2):
+        known.DESCRIPTOR.CopyToProto(files.file.add())
+        file.dependency.append(known.DESCRIPTOR.name)
     kind = file.enum_type.add(name="Kind")
     kind.value.add(name="NEW", number=0)
     kind.value.add(name="OLD", number=1)
@@ -197,10 +228,13 @@ def descriptors() -> bytes:
             ("at", field.TYPE_MESSAGE, ".google.protobuf.Timestamp", field.LABEL_OPTIONAL),
             ("items", field.TYPE_MESSAGE, ".shop.Order.Item", field.LABEL_REPEATED),
             ("first", field.TYPE_MESSAGE, ".shop.Order.Item", field.LABEL_OPTIONAL),
+            ("detail", field.TYPE_MESSAGE, ".google.protobuf.Any", field.LABEL_OPTIONAL),
+            ("option", field.TYPE_MESSAGE, ".google.protobuf.Option", field.LABEL_OPTIONAL),
         ],
         4,
     ):
         order.field.add(name=name, number=number, type=kind_of, type_name=type_name, label=label)
+    files.file.append(file)
     return bytes(files.SerializeToString())
 
 
@@ -225,6 +259,32 @@ def test_messages_go_there_and_back() -> None:
         codec.decode(b"\xff\xff")
     with pytest.raises(Unencodable, match="other"):
         codec.encode('{"other": 1}')
+
+
+@given(
+    st.builds(
+        timestamp_pb2.Timestamp,
+        seconds=st.integers(-(2**63), 2**63 - 1),
+        nanos=st.integers(-(2**31), 2**31 - 1),
+    ),
+    st.sampled_from(["", "shop.Order", "types/google.protobuf.Timestamp"]),
+    st.binary(max_size=30),
+)
+@example(timestamp_pb2.Timestamp(seconds=2**60), "types/google.protobuf.Timestamp", b"")
+@example(timestamp_pb2.Timestamp(), "shop.Order", b"")
+def test_any_bytes_are_a_message_or_refused(
+    at: timestamp_pb2.Timestamp, type_url: str, value: bytes
+) -> None:
+    """Also those of well-known messages that JSON has no form for."""
+    codec = ProtobufCodec(descriptors(), "shop.Order")
+    late = at.SerializeToString()
+    details = [any_pb2.Any(type_url=type_url, value=item) for item in (late, value)]
+    options = [type_pb2.Option(value=detail) for detail in details]
+    wells = [*((8, item) for item in details), *((9, item) for item in options), (5, at)]
+    fields = [(number, item.SerializeToString()) for number, item in wells]
+    for message in [value, *(bytes([n << 3 | 2, len(item)]) + item for n, item in fields)]:
+        with suppress(Undecodable):
+            json.dumps(codec.decode(message))
 
 
 def test_what_is_declared_wrongly_is_told() -> None:

@@ -44,7 +44,14 @@ class AvroCodec:
                 writer = self._registry.schema(number)
             stream = io.BytesIO(value)
             row: Any = fastavro.schemaless_reader(stream, writer, self._schema)
-        except (UnknownSchema, ValueError, LookupError, TypeError, EOFError) as error:
+        except (
+            UnknownSchema,
+            ValueError,
+            LookupError,
+            TypeError,
+            EOFError,
+            ArithmeticError,  # a date or a time that Python's types have no place for
+        ) as error:
             raise Undecodable(str(error) or type(error).__name__) from error
         except Exception as error:  # fastavro raises many kinds for bytes that are no such record
             if type(error).__module__.startswith("fastavro"):

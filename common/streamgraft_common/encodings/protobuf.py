@@ -29,7 +29,8 @@ class ProtobufCodec:
         """Return the JSON object of a message."""
         try:
             return plain(self._class.FromString(value))
-        except DecodeError as error:
+        except (DecodeError, ValueError, TypeError, json_format.Error) as error:
+            # Well-known messages have values without a form in JSON, such as times before year 1.
             raise Undecodable(f"not such a message: {error}") from error
 
     def encode(self, row: str) -> bytes:
