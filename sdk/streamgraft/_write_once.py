@@ -42,10 +42,12 @@ def write_once(connection: Any, batch: Batch, write: Callable[[Any], object]) ->
 
 
 def _commits_by_itself(connection: Any) -> bool:
-    """Return whether a connection is in autocommit; sqlite3 has a way of its own to say so."""
+    """Return whether a connection is in autocommit; drivers have their own ways to say so."""
     if isinstance(connection, sqlite3.Connection):
         return connection.isolation_level is None
-    return bool(getattr(connection, "autocommit", False))
+    said = getattr(connection, "autocommit", False)
+    # pymysql and mysqlclient have a method of that name, which sets it.
+    return bool(connection.get_autocommit() if callable(said) else said)
 
 
 class _Statements:
