@@ -1,5 +1,6 @@
 """`streamgraft.testing`: operators on given rows, and the project that `streamgraft init` makes."""
 
+import datetime
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -84,6 +85,56 @@ def test_state_grows_from_batch_to_batch(graph: GraphTest) -> None:
     results.expect("totals", [ADA, BOB])
     results.expect("totals", [{"user": "ada", "millis": 180}], batch=1)
     results.expect("long-ones", [ADA], batch=1)
+
+
+def minutes(session: SparkSession) -> GraphTest:
+    """Return an application whose last operator closes windows, two in output mode update apart."""
+    timed = sg.Application("minutes")
+    schema = "user string, time timestamp"
+    shown = timed.kafka_source("shown", topic="shown", schema=schema)
+    bought = timed.kafka_source("bought", topic="bought", schema=schema)
+
+    @timed.operator(inputs=[shown, bought])
+    def seen(shown: DataFrame, bought: DataFrame) -> DataFrame:
+        return shown.unionByName(bought)
+
+    @timed.operator(inputs=seen, output_mode="update")
+    def latest(rows: DataFrame) -> DataFrame:
+        return rows.groupBy("user").agg(F.max("time").alias("time"))
+
+    @timed.operator(inputs=latest)
+    def by_minute(rows: DataFrame) -> DataFrame:
+        timed = rows.withWatermark("time", "0 seconds")
+        counted = timed.groupBy(F.window("time", "1 minute")).agg(F.count("*").alias("users"))
+        return counted.select(F.col("window.start").alias("minute"), "users")
+
+    timed.kafka_sink("result", input=by_minute, topic="result")
+    return GraphTest(timed, session)
+
+
+def at(minute: int) -> dict[str, object]:
+    """Return a row of a minute."""
+    return {"user": "ada", "time": datetime.datetime(2026, 1, 1, 0, minute)}
+
+
+@pytest.mark.integration
+def test_windows_close_as_in_a_job(session: SparkSession) -> None:
+    """Behind a stream that is given, whatever the output mode of the operator that makes it."""
+    graph = minutes(session)
+    results = graph.stream("by-minute", latest=[[at(0)], [at(0)], [at(9)]])
+    found = [results.rows("by-minute", batch) for batch in range(results.batches("by-minute"))]
+    closed = {"minute": datetime.datetime(2026, 1, 1), "users": 2}
+    assert [rows for rows in found if rows] == [[closed]]
+    with pytest.raises(ValueError, match="a job runs 'latest' and 'by-minute' apart"):
+        graph.stream("by-minute", seen=[[at(0)]])
+
+
+@pytest.mark.integration
+def test_inputs_that_are_not_given_are_empty_streams(session: SparkSession) -> None:
+    results = minutes(session).stream("seen", "latest", bought=[[at(0)], [at(1)]])
+    assert results.batches("seen") == 2
+    results.expect("seen", [at(1)], batch=1)
+    results.expect("latest", [at(1)], batch=1)
 
 
 @pytest.mark.integration

@@ -1,6 +1,6 @@
 """Run an application's operators on given rows: as one batch, or as a stream of micro-batches."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from streamgraft._analysis import analyze
+from streamgraft._analysis import Analysis, analyze
 from streamgraft._application import Application
 from streamgraft._checks import check
 from streamgraft._errors import raise_all
@@ -33,14 +33,18 @@ class GraphTest:
         """Set submission-time values. Raises UnknownParameter."""
         self._application.bind(parameters)
 
-    @cached_property
+    @property
     def schemas(self) -> Mapping[str, StructType]:
         """The schema of each stream. Raises ApplicationError if the application can't be built."""
+        return self._analysis.schemas
+
+    @cached_property
+    def _analysis(self) -> Analysis:
         graph = self._application.graph
         raise_all(check(graph))
         analysis = analyze(graph, self._spark, Path(graph.location.file).parent)
         raise_all(analysis.errors)
-        return analysis.schemas
+        return analysis
 
     def run(self, **streams: Rows) -> Results:
         """Run everything behind the given streams on batch frames; stateful operators see all rows.
@@ -48,35 +52,45 @@ class GraphTest:
         A stream's hyphens are underscores here. Other inputs are empty. Raises ValueError for a
         stream or a column that the application does not have.
         """
-        given = {
-            name: frame_of(self._spark, rows, self._schema(name))
-            for name, rows in _hyphenated(streams).items()
-        }
-        return Results({name: [frame] for name, frame in self._frames(given).items()})
+
+        def frame(name: str, rows: Rows) -> DataFrame:
+            return frame_of(self._spark, rows, self._schema(name))
+
+        given = {name: frame(name, rows) for name, rows in _hyphenated(streams).items()}
+        frames = self._frames(given, lambda name: frame(name, []))
+        return Results({name: [rows] for name, rows in frames.items()})
 
     def stream(self, *streams: str, **batches: Sequence[Rows]) -> Results:
         """Run micro-batch after micro-batch through Spark's streaming engine, with state.
 
         `batches`: for each input the rows of each batch. `streams`: those whose rows are wanted;
         a query is run for each. Slower than `run`: about a second a query and batch.
+        Raises ValueError as `run` does, and for operators that no job runs in one output mode.
         """
         given = _hyphenated(batches)
+        modes = {name: self._output_mode(name, given.keys()) for name in streams}
         with TemporaryDirectory(prefix="streamgraft-test-") as folder:
-            inputs = {
-                name: self._played(Path(folder, "inputs", name), rows, self._schema(name))
-                for name, rows in given.items()
-            }
-            frames = self._frames(inputs)
+
+            def played(name: str, rows: Sequence[Rows]) -> DataFrame:
+                return self._played(Path(folder, "inputs", name), rows, self._schema(name))
+
+            inputs = {name: played(name, rows) for name, rows in given.items()}
+            frames = self._frames(inputs, lambda name: played(name, []))
             collected = {
-                name: self._collected(name, frames, Path(folder, "checkpoints", name))
-                for name in streams
+                name: self._collected(frames[name], mode, Path(folder, "checkpoints", name))
+                for name, mode in modes.items()
             }
         return Results(collected)
 
-    def _frames(self, given: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    def _frames(
+        self, given: Mapping[str, DataFrame], empty: Callable[[str], DataFrame]
+    ) -> dict[str, DataFrame]:
         frames: dict[str, DataFrame] = dict(given)
         for operator in self._application.graph.upstream_first():
-            inputs = [self._frame(frames, name) for name in operator.inputs]
+            for name in operator.inputs:
+                if name not in frames:
+                    frames[name] = empty(name)
+            inputs = [frames[name] for name in operator.inputs]
             if operator.kind == "function" and operator.name not in given:
                 assert operator.function is not None
                 frames[operator.name] = operator.function(*inputs)
@@ -84,11 +98,6 @@ class GraphTest:
                 if part.stream not in given:
                     frames[part.stream] = inputs[0].where(F.expr(part.condition))
         return frames
-
-    def _frame(self, frames: dict[str, DataFrame], stream: str) -> DataFrame:
-        if stream not in frames:
-            frames[stream] = frame_of(self._spark, [], self._schema(stream))
-        return frames[stream]
 
     def _schema(self, stream: str) -> StructType:
         if stream not in self.schemas:
@@ -98,36 +107,48 @@ class GraphTest:
 
     def _played(self, folder: Path, batches: Sequence[Rows], schema: StructType) -> DataFrame:
         """Return a stream whose batches have these rows."""
+        folder.mkdir(parents=True)
         for number, rows in enumerate(batches):
             frame = frame_of(self._spark, rows, schema).coalesce(1)
             frame.write.parquet(str(folder / f"{number:06}"))
         reader = self._spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         return reader.parquet(f"{folder}/*")
 
-    def _collected(
-        self, stream: str, frames: Mapping[str, DataFrame], checkpoint: Path
-    ) -> list[DataFrame]:
-        self._schema(stream)  # an unknown one has a better message from there
+    def _collected(self, frame: DataFrame, mode: str, checkpoint: Path) -> list[DataFrame]:
         batches: list[list[Row]] = []
-        frame = frames[stream]
 
         def collect(rows: DataFrame, _: int) -> None:
             batches.append(rows.collect())
 
-        writer = frame.writeStream.foreachBatch(collect).outputMode(self._output_mode(stream))
+        writer = frame.writeStream.foreachBatch(collect).outputMode(mode)
         writer = writer.option("checkpointLocation", str(checkpoint))
         writer.trigger(availableNow=True).start().awaitTermination()
         return [self._spark.createDataFrame(rows, frame.schema) for rows in batches]
 
-    def _output_mode(self, stream: str) -> str:
-        modes = {operator.output_mode for operator in self._upstream(stream)}
-        return "update" if "update" in modes else "append"
+    def _output_mode(self, stream: str, given: Set[str]) -> str:
+        """Return the output mode of the processing elements that make a stream from the given.
 
-    def _upstream(self, stream: str) -> Iterator[OperatorNode]:
+        The build puts operators whose results depend on it where all are in mode append; one query
+        does the same only if no other needs update.
+        """
+        self._schema(stream)  # an unknown one has a better message from there
+        found = {item.name: item for item in self._upstream(stream, given)}
+        updating = {name for name, item in found.items() if item.output_mode == "update"}
+        appending = sorted(found.keys() & self._analysis.append_only)
+        if appending and (torn := sorted(updating & self._analysis.stateful)):
+            raise ValueError(
+                f"a job runs {torn[0]!r} and {appending[0]!r} apart, in output modes update and"
+                f" append: give a stream between them to test {stream!r}"
+            )
+        return "update" if updating and not appending else "append"
+
+    def _upstream(self, stream: str, given: Set[str]) -> Iterator[OperatorNode]:
+        if stream in given:
+            return
         operator = self._application.graph.producers()[stream]
         yield operator
         for name in operator.inputs:
-            yield from self._upstream(name)
+            yield from self._upstream(name, given)
 
 
 def _hyphenated(streams: Mapping[str, Any]) -> dict[str, Any]:
