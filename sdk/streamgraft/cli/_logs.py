@@ -35,9 +35,10 @@ async def _logs(target: Target, job: str, pe: int | None, follow: bool, tail: in
 
 async def _pods(cluster: Cluster, job: str, pe: int | None) -> list[str]:
     items = await cluster.of_job(cluster.core("pods"), job)
-    pods = sorted(item["metadata"]["name"] for item in items)
-    beginning = "" if pe is None else f"{names.pe_name(job, pe)}-"
-    return [pod for pod in pods if pod.startswith(beginning)]
+    if pe is not None:  # pods of a warm pool keep their names, so those do not tell
+        wanted = names.pe_name(job, pe)
+        items = [item for item in items if item["metadata"]["labels"].get(names.LABEL_PE) == wanted]
+    return sorted(item["metadata"]["name"] for item in items)
 
 
 async def _follow(cluster: Cluster, job: str, pe: int | None, tail: int) -> None:
