@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -21,7 +21,8 @@ def write(
     """Write rows as JSON records and return their number.
 
     `key`: the column whose text becomes the record's key. Raises KeyError for a row without it,
-    KafkaException for a record that the brokers refuse, TimeoutError if they do not answer.
+    KafkaException for a record that the brokers refuse, TimeoutError if they do not answer, which
+    says how many were written.
     """
     failures: list[Any] = []
 
@@ -29,20 +30,38 @@ def write(
         if error:
             failures.append(error)
 
-    producer, written = Producer(dict(settings)), 0
+    producer, queued = Producer(dict(settings)), 0
+    stuck = False
     try:
         for row in rows:
-            record_key = None if key is None else str(row[key])
-            producer.produce(topic, json.dumps(row), record_key, on_delivery=delivered)
+            record = (topic, json.dumps(row), None if key is None else str(row[key]))
+            stuck = not _queued(producer, record, delivered)
+            if stuck:
+                break
             producer.poll(0)
-            written += 1
+            queued += 1
     finally:
         left = producer.flush(_REQUEST_SECONDS)
     if failures:
         raise KafkaException(failures[0])
-    if left:
-        raise TimeoutError(f"{left} of {written} records of {topic} were not written")
-    return written
+    if left or stuck:
+        raise TimeoutError(f"the brokers do not answer, only {queued - left} records were written")
+    return queued
+
+
+def _queued(
+    producer: Producer, record: tuple[str, str, str | None], delivered: Callable[[Any, Any], None]
+) -> bool:
+    """Queue a record; return whether there was room before long, which deliveries make."""
+    deadline = time.monotonic() + _REQUEST_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            producer.produce(*record, on_delivery=delivered)
+        except BufferError:
+            producer.poll(_POLL_SECONDS)
+        else:
+            return True
+    return False
 
 
 def create(settings: Settings, topic: str, partitions: int) -> None:
