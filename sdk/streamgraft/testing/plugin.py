@@ -39,13 +39,14 @@ def application(application_file: Path) -> "Application":
 
 
 @pytest.fixture(scope="session")
-def spark() -> "Iterator[SparkSession]":
-    """A small local Spark session, one for all tests."""
+def spark(application: "Application") -> "Iterator[SparkSession]":
+    """A small local Spark session, one for all tests, with the application's SQL settings."""
     from streamgraft._analysis_session import analysis_session
     from streamgraft.cli._embedded import offer_tools
 
     offer_tools()
-    with analysis_session({"spark.sql.shuffle.partitions": "1"}) as session:
+    conf = {"spark.sql.shuffle.partitions": "1", **application.spark_conf}
+    with analysis_session(conf) as session:
         yield session
 
 
