@@ -65,9 +65,11 @@ def environment() -> "Iterator[Cluster]":
     from streamgraft_local import Cluster, ClusterSpec
 
     cluster = Cluster(ClusterSpec(name="pytest"))
-    cluster.up()
-    yield cluster
-    cluster.down(delete=True)
+    try:
+        cluster.up()
+        yield cluster
+    finally:  # what began to start before it failed or was interrupted ends as well
+        cluster.down(delete=True)
 
 
 @pytest.fixture
