@@ -6,10 +6,18 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    CharType,
+    DataType,
+    DecimalType,
+    IntegralType,
+    StringType,
+    StructType,
+    VarcharType,
+)
 
 from streamgraft._errors import ApplicationError, SchemaMismatch
-from streamgraft._graph import Graph, OperatorNode, OutputMode
+from streamgraft._graph import Graph, OperatorNode, OutputMode, RegionNode
 from streamgraft._schemas import empty_stream, reason
 
 _STATEFUL = {
@@ -102,7 +110,7 @@ def column_errors(
 
 
 def key_errors(graph: Graph, schemas: Mapping[str, StructType]) -> Iterator[ApplicationError]:
-    """Yield the key columns of regions and sinks that their streams don't have."""
+    """Yield the key columns of regions and sinks that their streams don't have as they must."""
     for region in graph.regions:
         for stream, operator in graph.entering(region.name):
             if stream in schemas and (missing := _missing(region.key, schemas[stream])):
@@ -113,6 +121,7 @@ def key_errors(graph: Graph, schemas: Mapping[str, StructType]) -> Iterator[Appl
                     f"it has {', '.join(schemas[stream].names)}; add the column, or choose another"
                     f" key at {region.location}",
                 )
+        yield from _mixed_keys(graph, region, schemas)
     for operator in graph.operators:
         if operator.kind == "kafka-sink" and operator.kafka and operator.inputs[0] in schemas:
             schema = schemas[operator.inputs[0]]
@@ -124,6 +133,40 @@ def key_errors(graph: Graph, schemas: Mapping[str, StructType]) -> Iterator[Appl
                     f" {operator.inputs[0]!r} does not have",
                     f"it has {', '.join(schema.names)}",
                 )
+
+
+def _mixed_keys(
+    graph: Graph, region: RegionNode, schemas: Mapping[str, StructType]
+) -> Iterator[ApplicationError]:
+    """Yield the key columns that have another type in one entering stream than in another.
+
+    Records go by their keys' texts (docs/develop/contracts.md, "Kafka"), and equal values of
+    several types, such as 1 and 1.0, have several: a join would never see them in one channel.
+    """
+    for column in region.key:
+        first: tuple[str, DataType] | None = None
+        for stream, operator in graph.entering(region.name):
+            if stream not in schemas or column not in schemas[stream].names:
+                continue
+            kind = schemas[stream][column].dataType
+            first = first or (stream, kind)
+            if _form(kind) != _form(first[1]):
+                yield SchemaMismatch(
+                    operator.location,
+                    f"streams {first[0]!r} and {stream!r} enter region {region.name!r} with the"
+                    f" key column {column} as {first[1].simpleString()} and as"
+                    f" {kind.simpleString()}, so equal keys would go to different channels",
+                    "cast it to one type in an operator before the region",
+                )
+
+
+def _form(data_type: DataType) -> Any:
+    """Return what is the same for types in which equal values have equal texts."""
+    if isinstance(data_type, IntegralType):
+        return 0
+    if isinstance(data_type, DecimalType):
+        return data_type.scale
+    return "text" if isinstance(data_type, StringType | CharType | VarcharType) else data_type
 
 
 def _missing(columns: Any, schema: StructType) -> str:
