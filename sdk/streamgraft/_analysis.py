@@ -78,6 +78,9 @@ class _Analyzer:
                 except ApplicationError as error:
                     self.analysis.errors.append(error)
         self.analysis.errors += plan_checks.key_errors(self._graph, self.analysis.schemas)
+        self.analysis.errors += plan_checks.raw_errors(
+            self._spark, self._graph, self.analysis.schemas
+        )
         self.analysis.errors += encoded_column_errors(self._graph, self.analysis.schemas)
         if not self.analysis.errors:
             found = self.analysis

@@ -42,13 +42,14 @@ def encoded_column_errors(
             continue
         assert operator.kafka is not None
         assert operator.kafka.encoding is not None
-        columns = schemas[operator.inputs[0]].names
+        schema = schemas[operator.inputs[0]]
+        columns = ", ".join(f"{item.name} {item.dataType.simpleString()}" for item in schema)
         codec = codec_of(operator.kafka.encoding, operator.kafka.topic)
-        if problem := codec.unfit(columns):
+        if problem := codec.unfit(schema.jsonValue()["fields"]):
             yield SchemaMismatch(
                 operator.location,
                 f"sink {operator.name!r} can't write stream {operator.inputs[0]!r}: {problem}",
-                f"the stream has {', '.join(columns)}",
+                f"the stream has {columns}",
             )
 
 

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 
 from streamgraft._errors import ApplicationError, SchemaMismatch
 from streamgraft._graph import Graph, OperatorNode, OutputMode, RegionNode
-from streamgraft._schemas import empty_stream, reason
+from streamgraft._schemas import KAFKA_COLUMNS, empty_stream, parse, reason
 
 _STATEFUL = {
     "Aggregate",
@@ -132,6 +132,29 @@ def key_errors(graph: Graph, schemas: Mapping[str, StructType]) -> Iterator[Appl
                     f"sink {operator.name!r} needs the column {missing}, which stream"
                     f" {operator.inputs[0]!r} does not have",
                     f"it has {', '.join(schema.names)}",
+                )
+
+
+def raw_errors(
+    spark: SparkSession, graph: Graph, schemas: Mapping[str, StructType]
+) -> Iterator[ApplicationError]:
+    """Yield the columns of raw sinks that Spark can't make Kafka's own of."""
+    record = parse(spark, KAFKA_COLUMNS)
+    for operator in graph.operators:
+        if operator.kind != "kafka-sink" or not operator.kafka or operator.kafka.format != "raw":
+            continue
+        schema = schemas.get(operator.inputs[0], StructType())
+        names = ["value", "headers"] if operator.kafka.key else ["key", "value", "headers"]
+        for name in filter(schema.names.__contains__, names):
+            wanted = record[name].dataType
+            try:
+                empty_stream(spark, schema).select(F.col(name).cast(wanted))
+            except PySparkException:
+                yield SchemaMismatch(
+                    operator.location,
+                    f"sink {operator.name!r} needs {wanted.simpleString()} in column {name}, and"
+                    f" stream {operator.inputs[0]!r} has {schema[name].dataType.simpleString()}",
+                    "cast it, for example to a string, in an operator before",
                 )
 
 

@@ -393,6 +393,27 @@ def test_columns_of_a_sink(spark: SparkSession) -> None:
     ]
 
 
+def test_types_of_a_raw_sink(spark: SparkSession) -> None:
+    """What can't be cast to a record's own columns fails at build time, and not in the pod."""
+    app = sg.Application("raw")
+    fit = app.kafka_source("fit", topic="fit", format="raw")
+    words = app.kafka_source("words", topic="words", schema="key int, value string")
+    numbers = app.kafka_source(
+        "numbers", topic="numbers", schema="key int, value double, headers string"
+    )
+    app.kafka_sink("copy", input=fit, topic="a", format="raw")
+    app.kafka_sink("keyed", input=words, topic="b", key="key", format="raw")
+    app.kafka_sink("wrong", input=numbers, topic="c", format="raw")
+    errors = planned(app, spark).errors
+    assert [type(error) for error in errors] == [sg.SchemaMismatch] * 3
+    kafka = "array<struct<key:string,value:binary>>"
+    assert [error.problem for error in errors] == [
+        "sink 'wrong' needs binary in column key, and stream 'numbers' has int",
+        "sink 'wrong' needs binary in column value, and stream 'numbers' has double",
+        f"sink 'wrong' needs {kafka} in column headers, and stream 'numbers' has string",
+    ]
+
+
 def test_columns_of_one_name(spark: SparkSession) -> None:
     """A join that keeps both key columns can't be written as a JSON object."""
     app, flights = application()

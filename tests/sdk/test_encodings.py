@@ -4,11 +4,12 @@ import json
 from typing import Any
 
 import pytest
+from pyspark.sql.types import LongType, StructField, StructType
 from tests.common.test_encodings import SCHEMA, descriptors
 
 import streamgraft as sg
 from streamgraft._checks import check
-from streamgraft_common.encodings.codecs import codec_of
+from streamgraft._encoded_checks import encoded_column_errors
 
 AVRO = sg.Avro(json.dumps(SCHEMA))
 
@@ -42,12 +43,24 @@ def test_real_time_takes_no_python() -> None:
 @pytest.mark.parametrize(
     ("format", "columns", "problem"),
     [
-        (AVRO, ["id", "other"], "the schema has no field other"),
-        (AVRO, ["id"], "the schema wants price, at, raw, tags, counts"),
-        (AVRO, [item["name"] for item in SCHEMA["fields"]], ""),
-        (sg.Protobuf(descriptors(), "shop.Order"), ["id", "o"], "the message has no field o"),
-        (sg.Protobuf(descriptors(), "shop.Order"), ["id"], ""),
+        (AVRO, "id other", "the schema has no field other; the schema wants price, at, raw, tags"),
+        (AVRO, "name", "the schema wants id, price, at, raw, tags, counts"),
+        (sg.Protobuf(descriptors(), "shop.Order"), "id o", "the message has no field o"),
+        (sg.Protobuf(descriptors(), "shop.Order"), "raw", "raw is of type long"),
+        (sg.Protobuf(descriptors(), "shop.Order"), "id", ""),
     ],
 )
-def test_columns_need_fields(format: Any, columns: list[str], problem: str) -> None:
-    assert codec_of(format.encoding(), "t").unfit(columns) == problem
+def test_columns_need_fields(format: Any, columns: str, problem: str) -> None:
+    """The build refuses a sink whose rows have no place in the schema, and shows the columns."""
+    app = sg.Application("app")
+    rows = app.kafka_source("rows", topic="rows", schema="id bigint")
+    app.kafka_sink("sink", input=rows, topic="out", format=format)
+    schema = StructType([StructField(name, LongType()) for name in columns.split()])
+    found = list(encoded_column_errors(app.graph, {"rows": schema}))
+    assert bool(found) == bool(problem)
+    for error in found:
+        assert isinstance(error, sg.SchemaMismatch)
+        assert error.problem.startswith(f"sink 'sink' can't write stream 'rows': {problem}")
+        assert error.remedy == "the stream has " + ", ".join(
+            f"{name} bigint" for name in columns.split()
+        )

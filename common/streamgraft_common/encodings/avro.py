@@ -3,7 +3,6 @@
 import base64
 import io
 import json
-from collections.abc import Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -11,7 +10,9 @@ from typing import Any
 import fastavro
 from fastavro.schema import SchemaParseException, parse_schema
 
+from streamgraft_common.encodings.avro_columns import misfits, only_type
 from streamgraft_common.encodings.codec import Undecodable, Unencodable
+from streamgraft_common.encodings.columns import Columns
 from streamgraft_common.encodings.registry import Registry, UnknownSchema, framed, unframed
 
 _TIMES = {
@@ -75,27 +76,16 @@ class AvroCodec:
             return stream.getvalue()
         return framed(self._registry.register(self._subject, self._text), stream.getvalue())
 
-    def unfit(self, columns: Sequence[str]) -> str:
-        """Return which columns the schema has no field for, or which fields are missing."""
-        fields = self._schema.get("fields", ()) if isinstance(self._schema, dict) else ()
-        known = [field["name"] for field in fields]
-        needed = [
-            field["name"]
-            for field in fields
-            if "default" not in field
-            and not (isinstance(field["type"], list) and "null" in field["type"])
-        ]
-        if strange := [name for name in columns if name not in known]:
-            return f"the schema has no field {', '.join(strange)}"
-        if missing := [name for name in needed if name not in columns]:
-            return f"the schema wants {', '.join(missing)}"
-        return ""
+    def unfit(self, columns: Columns) -> str:
+        """Return which columns the schema has no field or another type for, or wants besides."""
+        record = self._schema if isinstance(self._schema, dict) else {}
+        return "; ".join(misfits(columns, {"fields": (), **record}, self._named))
 
     def _typed(self, value: Any, schema: Any) -> Any:
         """Return a JSON value as fastavro wants it for a schema."""
         schema = self._named.get(schema, schema) if isinstance(schema, str) else schema
         if isinstance(schema, list):
-            return None if value is None else self._typed(value, _first(schema))
+            return None if value is None else self._typed(value, only_type(schema))
         kind = schema["type"] if isinstance(schema, dict) else schema
         if value is None:
             return None
@@ -131,11 +121,3 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     return str(value)  # decimals, UUIDs
-
-
-def _first(union: list[Any]) -> Any:
-    """Return what a union has besides null. Raises ValueError if that is not one type."""
-    found = [item for item in union if item != "null"]
-    if len(found) != 1:
-        raise ValueError("of unions only those of null and one type can be written")
-    return found[0]

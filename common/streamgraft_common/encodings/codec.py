@@ -1,7 +1,8 @@
 """What every encoding offers."""
 
-from collections.abc import Sequence
 from typing import Any, Protocol
+
+from streamgraft_common.encodings.columns import Columns
 
 
 class Undecodable(ValueError):
@@ -21,5 +22,5 @@ class Codec(Protocol):
     def encode(self, row: str) -> bytes:
         """Return the value of a row as Spark writes it in JSON. Raises Unencodable."""
 
-    def unfit(self, columns: Sequence[str]) -> str:
+    def unfit(self, columns: Columns) -> str:
         """Return why rows of these columns can't be encoded; '' if they may be."""

@@ -1,7 +1,6 @@
 """Messages of Protocol Buffers."""
 
 import base64
-from collections.abc import Sequence
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
@@ -9,8 +8,8 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, EncodeError, Message
 
 from streamgraft_common.encodings.codec import Undecodable, Unencodable
-
-_WELL_KNOWN = "google.protobuf."
+from streamgraft_common.encodings.columns import Columns
+from streamgraft_common.encodings.protobuf_columns import WELL_KNOWN, misfits
 
 
 class ProtobufCodec:
@@ -40,12 +39,9 @@ class ProtobufCodec:
         except (json_format.ParseError, EncodeError) as error:
             raise Unencodable(str(error)) from error
 
-    def unfit(self, columns: Sequence[str]) -> str:
-        """Return which columns the message has no field for."""
-        known = self._class.DESCRIPTOR.fields_by_name
-        if strange := [name for name in columns if name not in known]:
-            return f"the message has no field {', '.join(strange)}"
-        return ""
+    def unfit(self, columns: Columns) -> str:
+        """Return which columns the message has no field or another type for, or wants besides."""
+        return "; ".join(misfits(columns, self._class.DESCRIPTOR))
 
 
 def plain(message: Message) -> dict[str, Any]:
@@ -69,7 +65,7 @@ def _field(field: FieldDescriptor, value: Any) -> Any:
 
 def _single(field: FieldDescriptor, value: Any) -> Any:
     if field.message_type is not None:
-        known = field.message_type.full_name.startswith(_WELL_KNOWN)
+        known = field.message_type.full_name.startswith(WELL_KNOWN)
         return json_format.MessageToDict(value) if known else plain(value)
     if field.enum_type is not None:
         found = field.enum_type.values_by_number.get(value)
