@@ -1,6 +1,7 @@
 """What a TestSuite consists of: the pod of each test, and the ConfigMap with the results."""
 
 import json
+import math
 from typing import Any
 
 from streamgraft_common import names
@@ -13,6 +14,8 @@ from streamgraft_operator.settings import Settings
 
 JUNIT_KEY = "junit.xml"
 RUNNER = ["python", "-m", "streamgraft.scenarios"]
+ENDING_SECONDS = 30
+"""In which our runner ends the step that it is at, and itself."""
 
 
 def suite_pod(
@@ -46,6 +49,7 @@ def suite_pod(
             "enableServiceLinks": False,
             "nodeSelector": scenario.node_selector,
             "containers": [container],
+            **_grace(scenario),
         },
     }
     template = merged(spec.pod_template or {}, ours)
@@ -76,6 +80,14 @@ def junit_config_map(suite: Object, xml: str) -> dict[str, Any]:
         },
         "data": {JUNIT_KEY: xml},
     }
+
+
+def _grace(scenario: Scenario) -> dict[str, Any]:
+    """Return the grace period in which a pod that is deleted can clean up."""
+    if not scenario.clean_up:
+        return {}
+    seconds = sum(step.timeout_seconds for step in scenario.clean_up)
+    return {"terminationGracePeriodSeconds": ENDING_SECONDS + math.ceil(seconds)}
 
 
 def _owned_by(suite: Object) -> dict[str, Any]:

@@ -60,7 +60,7 @@ async def _run(
     built = [_submit.Request(path) for path in bundles]
     uploads = [(request, *_submit.read_request(request)) for request in built]
     async with connected(target) as cluster:
-        await _forget(cluster, name)
+        await _forget(cluster, name, seconds)
         path = TEST_SUITE.path(cluster.namespace, name)
         applied = await cluster.client.apply(path, manifest, MANAGER)
         for request, data, adl in uploads:  # jobs wait for theirs
@@ -97,8 +97,11 @@ def _manifest(file: Path) -> dict[str, Any]:
     return item
 
 
-async def _forget(cluster: "Cluster", name: str) -> None:
-    """Delete the last run of a suite, and wait until its pods and results are gone."""
+async def _forget(cluster: "Cluster", name: str, seconds: float) -> None:
+    """Delete the last run of a suite, and wait until its pods and results are gone.
+
+    The pod of an aborted test is there until its clean-up is done.
+    """
     from streamgraft.cli._cluster import until
     from streamgraft.cli._output import CommandError
     from streamgraft_common import names
@@ -118,7 +121,7 @@ async def _forget(cluster: "Cluster", name: str) -> None:
                 return False
         return await cluster.client.find(path) is None
 
-    await until(f"the last run of TestSuite {name} is still there", gone, 60.0)
+    await until(f"the last run of TestSuite {name} is still there", gone, seconds)
 
 
 def _tell(status: "SuiteStatus", told: set[str]) -> None:

@@ -3,7 +3,8 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from streamgraft.scenarios.fields import text_at
@@ -31,17 +32,33 @@ class Runner:
         self._plurals: dict[tuple[str, str], str] = {}
         self._last_look = ""
 
-    async def run(self, scenario: Scenario) -> list[str]:
-        """Run a scenario; return what failed: of its steps the first, of its clean-up all."""
-        problems = []
-        for number, step in enumerate(scenario.steps or [], 1):
-            if problem := await self._taken(f"step {number}", step):
-                problems.append(problem)
-                break
+    async def run(self, scenario: Scenario, ending: asyncio.Event) -> list[str]:
+        """Run a scenario; return what failed: of its steps the first, of its clean-up all.
+
+        When `ending` is set, the steps end at once; the clean-up is done all the same.
+        """
+        problems = await self._unless(ending, self._first_problem(scenario.steps or []))
         for number, step in enumerate(scenario.clean_up, 1):
             if problem := await self._taken(f"clean-up {number}", step):
                 problems.append(problem)
         return problems
+
+    async def _unless(self, ending: asyncio.Event, steps: Coroutine[Any, Any, str]) -> list[str]:
+        taking = asyncio.create_task(steps)
+        told = asyncio.create_task(ending.wait())
+        await asyncio.wait({taking, told}, return_when=asyncio.FIRST_COMPLETED)
+        if taking.done():
+            told.cancel()
+            return list(filter(None, [taking.result()]))
+        taking.cancel()
+        await asyncio.wait({taking})
+        return ["the test was to end before its steps were done"]
+
+    async def _first_problem(self, steps: Sequence[Step]) -> str:
+        for number, step in enumerate(steps, 1):
+            if problem := await self._taken(f"step {number}", step):
+                return problem
+        return ""
 
     async def _taken(self, title: str, step: Step) -> str:
         """Take a step; return what was wrong, '' if nothing."""
@@ -52,12 +69,17 @@ class Runner:
             async with asyncio.timeout(step.timeout_seconds):
                 await self._take(step)
         except TimeoutError:
-            found = f": {self._last_look}" if self._last_look else ""
-            return f"{title} was not done within {step.timeout_seconds:g} s{found}"
+            return f"{title} was not done within {step.timeout_seconds:g} s{self._found()}"
+        except asyncio.CancelledError:
+            self._say(f"{title} was cut off{self._found()}")
+            raise
         except (StepFailed, ApiError, Unreachable) as error:
             return f"{title}: {error}"
         self._say(f"{title}: done in {time.monotonic() - began:.1f} s")
         return ""
+
+    def _found(self) -> str:
+        return f": {self._last_look}" if self._last_look else ""
 
     async def _take(self, step: Step) -> None:
         if step.apply is not None:
@@ -116,16 +138,27 @@ class Runner:
                 await asyncio.sleep(_POLL_SECONDS)
 
     async def _wait(self, probe: Probe) -> None:
-        path = await self._path(probe)
         since: float | None = None
         while True:
-            if self._holds(probe, await self._client.find(path)):
+            if await self._is_seen(probe):
                 since = time.monotonic() if since is None else since
                 if time.monotonic() - since >= probe.for_seconds:
                     return
             else:
                 since = None
             await asyncio.sleep(_POLL_SECONDS)
+
+    async def _is_seen(self, probe: Probe) -> bool:
+        """Look once. An API server that can't answer now is asked again: it may be restarting."""
+        try:
+            return self._holds(probe, await self._client.find(await self._path(probe)))
+        except Unreachable as error:
+            self._last_look = str(error)
+        except ApiError as error:
+            if error.code < 500 and error.code != HTTPStatus.TOO_MANY_REQUESTS:
+                raise
+            self._last_look = str(error)
+        return False
 
     def _holds(self, probe: Probe, item: dict[str, Any] | None) -> bool:
         if probe.absent:

@@ -37,6 +37,15 @@ def test_a_scenario_goes_to_our_runner() -> None:
     assert json.loads(variables["STREAMGRAFT_SCENARIO"])["name"] == "kills"
 
 
+def test_a_pod_that_is_deleted_has_the_time_to_clean_up() -> None:
+    """That of all steps; without any, the template's or Kubernetes' own."""
+    clean_up = [{"sleepSeconds": 1, "timeoutSeconds": 0.5}, {"sleepSeconds": 1}]
+    assert made(cleanUp=clean_up)["spec"]["terminationGracePeriodSeconds"] == 30 + 61
+    assert "terminationGracePeriodSeconds" not in made()["spec"]
+    own = {"spec": {"terminationGracePeriodSeconds": 5}}
+    assert made(own)["spec"]["terminationGracePeriodSeconds"] == 5
+
+
 def test_an_image_of_the_suite_wins() -> None:
     scenario = {"name": "kills", "steps": []}
     spec = SuiteSpec.model_validate({"scenarios": [scenario], "image": "mine:2"})

@@ -1,0 +1,143 @@
+"""The runner of scenarios: what it does when it is to end, and when the API server is away."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from streamgraft.scenarios.runner import Runner
+from streamgraft_common.kube import ApiError, KubeClient, KubeConfig, Unreachable
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import Scenario, SuiteSpec
+
+JOB = {"kind": "Job", "name": "counting", "equals": "Healthy"}
+SERVED = {"resources": [{"name": "jobs", "kind": "Job"}]}
+HEALTHY = {"status": {"phase": "Healthy"}}
+ROOT = Path(__file__).parents[2]
+
+
+class CannedClient(KubeClient):
+    """Gives one answer after the other, the last one again and again; exceptions are raised."""
+
+    def __init__(self, *answers: Object | Exception) -> None:
+        super().__init__(KubeConfig("http://127.0.0.1:1"))
+        self.answers = list(answers)
+
+    async def get(self, path: str, **query: str) -> Object:
+        """Return the next answer."""
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+async def problems(*answers: Object | Exception, **probe: Any) -> list[str]:
+    """Return what fails in a scenario that waits for a job."""
+    step = {"wait": {**JOB, **probe}, "timeoutSeconds": 2}
+    scenario = Scenario.model_validate({"name": "waits", "steps": [step]})
+    runner = Runner(CannedClient(*answers), "ns", lambda line: None)
+    return await runner.run(scenario, asyncio.Event())
+
+
+@pytest.mark.parametrize("away", [Unreachable("refused"), ApiError(503, "Busy", "no leader")])
+async def test_a_wait_goes_on_without_an_answer(away: Exception) -> None:
+    assert await problems(away, SERVED, away, HEALTHY) == []
+
+
+async def test_a_moment_without_an_answer_is_a_break() -> None:
+    """What was not seen does not count for `forSeconds`."""
+    began = time.monotonic()
+    answers = SERVED, HEALTHY, HEALTHY, Unreachable("refused"), HEALTHY
+    assert await problems(*answers, forSeconds=0.6) == []
+    assert time.monotonic() - began >= 0.75 + 0.6
+
+
+async def test_the_last_look_is_told() -> None:
+    (found,) = await problems(SERVED, Unreachable("no answer from the API server"))
+    assert found.endswith("was not done within 2 s: no answer from the API server")
+
+
+async def test_a_refusal_is_final() -> None:
+    (found,) = await problems(SERVED, ApiError(403, "Forbidden", "not allowed"))
+    assert found.endswith("403 Forbidden: not allowed")
+
+
+async def test_who_is_to_end_before_it_began_cleans_up() -> None:
+    lines: list[str] = []
+    steps = {"steps": [{"sleepSeconds": 60}], "cleanUp": [{"sleepSeconds": 0}]}
+    scenario = Scenario.model_validate({"name": "late", **steps})
+    ending = asyncio.Event()
+    ending.set()
+    found = await Runner(CannedClient({}), "ns", lines.append).run(scenario, ending)
+    assert found == ["the test was to end before its steps were done"]
+    assert lines[-1].startswith("clean-up 1 (sleep 0 s): done")
+
+
+def test_a_pod_that_is_deleted_cleans_up(tmp_path: Path) -> None:
+    """SIGTERM ends the steps with the command that runs; the clean-up follows."""
+    began, cleaned, pid = (tmp_path / name for name in ("began", "cleaned", "pid"))
+    waits = f"echo $$ > {pid}; touch {began}; exec sleep 600"
+    scenario = {
+        "name": "hangs",
+        "steps": [{"run": ["sh", "-c", waits]}, {"run": ["touch", str(tmp_path / "never")]}],
+        "cleanUp": [{"run": ["touch", str(cleaned)]}],
+    }
+    config = tmp_path / "config"
+    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    config.write_text(
+        yaml.safe_dump(
+            {
+                "clusters": [cluster],
+                "contexts": [context],
+                "users": [{"name": "u", "user": {}}],
+                "current-context": "c",
+            }
+        )
+    )
+    environment = {
+        **os.environ,
+        "KUBECONFIG": str(config),
+        "STREAMGRAFT_NAMESPACE": "ns",
+        "STREAMGRAFT_SCENARIO": json.dumps(scenario),
+    }
+    command = [sys.executable, "-m", "streamgraft.scenarios"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            while not began.exists():
+                assert process.poll() is None
+                time.sleep(0.05)
+            process.send_signal(signal.SIGTERM)
+            output, _ = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == 1
+    assert cleaned.exists()
+    assert not (tmp_path / "never").exists()
+    assert output.splitlines()[0].endswith("was cut off")
+    assert output.splitlines()[-1] == "FAILED: the test was to end before its steps were done"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+
+
+def suites() -> list[Any]:
+    """Return the suites of the documentation and of the examples."""
+    page = (ROOT / "docs" / "use" / "test-suites.md").read_text()
+    shown = page.partition("```yaml\n")[2].partition("```")[0]
+    return [shown, *(file.read_text() for file in ROOT.glob("examples/*/suite.yaml"))]
+
+
+@pytest.mark.parametrize("text", suites())
+def test_examples_give_their_steps_the_time_that_these_may_take(text: str) -> None:
+    """Else a slow step is never told: the whole test is aborted before."""
+    for scenario in SuiteSpec.model_validate(yaml.safe_load(text)["spec"]).scenarios:
+        steps = [*(scenario.steps or []), *scenario.clean_up]
+        assert scenario.timeout_seconds > sum(step.timeout_seconds for step in steps)
