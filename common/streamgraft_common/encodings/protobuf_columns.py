@@ -1,4 +1,4 @@
-"""Which columns can be written as which fields of messages. Pure.
+"""Which columns can be written as which fields of messages.
 
 What is refused here would fail for every row, or be written as something else: texts are taken for
 the base64 of bytes.
