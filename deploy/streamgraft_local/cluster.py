@@ -19,6 +19,9 @@ from streamgraft_local.progress import Phase, Report, Step, silent
 from streamgraft_local.runner import Runner
 from streamgraft_local.spec import ClusterSpec, ClusterState
 
+_GRACE_SECONDS = 40.0
+"""For each component of a release that we do not know."""
+
 
 @dataclass(frozen=True)
 class ComponentStatus:
@@ -75,9 +78,11 @@ class Cluster:
         return self.state().addresses["operator"]
 
     def state(self) -> ClusterState:
-        """Return what is remembered. Raises LocalError if the cluster was never up."""
+        """Return what is remembered. Raises LocalError if no cluster of this release was up."""
         state = ClusterState.load(self.home.state_file)
         if state is None:
+            if self.leftovers():
+                raise _of_another_release()
             raise LocalError(
                 f"no cluster {self.spec.name!r} in {self.home.root}: run `streamgraft up` first"
             )
@@ -110,21 +115,19 @@ class Cluster:
 
         What it kept (jobs, topics, checkpoints) is there again at the next `up`, unless deleted.
         """
-        state = ClusterState.load(self.home.state_file)
-        if state:
+        if cluster_id := ClusterState.id_in(self.home.state_file):
             with exclusive(self.home.root / ".lock"):
-                runner = Runner(self.home, state.id)
-                grace = {c.name: c.grace_seconds for c in components(self._setting(state)).values()}
+                runner, grace = Runner(self.home, cluster_id), self._grace()
                 for names in STOP_ORDER:
                     runner.stop({name: grace[name] for name in names if name in grace})
-                stop(members(state.id), grace_seconds=5.0)
+                stop(members(cluster_id), grace_seconds=5.0)
         if delete:
             shutil.rmtree(self.home.root, ignore_errors=True)
 
     def leftovers(self) -> list[Process]:
         """Return every process that carries the cluster's id, except ourselves."""
-        state = ClusterState.load(self.home.state_file)
-        return members(state.id) if state else []
+        cluster_id = ClusterState.id_in(self.home.state_file)
+        return members(cluster_id) if cluster_id else []
 
     def status(self) -> list[ComponentStatus]:
         """Return how each component is, in the order in which they are started."""
@@ -146,6 +149,13 @@ class Cluster:
         component = self._component(state, name)
         Runner(self.home, state.id).stop({name: component.grace_seconds})
 
+    def _grace(self) -> dict[str, float]:
+        """Return how long each component may take to end."""
+        state = ClusterState.load(self.home.state_file)
+        if state is None:
+            return {name: _GRACE_SECONDS for names in STOP_ORDER for name in names}
+        return {c.name: c.grace_seconds for c in components(self._setting(state)).values()}
+
     def _component(self, state: ClusterState, name: str) -> Component:
         known = components(self._setting(state))
         if name not in known:
@@ -163,9 +173,9 @@ class Cluster:
         return Setting(state.spec, self.home, dict.fromkeys(PORTS, 0) | state.ports, state.tools)
 
     def _next_state(self, before: ClusterState | None, tools: toolchain.Tools) -> ClusterState:
-        if before and members(before.id):
-            if before.ports.keys() != set(PORTS):
-                raise LocalError("an earlier release runs: end it first with `streamgraft down`")
+        if self.leftovers():
+            if before is None or before.ports.keys() != set(PORTS):
+                raise _of_another_release()
             return before  # something runs with these ports and tools: only complete it
         chosen = ports.choose(PORTS, before.ports if before else {})
         return ClusterState(
@@ -197,6 +207,10 @@ class Cluster:
             name: graph.Task(partial(_reported, name, run, report), (need,))
             for name, run, need in steps
         }
+
+
+def _of_another_release() -> LocalError:
+    return LocalError("another release runs: end it first with `streamgraft down`")
 
 
 def _check_packages() -> None:

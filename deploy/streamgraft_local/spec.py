@@ -57,6 +57,15 @@ class ClusterState(BaseModel):
         except (OSError, ValueError):
             return None
 
+    @staticmethod
+    def id_in(file: Path) -> str | None:
+        """Return the id that is remembered, by whatever release; None if there is none."""
+        try:
+            found = json.loads(file.read_text())["id"]
+        except (OSError, ValueError, LookupError, TypeError):
+            return None
+        return found if isinstance(found, str) and found else None
+
     def save(self, file: Path) -> None:
         """Write the state, all or nothing."""
         fresh = file.with_suffix(".new")

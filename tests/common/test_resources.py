@@ -70,6 +70,7 @@ def test_manifest_and_paths() -> None:
         "changeDeadlineSeconds": 300,
         "strategy": "handover",
         "upstream": [],
+        "otherInputs": False,
         "stages": [],
     }
     assert manifest["metadata"] == {"name": "j-r", "namespace": "ns", "labels": {"a": "b"}}
