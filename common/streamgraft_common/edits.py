@@ -147,6 +147,8 @@ def _difference(old: SavedStage, new: SavedStage) -> str:
                 f"the stage of operator {new.name} {what} {_some(now)}, and {_some(before)} until"
                 f" now, as its checkpoint does; {_WAYS}"
             )
+    if why := _other_brokers(old, new):
+        return why
     operator, why = remade(old, new)
     if why:
         return (
@@ -155,6 +157,25 @@ def _difference(old: SavedStage, new: SavedStage) -> str:
             f" --drop-state {operator} (spec.dropState) lets the old state go"
         )
     return ""
+
+
+def _other_brokers(old: SavedStage, new: SavedStage) -> str:
+    """Return why positions in a topic of that name would be those of another one, '' if they are
+    not, or if a former release did not note whose they are."""
+    for before, now in zip(old.inputs, new.inputs, strict=True):
+        if None not in (before.brokers, now.brokers) and before.brokers != now.brokers:
+            return (
+                f"the stage of operator {new.name} reads topic {now.topic} from {_at(now)}, and"
+                f" from {_at(before)} until now, and positions are of one Kafka cluster; take a"
+                " savepoint of the job as it is and restore it with this application, if these are"
+                " addresses of the same cluster, or else with the source under a new name and"
+                " --allow-dropped-state, with which it begins by its starting_offsets"
+            )
+    return ""
+
+
+def _at(item: SavedInput) -> str:
+    return ",".join(item.brokers or []) or "the job's brokers"
 
 
 def _topics(inputs: Iterable[SavedInput]) -> list[str]:

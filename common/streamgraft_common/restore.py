@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from streamgraft_common.adl import Adl, Operator
+from streamgraft_common.brokers import addresses
 from streamgraft_common.key_groups import key_columns, readings
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources.savepoint import (
@@ -67,7 +68,12 @@ def stage_of(metadata: PeMetadata, adl: Adl) -> SavedStage:
         operators=metadata.operators,
         stateful=[name for name in metadata.operators if keeps_state(operators[name])],
         inputs=[
-            SavedInput(stream=port.stream, topic=port.topic, external=port.external)
+            SavedInput(
+                stream=port.stream,
+                topic=port.topic,
+                external=port.external,
+                brokers=_own_brokers(operators[port.operator]) if port.external else [],
+            )
             for port in metadata.inputs
         ],
         tables={
@@ -76,6 +82,11 @@ def stage_of(metadata: PeMetadata, adl: Adl) -> SavedStage:
             if (state := operators[name].state) is not None
         },
     )
+
+
+def _own_brokers(source: Operator) -> list[str]:
+    """Return the brokers that a source names itself."""
+    return addresses((source.kafka and source.kafka.bootstrap_servers) or "")
 
 
 def match(saved: Iterable[SavedStage], stage: SavedStage) -> SavedStage | None:

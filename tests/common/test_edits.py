@@ -120,6 +120,26 @@ def test_state_must_be_what_it_was(changed: StateTable, message: str) -> None:
     check([READ, COUNT, WRITE], [READ, new, WRITE], drop=())  # the old build could not say
 
 
+def at(*brokers: str) -> SavedStage:
+    """Return the first stage with brokers that its source names."""
+    (read,) = READ.inputs
+    return READ.model_copy(update={"inputs": [read.model_copy(update={"brokers": [*brokers]})]})
+
+
+def test_positions_are_of_one_kafka_cluster() -> None:
+    mirror = at("mirror:9092")
+    with pytest.raises(
+        EditRefused,
+        match=r"operator read reads topic outside from mirror:9092, and from the job's brokers"
+        r" until now.*savepoint.*same cluster.*new name and --allow-dropped-state",
+    ):
+        check([at(), COUNT], [mirror, COUNT], drop=["read"])
+    with pytest.raises(EditRefused, match="from the job's brokers, and from mirror:9092"):
+        check([mirror, COUNT], [at(), COUNT], drop=())
+    check([mirror, COUNT], [mirror, COUNT], drop=())
+    check([READ, COUNT], [mirror, COUNT], drop=())  # the old release did not say
+
+
 def test_a_restore_takes_state_by_types_as_spark_does() -> None:
     old = COUNT.model_copy(update={"tables": {"count": [BY_KEY]}})
     renamed, other = table(["id string"], ["n bigint"]), table(["k string"], ["n double"])

@@ -52,6 +52,17 @@ def test_what_has_neither_state_nor_a_source_starts_empty() -> None:
     assert match(SAVED, changed(COUNTS, stateful=["new"])) is None
 
 
+def test_a_source_at_other_brokers_keeps_its_positions_unless_it_has_a_new_name() -> None:
+    """The two ways that an edit of its brokers is refused with."""
+    mirrored = SavedInput(stream="raw", topic="in", external=True, brokers=["mirror:9092"])
+    assert match(SAVED, changed(SOURCE, inputs=[mirrored])) == SOURCE
+    other = SavedInput(stream="other", topic="in", external=True, brokers=["mirror:9092"])
+    renamed = changed(SOURCE, inputs=[other])
+    assert match(SAVED, renamed) is None
+    status = SavepointStatus(phase="Completed", format=FORMAT, stages=SAVED)
+    check("first", status, [renamed, COUNTS, SINK], drop=True)
+
+
 @pytest.mark.parametrize(
     ("stage", "message"),
     [

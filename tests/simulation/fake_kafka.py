@@ -30,14 +30,17 @@ class FakeBrokers:
     groups: set[str] = field(default_factory=set)
     unreliable: float = 0.0
     records: FakeRecords = field(default_factory=FakeRecords)
+    clusters: dict[str, str] = field(default_factory=dict)
+    """Ids of the clusters that addresses pretend to be of, where it is not the one."""
 
     def end(self) -> int:
         """Return how many records are in a topic that nobody has read yet: none, or one."""
         return self.chance.choice([0, 1])
 
-    def admin(self, _: dict[str, Any]) -> "FakeAdminClient":
-        """Return an admin client, whatever its configuration."""
-        return FakeAdminClient(self)
+    def admin(self, configuration: dict[str, Any]) -> "FakeAdminClient":
+        """Return an admin client."""
+        servers = configuration.get("bootstrap.servers", "")
+        return FakeAdminClient(self, self.clusters.get(servers, "fake"))
 
     def consumer(self, configuration: dict[str, Any]) -> "FakeConsumer":
         """Return a consumer that never joins its group."""
@@ -55,8 +58,9 @@ class FakeBrokers:
 class FakeAdminClient:
     """What `streamgraft_operator.kafka.client` uses of an AdminClient."""
 
-    def __init__(self, brokers: FakeBrokers) -> None:
+    def __init__(self, brokers: FakeBrokers, cluster_id: str) -> None:
         self._brokers = brokers
+        self._cluster_id = cluster_id
 
     def list_topics(self, timeout: float) -> Any:
         self._may_fail()
@@ -64,7 +68,7 @@ class FakeAdminClient:
             name: SimpleNamespace(partitions=range(count))
             for name, count in self._brokers.topics.items()
         }
-        return SimpleNamespace(topics=topics, cluster_id="fake")
+        return SimpleNamespace(topics=topics, cluster_id=self._cluster_id)
 
     def list_consumer_groups(self, request_timeout: float) -> Future[Any]:
         valid = [SimpleNamespace(group_id=name) for name in sorted(self._brokers.groups)]

@@ -148,6 +148,29 @@ def test_a_pe_that_met_another_bundle_looks_again() -> None:
         assert job["status"]["phase"] == "Healthy"
 
 
+def test_positions_stay_in_their_kafka_cluster() -> None:
+    """Other addresses of it are fine; what they are of has to be known before anything is done."""
+    world = World(1)
+    renamed, other = ({"bootstrapServers": f"{name}:9092"} for name in ("renamed", "other"))
+    with world.surroundings():
+        submit(world, ONE)
+        world.operators.start()
+        world.run(SECONDS)
+        world.brokers.clusters["other:9092"] = "mirror"
+        edit(world, replace(ONE, extra=other))
+        assert accepted(world)["status"] == "False"
+        assert "other:9092 is the Kafka cluster mirror" in accepted(world)["message"]
+        world.brokers.unreliable = 1.0
+        edit(world, replace(ONE, extra=renamed))
+        assert "not known yet whether renamed:9092" in accepted(world)["message"]
+        world.brokers.unreliable = 0.0
+        world.run(SECONDS)
+        assert accepted(world)["status"] == "True"
+        (job,) = world.objects(JOB)
+        assert job["status"]["phase"] == "Healthy"
+        assert job["status"]["madeInKafka"]["servers"] == "renamed:9092"
+
+
 def _told(world: World) -> int:
     """Return how many PEs have the content of a second version."""
     return sum(item["metadata"]["generation"] > 1 for item in world.objects(PROCESSING_ELEMENT))

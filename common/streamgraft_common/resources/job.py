@@ -160,6 +160,8 @@ class MadeInKafka(Model):
 
     cluster_id: str
     """Of the Kafka cluster, as its brokers give it."""
+    servers: str = ""
+    """The brokers that gave it, as the job or the operator named them."""
     topics: list[str] = []
     """Names of topics, noted before they are made."""
     stages: list[str] = []

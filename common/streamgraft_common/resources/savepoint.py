@@ -28,6 +28,9 @@ class SavedInput(Model):
     """The topic that it was read from."""
     external: bool = False
     """Whether the topic is the users'. One of the job's own was read to its end."""
+    brokers: list[str] | None = None
+    """Addresses of brokers that its source names itself; none of them: it is at the job's own.
+    Absent if that was not noted."""
 
 
 class SavedState(Model):

@@ -26,6 +26,7 @@ from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import Change, GraphError, PlannedPe, Topology, diff
 from streamgraft_operator.graph.stages import saved_stages
 from streamgraft_operator.job.access import AccessKeeper
+from streamgraft_operator.job.brokers import check_brokers
 from streamgraft_operator.job.commands import report
 from streamgraft_operator.job.declared import DeclaredPlanter
 from streamgraft_operator.job.deletion import Cleaner
@@ -127,6 +128,7 @@ class JobController(Controller):
             self._regions.check(key, expansion.topology)
             self._check_savepoint(job, expansion)
             dropped = await self._check_edit(job, expansion)
+            await check_brokers(self._context, job, expansion.topology)
         except UnderWay:
             await self._await_bundle(job)
             return BUNDLE_RETRY_SECONDS

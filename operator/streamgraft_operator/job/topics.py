@@ -102,6 +102,7 @@ class TopicKeeper:
 
     async def _note(self, job: Object, made: MadeInKafka) -> None:
         old = job_status(job).made_in_kafka
+        made = made.model_copy(update={"servers": self._context.servers_of(job)})
         if old and old.cluster_id != made.cluster_id:
             event = events.topics_in_former_kafka(old.cluster_id, old.topics)
             self._context.recorder.record(job, event)

@@ -15,6 +15,7 @@ from streamgraft_operator.graph import (
     diff,
     topology_of,
 )
+from streamgraft_operator.graph.stages import saved_stages
 
 SOURCE = Operator(name="src", kind="kafka-source", outputs=["raw"], kafka=KafkaEndpoint(topic="in"))
 
@@ -78,6 +79,17 @@ REGION = application(
     kafka_sink("out", "count-rows"),
     regions=("r",),
 )
+
+
+def test_a_stage_remembers_which_brokers_its_source_names() -> None:
+    """However they are written; the job's own are those of all that name none."""
+    mirror = KafkaEndpoint(topic="in", bootstrap_servers="b:1, A:2,b:1")
+    elsewhere = SOURCE.model_copy(update={"kafka": mirror})
+    for source, brokers in ((SOURCE, []), (elsewhere, ["a:2", "b:1"])):
+        adl = REGION.model_copy(update={"operators": [source, *REGION.operators[1:]]})
+        stages = {item.name: item for item in saved_stages(planned(adl), adl)}
+        assert [item.brokers for item in stages["src"].inputs] == [brokers]
+        assert [item.brokers for item in stages["count"].inputs] == [[]]
 
 
 def test_a_region_and_its_neighbours() -> None:
