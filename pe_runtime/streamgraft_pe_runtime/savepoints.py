@@ -194,7 +194,7 @@ class Storage:
         try:
             there = self._copies.describe(folder.name, SHARD_FILE, place)
         except (RepositoryUnavailable, CopyDamaged):
-            if not folder.is_dir():
+            if not any(folder.glob(f"*/{STAGE_FILE}")):  # shards may have been fetched into it
                 raise
             return folder
         return place if there else folder

@@ -302,6 +302,18 @@ def test_a_new_job_starts_from_a_savepoint_that_the_volume_has_lost(tmp_path: Pa
     assert not (new.checkpoint(0) / SHARD_FILE).exists()
 
 
+def test_copies_that_were_fetched_are_no_savepoint_without_the_repository(tmp_path: Path) -> None:
+    """They don't say what their stage is: the next shard must not begin with nothing."""
+    copies = Repository(FileStore(folder_of(tmp_path / "copies")), "ns")
+    cut(tmp_path / "volume", copies)
+    shutil.rmtree(tmp_path / "volume")
+    new = storage(tmp_path / "volume", "other", "first", copies=copies)
+    new.prepare(0)
+    shutil.rmtree(tmp_path / "copies")
+    with pytest.raises(RepositoryUnavailable):
+        new.prepare(1)
+
+
 def test_a_cut_that_lacks_a_shard_is_damaged(tmp_path: Path) -> None:
     store = FileStore(folder_of(tmp_path / "copies"))
     here = storage(tmp_path / "volume", "job", copies=Repository(store, "ns"))
