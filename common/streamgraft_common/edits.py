@@ -162,14 +162,16 @@ def _difference(old: SavedStage, new: SavedStage) -> str:
 def _other_brokers(old: SavedStage, new: SavedStage) -> str:
     """Return why positions in a topic of that name would be those of another one, '' if they are
     not, or if a former release did not note whose they are."""
-    for before, now in zip(old.inputs, new.inputs, strict=True):
+    former = {item.topic: item for item in old.inputs}
+    for now in new.inputs:
+        before = former[now.topic]
         if None not in (before.brokers, now.brokers) and before.brokers != now.brokers:
             return (
                 f"the stage of operator {new.name} reads topic {now.topic} from {_at(now)}, and"
-                f" from {_at(before)} until now, and positions are of one Kafka cluster; take a"
-                " savepoint of the job as it is and restore it with this application, if these are"
-                " addresses of the same cluster, or else with the source under a new name and"
-                " --allow-dropped-state, with which it begins by its starting_offsets"
+                f" from {_at(before)} until now, and positions are of one Kafka cluster; {SAVE} and"
+                " restore it with this application, if these are addresses of the same cluster, or"
+                " else with the source under a new name and --allow-dropped-state, with which it"
+                " begins by its starting_offsets"
             )
     return ""
 

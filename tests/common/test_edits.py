@@ -212,3 +212,13 @@ def test_no_checkpoint_gets_another_plan(old: list[SavedStage], new: list[SavedS
     lasting = {name for item in new for name in item.operators}
     gone = [item for item in old if item.name not in {one.name for one in new}]
     assert not lasting & {name for item in gone for name in item.operators}
+
+
+def test_inputs_in_another_order_are_the_same_inputs() -> None:
+    """Positions are found by their topics; so are the brokers that these are at."""
+    before, now = (stage("join", reads=topics) for topics in (("left", "right"), ("right", "left")))
+    before.inputs[0].brokers, now.inputs[1].brokers = ["one"], ["one"]
+    before.inputs[1].brokers, now.inputs[0].brokers = [], []
+    assert {item.fate for item in outcomes([before], [now])} == {Fate.KEPT}
+    now.inputs[0].brokers = ["two"]
+    assert {item.fate for item in outcomes([before], [now])} == {Fate.IMPOSSIBLE}
