@@ -133,6 +133,12 @@ def job_rejected(reason: str, message: str) -> Event:
     return Event("Warning", reason, message)
 
 
+def edit_held(rollback: str) -> Event:
+    """Tell that an edit waits for a consistent region that goes back to a cut."""
+    text = f"rollback {rollback} is under way: this edit is carried out when it has ended"
+    return Event("Normal", "RollbackUnderWay", text)
+
+
 def generation_began(generation_id: int, changes: Mapping[Change, int]) -> Event:
     """Report that a generation of the job's graph is being submitted, and what its PEs take."""
     what = ", ".join(f"{changes[change]} {change}" for change in Change if changes.get(change))

@@ -4,14 +4,16 @@ from dataclasses import replace
 from types import ModuleType
 
 import pytest
+from tests.simulation.applications import Submission
 from tests.simulation.faults import any_submission, crash_pod, submit
 from tests.simulation.invariants import Broken
 from tests.simulation.savepoint_faults import is_healthy
 from tests.simulation.world import World
 
 from streamgraft_common import names
+from streamgraft_common.kinds import EVENT
 from streamgraft_common.kube.client import Object
-from streamgraft_common.resources import CONSISTENT_REGION
+from streamgraft_common.resources import CONSISTENT_REGION, JOB, SAVEPOINT, SavepointStatus
 from streamgraft_operator.savepoint import controller, stages
 
 SEEDS = 20
@@ -150,3 +152,69 @@ def test_planted_bug_is_found(
         return False
 
     assert any(found(seed) for seed in range(SEEDS))
+
+
+def edit_meanwhile(world: World, **edit: str) -> None:
+    """Cut, go back, and submit another version as soon as checkpoints are put back."""
+    submit(world, Submission("job", stages=1, max_width=2, width=2, consistent=True))
+    world.operators.start()
+    while not is_healthy(world, "job"):
+        world.run(1.0)
+    ask(world, "requested", 1)
+    until(world, "completedSequenceId", 1)
+    for item in world.nodes.containers.values():
+        item.pe.tempo = replace(item.pe.tempo, plan=60.0)
+    ask(world, "rollbackRequested", 1)
+    while (back := rollback_of(world)).phase != "RollingBack":
+        assert back.phase not in ("Completed", "Failed")
+        world.run(0.1)
+    submit(world, replace(world.jobs["job"], version=2, **edit))
+    world.run(2.0)
+    assert rollback_of(world).phase == "RollingBack"
+
+
+def rollback_of(world: World) -> SavepointStatus:
+    """Return the status of the first rollback."""
+    item = world.get(SAVEPOINT, "job-c-rollback-1") or {}
+    return SavepointStatus.model_validate(item.get("status") or {})
+
+
+def not_complete(world: World) -> list[str]:
+    """Return the events about rollbacks that were cut off."""
+    items = [item for item in world.objects(EVENT) if item["reason"] == "RollbackFailed"]
+    return [item["message"] for item in items]
+
+
+def accepted(world: World) -> Object:
+    (job,) = world.objects(JOB)
+    (found,) = [item for item in job["status"]["conditions"] if item["type"] == "Accepted"]
+    condition: Object = found
+    return condition
+
+
+def test_an_edit_waits_for_the_rollback() -> None:
+    world = World(1)
+    with world.surroundings():
+        edit_meanwhile(world)
+        assert (accepted(world)["status"], accepted(world)["reason"]) == (
+            "Unknown",
+            "RollbackUnderWay",
+        )
+        until(world, "completedRollbackId", 1)
+        assert not_complete(world) == []
+        world.run(120.0)
+        (job,) = world.objects(JOB)
+        assert job["status"]["phase"] == "Healthy"
+        assert job["status"]["bundleDigest"] == world.jobs["job"].digest
+
+
+def test_a_refused_edit_does_not_end_the_rollback() -> None:
+    world = World(1)
+    with world.surroundings():
+        edit_meanwhile(world, kept="sum")
+        assert accepted(world)["reason"] == "GraphInvalid"
+        until(world, "completedRollbackId", 1)
+        assert not_complete(world) == []
+        submit(world, replace(world.jobs["job"], version=1, kept="count"))
+        world.run(120.0)
+        assert is_healthy(world, "job")

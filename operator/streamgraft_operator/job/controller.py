@@ -30,6 +30,7 @@ from streamgraft_operator.job.brokers import check_brokers
 from streamgraft_operator.job.commands import report
 from streamgraft_operator.job.declared import DeclaredPlanter
 from streamgraft_operator.job.deletion import Cleaner
+from streamgraft_operator.job.holding import held_by
 from streamgraft_operator.job.planting import ConsistentRegionPlanter, RegionPlanter
 from streamgraft_operator.job.rollback import LOOK_AGAIN_SECONDS, Rollback
 from streamgraft_operator.job.topics import TopicKeeper
@@ -140,6 +141,8 @@ class JobController(Controller):
             return await self._reject(job, POD_FORBIDDEN, str(error))
         if await self._rollback.carry_on(job):
             return LOOK_AGAIN_SECONDS
+        if rollback := held_by(self._caches, key, expansion):
+            return await self._hold(job, rollback)
         return await self._submit(job, expansion, dropped)
 
     async def _certify(self, job: Object) -> None:
@@ -319,6 +322,14 @@ class JobController(Controller):
         generation = job["metadata"]["generation"]
         await report(self._context.write.jobs, key_of(job), [state], generation)
         return Again.WITH_BACKOFF
+
+    async def _hold(self, job: Object, rollback: str) -> Outcome:
+        event = events.edit_held(rollback)
+        self._context.recorder.record(job, event)
+        state = State(ACCEPTED, "Unknown", event.reason, event.message)
+        generation = job["metadata"]["generation"]
+        await report(self._context.write.jobs, key_of(job), [state], generation)
+        return LOOK_AGAIN_SECONDS
 
     async def _displaced(self, key: Key, outside: Sequence[PlannedPe]) -> bool:
         """Delete PEs outside of regions whose stage another PE has now; return whether one of

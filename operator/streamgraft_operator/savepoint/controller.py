@@ -36,6 +36,7 @@ from streamgraft_operator.kit.objects import job_key, own_key, saved_job
 from streamgraft_operator.kit.parsed import job_status, pe_spec, savepoint_spec, savepoint_status
 from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.unseen import unseen_pods
+from streamgraft_operator.savepoint.part import Part, begun_part, planned_part
 from streamgraft_operator.savepoint.repositories import Repositories
 from streamgraft_operator.savepoint.rollback import ends
 from streamgraft_operator.savepoint.running import is_of_part, runs
@@ -133,21 +134,13 @@ class SavepointController(Controller):
         begun = savepoint_status(item).phase != "Pending"
         if status.phase != "Healthy" and not is_of_part(spec) and not begun:
             raise StagesUnknown(f"job {spec.job} is {status.phase}, not Healthy: {status.message}")
-        widths = self._context.widths_of(key)
-        try:
-            expansion = await self._context.expander.expand(job, widths)
-        except (BundleError, GraphError) as error:
-            raise StagesUnknown(str(error)) from error
-        if not begun and _has_changed(spec, expansion):
-            raise StagesUnknown(
-                f"the consistent region {spec.consistent_region} has other operators now"
-            )
-        found = job_stages(self._caches, job, expansion, item)
+        part = await self._part(item, job)
+        found = job_stages(self._caches, job, part, item)
         if spec.region and not found.stages:
             raise StagesUnknown(f"job {spec.job} has no region {spec.region}")
         if not found.stages:
             raise StagesUnknown(f"job {spec.job} has none of {listed(spec.operators)}")
-        if not begun and not runs(self._caches, key, expansion, spec):
+        if not begun and part.expansion and not runs(self._caches, key, part.expansion, spec):
             if _is_refused(job) and not is_of_part(spec):
                 raise StagesUnknown(
                     f"the last edit of job {spec.job} was refused, so what runs is not what its"
@@ -156,6 +149,28 @@ class SavepointController(Controller):
             edit = f"the last edit of job {spec.job} to be carried out, or undone if it was refused"
             return replace(found, waiting_for=edit)
         return found
+
+    async def _part(self, item: Object, job: Object) -> Part:
+        """Return what is saved of a job. Raises StagesUnknown.
+
+        A rollback that has begun to change checkpoints goes on with the stages that it began with,
+        as long as the job's spec is of others: an edit waits for it, or was refused.
+        """
+        spec, status, key = savepoint_spec(item), savepoint_status(item), key_of(job)
+        going_back = status.phase == "RollingBack"
+        try:
+            expansion = await self._context.expander.expand(job, self._context.widths_of(key))
+        except (BundleError, GraphError) as error:
+            if going_back:
+                return begun_part(status)
+            raise StagesUnknown(str(error)) from error
+        if going_back and not runs(self._caches, key, expansion, spec):
+            return begun_part(status)
+        if status.phase == "Pending" and _has_changed(spec, expansion):
+            raise StagesUnknown(
+                f"the consistent region {spec.consistent_region} has other operators now"
+            )
+        return planned_part(expansion, spec)
 
     async def _unseen_pods(self, item: Object, stages: JobStages, new: SavepointStatus) -> bool:
         """Return whether the next step relies on what runs, and a pod may run that is not seen."""
@@ -179,9 +194,9 @@ class SavepointController(Controller):
         brokers = await self._context.brokers_of(resource)
 
         async def drained(name: str) -> bool:
-            group = names.consumer_group(*job, name)
+            group, topics = names.consumer_group(*job, name), stages.part.inner_topics[name]
             try:
-                return await self._context.kafka.drained(brokers, group, stages.inner_topics[name])
+                return await self._context.kafka.drained(brokers, group, topics)
             except KafkaUnavailable:
                 return False
 
@@ -194,10 +209,11 @@ class SavepointController(Controller):
         spec, status = savepoint_spec(item), savepoint_status(item)
         still = status.phase == "Draining" and all(view.stopped for view in stages.stages)
         job = self._caches.jobs.get(saved_job(item))
-        if spec.rolls_back_to is None or not still or job is None:
+        expansion = stages.part.expansion
+        if spec.rolls_back_to is None or not still or job is None or expansion is None:
             return None
         try:
-            return await ends(self._context, job, stages.expansion, spec)
+            return await ends(self._context, job, expansion, spec)
         except KafkaUnavailable:
             return None
 

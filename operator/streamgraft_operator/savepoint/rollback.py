@@ -16,7 +16,7 @@ from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context
 from streamgraft_operator.kafka.client import Brokers
 from streamgraft_operator.pe.fencing import abort_open
-from streamgraft_operator.savepoint.stages import topics_between, wanted_pes
+from streamgraft_operator.savepoint.part import topics_between, wanted_pes
 
 
 async def ends(

@@ -12,7 +12,7 @@ from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.graph.model import PlannedPe
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.objects import content_of
-from streamgraft_operator.savepoint.stages import wanted_pes
+from streamgraft_operator.savepoint.part import wanted_pes
 
 
 def is_of_part(spec: SavepointSpec) -> bool:

@@ -1,6 +1,6 @@
 """What a savepoint sees of its job: stages in the order of the graph, and how far each is."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from streamgraft_common import names
@@ -8,11 +8,8 @@ from streamgraft_common.conditions import is_true
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import SavepointSpec
-from streamgraft_common.restore import stage_of, united_state
+from streamgraft_common.restore import united_state
 from streamgraft_common.timestamps import from_rfc3339
-from streamgraft_operator.application.expansion import Expansion
-from streamgraft_operator.graph.model import PlannedPe
-from streamgraft_operator.graph.stages import first_pes, inner_topics
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.objects import content_of
 from streamgraft_operator.kit.parsed import (
@@ -26,6 +23,7 @@ from streamgraft_operator.kit.parsed import (
 )
 from streamgraft_operator.pe.pods import pe_view, pod_view
 from streamgraft_operator.pe.view import PeView
+from streamgraft_operator.savepoint.part import Part
 from streamgraft_operator.savepoint.step import OVER, JobFacts, StageView
 
 
@@ -34,11 +32,9 @@ class JobStages:
     """A job as a savepoint sees it."""
 
     stages: tuple[StageView, ...]
+    part: Part
     owners: Mapping[Key, list[int]]
     """PE → shards that it is to copy."""
-    inner_topics: Mapping[str, Mapping[str, int]]
-    """Stage → topics of the job's own that it reads, with their partitions."""
-    expansion: Expansion
     facts: JobFacts
     alive: frozenset[str]
     """PEs, those that are gone included, that are seen to have a pod which may run."""
@@ -52,33 +48,24 @@ class JobStages:
         return tuple(replace(item, drained=item.stage.name in drained) for item in self.stages)
 
 
-def job_stages(caches: Caches, job: Object, expansion: Expansion, savepoint: Object) -> JobStages:
-    """Return what there is of a job, or of one region of it.
-
-    What a part of the job reads from outside of it is never at its end: only topics that a stage of
-    the part writes count as its inputs.
-    """
+def job_stages(caches: Caches, job: Object, part: Part, savepoint: Object) -> JobStages:
+    """Return what there is of a job, or of one region of it."""
     wanted = savepoint_spec(savepoint)
     key = key_of(job)
     pes = [_Pe(item, pe_view(caches, item)) for item in caches.processing_elements_by_job.get(key)]
     regions = {region_spec(item).region: item for item in caches.regions_by_job.get(key)}
-    planned = wanted_pes(expansion, wanted)
-    made = made_by(planned)
-    sinks = {item.name for item in expansion.bundle.adl.operators if item.commits}
     owners: dict[Key, list[int]] = {}
     stages = []
-    for pe in planned:
-        members = [item for item in pes if item.view_of(pe.stage_name)]
-        found = _owners(members, regions.get(pe.region or ""))
+    for stage in part.stages:
+        members = [item for item in pes if item.view_of(stage.name)]
+        found = _owners(members, regions.get(stage.region or ""))
         owners |= found
-        stage = stage_of(pe.metadata, expansion.bundle.adl)
         # One that was deleted may come anew with the shards that it had.
         there = sum(map(len, found.values())) == stage.shards
-        above = (made.get(topic) for topic in inner_topics(pe)) if wanted.region is None else ()
         view = StageView(
             stage=stage,
-            commits=wanted.consistent_region is not None and not sinks.isdisjoint(stage.operators),
-            upstream=frozenset(name for name in above if name),
+            commits=stage.name in part.commits,
+            upstream=part.upstream.get(stage.name, frozenset()),
             stopped=there and all(_stopped(item.view) for item in members),
         )
         copied = _with_copies(view, members, savepoint["metadata"]["uid"])
@@ -96,37 +83,15 @@ def job_stages(caches: Caches, job: Object, expansion: Expansion, savepoint: Obj
     )
     return JobStages(
         stages=tuple(stages),
+        part=part,
         owners=owners,
-        inner_topics=topics_between(planned),
-        expansion=expansion,
-        facts=_facts(caches, job, expansion, regions),
+        facts=_facts(caches, job, part, regions),
         alive=frozenset(pe.item["metadata"]["name"] for pe in pes if pe.view.pod_alive).union(
             orphans.values()
         ),
         waiting_for=next(filter(None, waits), ""),
         abandoned=_gone(caches, key[0], wanted) or _abandoned(stages, pes, asleep),
     )
-
-
-def wanted_pes(expansion: Expansion, wanted: SavepointSpec) -> list[PlannedPe]:
-    """Return one PE of each stage of what is to be saved, upstream first."""
-    return [pe for pe in first_pes(expansion.topology) if _is_wanted(pe, wanted)]
-
-
-def made_by(planned: Iterable[PlannedPe]) -> dict[str, str]:
-    """Return the topics that PEs write, each with the stage that does."""
-    return {port.topic: pe.stage_name for pe in planned for port in pe.metadata.outputs}
-
-
-def topics_between(planned: Sequence[PlannedPe]) -> dict[str, dict[str, int]]:
-    """Return, of each stage, the topics with their partitions that it reads from another one."""
-    made = made_by(planned)
-    return {
-        pe.stage_name: {
-            topic: partitions for topic, partitions in inner_topics(pe).items() if topic in made
-        }
-        for pe in planned
-    }
 
 
 @dataclass(frozen=True)
@@ -138,13 +103,6 @@ class _Pe:
 
     def view_of(self, stage: str) -> bool:
         return pe_spec(self.item).stage_name == stage
-
-
-def _is_wanted(pe: PlannedPe, wanted: SavepointSpec) -> bool:
-    """Return whether a PE belongs to what is to be saved."""
-    if wanted.consistent_region is not None:
-        return not set(pe.metadata.operators).isdisjoint(wanted.operators)
-    return wanted.region in (None, pe.metadata.region)
 
 
 def _owners(pes: Iterable[_Pe], region: Object | None) -> dict[Key, list[int]]:
@@ -272,16 +230,14 @@ def _not_running(view: StageView, pes: Iterable[_Pe], wanted: SavepointSpec) -> 
     return f"shard {missing[0]} of stage {view.stage.name} to {what}" if missing else ""
 
 
-def _facts(
-    caches: Caches, job: Object, expansion: Expansion, regions: Mapping[str, Object]
-) -> JobFacts:
+def _facts(caches: Caches, job: Object, part: Part, regions: Mapping[str, Object]) -> JobFacts:
     namespace, name = key_of(job)
     config_map = caches.config_maps.get((namespace, names.job_config_map(name)))
     return JobFacts(
         job_spec=job["spec"],
         generation_id=job_status(job).generation_id,
         content_id=content_of(config_map) or "",
-        bundle_digest=expansion.bundle.digest,
+        bundle_digest=part.bundle_digest,
         widths={region: region_spec(item).width for region, item in regions.items()},
         created=from_rfc3339(job["metadata"]["creationTimestamp"]),
     )

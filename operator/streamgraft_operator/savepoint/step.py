@@ -168,7 +168,9 @@ def _lost(view: SavepointView) -> str:
     edited = view.facts and view.facts.bundle_digest != view.status.bundle_digest
     begun = [item.with_state(None) for item in view.status.stages]
     other = view.stages and [item.stage for item in view.stages] != begun
-    if other or (edited and view.spec.consistent_region is not None):
+    # What a rollback puts in the place of checkpoints is the same for other code of the stages.
+    matters = view.spec.consistent_region is not None and view.status.phase != "RollingBack"
+    if other or (edited and matters):
         return f"the application of job {view.spec.job} changed while it was saved"
     return view.abandoned
 

@@ -251,6 +251,15 @@ def test_a_rollback_stops_all_at_once_and_notes_where_topics_end() -> None:
     assert (back.phase, back.ends, back.parked) == ("RollingBack", {"t": [3, 4]}, list(EVERY))
 
 
+def test_other_code_ends_a_cut_and_no_rollback_that_puts_checkpoints_back() -> None:
+    other = replace(FACTS, bundle_digest="another")
+    stages = [replace(saved(item, 0), committed=item is not WORK) for item in (READ, WORK, WRITE)]
+    assert rolling_back(*stages, facts=other).status.phase == "RollingBack"
+    status = parked(*EVERY, phase="Saving")
+    cut = SavepointSpec(job="job", consistent_region="all", operators=["read"])
+    assert step(view(*stages, spec=cut, status=status, facts=other)).status.phase == "Failed"
+
+
 def test_a_rollback_to_what_is_damaged_ends_before_it_has_changed_anything() -> None:
     status = parked(*EVERY).model_copy(update={"phase": "Saving"})
     harmed = replace(stopped(WORK), message="a blob is missing", damaged=True)

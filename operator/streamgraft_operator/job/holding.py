@@ -1,0 +1,44 @@
+"""Which edits wait: those of a job of which a part goes back to a cut.
+
+Some of its checkpoints are those of the cut by then, and others are not. If a stage became another
+one in the midst of that, nobody could bring the rest there.
+"""
+
+from collections.abc import Iterable
+
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key
+from streamgraft_operator.application.expansion import Expansion
+from streamgraft_operator.graph import Change, diff
+from streamgraft_operator.kit.caches import Caches
+from streamgraft_operator.kit.parsed import pe_spec, savepoint_status
+from streamgraft_operator.pe.grafting import contents_of
+
+
+def held_by(caches: Caches, job: Key, expansion: Expansion) -> str:
+    """Return the rollback that a graph has to wait for; '' if it has to wait for none."""
+    rollbacks = (
+        item["metadata"]["name"]
+        for item in caches.savepoints_by_job.get(job)
+        if savepoint_status(item).phase == "RollingBack"
+    )
+    found = next(rollbacks, "")
+    return found if found and _edits(caches.processing_elements_by_job.get(job), expansion) else ""
+
+
+def _edits(pes: Iterable[Object], expansion: Expansion) -> bool:
+    """Return whether PEs that exist would change or go, other than by a region's width.
+
+    What is missing is made all the same: the rollback may wait for it.
+    """
+    pes = list(pes)
+    changes = diff(contents_of(pes), expansion.contents)
+    by_width = {region.region.name for region in expansion.topology.regions}
+    regions = {pe_spec(item).pe_id: pe_spec(item).region for item in pes}
+    return any(
+        regions[pe_id] not in by_width if change is Change.REMOVED else change in _OF_EXISTING
+        for pe_id, change in changes.items()
+    )
+
+
+_OF_EXISTING = (Change.METADATA_ONLY, Change.IN_PLACE, Change.RESTART)
