@@ -63,7 +63,11 @@ def outcomes(old: Collection[SavedStage], new: Collection[SavedStage]) -> list[O
 
 def check(old: Collection[SavedStage], new: Collection[SavedStage], drop: Collection[str]) -> None:
     """Raise EditRefused if an edit can't be done, or drops state of operators not in `drop`."""
-    found = outcomes(old, new)
+    allow(outcomes(old, new), drop)
+
+
+def allow(found: Collection[Outcome], drop: Collection[str]) -> None:
+    """Raise EditRefused if one of the outcomes is impossible, or state not in `drop` is dropped."""
     if impossible := [item for item in found if item.fate is Fate.IMPOSSIBLE]:
         raise EditRefused(impossible[0].why)
     states = [item.operator for item in found if item.fate is Fate.DROPPED and item.stream is None]

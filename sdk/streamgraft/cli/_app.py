@@ -178,10 +178,14 @@ def plan(
     width: options.Widths = None,
     include: options.Include = None,
     image: options.Image = None,
+    drop_state: options.DropState = None,
     output_format: options.Output = "text",
     namespace: options.Namespace = None,
 ) -> None:
-    """Show what `submit` would make and restart; exit code 2 if a PE that runs restarts."""
+    """Show what `submit` would make and restart.
+
+    Exit code 2 if a PE that runs would be restarted, 1 if the operator would refuse it.
+    """
     from streamgraft.cli import _plan, _submit
 
     request = _submit.Request(
@@ -190,6 +194,7 @@ def plan(
         tuple(param or ()),
         tuple(width or ()),
         tuple(include or ()),
+        drop_state=tuple(drop_state or ()),
         image=image,
     )
     _plan.run(options.target(context, namespace), request, output_format)

@@ -10,11 +10,11 @@ from streamgraft.cli import _output as output
 from streamgraft.cli import _plan_view as view
 from streamgraft.cli._cluster import connected, not_installed
 from streamgraft.cli._options import Target
-from streamgraft.cli._output import CommandError
 from streamgraft.cli._plan_compare import Outlook, outlook
 from streamgraft.cli._plan_cpu import measured
 from streamgraft.cli._plan_state import edited, running
-from streamgraft.cli._submit import Request, job_name, job_spec, read_request
+from streamgraft.cli._refusal import check_edit, refused
+from streamgraft.cli._submit import Request, job_name, read_request, requested_spec
 from streamgraft_common.bundle import read_bundle
 from streamgraft_common.kube import NotFound, Unreachable
 from streamgraft_common.kube.config import ConfigError
@@ -28,10 +28,13 @@ _SERVERS = "brokers of the operator"
 
 
 def run(target: Target, request: Request, form: str) -> None:
-    """Show the plan. Exits with EXIT_RESTART if a PE that runs would be restarted."""
+    """Show the plan. Exits with EXIT_RESTART if a PE that runs would be restarted.
+
+    Raises CommandError if the operator would refuse it.
+    """
     data, adl = read_request(request)
     job = job_name(request, adl)
-    spec = job_spec(adl, job, request.parameters, request.widths, request.image)
+    spec = requested_spec(request, adl, job)
     submission = Submission(
         namespace=target.namespace or "default",
         job=job,
@@ -43,11 +46,12 @@ def run(target: Target, request: Request, form: str) -> None:
     try:
         plan, problem = asyncio.run(_planned(target, submission, spec))
     except GraphError as error:
-        raise CommandError(f"the operator would refuse this: {error}") from error
+        raise refused(error) from error
     if form == "text":
         _show(plan, problem)
     else:
         output.document(view.document(plan, not problem), form)
+    check_edit(plan)
     if plan.restarts:
         raise typer.Exit(EXIT_RESTART)
 

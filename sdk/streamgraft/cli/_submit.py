@@ -16,6 +16,7 @@ from streamgraft.cli._cluster import MANAGER, Cluster, connected, not_installed,
 from streamgraft.cli._embedded import offer_tools
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
+from streamgraft.cli._refusal import check_submission
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
 from streamgraft_common.bundle import read_bundle
@@ -56,12 +57,16 @@ def run(target: Target, request: Request, wait_seconds: float | None) -> None:
     data, adl = read_request(request)
     check_size(data)
     job = job_name(request, adl)
-    spec = job_spec(adl, job, request.parameters, request.widths, request.image)
+    spec = requested_spec(request, adl, job)
     if request.create_topics:
         spec["createTopics"] = True
-    if request.drop_state:
-        spec["dropState"] = list(request.drop_state)
     asyncio.run(_submit(target, job, data, spec, wait_seconds))
+
+
+def requested_spec(request: Request, adl: Adl, job: str) -> dict[str, Any]:
+    """Return the spec of the Job, as far as it decides what becomes of what runs."""
+    spec = job_spec(adl, job, request.parameters, request.widths, request.image)
+    return {**spec, "dropState": list(request.drop_state)} if request.drop_state else spec
 
 
 def job_spec(
@@ -146,6 +151,7 @@ async def _submit(
 ) -> None:
     digest = hashlib.sha256(data).hexdigest()
     async with connected(target) as cluster:
+        await check_submission(cluster, job, data, spec)
         await upload(cluster, job, data)
         applied = await apply(cluster, job, spec, digest)
         output.say(f"Job {job} submitted to namespace {cluster.namespace}")

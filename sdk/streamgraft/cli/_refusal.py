@@ -1,0 +1,53 @@
+"""What the operator would refuse, in its own words, before anything is uploaded."""
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from streamgraft.cli._cluster import Cluster
+from streamgraft.cli._output import CommandError
+from streamgraft.cli._plan_compare import Outlook, outlook
+from streamgraft.cli._plan_state import edited, running
+from streamgraft_common.bundle import read_bundle
+from streamgraft_common.edits import EditRefused, allow
+from streamgraft_common.kube import ApiError
+from streamgraft_operator.graph import GraphError, Submission
+
+
+def refused(error: GraphError | EditRefused) -> CommandError:
+    """Return what is told of a submission that the operator would refuse."""
+    return CommandError(f"the operator would refuse this: {error}")
+
+
+def check_edit(plan: Outlook) -> None:
+    """Raise CommandError if state or positions of a job that runs would be lost."""
+    try:
+        allow(plan.outcomes, plan.submission.spec.drop_state)
+    except EditRefused as error:
+        raise refused(error) from error
+
+
+async def check_submission(cluster: Cluster, name: str, data: bytes, spec: dict[str, Any]) -> None:
+    """Raise CommandError if a job that runs can't become this.
+
+    Of one that does not run yet, or that we may not see, the operator tells.
+    """
+    try:
+        job = await running(cluster, name)
+    except (ApiError, ValidationError):
+        return
+    if job is None or not job.stages:
+        return
+    submission = Submission(
+        namespace=cluster.namespace,
+        job=name,
+        uid=job.uid,
+        spec=await edited(cluster, name, spec),
+        bundle=read_bundle(data),
+        bootstrap_servers="",
+        source_partitions=job.partitions,
+    )
+    try:
+        check_edit(outlook(submission, job))
+    except GraphError as error:
+        raise refused(error) from error

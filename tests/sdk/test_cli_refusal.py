@@ -1,0 +1,129 @@
+"""Edits that the operator would refuse are refused by `plan` and `submit` as well."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.sdk.test_cli_plan import application, running, submission
+from typer.testing import CliRunner
+
+from streamgraft._builder import _zip
+from streamgraft.cli import _plan, _submit
+from streamgraft.cli._app import app
+from streamgraft.cli._cluster import Cluster
+from streamgraft.cli._output import CommandError
+from streamgraft.cli._plan_compare import Outlook, outlook
+from streamgraft.cli._refusal import check_edit
+from streamgraft_common import names
+from streamgraft_common.adl import Adl
+from streamgraft_common.bundle import ADL_FILE
+from streamgraft_common.kube import Forbidden, KubeClient, KubeConfig, NotFound
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import JOB, SavedStage
+from streamgraft_operator.graph.stages import saved_stages
+
+
+def stateful(name: str = "work") -> Adl:
+    """Return an application with state in its region."""
+    adl = application()
+    operators = [
+        item.model_copy(update={"stateful": True, "name": name}) if item.name == "work" else item
+        for item in adl.operators
+    ]
+    streams = [
+        item.model_copy(update={"producer": name}) if item.producer == "work" else item
+        for item in adl.streams
+    ]
+    return adl.model_copy(update={"operators": operators, "streams": streams})
+
+
+def stages() -> tuple[SavedStage, ...]:
+    """Return what the operator has noted of a job in which `read` and `clean` are apart."""
+    read, *others = saved_stages(submission(stateful()).topology({"work": 2}), stateful())
+    clean = read.model_copy(update={"name": "clean", "operators": ["clean"]})
+    return read.model_copy(update={"operators": ["read"]}), clean, *others
+
+
+def plan(new: Adl, **spec: Any) -> Outlook:
+    """Return what comes of an edit of a job in which `read` and `clean` are one stage."""
+    old = submission(stateful())
+    noted = tuple(saved_stages(old.topology({"work": 2}), stateful()))
+    return outlook(submission(new, **spec), replace(running(old), stages=noted))
+
+
+def test_state_that_goes_has_to_be_allowed() -> None:
+    check_edit(plan(stateful()))
+    with pytest.raises(CommandError, match="--drop-state work"):
+        check_edit(plan(stateful("other")))
+    check_edit(plan(stateful("other"), dropState=["work"]))
+
+
+class OneJob(KubeClient):
+    """An API server with a job that runs the application with `read` and `clean` apart."""
+
+    def __init__(self, *, hidden: bool = False) -> None:
+        super().__init__(KubeConfig(server="http://127.0.0.1:1"))
+        self.stored: list[str] = []
+        """Paths of what was applied, and no dry run."""
+        self._hidden = hidden
+
+    async def find(self, path: str, **query: str) -> Object | None:
+        """Return the Job."""
+        metadata = {"name": "flights", "uid": "u"}
+        spec = {"bundle": {"configMap": {"name": "b"}}}
+        return {"metadata": metadata, "spec": spec, "status": {}} if "jobs" in path else None
+
+    async def get(self, path: str, **query: str) -> Object:
+        """Return the job's own ConfigMap, and nothing else."""
+        if self._hidden:
+            raise Forbidden(403, "Forbidden", "no")
+        if path.endswith(("/processingelements", "/parallelregions")):
+            return {"items": []}
+        if not path.endswith("/configmaps"):
+            raise NotFound(404, "NotFound", path)
+        data = {names.STAGES_KEY: json.dumps([stage.to_wire() for stage in stages()])}
+        return {"items": [{"metadata": {"name": names.job_config_map("flights")}, "data": data}]}
+
+    async def apply(self, path: str, body: Object, manager: str, **query: str) -> Object:
+        """Take an object, in which nobody else has set anything."""
+        if "dryRun" not in query:
+            self.stored.append(path)
+        return body
+
+
+def run(client: OneJob, folder: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> Any:
+    """Run a command with the application, whose `read` and `clean` are one stage."""
+
+    @asynccontextmanager
+    async def connected(_: object) -> AsyncIterator[Cluster]:
+        yield Cluster(client, "default")
+
+    monkeypatch.setattr(_plan, "connected", connected)
+    monkeypatch.setattr(_submit, "connected", connected)
+    file = folder / "flights.zip"
+    file.write_bytes(_zip({ADL_FILE: stateful().model_dump_json(by_alias=True).encode()}))
+    return CliRunner().invoke(app, [command, str(file)])
+
+
+@pytest.mark.parametrize("command", ["plan", "submit"])
+def test_nothing_is_uploaded_of_what_would_be_refused(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = OneJob()
+    result = run(client, tmp_path, monkeypatch, command)
+    assert result.exit_code == 1
+    said = "the operator would refuse this: operator clean would move from stage clean to stage"
+    assert said in " ".join(result.output.split())
+    assert client.stored == []
+
+
+def test_a_job_that_may_not_be_looked_into_is_submitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = OneJob(hidden=True)
+    run(client, tmp_path, monkeypatch, "submit")
+    assert JOB.path("default", "flights") in client.stored
