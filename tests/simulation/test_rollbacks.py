@@ -154,7 +154,7 @@ def test_planted_bug_is_found(
     assert any(found(seed) for seed in range(SEEDS))
 
 
-def edit_meanwhile(world: World, **edit: str) -> None:
+def edit_meanwhile(world: World, kept: str = "count") -> None:
     """Cut, go back, and submit another version as soon as checkpoints are put back."""
     submit(world, Submission("job", stages=1, max_width=2, width=2, consistent=True))
     world.operators.start()
@@ -168,7 +168,7 @@ def edit_meanwhile(world: World, **edit: str) -> None:
     while (back := rollback_of(world)).phase != "RollingBack":
         assert back.phase not in ("Completed", "Failed")
         world.run(0.1)
-    submit(world, replace(world.jobs["job"], version=2, **edit))
+    submit(world, replace(world.jobs["job"], version=2, kept=kept))
     world.run(2.0)
     assert rollback_of(world).phase == "RollingBack"
 
