@@ -110,7 +110,9 @@ def _resources(owner: Owner, topology: Topology, spec: JobSpec, settings: Settin
                 manifests.processing_element(owner, spec, pe, content_id, shards, 1),
             ),
         ]
-    found.append((CONFIG_MAP, manifests.job_config_map(owner, topology.port_labels, [], "0" * 64)))
+    found.append(
+        (CONFIG_MAP, manifests.job_config_map(owner, topology.port_labels, [], "0" * 64, {}))
+    )
     return found
 
 

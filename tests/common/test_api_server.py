@@ -92,6 +92,35 @@ async def test_identity_of_a_pe_cannot_change(kube: KubeClient) -> None:
         await kube.delete(f"{path}/fixed-0")
 
 
+def _on(**files: Any) -> dict[str, Any]:
+    """Return the spec of a job whose checkpoints are in these files; none: in those of before."""
+    repository = {"stateStore": "RocksDB", **({"fileSystem": files} if files else {})}
+    return {"processingElement": {"checkpointRepository": repository}}
+
+
+async def test_the_volume_of_checkpoints_cannot_change(kube: KubeClient) -> None:
+    path, claim = JOB.path("default"), {"name": "c"}
+    own = _on(volumeClaim=claim)
+    for name, first in (("on-its-own", own), ("on-the-default", {})):
+        await kube.create(path, JOB.manifest(name, "default", {**GOOD["Job"], **first}))
+    refused = [
+        ("on-its-own", _on(volumeClaim={"name": "d"})),
+        ("on-its-own", _on(volumeClaim={**claim, "subPath": "x"})),
+        ("on-its-own", _on(path="/other", volumeClaim=claim)),
+        ("on-its-own", {"processingElement": None}),
+        ("on-the-default", own),
+    ]
+    try:
+        for name, change in refused:
+            with pytest.raises(ApiError, match="fileSystem can't change"):
+                await kube.patch(f"{path}/{name}", {"spec": change})
+        for name in ("on-its-own", "on-the-default"):
+            await kube.patch(f"{path}/{name}", {"spec": {**_on(), "image": "other"}})
+    finally:
+        for name in ("on-its-own", "on-the-default"):
+            await kube.delete(f"{path}/{name}")
+
+
 async def test_kubectl_can_explain_and_find_the_kinds(kube: KubeClient) -> None:
     """The published OpenAPI has the descriptions, discovery the short names and categories."""
     document = await kube.get("/openapi/v3/apis/streamgraft.io/v1alpha1")

@@ -223,6 +223,12 @@ class JobStatus(Model):
         return {item.topic: item.partitions for item in self.source_topics}
 
 
+_FILE_SYSTEM = (
+    "(has({spec}.processingElement) && has({spec}.processingElement.checkpointRepository)"
+    " && has({spec}.processingElement.checkpointRepository.fileSystem))"
+)
+"""Rule: whether a job has a volume of its own for its checkpoints."""
+
 JOB = CustomKind(
     kind="Job",
     plural="jobs",
@@ -235,6 +241,15 @@ JOB = CustomKind(
             rule="has(self.savepoint) == has(oldSelf.savepoint)"
             " && (!has(self.savepoint) || self.savepoint == oldSelf.savepoint)",
             message="savepoint can't change: a job starts from it once, when it is created",
+        ),
+        CelRule(
+            rule=f"{_FILE_SYSTEM.format(spec='self')} == {_FILE_SYSTEM.format(spec='oldSelf')}"
+            f" && (!{_FILE_SYSTEM.format(spec='self')}"
+            " || self.processingElement.checkpointRepository.fileSystem"
+            " == oldSelf.processingElement.checkpointRepository.fileSystem)",
+            message="processingElement.checkpointRepository.fileSystem can't change: on another"
+            " volume the job would begin anew; take a savepoint, copy it to the other volume,"
+            " cancel the job, and start it from the savepoint with that volume",
         ),
         CelRule(
             rule="!has(self.fusion) || !has(self.fusion.peCount)"

@@ -44,6 +44,11 @@ class Expansion:
         return manifests.settings_id(self.spec, self.settings)
 
     @cached_property
+    def checkpoints(self) -> dict[str, Any]:
+        """The volume that the checkpoints are on."""
+        return manifests.checkpoint_volume(self.spec, self.settings)
+
+    @cached_property
     def contents(self) -> Mapping[int, Content]:
         """The contents of all PEs, by id."""
         return {pe.pe_id: with_settings(pe.content, self.settings_id) for pe in self.topology.pes}

@@ -48,9 +48,10 @@ from streamgraft_operator.kit.conditions import (
 from streamgraft_operator.kit.control_loop import Again, Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.external_calls import UnderWay
 from streamgraft_operator.kit.objects import content_of, job_key, own_key
-from streamgraft_operator.kit.parsed import job_spec, job_status, savepoint_status
+from streamgraft_operator.kit.parsed import job_spec, job_status, pe_status, savepoint_status
 from streamgraft_operator.pe.grafting import Grafter, Start, contents_of, replace_config_map
 from streamgraft_operator.pe.places import displaced, displaced_pods
+from streamgraft_operator.pe.volumes import check_volume
 from streamgraft_operator.savepoint.parking import parked_stages
 from streamgraft_operator.settings import submission_of
 from streamgraft_operator.stream_broker.planting import StreamPlanter
@@ -185,7 +186,8 @@ class JobController(Controller):
             await self._note_dropped(job, dropped)
             labels, content_id = topology.port_labels, expansion.content_id
             stages = saved_stages(topology, expansion.bundle.adl)
-            manifest = manifests.job_config_map(owner, labels, stages, content_id)
+            volume = expansion.checkpoints
+            manifest = manifests.job_config_map(owner, labels, stages, content_id, volume)
             await replace_config_map(self._caches, self._context.write, manifest)
         return TOPICS_RETRY_SECONDS if problem or missing else None
 
@@ -252,6 +254,8 @@ class JobController(Controller):
         own = await self._context.client.find(CONFIG_MAP.path(key[0], name))
         if own is None or own["metadata"]["ownerReferences"][0]["uid"] != owner.uid:
             return set()
+        if any(pe_status(pe).runtime for pe in self._caches.processing_elements_by_job.get(key)):
+            check_volume(self._caches, job, expansion.checkpoints)
         before = manifests.stages_of(own)
         stages = saved_stages(expansion.topology, expansion.bundle.adl)
         try:

@@ -1,7 +1,12 @@
 """Every object that the operator creates, as pure functions from the topology to a plain dict."""
 
 from streamgraft_operator.manifests.access import role_binding, service_account
-from streamgraft_operator.manifests.config_map import job_config_map, pe_config_map, stages_of
+from streamgraft_operator.manifests.config_map import (
+    checkpoints_of,
+    job_config_map,
+    pe_config_map,
+    stages_of,
+)
 from streamgraft_operator.manifests.consistent_region import (
     consistent_region,
     cut_savepoint,
@@ -11,6 +16,7 @@ from streamgraft_operator.manifests.host_pool import host_pool
 from streamgraft_operator.manifests.pod import (
     adoption,
     check_pods,
+    checkpoint_volume,
     is_generic,
     pod,
     return_to_pool,
@@ -31,6 +37,8 @@ __all__ = [
     "PodForbidden",
     "adoption",
     "check_pods",
+    "checkpoint_volume",
+    "checkpoints_of",
     "consistent_region",
     "cut_savepoint",
     "declared_service",

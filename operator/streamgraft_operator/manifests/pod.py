@@ -41,6 +41,12 @@ def settings_id(spec: JobSpec, settings: Settings) -> str:
     )
 
 
+def checkpoint_volume(spec: JobSpec, settings: Settings) -> dict[str, Any]:
+    """Return where the checkpoints of a job are: a volume, and a folder of it."""
+    repository = spec.processing_element.checkpoint_repository
+    return pod_settings.checkpoint_volume(repository, dict(settings.checkpoint_volume))
+
+
 def check_pods(spec: JobSpec, settings: Settings) -> None:
     """Raise PodForbidden if the pods of a job would be more than the installation allows."""
     pod_security.check(spec.processing_element.for_pods(), settings.pod_security)

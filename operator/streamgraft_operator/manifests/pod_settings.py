@@ -84,6 +84,14 @@ def _checkpoints(repository: CheckpointRepository | None, default: dict[str, Any
     return Mount("checkpoints", files.path, _claimed(claim), variable, claim.sub_path)
 
 
+def checkpoint_volume(
+    repository: CheckpointRepository | None, default: dict[str, Any]
+) -> dict[str, Any]:
+    """Return what decides whether checkpoints are found again, wherever pods mount it."""
+    mount = _checkpoints(repository, default)
+    return mount.source | ({"subPath": mount.sub_path} if mount.sub_path else {})
+
+
 def _copies(settings: PodSettings, repository: CheckpointRepository | None) -> list[Mount]:
     """Return the volume of copies, or the Secret of what they are kept in."""
     if repository is None:

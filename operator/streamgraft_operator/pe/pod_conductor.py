@@ -13,6 +13,7 @@ from streamgraft_common.resources import JobSpec
 from streamgraft_operator import events, manifests
 from streamgraft_operator.application.references import LOOK_AGAIN_SECONDS, Reference, references
 from streamgraft_operator.context import Context, owner_of
+from streamgraft_operator.graph import GraphError
 from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, launch_changed
 from streamgraft_operator.kit.coordinator import Patch
@@ -22,6 +23,7 @@ from streamgraft_operator.manifests import placement
 from streamgraft_operator.pe.launches import not_before
 from streamgraft_operator.pe.pods import pod_view, warm_pod_view
 from streamgraft_operator.pe.step import PeLaunch, PodDecision, step
+from streamgraft_operator.pe.volumes import check_volume
 
 AT_ONCE_SECONDS = 0.05
 
@@ -107,9 +109,11 @@ class PodConductor(Controller):
                 self._context.recorder.record(item, events.pe_waiting(waiting_for))
                 return LOOK_AGAIN_SECONDS
             pool = self._pool(item)
+            settings = self._context.settings
             try:
-                pod = manifests.pod(item, owner_of(job), spec, self._context.settings, pool)
-            except manifests.PodForbidden as error:
+                check_volume(self._caches, job, manifests.checkpoint_volume(spec, settings))
+                pod = manifests.pod(item, owner_of(job), spec, settings, pool)
+            except (GraphError, manifests.PodForbidden) as error:
                 self._context.recorder.record(item, events.pod_refused(str(error)))
                 return LOOK_AGAIN_SECONDS
             try:

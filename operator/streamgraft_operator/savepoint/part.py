@@ -1,4 +1,4 @@
-"""What of a job's graph a savepoint is of. Pure."""
+"""What of a job's graph a savepoint is of."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

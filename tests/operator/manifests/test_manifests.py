@@ -274,10 +274,11 @@ def test_config_map_holds_the_metadata() -> None:
 
 def test_job_config_map_holds_port_labels() -> None:
     label = PortLabel(pe=4, port=0, topic="ns.flights.legs.delays")
-    manifest = manifests.job_config_map(OWNER, {"sum[2].0": label}, [], "content")
+    manifest = manifests.job_config_map(OWNER, {"sum[2].0": label}, [], "content", {"emptyDir": {}})
     assert json.loads(manifest["data"]["port-labels.json"]) == {
         "sum[2].0": {"pe": 4, "port": 0, "topic": "ns.flights.legs.delays"}
     }
+    assert manifests.checkpoints_of(manifest) == {"emptyDir": {}}
 
 
 def test_service_selects_the_pods_of_the_pe() -> None:

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from tests.operator.manifests.test_manifests import IN_CONFIG_MAP, environment, pod
 
+from streamgraft_common.resources import CheckpointRepository
+from streamgraft_operator.manifests.pod_settings import checkpoint_volume
 from streamgraft_operator.manifests.template import merged
 
 
@@ -66,6 +68,17 @@ def test_checkpoint_volume_of_the_job() -> None:
         {"persistentVolumeClaim": {"claimName": "checkpoints-of-job"}},
         {"mountPath": "/cp", "subPath": "x"},
     )
+
+
+def test_where_checkpoints_are_does_not_depend_on_where_pods_mount_them() -> None:
+    files = {"volumeClaim": {"name": "c", "subPath": "x"}}
+    default = {"persistentVolumeClaim": {"claimName": "ours"}}
+    assert checkpoint_volume(None, default) == default
+    found = [
+        checkpoint_volume(CheckpointRepository.model_validate({"fileSystem": item}), default)
+        for item in (files, {**files, "path": "/cp"})
+    ]
+    assert found == [{"persistentVolumeClaim": {"claimName": "c"}, "subPath": "x"}] * 2
 
 
 def with_repository(**repository: Any) -> dict[str, Any]:
