@@ -216,9 +216,14 @@ def test_no_checkpoint_gets_another_plan(old: list[SavedStage], new: list[SavedS
 
 def test_inputs_in_another_order_are_the_same_inputs() -> None:
     """Positions are found by their topics; so are the brokers that these are at."""
-    before, now = (stage("join", reads=topics) for topics in (("left", "right"), ("right", "left")))
-    before.inputs[0].brokers, now.inputs[1].brokers = ["one"], ["one"]
-    before.inputs[1].brokers, now.inputs[0].brokers = [], []
-    assert {item.fate for item in outcomes([before], [now])} == {Fate.KEPT}
-    now.inputs[0].brokers = ["two"]
-    assert {item.fate for item in outcomes([before], [now])} == {Fate.IMPOSSIBLE}
+    left, right, elsewhere = (
+        SavedInput(stream=name, topic=name, brokers=brokers)
+        for name, brokers in (("left", ["one"]), ("right", []), ("right", ["two"]))
+    )
+    join = stage("join", reads=())
+    before, turned, moved = (
+        join.model_copy(update={"inputs": inputs})
+        for inputs in ([left, right], [right, left], [elsewhere, left])
+    )
+    assert {item.fate for item in outcomes([before], [turned])} == {Fate.KEPT}
+    assert {item.fate for item in outcomes([before], [moved])} == {Fate.IMPOSSIBLE}
