@@ -7,7 +7,7 @@ of that can be gone back to, whatever fails: it has all copies, and becomes comp
 that is complete has put every shard where the cut has it, while all stood still.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -19,8 +19,16 @@ from tests.simulation.fake_storage import Change
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, SAVEPOINT
 
-Place = tuple[Stage, int]
-"""Stage, shard."""
+Name = tuple[str, str]
+"""uid of the job, name of the stage."""
+Place = tuple[Name, int]
+"""Stage by its name, shard."""
+
+
+def _name_of(stage: Stage) -> Name:
+    """Return the name of a stage; the folder of one that was dropped once has a number behind."""
+    job, folder = stage
+    return job, folder.partition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,8 @@ class SavepointInvariants:
         self._break = broken
         self._unread = unread
         self._starts: Counter[Place] = Counter()
+        self._lives: dict[Name, set[Stage]] = defaultdict(set)
+        """Stage → the folders of its checkpoints, one for each time that it was dropped."""
         self._jobs: dict[str, str] = {}
         """Savepoint → uid of the job that it is of."""
         self._parked: set[tuple[str, str]] = set()
@@ -69,7 +79,9 @@ class SavepointInvariants:
 
     def starts(self, stage: Stage, shard: int) -> None:
         """Note that a pod begins to write for a shard."""
-        self._starts[stage, shard] += 1
+        name = _name_of(stage)
+        self._lives[name].add(stage)
+        self._starts[name, shard] += 1
 
     def copies(self, stage: Stage, shard: int, savepoint: str, counts: Counts) -> None:
         """Note that the checkpoint of a shard was copied into a savepoint, by its uid.
@@ -77,12 +89,13 @@ class SavepointInvariants:
         A copy that is made while a pod runs the shard is worth nothing; if the savepoint was given
         up meanwhile it does no harm, either.
         """
-        start = -1 if self._writer(stage, shard) else self._starts[stage, shard]
-        self._copies.setdefault(savepoint, {})[stage, shard] = Copy(start, dict(counts))
+        place = _name_of(stage), shard
+        start = -1 if self._writes(place) else self._starts[place]
+        self._copies.setdefault(savepoint, {})[place] = Copy(start, dict(counts))
 
     def rolls_back(self, stage: Stage, shard: int, savepoint: str, counts: Counts) -> None:
         """Note that a shard goes on from a cut, for a rollback, by its uid."""
-        if pod := self._writer(stage, shard):
+        if pod := self._writes((_name_of(stage), shard)):
             self._break(f"shard {shard} of {stage[1]} is rolled back while {pod} writes for it")
         self.copies(stage, shard, savepoint, counts)
 
@@ -95,7 +108,7 @@ class SavepointInvariants:
 
     def begins(self, stage: Stage, shard: int, counts: Counts) -> None:
         """Note with which counts of its keys a shard begins."""
-        job, name = stage
+        job, name = _name_of(stage)
         saved = self._saved.get(self._origins.get(job, ""), {}).get(name, {})
         expected = {key: saved.get(key, 0) for key in counts}
         if counts != expected:
@@ -145,15 +158,16 @@ class SavepointInvariants:
             self._break(f"{sorted(strange)} stop for a savepoint that they are not part of")
             return
         above = set(names[: max(names.index(name) for name in parked)])
-        for stage, shard in self._places(item):
-            if stage[1] in above and (pod := self._writer(stage, shard)):
+        for place in self._places(item):
+            if place[0][1] in above and (pod := self._writes(place)):
                 self._break(f"{sorted(parked)} stop while {pod} above them writes")
 
     def _stands_still(self, item: Object) -> None:
         places = self._places(item)
-        for stage, shard in places:
-            if pod := self._writer(stage, shard):
-                self._break(f"shard {shard} of {stage[1]} is to be saved while {pod} writes for it")
+        for place in places:
+            if pod := self._writes(place):
+                (_, stage), shard = place
+                self._break(f"shard {shard} of {stage} is to be saved while {pod} writes for it")
         ports = [port for stage in item["status"]["stages"] for port in stage["inputs"]]
         topics = [port["topic"] for port in ports if not port.get("external")]
         alone = item["spec"].get("region") or item["spec"].get("rollsBackTo")
@@ -202,6 +216,12 @@ class SavepointInvariants:
             before, found = self._copied.get(cut, {}).get(place), now.get(place)
             if found is None or found.counts != before:
                 self._break(f"{place} was rolled back to {found}, and {cut} has {before}")
+
+    def _writes(self, place: Place) -> str | None:
+        """Return a pod that writes for a shard, in whichever life of its stage."""
+        name, shard = place
+        found = (self._writer(stage, shard) for stage in self._lives[name])
+        return next(filter(None, found), None)
 
     def _places(self, item: Object) -> list[Place]:
         job = self._jobs.get(item["metadata"]["uid"], "")
