@@ -66,7 +66,7 @@ class Needs:
     def observe(self, now: float, width: int, rate: float) -> None:
         """Take in the width needed at a Unix time, and the input rate (records/s); times grow."""
         self._trend.observe(now, rate)
-        if self._since is None or now - self._seen_until() > GAP_SECONDS:
+        if now - self._seen_until() > GAP_SECONDS:
             self._since = now
         while self._peaks and self._peaks[-1][1] <= width:
             self._peaks.pop()

@@ -125,16 +125,17 @@ SAVE = (
     " was before that)"
 )
 """How to save what a refused edit would lose: the savepoint of a Job is of what its spec says."""
-_WAYS = (
+WAYS = (
     f"{SAVE} and restore it with this application, or give the operator, and all that read its"
     " stream, new names, with which they start empty"
 )
+"""What to do about a stage that can't go on with its checkpoint."""
 
 
 def _moved(operator: str, old: str, new: str) -> str:
     return (
         f"operator {operator} would move from stage {old} to stage {new}, away from its checkpoint"
-        f" and from records that are on their way to it; {_WAYS}"
+        f" and from records that are on their way to it; {WAYS}"
     )
 
 
@@ -149,7 +150,7 @@ def _difference(old: SavedStage, new: SavedStage) -> str:
         if before != now:
             return (
                 f"the stage of operator {new.name} {what} {_some(now)}, and {_some(before)} until"
-                f" now, as its checkpoint does; {_WAYS}"
+                f" now, as its checkpoint does; {WAYS}"
             )
     if why := _other_brokers(old, new):
         return why

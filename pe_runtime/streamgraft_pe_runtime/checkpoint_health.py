@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from streamgraft_pe_runtime.checkpoint_files import entries
+from streamgraft_pe_runtime.spark_log import offsets_of
 
 DAMAGED = "the checkpoint is damaged"
 """By this `failures` knows it."""
 _VERSION = re.compile(r"v\d+")
-_NO_OFFSETS = "-"
 _READ = 2
 """Entries of each log that Spark reads when a query goes on: the last, and the one before."""
 
@@ -58,5 +58,4 @@ def _check_entry(text: str) -> None:
     if not lines:
         raise ValueError("it ends behind its first line")
     for line in lines:
-        if line != _NO_OFFSETS:
-            json.loads(line)
+        offsets_of(line)

@@ -6,15 +6,16 @@ would get the positions of another topic, or none. Scans of one topic are one so
 whose lines say the same.
 """
 
-import json
 import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from streamgraft_common.edits import WAYS
 from streamgraft_common.text import listed
 from streamgraft_pe_runtime.checkpoint_files import CHECKSUM, KEPT_ENTRIES, entries, write
 from streamgraft_pe_runtime.checkpoint_health import reading
+from streamgraft_pe_runtime.spark_log import Offsets, Position, offsets_of
 
 _HEAD = 2
 """Lines of an entry of the offset log before those of sources."""
@@ -24,7 +25,7 @@ class OtherTopics(Exception):
     """A plan reads what its checkpoint has no position in; the message says what to do."""
 
 
-def arranged(positions: Sequence[Mapping[str, object]], topics: Sequence[str]) -> list[int] | None:
+def arranged(positions: Sequence[Offsets], topics: Sequence[str]) -> list[int] | None:
     """Return which of a log's positions each scan of a plan goes on from; None if each has its own.
 
     `positions`: the partitions of each source by topic; `topics`: of the scans. Raises OtherTopics.
@@ -35,9 +36,7 @@ def arranged(positions: Sequence[Mapping[str, object]], topics: Sequence[str]) -
     if missing := sorted(set(topics) - set(known)):
         raise OtherTopics(
             f"it reads {listed(missing)}, in which its checkpoint has no position: that has some in"
-            f" {listed(sorted(set(known)))}; submit the application as it was, take a savepoint"
-            " and restore it with this one, or give the operator, and all that read its stream,"
-            " new names, with which they start empty"
+            f" {listed(sorted(set(known)))}; {WAYS}"
         )
     return [known.index(topic) for topic in topics]
 
@@ -57,7 +56,7 @@ def arrange(checkpoint: Path, topics: Sequence[str | None]) -> None:
         with reading(file):
             lines = file.read_text().splitlines()
             sources = lines[_HEAD:]
-            order = arranged([_position(line) for line in sources], wanted) if sources else None
+            order = arranged([*map(offsets_of, sources)], wanted) if sources else None
         if order is not None:
             (log / CHECKSUM.format(number)).unlink(missing_ok=True)
             write(file, "\n".join([*lines[:_HEAD], *(sources[index] for index in order)]))
@@ -74,7 +73,7 @@ def _arrange_sources(folder: Path, topics: Sequence[str]) -> None:
     if not texts:
         return
     with reading(folder):
-        order = arranged([_position(text[text.index("{") :]) for text in texts], topics)
+        order = arranged(Position.initial(texts).sources, topics)
     if order is None:
         return
     draft = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")
@@ -83,8 +82,3 @@ def _arrange_sources(folder: Path, topics: Sequence[str]) -> None:
         (draft / str(number) / "0").write_text(texts[index])
     shutil.rmtree(folder)
     draft.rename(folder)
-
-
-def _position(line: str) -> Mapping[str, object]:
-    found: Mapping[str, object] = {} if line == "-" else json.loads(line)
-    return found

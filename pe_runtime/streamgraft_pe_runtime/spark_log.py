@@ -19,6 +19,12 @@ _NO_OFFSETS = "-"
 _TIME, _WATERMARK, _NEXT_WATERMARK = "batchTimestampMs", "batchWatermarkMs", "nextBatchWatermarkMs"
 
 
+def offsets_of(line: str) -> Offsets:
+    """Return what a source's line of the offset log says; nothing if it has none yet."""
+    found: Offsets = {} if line == _NO_OFFSETS else json.loads(line)
+    return found
+
+
 class NotJoinable(Exception):
     """Shards whose logs don't fit into one; the message says what differs."""
 
@@ -44,7 +50,7 @@ class Position:
         version, batch, *sources = offsets.splitlines()
         commit_version, committed, *_ = commit.splitlines()
         return cls(
-            tuple({} if line == _NO_OFFSETS else json.loads(line) for line in sources),
+            tuple(map(offsets_of, sources)),
             json.loads(batch),
             json.loads(committed),
             (version, commit_version),

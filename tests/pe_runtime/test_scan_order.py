@@ -13,7 +13,7 @@ from tests.pe_runtime.one_driver import make_topic, write
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime.plan import Plan
 from streamgraft_pe_runtime.scan_order import OtherTopics, arrange, arranged
-from streamgraft_pe_runtime.spark_log import Position, joined
+from streamgraft_pe_runtime.spark_log import Offsets, Position, joined
 
 A, B = {"a": {"0": 7}}, {"b": {"0": 9}}
 
@@ -30,7 +30,7 @@ A, B = {"a": {"0": 7}}, {"b": {"0": 9}}
     ],
 )
 def test_each_scan_goes_on_where_its_topic_was(
-    positions: list[dict[str, object]], topics: list[str], order: list[int] | None
+    positions: list[Offsets], topics: list[str], order: list[int] | None
 ) -> None:
     assert arranged(positions, topics) == order
 

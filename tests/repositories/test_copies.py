@@ -268,6 +268,16 @@ def cut(root: Path, copies: Repository) -> Storage:
     return here
 
 
+def started_from_copies(folder: Path) -> Storage:
+    """Return the storage of another job, with a shard from a savepoint that the volume has lost."""
+    copies = Repository(FileStore(folder_of(folder / "copies")), "ns")
+    cut(folder / "volume", copies)
+    shutil.rmtree(folder / "volume")
+    new = storage(folder / "volume", "other", "first", copies=copies)
+    new.prepare(0)
+    return new
+
+
 def test_a_shard_goes_back_though_the_volume_has_lost_the_cut(store: Store, tmp_path: Path) -> None:
     copies = Repository(store, "ns")
     here = cut(tmp_path / "volume", copies)
@@ -293,22 +303,14 @@ def test_what_is_for_the_volume_alone_is_not_sent(tmp_path: Path) -> None:
 
 
 def test_a_new_job_starts_from_a_savepoint_that_the_volume_has_lost(tmp_path: Path) -> None:
-    copies = Repository(FileStore(folder_of(tmp_path / "copies")), "ns")
-    cut(tmp_path / "volume", copies)
-    shutil.rmtree(tmp_path / "volume")
-    new = storage(tmp_path / "volume", "other", "first", copies=copies)
-    new.prepare(0)
+    new = started_from_copies(tmp_path)
     assert (new.checkpoint(0) / "state" / "0" / "0" / "1.delta").read_text() == "state"
     assert not (new.checkpoint(0) / SHARD_FILE).exists()
 
 
 def test_copies_that_were_fetched_are_no_savepoint_without_the_repository(tmp_path: Path) -> None:
     """They don't say what their stage is: the next shard must not begin with nothing."""
-    copies = Repository(FileStore(folder_of(tmp_path / "copies")), "ns")
-    cut(tmp_path / "volume", copies)
-    shutil.rmtree(tmp_path / "volume")
-    new = storage(tmp_path / "volume", "other", "first", copies=copies)
-    new.prepare(0)
+    new = started_from_copies(tmp_path)
     shutil.rmtree(tmp_path / "copies")
     with pytest.raises(RepositoryUnavailable):
         new.prepare(1)

@@ -1,5 +1,8 @@
 """Regions that may sleep, where the cluster's autoscalers can't scale to zero."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from tests.simulation.applications import Submission
 from tests.simulation.faults import submit
 from tests.simulation.world import World
@@ -11,7 +14,8 @@ SECONDS = 180.0
 """Longer than the operator's look at everything: what is reported again would be by then."""
 
 
-def autoscaled(*, scale_to_zero: bool) -> World:
+@contextmanager
+def running(*, scale_to_zero: bool) -> Iterator[World]:
     """Submit a job whose region may sleep, and let time pass."""
     world = World(1)
     world.server.scale_to_zero = scale_to_zero
@@ -19,7 +23,23 @@ def autoscaled(*, scale_to_zero: bool) -> World:
         submit(world, Submission("job", stages=1, max_width=2, width=1, sleepy=True))
         world.operators.start()
         world.run(SECONDS)
-    return world
+        yield world
+
+
+def autoscaled(*, scale_to_zero: bool) -> World:
+    """Return it behind that time."""
+    with running(scale_to_zero=scale_to_zero) as world:
+        return world
+
+
+def resized(world: World, width: int) -> tuple[int, int]:
+    """Set the width and let time pass; return that of the region's spec and status."""
+    (region,) = world.objects(PARALLEL_REGION)
+    name = region["metadata"]["name"]
+    world.request("PATCH", PARALLEL_REGION, name, {"spec": {"width": width}})
+    world.run(SECONDS)
+    (region,) = world.objects(PARALLEL_REGION)
+    return region["spec"]["width"], region["status"]["width"]
 
 
 def refusals(world: World) -> list[str]:
@@ -39,18 +59,8 @@ def test_the_region_keeps_a_channel_and_reports_why_once() -> None:
 
 def test_another_width_is_no_reason_to_ask_again() -> None:
     """Nor for another Event: an autoscaler that works changes widths all day."""
-    world = World(1)
-    world.server.scale_to_zero = False
-    with world.surroundings():
-        submit(world, Submission("job", stages=1, max_width=2, width=1, sleepy=True))
-        world.operators.start()
-        world.run(SECONDS)
-        (region,) = world.objects(PARALLEL_REGION)
-        name = region["metadata"]["name"]
-        world.request("PATCH", PARALLEL_REGION, name, {"spec": {"width": 2}})
-        world.run(SECONDS)
-    (changed,) = world.objects(PARALLEL_REGION)
-    assert changed["status"]["width"] == 2
+    with running(scale_to_zero=False) as world:
+        assert resized(world, 2) == (2, 2)
     assert len(refusals(world)) == 1
 
 
@@ -63,18 +73,8 @@ def test_with_the_feature_gate_it_may_have_none() -> None:
 
 def test_a_region_that_sleeps_is_woken_for_an_autoscaler_that_did_not_put_it_to_sleep() -> None:
     """A new one would take width 0 as set by the user."""
-    world = World(1)
-    world.server.scale_to_zero = True
-    with world.surroundings():
-        submit(world, Submission("job", stages=1, max_width=2, width=1, sleepy=True))
-        world.operators.start()
-        world.run(SECONDS)
-        (region,) = world.objects(PARALLEL_REGION)
-        name = region["metadata"]["name"]
-        world.request("PATCH", PARALLEL_REGION, name, {"spec": {"width": 0}})
-        world.run(SECONDS)
-        (slept,) = world.objects(PARALLEL_REGION)
-        assert (slept["spec"]["width"], slept["status"]["width"]) == (0, 0)
+    with running(scale_to_zero=True) as world:
+        assert resized(world, 0) == (0, 0)
         (autoscaler,) = world.objects(AUTOSCALER)
         world.request("DELETE", AUTOSCALER, autoscaler["metadata"]["name"], {})
         world.run(SECONDS)

@@ -1,5 +1,7 @@
 """The volume of a job's checkpoints stays: on another one all would begin anew."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from tests.simulation.applications import Submission
@@ -13,6 +15,18 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
 
 SUBMISSION = Submission("job", stages=1, max_width=2, width=2)
+
+
+@contextmanager
+def healthy() -> Iterator[World]:
+    """Run the job."""
+    world = World(1)
+    with world.surroundings():
+        submit(world, SUBMISSION)
+        world.operators.start()
+        while not is_healthy(world, "job"):
+            world.run(1.0)
+        yield world
 
 
 def move(world: World, claim: str | None) -> None:
@@ -29,12 +43,7 @@ def volume_of(pod: Object) -> Object:
 
 
 def test_a_job_that_runs_stays_where_its_checkpoints_are() -> None:
-    world = World(1)
-    with world.surroundings():
-        submit(world, SUBMISSION)
-        world.operators.start()
-        while not is_healthy(world, "job"):
-            world.run(1.0)
+    with healthy() as world:
         before = [item["spec"] for item in world.objects(PROCESSING_ELEMENT)]
         move(world, "other")
         world.run(60.0)
@@ -54,12 +63,7 @@ def restart_on(world: World, volume: Object) -> None:
 
 
 def test_no_pod_is_started_on_another_volume_of_the_installation() -> None:
-    world = World(1)
-    with world.surroundings():
-        submit(world, SUBMISSION)
-        world.operators.start()
-        while not is_healthy(world, "job"):
-            world.run(1.0)
+    with healthy() as world:
         restart_on(world, {"hostPath": {"path": "/other"}})
         assert "all of it would begin anew" in accepted(world)["message"]
         crash_pod(world)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from streamgraft_common.kube.client import Object
-from streamgraft_common.kube.store import Key
+from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator.job.step import message, phase
 from streamgraft_operator.kit.conditions import State, merged
 from streamgraft_operator.kit.coordinator import Coordinator, Patch
@@ -35,3 +35,8 @@ async def report(
         return None if new == old else {"status": new.to_wire()}
 
     return await write.update(key, command, status=True)
+
+
+async def tell(write: Coordinator, job: Object, state: State) -> None:
+    """Set a condition of a Job as it was looked at."""
+    await report(write, key_of(job), [state], job["metadata"]["generation"])

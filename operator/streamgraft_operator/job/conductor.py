@@ -16,7 +16,7 @@ from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError, Topology
-from streamgraft_operator.job.commands import report
+from streamgraft_operator.job.commands import report, tell
 from streamgraft_operator.job.step import JobView, step
 from streamgraft_operator.kit.conditions import ACCEPTED, READY, ROLLING_BACK, SUBMITTED, State
 from streamgraft_operator.kit.control_loop import (
@@ -125,7 +125,7 @@ class JobConductor(Controller):
         name, why = region["metadata"]["name"], obstacle(region_spec, region)
         message = f"ParallelRegion {name} can't be read: {why}; correct its spec"
         state = State(READY, "False", "RegionUnreadable", message)
-        await report(self._context.write.jobs, key_of(job), [state], job["metadata"]["generation"])
+        await tell(self._context.write.jobs, job, state)
 
     def _view(self, job: Object, expansion: Expansion, status: JobStatus) -> JobView:
         namespace, name = key_of(job)

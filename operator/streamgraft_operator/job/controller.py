@@ -27,7 +27,7 @@ from streamgraft_operator.graph import Change, GraphError, PlannedPe, Topology, 
 from streamgraft_operator.graph.stages import saved_stages
 from streamgraft_operator.job.access import AccessKeeper
 from streamgraft_operator.job.brokers import check_brokers
-from streamgraft_operator.job.commands import report
+from streamgraft_operator.job.commands import report, tell
 from streamgraft_operator.job.declared import DeclaredPlanter
 from streamgraft_operator.job.deletion import Cleaner
 from streamgraft_operator.job.holding import held_by
@@ -47,11 +47,11 @@ from streamgraft_operator.kit.conditions import (
 )
 from streamgraft_operator.kit.control_loop import Again, Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.external_calls import UnderWay
-from streamgraft_operator.kit.objects import content_of, job_key, own_key
+from streamgraft_operator.kit.objects import content_of, is_owned_by, job_key, own_key
 from streamgraft_operator.kit.parsed import job_spec, job_status, pe_status, savepoint_status
 from streamgraft_operator.pe.grafting import Grafter, Start, contents_of, replace_config_map
 from streamgraft_operator.pe.places import displaced, displaced_pods
-from streamgraft_operator.pe.volumes import check_volume
+from streamgraft_operator.pe.volumes import check_same_volume
 from streamgraft_operator.savepoint.parking import parked_stages
 from streamgraft_operator.settings import submission_of
 from streamgraft_operator.stream_broker.planting import StreamPlanter
@@ -252,10 +252,10 @@ class JobController(Controller):
         if content_of(self._caches.config_maps.get((key[0], name))) == expansion.content_id:
             return set()
         own = await self._context.client.find(CONFIG_MAP.path(key[0], name))
-        if own is None or own["metadata"]["ownerReferences"][0]["uid"] != owner.uid:
+        if own is None or not is_owned_by(own, owner.uid):
             return set()
         if any(pe_status(pe).runtime for pe in self._caches.processing_elements_by_job.get(key)):
-            check_volume(self._caches, job, expansion.checkpoints)
+            check_same_volume(manifests.checkpoints_of(own), expansion.checkpoints)
         before = manifests.stages_of(own)
         stages = saved_stages(expansion.topology, expansion.bundle.adl)
         try:
@@ -308,8 +308,7 @@ class JobController(Controller):
             event = events.references_missing(missing)
             self._context.recorder.record(job, event)
             state = State(REFERENCES_FOUND, "False", event.reason, event.message)
-        generation = job["metadata"]["generation"]
-        await report(self._context.write.jobs, key_of(job), [state], generation)
+        await tell(self._context.write.jobs, job, state)
         return bool(missing)
 
     async def _await_bundle(self, job: Object) -> None:
@@ -317,22 +316,19 @@ class JobController(Controller):
         if find(job_status(job).conditions, ACCEPTED) is None:
             message = "the bundle is being fetched: its server has not answered yet"
             state = State(ACCEPTED, "False", BUNDLE_AWAITED, message)
-            generation = job["metadata"]["generation"]
-            await report(self._context.write.jobs, key_of(job), [state], generation)
+            await tell(self._context.write.jobs, job, state)
 
     async def _reject(self, job: Object, reason: str, message: str) -> Outcome:
         self._context.recorder.record(job, events.job_rejected(reason, message))
         state = State(ACCEPTED, "False", reason, message)
-        generation = job["metadata"]["generation"]
-        await report(self._context.write.jobs, key_of(job), [state], generation)
+        await tell(self._context.write.jobs, job, state)
         return Again.WITH_BACKOFF
 
     async def _hold(self, job: Object, rollback: str) -> Outcome:
         event = events.edit_held(rollback)
         self._context.recorder.record(job, event)
         state = State(ACCEPTED, "Unknown", event.reason, event.message)
-        generation = job["metadata"]["generation"]
-        await report(self._context.write.jobs, key_of(job), [state], generation)
+        await tell(self._context.write.jobs, job, state)
         return LOOK_AGAIN_SECONDS
 
     async def _displaced(self, key: Key, outside: Sequence[PlannedPe]) -> bool:

@@ -17,7 +17,7 @@ from streamgraft_common.resources import MadeInKafka
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
-from streamgraft_operator.job.commands import report
+from streamgraft_operator.job.commands import tell
 from streamgraft_operator.job.topics import look
 from streamgraft_operator.kafka.client import KafkaUnavailable
 from streamgraft_operator.kafka.topics import left_over
@@ -166,7 +166,7 @@ class Cleaner:
         await self._say(job, State(KAFKA_AVAILABLE, "False", DELETION_WAITS, message))
 
     async def _say(self, job: Object, state: State) -> None:
-        await report(self._context.write.jobs, key_of(job), [state], job["metadata"]["generation"])
+        await tell(self._context.write.jobs, job, state)
 
     def _leave_topics(self, job: Object, message: str) -> None:
         made = job_status(job).made_in_kafka or MadeInKafka(cluster_id="")

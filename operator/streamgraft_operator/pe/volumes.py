@@ -23,10 +23,10 @@ def check_volume(caches: Caches, job: Object, wanted: Mapping[str, Any]) -> None
     namespace, name = key_of(job)
     own = caches.config_maps.get((namespace, names.job_config_map(name)))
     if own is not None and is_owned_by(own, job["metadata"]["uid"]):
-        compare(manifests.checkpoints_of(own), wanted)
+        check_same_volume(manifests.checkpoints_of(own), wanted)
 
 
-def compare(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def check_same_volume(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     """Raise GraphError if checkpoints that are `there` are wanted elsewhere; empty: not known."""
     if there in ({}, wanted):
         return

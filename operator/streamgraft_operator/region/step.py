@@ -310,12 +310,11 @@ def _failed(view: RegionView, change: WidthChange, why: str) -> _Progress:
     Of a divided change also the width that was wanted: it would be divided again, to fail again.
     """
     status = _changed(view.status, change, finished_at=to_rfc3339(view.now), failure=why)
-    widths = [change.to_width]
+    entry = avoid(status, change.to_width, why, view.now)
+    status = status.model_copy(update={"avoided": [*without(status, change.to_width), entry]})
     if (view.width - change.to_width) * (change.to_width - change.from_width) > 0:
-        widths.append(view.width)
-    for width in widths:
-        entry = avoid(status, width, why, view.now)
-        status = status.model_copy(update={"avoided": [*without(status, width), entry]})
+        wanted = avoid(status, view.width, why, view.now)
+        status = status.model_copy(update={"avoided": [*without(status, view.width), wanted]})
     seconds = from_rfc3339(entry.until) - view.now
     event = events.width_change_rolled_back(change.from_width, change.to_width, why, seconds)
     return _Progress(status, (event,))

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from streamgraft_common import names
+from streamgraft_common.adl import Autoscaling
 from streamgraft_common.bundle import BundleError
 from streamgraft_common.conditions import is_true
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_common.quantities import parse
-from streamgraft_common.resources import JobSpec
+from streamgraft_common.resources import JobSpec, ParallelRegionSpec, ParallelRegionStatus
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator import manifests
 from streamgraft_operator.application.expansion import Expansion
@@ -39,6 +40,9 @@ from streamgraft_operator.pe.pods import ended_seconds, warm_pod_view
 from streamgraft_operator.warm_pool.expectations import FRESH_SECONDS, Expectations
 from streamgraft_operator.warm_pool.sizing import Growth, drivers, usual_driver
 from streamgraft_operator.warm_pool.step import PoolView, step
+
+Scaled = tuple[ParallelRegionSpec, Autoscaling, ParallelRegionStatus]
+"""A region whose width an autoscaler sets."""
 
 
 class WarmPoolController(Controller):
@@ -109,7 +113,7 @@ class WarmPoolController(Controller):
         times = [decision.again_in, FRESH_SECONDS if regions else None]
         return min((seconds for seconds in times if seconds is not None), default=None)
 
-    def _scaled(self, key: Key, job: JobSpec) -> dict[str, Object]:
+    def _scaled(self, key: Key, job: JobSpec) -> dict[str, Scaled]:
         """Return the regions of a job whose width an autoscaler sets, if its pool goes by them.
 
         A region that sleeps is to cost nothing, so nothing waits for it.
@@ -117,7 +121,7 @@ class WarmPoolController(Controller):
         if isinstance(job.warm_pool, int):
             return {}
         return {
-            item["metadata"]["name"]: item
+            item["metadata"]["name"]: (spec, spec.autoscaling, region_status(item))
             for item in self._caches.regions_by_job.get(key)
             if (spec := region_spec(item)).autoscaling
             and spec.autoscaling.mode == "scale"
@@ -125,24 +129,22 @@ class WarmPoolController(Controller):
         }
 
     async def _growing(
-        self, key: Key, scaled: Mapping[str, Object], expansion: Expansion
+        self, key: Key, scaled: Mapping[str, Scaled], expansion: Expansion
     ) -> list[Growth]:
-        expected = await self._expectations.widths(key, scaled) if scaled else {}
+        if not scaled:
+            return []
+        expected = await self._expectations.widths(key, scaled)
         drivers = self._drivers(key, expansion)
-        growing = []
-        for name, item in scaled.items():
-            spec, status = region_spec(item), region_status(item)
-            if spec.autoscaling:
-                growing.append(
-                    Growth(
-                        width=status.width,
-                        most=spec.autoscaling.largest_width(spec.max_width),
-                        drivers=drivers.get(spec.region, ()),
-                        changes=status.changes,
-                        expected=expected.get(name, 0),
-                    )
-                )
-        return growing
+        return [
+            Growth(
+                width=status.width,
+                most=autoscaling.largest_width(spec.max_width),
+                drivers=drivers.get(spec.region, ()),
+                changes=status.changes,
+                expected=expected.get(name, 0),
+            )
+            for name, (spec, autoscaling, status) in scaled.items()
+        ]
 
     def _drivers(self, key: Key, expansion: Expansion) -> Mapping[str, Sequence[str]]:
         """Return the drivers of a channel of each region; "" where no warm pod will do."""

@@ -65,11 +65,7 @@ async def _planned(
             here = replace(submission, namespace=cluster.namespace)
             here = replace(here, spec=await edited(cluster, submission.job, spec))
             job = await running(cluster, submission.job)
-            if job:
-                servers = job.default_servers or _SERVERS
-                here = replace(here, uid=job.uid, bootstrap_servers=servers)
-                here = replace(here, source_partitions=job.partitions)
-                here = replace(here, dropped_stages=job.dropped_stages)
+            here = job.placed(here) if job else here
             cpu = await measured(cluster, submission.job)
             return replace(outlook(here, job), cpu=cpu), ""
     except (ConfigError, Unreachable) as error:

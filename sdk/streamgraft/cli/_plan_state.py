@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streamgraft.cli._cluster import MANAGER, Cluster
@@ -21,6 +21,7 @@ from streamgraft_common.resources import (
     ProcessingElementSpec,
     SavedStage,
 )
+from streamgraft_operator.graph import Submission
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,16 @@ class RunningJob:
             return None
         inputs = [port for pe in self.pes.values() for port in pe.metadata.inputs]
         return next((port.bootstrap_servers for port in inputs if not port.external), None)
+
+    def placed(self, submission: Submission) -> Submission:
+        """Return a submission as the operator expands it for this job."""
+        return replace(
+            submission,
+            uid=self.uid,
+            bootstrap_servers=self.default_servers or submission.bootstrap_servers,
+            source_partitions=self.partitions,
+            dropped_stages=self.dropped_stages,
+        )
 
 
 async def running(cluster: Cluster, job: str) -> RunningJob | None:

@@ -41,13 +41,12 @@ async def check_submission(cluster: Cluster, name: str, data: bytes, spec: dict[
     submission = Submission(
         namespace=cluster.namespace,
         job=name,
-        uid=job.uid,
+        uid="",
         spec=await edited(cluster, name, spec),
         bundle=read_bundle(data),
         bootstrap_servers="",
-        source_partitions=job.partitions,
     )
     try:
-        check_edit(outlook(submission, job))
+        check_edit(outlook(job.placed(submission), job))
     except GraphError as error:
         raise refused(error) from error
