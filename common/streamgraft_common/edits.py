@@ -120,11 +120,7 @@ def _all(stage: SavedStage, fate: Fate, why: str = "") -> list[Outcome]:
     return [*states, *reads]
 
 
-SAVE = (
-    "take a savepoint of what runs (if the Job has this edit by now, submit the application as it"
-    " was before that)"
-)
-"""How to save what a refused edit would lose: the savepoint of a Job is of what its spec says."""
+SAVE = "take a savepoint of what runs"
 WAYS = (
     f"{SAVE} and restore it with this application, or give the operator, and all that read its"
     " stream, new names, with which they start empty"

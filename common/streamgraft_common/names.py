@@ -46,6 +46,8 @@ ANNOTATION_CONTENT = f"{GROUP}/content-id"
 """Hash of an object's generated content; equal hashes mean that nothing needs a restart."""
 ANNOTATION_CHECKPOINTS = f"{GROUP}/checkpoints"
 """On a job's ConfigMap: the volume that its checkpoints are on, as JSON."""
+ANNOTATION_GENERATION = f"{GROUP}/job-generation"
+"""metadata.generation of the Job whose version a ConfigMap notes."""
 ANNOTATION_SOURCE = f"{GROUP}/bundle-source"
 """Hash of the address that a bundle was fetched from."""
 ANNOTATION_CHANGES = f"{GROUP}/stream-changes"
@@ -67,6 +69,8 @@ PORT_LABELS_KEY = "port-labels.json"
 """Key of the job's ConfigMap that maps operator port labels to stream topics and PE ports."""
 STAGES_KEY = "stages.json"
 """Key of the job's ConfigMap that holds the stages of its graph: what an edit is compared with."""
+VERSION_KEY = "version.json.gz"
+"""Key of a job's ConfigMap that holds the version that was accepted last."""
 BUNDLE_KEY = "bundle.zip"
 """Default key of a ConfigMap that carries a bundle."""
 
@@ -169,6 +173,11 @@ def bundle_config_map(job: str) -> str:
 def fetched_config_map(job: str) -> str:
     """Return the name of the ConfigMap into which the operator fetches a job's bundle."""
     return f"{_stem(job)}-fetched"
+
+
+def accepted_config_map(job: str) -> str:
+    """Return the name of the ConfigMap with the version of a job that was accepted last."""
+    return f"{_stem(job)}-accepted"
 
 
 def control_secret(job: str) -> str:

@@ -9,6 +9,7 @@ from streamgraft_operator.application.bundles import Bundles
 from streamgraft_operator.application.expansion import Expander, job_of
 from streamgraft_operator.application.references import References
 from streamgraft_operator.application.sources import Networks
+from streamgraft_operator.application.versions import Versions
 from streamgraft_operator.certificates import Issuer
 from streamgraft_operator.kafka.client import Brokers, Kafka
 from streamgraft_operator.kafka.tls import KafkaTls
@@ -36,6 +37,7 @@ class Context:
     write: Coordinators
     external_calls: ExternalCalls
     bundles: Bundles
+    versions: Versions
     expander: Expander
     references: References
     kafka: Kafka
@@ -51,6 +53,7 @@ class Context:
         write = Coordinators(client, caches)
         external_calls = ExternalCalls()
         bundles = Bundles(client, caches, write, external_calls, Networks(settings.bundle_networks))
+        versions = Versions(client, caches, write)
         return cls(
             client=client,
             settings=settings,
@@ -58,7 +61,8 @@ class Context:
             write=write,
             external_calls=external_calls,
             bundles=bundles,
-            expander=Expander(bundles, settings),
+            versions=versions,
+            expander=Expander(bundles, versions, settings),
             references=References(client),
             kafka=Kafka(),
             kafka_tls=KafkaTls(client, settings),
@@ -71,6 +75,11 @@ class Context:
         """Return the job of an object unless it is gone or being deleted."""
         job = job_of(self.caches, item)
         return job if job and "deletionTimestamp" not in job["metadata"] else None
+
+    async def running_job_of(self, item: Object) -> Object | None:
+        """Return the living job of an object, with the spec that was accepted last."""
+        job = self.living_job_of(item)
+        return await self.versions.running(job) if job else None
 
     def leaving_job_of(self, item: Object) -> Object | None:
         """Return the job of an object if it is being deleted."""

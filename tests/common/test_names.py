@@ -33,6 +33,7 @@ Namer = Callable[..., str]
         (names.job_config_map, st.tuples(JOBS)),
         (names.bundle_config_map, st.tuples(JOBS)),
         (names.fetched_config_map, st.tuples(JOBS)),
+        (names.accepted_config_map, st.tuples(JOBS)),
     ],
 )
 def test_names_fit_dns_labels_and_tell_things_apart(
@@ -53,7 +54,12 @@ def test_names_fit_dns_labels_and_tell_things_apart(
 @given(JOBS, IDS, JOBS)
 def test_config_maps_of_jobs_and_pes_never_meet(job: str, pe: int, other: str) -> None:
     """A job's own ConfigMaps end in a word each, a PE's in a number."""
-    maps = (names.job_config_map, names.bundle_config_map, names.fetched_config_map)
+    maps = (
+        names.job_config_map,
+        names.bundle_config_map,
+        names.fetched_config_map,
+        names.accepted_config_map,
+    )
     assert names.pe_name(job, pe) not in [name(other) for name in maps]
     for one, two in itertools.permutations(maps, 2):
         assert one(job) != two(other)

@@ -26,6 +26,7 @@ from tests.simulation.faults import (
     sicken_pod,
     submit_again,
 )
+from tests.simulation.refused_edits import refuse_edit
 from tests.simulation.savepoint_faults import (
     crash_what_begins,
     crash_what_stops,
@@ -41,6 +42,7 @@ FAULTS: tuple[Fault, ...] = (
     edit_job,
     edit_operators,
     edit_region,
+    refuse_edit,
     cancel_job,
     submit_again,
     resize,

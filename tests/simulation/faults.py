@@ -30,17 +30,18 @@ def submit(world: World, submission: Submission) -> None:
     world.note(f"user: submits {submission}")
     world.jobs[submission.job] = submission
     upload(world, submission)
-    _apply(world, JOB, submission.manifest())
+    apply(world, JOB, submission.manifest())
     if submission.pooled:
         world.loop.later(world.chance.random() * 20, _make_host_pool, world)
 
 
 def upload(world: World, submission: Submission) -> None:
     """Upload the bundle alone."""
-    _apply(world, CONFIG_MAP, submission.bundle_map())
+    apply(world, CONFIG_MAP, submission.bundle_map())
 
 
-def _apply(world: World, kind: Kind, manifest: Object) -> None:
+def apply(world: World, kind: Kind, manifest: Object) -> None:
+    """Apply an object as a user does."""
     path = kind.path(NAMESPACE, manifest["metadata"]["name"])
     query = {"fieldManager": "user", "force": "true"}
     world.server.request("PATCH", path, manifest, query, "application/apply-patch+yaml")
@@ -151,6 +152,8 @@ def delete(kind: Kind) -> Fault:
 
     def fault(world: World) -> None:
         if found := _of_jobs(world, kind):
+            if kind is CONFIG_MAP and world.refused:
+                return
             name = world.chance.choice(found)["metadata"]["name"]
             world.note(f"user: deletes {kind.kind} {name}")
             world.request("DELETE", kind, name, {"propagationPolicy": "Background"})
@@ -161,6 +164,8 @@ def delete(kind: Kind) -> Fault:
 def delete_by_label(world: World) -> None:
     """A user deletes everything of a kind at once."""
     kind = world.chance.choice([POD, PROCESSING_ELEMENT, SERVICE, CONFIG_MAP])
+    if kind is CONFIG_MAP and world.refused:
+        return
     for item in _of_jobs(world, kind):
         world.request("DELETE", kind, item["metadata"]["name"], {})
     world.note(f"user: deletes all {kind.plural}")

@@ -75,7 +75,7 @@ def _job(world: World, wanted: Submission) -> Iterator[str]:
     for kind, extra in (
         (PROCESSING_ELEMENT, set()),
         (SERVICE, {names.service(wanted.job, "api")} if wanted.serves else set()),
-        (CONFIG_MAP, {names.job_config_map(wanted.job)}),
+        (CONFIG_MAP, {names.job_config_map(wanted.job), names.accepted_config_map(wanted.job)}),
     ):
         if (have := _named(world, kind, wanted.job)) != expected | extra:
             yield f"{kind.plural} are {sorted(have)}, not {sorted(expected | extra)}"

@@ -60,7 +60,7 @@ def test_submission_creates_each_resource_once() -> None:
         submitted(world)
         done = writes() - before
     assert {what: count for what, count in done.items() if not what.endswith("Event")} == {
-        "create ConfigMap": PES + 1,
+        "create ConfigMap": PES + 2,
         "create Service": PES,
         "create ProcessingElement": PES,
         "create ParallelRegion": 1,

@@ -163,7 +163,7 @@ def edit_meanwhile(world: World, kept: str = "count") -> None:
     ask(world, "requested", 1)
     until(world, "completedSequenceId", 1)
     for item in world.nodes.containers.values():
-        item.pe.tempo = replace(item.pe.tempo, plan=60.0)
+        item.pe.tempo = replace(item.pe.tempo, plan=20.0)
     ask(world, "rollbackRequested", 1)
     while (back := rollback_of(world)).phase != "RollingBack":
         assert back.phase not in ("Completed", "Failed")

@@ -69,6 +69,9 @@ class World:
         """Jobs that should exist."""
         self.savepoints = 0
         """How many savepoints users have taken."""
+        self.refused: set[str] = set()
+        """Jobs whose last edit is refused. Nobody deletes what notes the version before it: both
+        ConfigMaps at once would be more than the operator can make up for."""
         self.faulty = True
         """Whether users and faults are still about."""
         self.last_write = 0.0, ""

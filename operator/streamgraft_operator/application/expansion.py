@@ -1,6 +1,7 @@
 """From a Job to its topology: read the bundle, check the parameters, expand.
 
-Nothing is kept but caches: the topology of a job is computed whenever it is needed.
+Nothing is kept but caches: the topology of a job is computed whenever it is needed, for all but
+the job controller from the version that was accepted last.
 """
 
 from collections import OrderedDict
@@ -17,6 +18,7 @@ from streamgraft_common.kube.store import key_of
 from streamgraft_common.resources import JobSpec
 from streamgraft_operator import manifests
 from streamgraft_operator.application.bundles import Bundles
+from streamgraft_operator.application.versions import Version, Versions
 from streamgraft_operator.graph import Submission, Topology, with_settings
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.parsed import job_spec, job_status
@@ -30,13 +32,19 @@ CACHED = 64
 class Expansion:
     """A job's bundle and its topology at certain widths."""
 
-    bundle: Bundle
+    version: Version
+    """What it is made of."""
     topology: Topology
     spec: JobSpec
     """The job's spec with settings of PEs as they are in the end: the job's image settings and
     each PE's share of the job's resources are in `processing_element`."""
     settings: Settings
     """The operator's own."""
+
+    @property
+    def bundle(self) -> Bundle:
+        """The bundle, of which the topology is."""
+        return self.version.bundle
 
     @cached_property
     def settings_id(self) -> str:
@@ -80,33 +88,49 @@ class Expansion:
 class Expander:
     """Expands jobs."""
 
-    def __init__(self, bundles: Bundles, settings: Settings) -> None:
+    def __init__(self, bundles: Bundles, versions: Versions, settings: Settings) -> None:
         self._bundles = bundles
+        self._versions = versions
         self._settings = settings
         self._expansions: OrderedDict[tuple[object, ...], Expansion] = OrderedDict()
 
     async def expand(self, job: Object, widths: Mapping[str, int]) -> Expansion:
-        """Return the expansion of a job; `widths` by region name, absent ones as the job begins.
+        """Return the expansion of what a job runs: of the version that was accepted last.
 
-        Widths of regions that the application no longer has are ignored.
-
-        Raises BundleError or GraphError; both say what to do.
+        `widths` by region name, absent ones as the job begins; those of regions that the
+        application no longer has are ignored. Raises BundleError or GraphError; both say what to
+        do.
         """
-        spec, metadata = job_spec(job), job["metadata"]
+        version = await self._versions.accepted(job)
+        return self._expand(job, version or await self._submitted(job), widths)
+
+    async def expand_submitted(self, job: Object, widths: Mapping[str, int]) -> Expansion:
+        """Return the expansion of what a Job asks for, which may have to be refused.
+
+        Otherwise as `expand`.
+        """
+        return self._expand(job, await self._submitted(job), widths)
+
+    async def _submitted(self, job: Object) -> Version:
+        metadata, spec = job["metadata"], job_spec(job)
         bundle = await self._bundles.read(*key_of(job), spec.bundle)
-        status = job_status(job)
+        image = self._settings.image_of(job_status(job), metadata)
+        return Version(metadata.get("generation", 0), job["spec"], spec, image, bundle)
+
+    def _expand(self, job: Object, version: Version, widths: Mapping[str, int]) -> Expansion:
+        metadata, status = job["metadata"], job_status(job)
         restored, partitions = status.restored, status.partitions
-        image = self._settings.image_of(status, metadata)
-        version = metadata["uid"], metadata.get("generation"), bundle.digest, restored, image
-        version = *version, *sorted(partitions.items()), *sorted(status.dropped_stages.items())
-        asked = *version, *sorted(widths.items())
+        uid, bundle, image = metadata["uid"], version.bundle, version.image
+        known_by = uid, version.generation, bundle.digest, restored, image
+        known_by = *known_by, *sorted(partitions.items()), *sorted(status.dropped_stages.items())
+        asked = *known_by, *sorted(widths.items())
         if (known := self._expansions.get(asked)) is not None:
             return known
         submission = Submission(
             namespace=metadata["namespace"],
             job=metadata["name"],
             uid=metadata["uid"],
-            spec=self._settings.completed(spec).with_image(image),
+            spec=self._settings.completed(version.spec).with_image(image),
             bundle=bundle,
             bootstrap_servers=self._settings.bootstrap_servers,
             restored=restored,
@@ -114,11 +138,11 @@ class Expander:
             dropped_stages=status.dropped_stages,
         )
         wanted = submission.widths(widths)
-        planned = *version, *sorted(wanted.items())
+        planned = *known_by, *sorted(wanted.items())
         if (expansion := self._expansions.get(planned)) is None:
             topology = submission.topology(wanted)
             resolved = submission.resolved(topology)
-            expansion = Expansion(bundle, topology, resolved, self._settings)
+            expansion = Expansion(version, topology, resolved, self._settings)
         self._expansions[planned] = self._expansions[asked] = expansion
         while len(self._expansions) > CACHED:
             self._expansions.popitem(last=False)

@@ -13,16 +13,23 @@ from streamgraft_operator.kit.parsed import job_status
 
 
 async def report(
-    write: Coordinator, key: Key, states: Sequence[State], generation: int, **fields: Any
+    write: Coordinator,
+    key: Key,
+    states: Sequence[State],
+    generation: int,
+    *,
+    about: int | None = None,
+    **fields: Any,
 ) -> Object | None:
     """Set conditions and further fields of the status; phase and message follow from them.
 
-    `generation` is the metadata.generation of the spec that was looked at.
+    `generation` is the metadata.generation of the spec that was looked at, `about` that of the one
+    which the states are about, if it is another.
     """
 
     def command(job: Object) -> Patch | None:
         old = job_status(job)
-        conditions = merged(old.conditions, states, time.time(), generation)
+        conditions = merged(old.conditions, states, time.time(), about or generation)
         new = old.model_copy(
             update={
                 **fields,

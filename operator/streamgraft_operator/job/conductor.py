@@ -83,10 +83,13 @@ class JobConductor(Controller):
             return None
         status = job_status(job)
         accepted = find(status.conditions, ACCEPTED)
-        if accepted is None or accepted.status != "True":
+        generation = job["metadata"]["generation"]
+        if accepted is None or accepted.observed_generation != generation:
             return None
-        if accepted.observed_generation != job["metadata"]["generation"]:
-            return None  # it may be refused, and then what runs is not measured by it
+        # Of what is refused, or waits, nothing is measured: what runs is the version before it.
+        asked, version = accepted.status == "True", await self._context.versions.accepted(job)
+        if not asked and version is None:
+            return None
         submitted = find(status.conditions, SUBMITTED)
         if submitted and submitted.reason == ROLLING_BACK:
             return None  # the job controller's
@@ -101,16 +104,16 @@ class JobConductor(Controller):
             return None  # the job controller tells
         view = self._view(job, expansion, status)
         decision = step(view)
-        generation = job["metadata"]["generation"]
         starts = expansion.spec.savepoint is not None and not status.restored
         restored = starts and not self._to_begin(key, expansion.topology)
         await report(
             self._context.write.jobs,
             key,
-            decision.states,
+            decision.states if asked else [decision.ready],
             generation,
+            about=None if asked or version is None else version.generation,
             submitted_generation=(
-                generation if decision.submitted else status.submitted_generation
+                generation if asked and decision.submitted else status.submitted_generation
             ),
             pe_count=decision.pe_count,
             ready_pe_count=decision.ready_pe_count,

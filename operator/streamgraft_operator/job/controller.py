@@ -16,7 +16,7 @@ from streamgraft_common.kinds import CONFIG_MAP, POD
 from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import HOST_POOL, JobStatus
+from streamgraft_common.resources import HOST_POOL, JobStatus, SavedStage
 from streamgraft_common.restore import NotRestorable, check
 from streamgraft_operator import events, manifests
 from streamgraft_operator.application.expansion import Expansion
@@ -125,7 +125,8 @@ class JobController(Controller):
             await self._context.bundles.refresh(owner_of(job), source, generation)
             if not await self._context.bundles.caught_up(job, source):
                 return BUNDLE_RETRY_SECONDS
-            expansion = await self._context.expander.expand(job, self._context.widths_of(key))
+            widths = self._context.widths_of(key)
+            expansion = await self._context.expander.expand_submitted(job, widths)
             manifests.check_pods(expansion.spec, self._context.settings)
             self._regions.check(key, expansion.topology)
             self._check_savepoint(job, expansion)
@@ -155,9 +156,12 @@ class JobController(Controller):
             await self._context.issuer.ensure(owner_of(job), days)
 
     async def _submit(self, job: Object, expansion: Expansion, dropped: Collection[str]) -> Outcome:
-        key, topology = key_of(job), expansion.topology
-        job = await self._begin(job, expansion)
-        owner = owner_of(job)
+        await self._context.versions.accept(owner_of(job), job, expansion.version)
+        return await self._plant(await self._begin(job, expansion), expansion, dropped)
+
+    async def _plant(self, job: Object, expansion: Expansion, dropped: Collection[str]) -> Outcome:
+        """Make what a version of a job consists of, and prune what it does not."""
+        key, topology, owner = key_of(job), expansion.topology, owner_of(job)
         await self._declared.plant(job, owner, expansion)
         # Both are reported before either is awaited.
         missing = await self._references(job, expansion)
@@ -253,16 +257,26 @@ class JobController(Controller):
             return set()
         own = await self._context.client.find(CONFIG_MAP.path(key[0], name))
         if own is None or not is_owned_by(own, owner.uid):
-            return set()
-        if any(pe_status(pe).runtime for pe in self._caches.processing_elements_by_job.get(key)):
-            check_same_volume(manifests.checkpoints_of(own), expansion.checkpoints)
-        before = manifests.stages_of(own)
+            before = await self._accepted_stages(job)
+        else:
+            pes = self._caches.processing_elements_by_job.get(key)
+            if any(pe_status(pe).runtime for pe in pes):
+                check_same_volume(manifests.checkpoints_of(own), expansion.checkpoints)
+            before = manifests.stages_of(own)
         stages = saved_stages(expansion.topology, expansion.bundle.adl)
         try:
             check_edit(before, stages, expansion.spec.drop_state)
         except EditRefused as error:
             raise GraphError(str(error)) from error
         return dropped_stages(before, stages)
+
+    async def _accepted_stages(self, job: Object) -> list[SavedStage]:
+        """Return the stages that run, where somebody has deleted the job's ConfigMap."""
+        accepted = await self._context.versions.accepted(job)
+        if accepted is None or not job_status(job).submitted_generation:
+            return []
+        expansion = await self._context.expander.expand(job, {})
+        return saved_stages(expansion.topology, expansion.bundle.adl)
 
     async def _note_dropped(self, job: Object, stages: Collection[str]) -> None:
         """Count what was dropped, before the job's ConfigMap forgets that it was there: whoever is
@@ -322,7 +336,22 @@ class JobController(Controller):
         self._context.recorder.record(job, events.job_rejected(reason, message))
         state = State(ACCEPTED, "False", reason, message)
         await tell(self._context.write.jobs, job, state)
+        await self._keep(job)
         return Again.WITH_BACKOFF
+
+    async def _keep(self, job: Object) -> None:
+        """Keep what runs behind an edit that was refused: go on with the version before it."""
+        key, versions = key_of(job), self._context.versions
+        if not job_status(job).submitted_generation or await versions.accepted(job) is None:
+            return
+        job = await versions.running(job)
+        try:
+            expansion = await self._context.expander.expand(job, self._context.widths_of(key))
+            dropped = await self._check_edit(job, expansion)
+        except GraphError:
+            return  # the Job says what is wrong
+        if not held_by(self._caches, key, expansion):
+            await self._plant(job, expansion, dropped)
 
     async def _hold(self, job: Object, rollback: str) -> Outcome:
         event = events.edit_held(rollback)

@@ -51,21 +51,28 @@ class JobView:
 class JobDecision:
     """What the job's status should say."""
 
-    states: tuple[State, ...]
+    submission: State
+    ready: State
     pe_count: int
     ready_pe_count: int
 
     @property
+    def states(self) -> tuple[State, ...]:
+        """All that is said of a spec that was accepted; of one that was not, what runs is ready."""
+        return self.submission, self.ready
+
+    @property
     def submitted(self) -> bool:
         """Whether all resources of the job exist, or did for this spec."""
-        return any(state.type == SUBMITTED and state.status == "True" for state in self.states)
+        return self.submission.status == "True"
 
 
 def step(view: JobView) -> JobDecision:
     """Return the state of a job."""
     ready = view.wanted_pes - len(view.not_ready)
     return JobDecision(
-        states=(_submitted(view), _ready(view, ready)),
+        submission=_submitted(view),
+        ready=_ready(view, ready),
         pe_count=view.wanted_pes,
         ready_pe_count=ready,
     )

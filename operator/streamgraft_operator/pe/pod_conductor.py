@@ -53,7 +53,7 @@ class PodConductor(Controller):
         pods = {pod["metadata"]["name"]: pod for pod in self._caches.pods_by_pe.get(key)}
         if any(self._context.leaving_job_of(pod) for pod in pods.values()):
             return None  # all pods of a deleted job are deleted by one call
-        job = self._context.living_job_of(item) if item else None
+        job = await self._context.running_job_of(item) if item else None
         views = tuple(pod_view(pod) for pod in pods.values())
         decision = step(self._launch(item, job), views, time.time())
         for name in decision.delete:

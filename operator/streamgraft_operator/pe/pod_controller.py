@@ -44,7 +44,7 @@ class PodController(Controller):
         item = self._caches.processing_elements.get(key)
         if item is None or "deletionTimestamp" in item["metadata"]:
             return None
-        job = self._context.living_job_of(item)
+        job = await self._context.running_job_of(item)
         if job is None:
             return None
         spec = pe_spec(item)

@@ -81,7 +81,7 @@ class RegionController(Controller):
     async def reconcile(self, key: Key) -> Outcome:
         """Take one step of a width change, or put right what is missing."""
         region = self._caches.regions.get(key)
-        job = self._context.living_job_of(region) if region else None
+        job = await self._context.running_job_of(region) if region else None
         if region is None or job is None or "deletionTimestamp" in region["metadata"]:
             return None
         if obstacle(region_spec, region):

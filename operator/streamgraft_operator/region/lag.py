@@ -45,7 +45,7 @@ class LagController(Controller):
     async def reconcile(self, key: Key) -> Outcome:
         """Look where the logs of a region that sleeps end."""
         region = self._caches.regions.get(key)
-        job = self._context.living_job_of(region) if region else None
+        job = await self._context.running_job_of(region) if region else None
         if region is None or job is None or not region_status(region).asleep:
             self._context.external_calls.forget(key, "lag")
             self._lags.forget(key)

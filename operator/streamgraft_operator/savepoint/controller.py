@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
-from streamgraft_common.conditions import find
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import SavepointSpec, SavepointStatus, Saving
@@ -23,7 +22,6 @@ from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError
 from streamgraft_operator.kafka.client import KafkaUnavailable
-from streamgraft_operator.kit.conditions import ACCEPTED, GRAPH_INVALID, POD_FORBIDDEN
 from streamgraft_operator.kit.control_loop import (
     STALE_SECONDS,
     Controller,
@@ -130,6 +128,7 @@ class SavepointController(Controller):
         job = self._caches.jobs.get(key)
         if job is None or "deletionTimestamp" in job["metadata"]:
             raise StagesUnknown(f"there is no job {spec.job} in namespace {key[0]}")
+        job = await self._context.versions.running(job)
         status = job_status(job)
         begun = savepoint_status(item).phase != "Pending"
         if status.phase != "Healthy" and not is_of_part(spec) and not begun:
@@ -141,20 +140,15 @@ class SavepointController(Controller):
         if not found.stages:
             raise StagesUnknown(f"job {spec.job} has none of {listed(spec.operators)}")
         if not begun and part.expansion and not runs(self._caches, key, part.expansion, spec):
-            if _is_refused(job) and not is_of_part(spec):
-                raise StagesUnknown(
-                    f"the last edit of job {spec.job} was refused, so what runs is not what its"
-                    " spec says: submit the application as it runs, and take the savepoint then"
-                )
-            edit = f"the last edit of job {spec.job} to be carried out, or undone if it was refused"
+            edit = f"the last edit of job {spec.job} to be carried out"
             return replace(found, waiting_for=edit)
         return found
 
     async def _part(self, item: Object, job: Object) -> Part:
         """Return what is saved of a job. Raises StagesUnknown.
 
-        A rollback that has begun to change checkpoints goes on with the stages that it began with,
-        as long as the job's spec is of others: an edit waits for it, or was refused.
+        A rollback that has begun to change checkpoints goes on with the stages that it began with:
+        an edit that was accepted just before, and is not carried out, waits for it.
         """
         spec, status, key = savepoint_spec(item), savepoint_status(item), key_of(job)
         going_back = status.phase == "RollingBack"
@@ -191,7 +185,8 @@ class SavepointController(Controller):
         job = saved_job(item)
         if (resource := self._caches.jobs.get(job)) is None:
             return frozenset()
-        brokers = await self._context.brokers_of(resource)
+        running = await self._context.versions.running(resource)
+        brokers = await self._context.brokers_of(running)
 
         async def drained(name: str) -> bool:
             group, topics = names.consumer_group(*job, name), stages.part.inner_topics[name]
@@ -213,7 +208,8 @@ class SavepointController(Controller):
         if spec.rolls_back_to is None or not still or job is None or expansion is None:
             return None
         try:
-            return await ends(self._context, job, expansion, spec)
+            running = await self._context.versions.running(job)
+            return await ends(self._context, running, expansion, spec)
         except KafkaUnavailable:
             return None
 
@@ -296,14 +292,6 @@ def _cut_number(item: Object) -> int | None:
     if region is None:
         return None
     return names.cut_number(name, names.region_name(saved_job(item)[1], region))
-
-
-def _is_refused(job: Object) -> bool:
-    """Return whether a job's spec, as it is now, was looked at and refused."""
-    accepted = find(job_status(job).conditions, ACCEPTED)
-    if accepted is None or accepted.observed_generation != job["metadata"]["generation"]:
-        return False
-    return accepted.status == "False" and accepted.reason in (GRAPH_INVALID, POD_FORBIDDEN)
 
 
 def _view(

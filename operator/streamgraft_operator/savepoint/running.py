@@ -1,7 +1,7 @@
-"""Whether what a Job's spec asks for is what runs.
+"""Whether the version of a job that was accepted last is what runs.
 
-Savepoints are planned from the spec. Behind an edit that was refused, or is not carried out yet,
-other stages run than it says: one that is not in the plan would neither stop nor be saved.
+Savepoints are planned from it. As long as it is not carried out, other stages run than it says: one
+that is not in the plan would neither stop nor be saved.
 """
 
 from streamgraft_common import names

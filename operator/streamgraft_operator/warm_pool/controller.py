@@ -76,6 +76,7 @@ class WarmPoolController(Controller):
         if job is None or "deletionTimestamp" in job["metadata"]:
             self._expectations.forget(key)
             return None
+        job = await self._context.versions.running(job)
         waiting = self._caches.pods_by_pool.get(key)
         scaled = self._scaled(key, job_spec(job))
         if not waiting and not job_spec(job).warm_pool and not scaled:

@@ -15,6 +15,7 @@ from streamgraft_common.resources import Resources
 from streamgraft_operator.application.bundles import BundleMismatch, BundleMissing, Bundles
 from streamgraft_operator.application.expansion import Expander, Expansion
 from streamgraft_operator.application.sources import Networks
+from streamgraft_operator.application.versions import Versions
 from streamgraft_operator.graph import GraphError
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.coordinators import Coordinators
@@ -30,14 +31,14 @@ async def expanded(file: Path, **spec: Any) -> Expansion:
     caches = Caches(client, ())
     write = Coordinators(client, caches)
     bundles = Bundles(client, caches, write, ExternalCalls(), Networks([]))
-    expander = Expander(bundles, SETTINGS)
+    expander = Expander(bundles, Versions(client, caches, write), SETTINGS)
     metadata = {"namespace": "ns", "name": "job", "uid": "u", "generation": 1}
     if "submitted" in spec:
         metadata["annotations"] = {names.ANNOTATION_SUBMITTED: spec.pop("submitted")}
     source = {"file": str(file), **spec.pop("bundle", {})}
     status = spec.pop("status", {})
     job = {"metadata": metadata, "spec": {"bundle": source, **spec}, "status": status}
-    return await expander.expand(job, {})
+    return await expander.expand_submitted(job, {})
 
 
 @pytest.fixture

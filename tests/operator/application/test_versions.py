@@ -1,0 +1,62 @@
+"""The version of a job that is noted: what is written is read, and nothing else."""
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+from tests.operator.integration.world import application, bundle
+
+from streamgraft_common.bundle import read_bundle
+from streamgraft_common.resources import JobSpec
+from streamgraft_operator.application.versions import LARGEST_BYTES, Version
+
+SPEC: dict[str, Any] = {
+    "bundle": {"file": "/tiny.zip"},
+    "parameters": {"speed": "9", "umlaut": "ü"},
+    "resources": {"requests": {"cpu": "3"}},
+    "savepoint": {"name": "before"},
+}
+
+
+def version() -> Version:
+    tiny = read_bundle(bundle(application("topics")))
+    return Version(3, SPEC, JobSpec.model_validate(SPEC), "image:1", tiny)
+
+
+def test_what_is_noted_is_read() -> None:
+    assert Version.from_json(version().to_json()) == version()
+
+
+def test_equal_versions_are_written_alike() -> None:
+    assert version().to_json() == version().to_json()
+
+
+def changed(**fields: Any) -> bytes:
+    document = json.loads(gzip.decompress(version().to_json()))
+    return gzip.compress(json.dumps({**document, **fields}).encode())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"nothing",
+        version().to_json()[:-20],
+        gzip.compress(b"{}"),
+        gzip.compress(b"[]"),
+        gzip.compress(b"\xff"),
+        gzip.compress(b"[" * 100_000),
+        changed(spec=None),
+        changed(adl={}),
+        changed(generation="third"),
+    ],
+)
+def test_anything_else_is_refused(data: bytes) -> None:
+    with pytest.raises((ValueError, KeyError, TypeError, OSError, EOFError, RecursionError)):
+        Version.from_json(data)
+
+
+def test_no_more_is_unpacked_than_a_version_may_have() -> None:
+    with pytest.raises(ValueError, match="unpacks to more than 8 MiB"):
+        Version.from_json(gzip.compress(b" " * (LARGEST_BYTES + 2)))
