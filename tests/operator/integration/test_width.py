@@ -5,10 +5,10 @@ from prometheus_client import generate_latest
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle, condition
 
-from streamgraft_common.kinds import EVENT, POD
+from streamgraft_common.kinds import EVENT, POD, SERVICE
 from streamgraft_common.kube import Invalid
 from streamgraft_common.kube.client import Object
-from streamgraft_common.resources import PARALLEL_REGION, PROCESSING_ELEMENT
+from streamgraft_common.resources import JOB, PARALLEL_REGION, PROCESSING_ELEMENT
 from streamgraft_operator.kit import metrics
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
@@ -54,6 +54,39 @@ async def test_width_beyond_the_maximum_is_refused(
     with pytest.raises(Invalid, match="width must not exceed maxWidth"):
         await world.scale("job-r", 5)
     await world.serving("job-r", 2)
+
+
+async def test_widths_change_behind_a_version_that_is_refused(
+    world: World, player: HandPlayedPe, source_topic: str
+) -> None:
+    """Be it a bundle that can't be read, or a parameter that the application does not have."""
+    await world.upload(bundle(application(world.namespace)))
+    await world.submit()
+    await world.serving("job-r", 1)
+    await world.job_in("Healthy")
+    before = await world.uids()
+    await world.upload(b"no zip file")
+    await world.job(lambda status: "this is no bundle" in status["message"])
+    await world.scale("job-r", 2)
+    await world.serving("job-r", 2)
+    path = JOB.path(world.namespace, "job")
+    edit = {"parameters": {"sped": "2"}, "image": "other:2"}
+    await world.client.patch(path, {"spec": edit})
+    await world.upload(bundle(application(world.namespace)))
+    await world.job(lambda status: "no parameter sped" in status["message"])
+    await world.client.delete(SERVICE.path(world.namespace, "job-0"))
+    await world.scale("job-r", 3)
+    await world.serving("job-r", 3)
+    await world.eventually(SERVICE, "job-0", lambda item: item)
+    after = await world.uids()
+    assert {name: after[name] for name in before} == before
+    pods = await world.client.get(POD.path(world.namespace))
+    assert "other:2" not in {pod["spec"]["containers"][0]["image"] for pod in pods["items"]}
+    job = await world.job(lambda status: status["peCount"] == 5)
+    assert condition(job, "Accepted")["status"] == "False"
+    await world.client.patch(path, {"spec": dict.fromkeys(edit)})
+    await world.job(lambda status: status["message"] == "all 5 PEs are ready")
+    assert await world.uids() == after
 
 
 async def test_pod_of_a_channel_dies_during_a_change(
