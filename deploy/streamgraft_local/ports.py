@@ -4,11 +4,40 @@ They come from below the range from which Linux takes the ports of outgoing conn
 up), so that a port stays free while its component restarts.
 """
 
+import fcntl
+import os
 import random
 import socket
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
 
 LOWEST, HIGHEST = 20000, 32000
+
+
+@cache
+def _register() -> int | None:
+    """Return the file in which this user's processes lock the bytes of ports that they drew."""
+    path = Path(tempfile.gettempdir()) / f"streamgraft-ports-{os.getuid()}"
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return None
+
+
+def reserve(port: int) -> bool:
+    """Keep a port from other processes of this user until this one ends; return whether it is ours.
+
+    Environments that start at once could draw the same port, long before anything listens there.
+    """
+    if (register := _register()) is None:
+        return True
+    try:
+        fcntl.lockf(register, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except OSError:
+        return False
+    return True
 
 
 def is_free(port: int) -> bool:
@@ -27,7 +56,7 @@ def choose(
     known: Mapping[str, int],
     free: Callable[[int], bool] = is_free,
 ) -> dict[str, int]:
-    """Return a port per name: the known one if it is free, else a new one.
+    """Return a port per name: the known one if it is free, else a new one that is reserved.
 
     Raises RuntimeError if there are not enough free ports.
     """
@@ -35,9 +64,10 @@ def choose(
     candidates = iter(random.sample(range(LOWEST, HIGHEST), HIGHEST - LOWEST))
     for name in names:
         port = known.get(name)
-        while port is None or port in chosen.values() or not free(port):
-            port = next(candidates, None)
-            if port is None:
-                raise RuntimeError(f"no free port between {LOWEST} and {HIGHEST}")
+        if port is None or port in chosen.values() or not free(port):
+            new = (port for port in candidates if port not in chosen.values())
+            port = next((port for port in new if free(port) and reserve(port)), None)
+        if port is None:
+            raise RuntimeError(f"no free port between {LOWEST} and {HIGHEST}")
         chosen[name] = port
     return chosen

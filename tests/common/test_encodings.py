@@ -166,6 +166,43 @@ def test_any_number_is_a_time_or_refused(kind: str, logical: str, number: int) -
         json.dumps(codec.decode(stream.getvalue()))
 
 
+LIST = {"type": "record", "name": "ns.Link", "fields": [{"name": "id", "type": "long"}]}
+
+
+def linked(kind: Any) -> dict[str, Any]:
+    """Return a schema of records that contain others of this type."""
+    return {**LIST, "fields": [*LIST["fields"], {"name": "next", "type": kind}]}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        ["null", "Link"],
+        ["null", "ns.Link"],
+        {"type": "array", "items": "Link"},
+        {"type": "map", "values": "Link"},
+        {"type": "record", "name": "B", "fields": [{"name": "a", "type": ["null", "Link"]}]},
+    ],
+)
+def test_types_that_contain_themselves_are_refused(kind: Any) -> None:
+    """fastavro follows them on the stack: 100 kB that are nested deeply ended the process."""
+    with pytest.raises(ValueError, match="contains itself, which no type of Spark can"):
+        AvroCodec(json.dumps(linked(kind)))
+    with registry() as server:
+        server.schemas[42] = json.dumps(linked(kind))
+        codec = AvroCodec(json.dumps(LIST), Registry(server.url))
+        with pytest.raises(Undecodable, match="contains itself"):
+            codec.decode(framed(42, b"\x02" * 1_000_000))
+
+
+def test_a_type_that_is_used_twice_is_none_of_them() -> None:
+    place = {"type": "record", "name": "Place", "fields": [{"name": "x", "type": "long"}]}
+    fields = [{"name": "here", "type": place}, {"name": "there", "type": "Place"}]
+    codec = AvroCodec(json.dumps({"type": "record", "name": "Way", "fields": fields}))
+    row = {"here": {"x": 1}, "there": {"x": 2}}
+    assert codec.decode(codec.encode(json.dumps(row))) == row
+
+
 def test_a_record_of_a_newer_schema_is_read_as_ours() -> None:
     """The registry has the schema that it was written with; each is asked for once."""
     with registry() as server:

@@ -104,6 +104,16 @@ def test_no_port_is_left() -> None:
         ports.choose(["a"], {}, free=lambda port: False)
 
 
+def test_two_processes_never_draw_the_same_port() -> None:
+    """Nothing listens there yet, but the other one is about to."""
+    (port,) = ports.choose(["a"], {}).values()
+    script = f"from streamgraft_local import ports; print(ports.reserve({port}))"
+    asked = [sys.executable, "-c", script]
+    assert subprocess.check_output(asked, text=True).strip() == "False"
+    other = script.replace(str(port), str(port + 1))
+    assert subprocess.check_output([*asked[:2], other], text=True).strip() == "True"
+
+
 def test_front_proxy_has_an_authority_of_its_own(tmp_path: Path) -> None:
     """A user's certificate can't pass for the front proxy's."""
     pki.ensure(tmp_path / "pki")

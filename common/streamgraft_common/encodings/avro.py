@@ -11,6 +11,7 @@ import fastavro
 from fastavro.schema import SchemaParseException, parse_schema
 
 from streamgraft_common.encodings.avro_columns import misfits, only_type
+from streamgraft_common.encodings.avro_recursion import check_not_recursive
 from streamgraft_common.encodings.codec import Undecodable, Unencodable
 from streamgraft_common.encodings.columns import Columns
 from streamgraft_common.encodings.registry import Registry, UnknownSchema, framed, unframed
@@ -30,11 +31,14 @@ class AvroCodec:
         self._text = schema
         self._named: dict[str, Any] = {}
         try:
-            self._schema = parse_schema(json.loads(schema), named_schemas=self._named)
-        except (SchemaParseException, ValueError) as error:
+            written = json.loads(schema)
+            self._schema = parse_schema(written, named_schemas=self._named)
+            check_not_recursive(written)
+        except (SchemaParseException, ValueError, RecursionError) as error:
             raise ValueError(f"not a valid Avro schema: {error}") from error
         self._registry = registry
         self._subject = subject
+        self._writers: dict[int, Any] = {}
 
     def decode(self, value: bytes) -> dict[str, Any]:
         """Return the JSON object of a value, as our schema reads it."""
@@ -42,7 +46,7 @@ class AvroCodec:
         try:
             if self._registry is not None:
                 number, value = unframed(value)
-                writer = self._registry.schema(number)
+                writer = self._writer(self._registry, number)
             stream = io.BytesIO(value)
             row: Any = fastavro.schemaless_reader(stream, writer, self._schema)
         except (
@@ -52,6 +56,7 @@ class AvroCodec:
             TypeError,
             EOFError,
             ArithmeticError,  # a date or a time that Python's types have no place for
+            RecursionError,
         ) as error:
             raise Undecodable(str(error) or type(error).__name__) from error
         except Exception as error:  # fastavro raises many kinds for bytes that are no such record
@@ -75,6 +80,14 @@ class AvroCodec:
         if self._registry is None:
             return stream.getvalue()
         return framed(self._registry.register(self._subject, self._text), stream.getvalue())
+
+    def _writer(self, registry: Registry, number: int) -> Any:
+        """Return the schema of a record. Raises UnknownSchema, RegistryError and ValueError."""
+        if number not in self._writers:
+            found = registry.schema(number)
+            check_not_recursive(found)
+            self._writers[number] = found
+        return self._writers[number]
 
     def unfit(self, columns: Columns) -> str:
         """Return which columns the schema has no field or another type for, or wants besides."""
