@@ -169,7 +169,8 @@ def _manifest(owner: Owner, version: Version) -> Object:
 
 
 def _generation(item: Object) -> int:
-    return int(item["metadata"].get("annotations", {}).get(names.ANNOTATION_GENERATION, 0))
+    text = item["metadata"].get("annotations", {}).get(names.ANNOTATION_GENERATION, "")
+    return int(text) if text.isdecimal() else 0
 
 
 def _key(job: Object) -> Key:
