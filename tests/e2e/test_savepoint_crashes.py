@@ -91,19 +91,29 @@ class World:
         return asyncio.run(asked())
 
     def pe(self, job: str, stage: str) -> Object:
-        """Return the first PE of a stage."""
+        """Return the first PE of a stage, once there is one."""
         path = PROCESSING_ELEMENT.path(self._namespace)
-        items = self.ask(lambda client: client.get(path))["items"]
-        found = [item["spec"] for item in items]
-        place = [(spec["job"], spec["stageName"]) for spec in found].index((job, stage))
-        first: Object = items[place]
+
+        def found() -> list[Object]:
+            items = self.ask(lambda client: client.get(path))["items"]
+            places = [(item["spec"]["job"], item["spec"]["stageName"]) for item in items]
+            return [
+                item for item, place in zip(items, places, strict=True) if place == (job, stage)
+            ]
+
+        first: Object = until(found)[0]
         return first
 
-    def kill(self, pe: Object) -> None:
-        """Kill the process of a PE's pod."""
+    def process(self, job: str, stage: str) -> int:
+        """Wait until the first PE of a stage has a pod that runs; return its process."""
+        pe = until(lambda: self._with_pod(job, stage))
         path = f"/api/v1/namespaces/{self._namespace}/pods/{pe['status']['pod']}"
-        pod = self.ask(lambda client: client.get(path))
-        os.kill(process_of(pod), signal.SIGKILL)
+        pod = until(lambda: _running(self.ask(lambda client: client.get(path))))
+        return process_of(pod)
+
+    def _with_pod(self, job: str, stage: str) -> Object | None:
+        pe = self.pe(job, stage)
+        return pe if pe.get("status", {}).get("pod") else None
 
     def checkpoints(self, job: str, stage: str) -> Path:
         """Return the checkpoints of a stage's shards."""
@@ -154,9 +164,11 @@ def test_savepoints_outlast_kills_of_pods(world: World) -> None:
 
     # While state is dealt out to other key groups: it begins again, and is exact.
     world.run("savepoint", "restore", "clean", world.written("wider", 8), "--as", "wider", "--yes")
-    until(lambda: _is_dealing_out(world))
-    world.kill(world.pe("wider", "counted"))
-    assert _is_dealing_out(world)  # for ever: nobody ends what was begun there
+    # All that has to be asked for is known before: it takes but some tenths of a second.
+    process, folder = world.process("wider", "counted"), world.checkpoints("wider", "counted")
+    until(lambda: _is_dealing_out(folder))
+    os.kill(process, signal.SIGKILL)
+    assert _is_dealing_out(folder)  # for ever: nobody ends what was begun there
     streams.send(80)
     counts = streams.counted(f"{streams.source}-wider")
     assert min(count for _, count in counts) > 200 // KEYS
@@ -168,15 +180,20 @@ def test_savepoints_outlast_kills_of_pods(world: World) -> None:
     streams.send(SLOW_RECORDS, PAUSE)
     until(lambda: newest(log / "offsets") > newest(log / "commits"))
     world.save("cut", "counts")
+    process = world.process("counts", "records")
     until(lambda: _is_stopping(world))
-    world.kill(world.pe("counts", "records"))
+    os.kill(process, signal.SIGKILL)
     status = until(lambda: _over(world.saved("cut")))
     assert (status.phase, status.unclean_shards) == ("Completed", 1)
 
 
-def _is_dealing_out(world: World) -> bool:
-    """Return whether a checkpoint is being made beside its place."""
-    return any(world.checkpoints("wider", "counted").glob(".*-*"))
+def _is_dealing_out(checkpoints: Path) -> bool:
+    """Return whether a checkpoint of a stage is being made beside its place."""
+    return any(checkpoints.glob(".*-*"))
+
+
+def _running(pod: Object) -> Object | None:
+    return pod if pod.get("status", {}).get("phase") == "Running" else None
 
 
 def _is_stopping(world: World) -> bool:
