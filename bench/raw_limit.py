@@ -14,11 +14,13 @@ from pathlib import Path
 
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
+from streamgraft_common.bundle import Bundle
 from streamgraft_common.kinds import CONFIG_MAP, POD, SERVICE, Kind
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, PARALLEL_REGION, PROCESSING_ELEMENT, JobSpec
 from streamgraft_operator import manifests
+from streamgraft_operator.application.versions import Version, config_map
 from streamgraft_operator.graph import JobContext, Topology, topology_of, with_settings
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.settings import Settings
@@ -49,7 +51,7 @@ async def measure(client: KubeClient, namespace: str, adl: Adl, spec: JobSpec) -
     owner = Owner(namespace, NAME, job["metadata"]["uid"], 1)
     topology = topology_of(adl, _context(owner, spec), {})
     settings = Settings("127.0.0.1:9092", {"hostPath": {"path": "/none"}}, "none", Path("/none"))
-    resources = _resources(owner, topology, spec, settings)
+    resources = _resources(owner, adl, topology, spec, settings)
 
     async def create(item: tuple[Kind, Object]) -> Object:
         return await client.create(item[0].path(namespace), item[1])
@@ -93,7 +95,9 @@ def _context(owner: Owner, spec: JobSpec) -> JobContext:
     )
 
 
-def _resources(owner: Owner, topology: Topology, spec: JobSpec, settings: Settings) -> Planned:
+def _resources(
+    owner: Owner, adl: Adl, topology: Topology, spec: JobSpec, settings: Settings
+) -> Planned:
     found: Planned = [
         (PARALLEL_REGION, manifests.parallel_region(owner, spec, topology, region, "0" * 64))
         for region in topology.regions
@@ -110,9 +114,11 @@ def _resources(owner: Owner, topology: Topology, spec: JobSpec, settings: Settin
                 manifests.processing_element(owner, spec, pe, content_id, shards, 1),
             ),
         ]
-    found.append(
-        (CONFIG_MAP, manifests.job_config_map(owner, topology.port_labels, [], "0" * 64, {}))
-    )
+    version = Version(1, spec.to_wire(), spec, "image", Bundle(adl, "0" * 64))
+    found += [
+        (CONFIG_MAP, config_map(owner, version)),
+        (CONFIG_MAP, manifests.job_config_map(owner, topology.port_labels, [], "0" * 64, {})),
+    ]
     return found
 
 

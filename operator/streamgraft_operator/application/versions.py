@@ -131,7 +131,7 @@ class Versions:
         known = await self.accepted(job)
         if known is not None and known.id == version.id:
             return
-        manifest = _manifest(owner, version)
+        manifest = config_map(owner, version)
         key, content_id = key_of(manifest), content_of(manifest)
         unreadable = known is None and self._caches.config_maps.get(key) is not None
 
@@ -156,7 +156,8 @@ class Versions:
         return version
 
 
-def _manifest(owner: Owner, version: Version) -> Object:
+def config_map(owner: Owner, version: Version) -> Object:
+    """Return the ConfigMap that notes a version of a job."""
     data = base64.b64encode(version.to_json()).decode()
     described = metadata(owner, names.accepted_config_map(owner.name), {}, digest(data))
     described["annotations"][names.ANNOTATION_GENERATION] = str(version.generation)
