@@ -31,9 +31,8 @@ class AvroCodec:
         self._text = schema
         self._named: dict[str, Any] = {}
         try:
-            written = json.loads(schema)
-            self._schema = parse_schema(written, named_schemas=self._named)
-            check_not_recursive(written)
+            self._schema = parse_schema(json.loads(schema), named_schemas=self._named)
+            check_not_recursive(self._schema)
         except (SchemaParseException, ValueError, RecursionError) as error:
             raise ValueError(f"not a valid Avro schema: {error}") from error
         self._registry = registry
@@ -82,9 +81,10 @@ class AvroCodec:
         return framed(self._registry.register(self._subject, self._text), stream.getvalue())
 
     def _writer(self, registry: Registry, number: int) -> Any:
-        """Return the schema of a record. Raises UnknownSchema, RegistryError and ValueError."""
+        """Return the schema of a record, parsed once. Raises UnknownSchema, RegistryError,
+        ValueError and errors of fastavro."""
         if number not in self._writers:
-            found = registry.schema(number)
+            found = parse_schema(registry.schema(number))
             check_not_recursive(found)
             self._writers[number] = found
         return self._writers[number]

@@ -11,7 +11,6 @@ import binascii
 import stat
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.bundle import (
@@ -30,6 +29,7 @@ from streamgraft_operator.application.fetching import fetch
 from streamgraft_operator.application.sources import Credentials, FetchFailed, Networks
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.conditions import BUNDLE_MISSING
+from streamgraft_operator.kit.config_maps import replace_config_map
 from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.kit.external_calls import ExternalCalls
 from streamgraft_operator.kit.parsed import job_spec
@@ -82,8 +82,13 @@ class Bundles:
         always = source.pull_policy == "Always"
         wanted = digest([address, generation if always else None])
         key = owner.namespace, names.fetched_config_map(owner.name)
+
+        def is_fetched(item: Object) -> bool:
+            found: dict[str, str] = item["metadata"].get("annotations", {})
+            return found.get(names.ANNOTATION_SOURCE) == wanted
+
         have = self._caches.config_maps.get(key)
-        if have and have["metadata"].get("annotations", {}).get(names.ANNOTATION_SOURCE) == wanted:
+        if have and is_fetched(have):
             return
         credentials = await self._credentials(owner.namespace, source.secret)
         data = await self._external.ask(
@@ -93,7 +98,8 @@ class Bundles:
             lambda: fetch(source, credentials, self._networks),
             longest_pause_seconds=LONGEST_PAUSE_SECONDS,
         )
-        await self._store(_fetched(owner, data, wanted))
+        manifest = _fetched(owner, data, wanted)
+        await replace_config_map(self._caches, self._write, manifest, is_fetched)
 
     async def caught_up(self, job: Object, source: BundleSource) -> bool:
         """Return whether the bundle's ConfigMap is known as it was when the Job was written.
@@ -161,18 +167,6 @@ class Bundles:
                 " by itself then"
             ) from error
         return Credentials.of(secret, item.get("data", {}))
-
-    async def _store(self, manifest: Object) -> None:
-        def command(_: Object) -> dict[str, Any]:
-            return {
-                "binaryData": manifest["binaryData"],
-                "metadata": {"annotations": manifest["metadata"]["annotations"]},
-            }
-
-        key = key_of(manifest)
-        if self._caches.config_maps.get(key) is None:
-            await self._write.config_maps.create(manifest)
-        await self._write.config_maps.update(key, command)
 
     def _from_file(self, path: Path) -> Bundle:
         try:

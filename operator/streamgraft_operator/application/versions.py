@@ -23,7 +23,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobSpec
 from streamgraft_operator.kit.caches import Caches
-from streamgraft_operator.kit.coordinator import Patch
+from streamgraft_operator.kit.config_maps import replace_config_map
 from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.kit.objects import content_of, is_owned_by
 from streamgraft_operator.manifests.metadata import Owner, digest, metadata
@@ -135,16 +135,11 @@ class Versions:
         key, content_id = key_of(manifest), content_of(manifest)
         unreadable = known is None and self._caches.config_maps.get(key) is not None
 
-        def command(item: Object) -> Patch | None:
-            there = content_of(item)
+        def stays(item: Object) -> bool:
             later = is_owned_by(item, owner.uid) and _generation(item) > version.generation
-            if later or (there == content_id and not unreadable):
-                return None
-            return {part: manifest[part] for part in ("metadata", "binaryData")}
+            return later or (content_of(item) == content_id and not unreadable)
 
-        if self._caches.config_maps.get(key) is None:
-            await self._write.config_maps.create(manifest)
-        item = await self._write.config_maps.update(key, command)
+        item = await replace_config_map(self._caches, self._write, manifest, stays)
         if item is not None and content_of(item) == content_id:
             self._keep(key, _state(item), version)
 

@@ -45,11 +45,12 @@ from streamgraft_operator.kit.conditions import (
     SUBMITTED,
     State,
 )
+from streamgraft_operator.kit.config_maps import replace_config_map
 from streamgraft_operator.kit.control_loop import Again, Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.external_calls import UnderWay
 from streamgraft_operator.kit.objects import content_of, is_owned_by, job_key, own_key
 from streamgraft_operator.kit.parsed import job_spec, job_status, pe_status, savepoint_status
-from streamgraft_operator.pe.grafting import Grafter, Start, contents_of, replace_config_map
+from streamgraft_operator.pe.grafting import Grafter, Start, contents_of
 from streamgraft_operator.pe.places import displaced, displaced_pods
 from streamgraft_operator.pe.volumes import check_same_volume
 from streamgraft_operator.savepoint.parking import parked_stages

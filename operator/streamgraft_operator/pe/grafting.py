@@ -3,7 +3,6 @@ is replaced, what is equal is not touched."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.content import Content
@@ -13,6 +12,7 @@ from streamgraft_operator import manifests
 from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.graph import PlannedPe
 from streamgraft_operator.kit.caches import Caches
+from streamgraft_operator.kit.config_maps import replace_config_map
 from streamgraft_operator.kit.coordinator import updating
 from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.kit.objects import content_of
@@ -144,22 +144,3 @@ class Grafter:
                 owner.generation_id,
                 expansion.from_job[pe.pe_id],
             )
-
-
-async def replace_config_map(caches: Caches, write: Coordinators, manifest: Object) -> None:
-    """Create a ConfigMap, or replace its content if the content id differs."""
-    metadata = manifest["metadata"]
-    key = metadata["namespace"], metadata["name"]
-    wanted = content_of(manifest)
-
-    def command(item: Object) -> dict[str, Any] | None:
-        if content_of(item) == wanted:
-            return None
-        return {
-            "data": manifest["data"],
-            "metadata": {"labels": metadata["labels"], "annotations": metadata["annotations"]},
-        }
-
-    if caches.config_maps.get(key) is None:
-        await write.config_maps.create(manifest)
-    await write.config_maps.update(key, command)

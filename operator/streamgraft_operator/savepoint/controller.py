@@ -121,14 +121,18 @@ class SavepointController(Controller):
             await self._ask(item, stages.owners, decision.status)
         return None if decision.status.phase in OVER else LOOK_AGAIN_SECONDS
 
+    async def _job(self, item: Object) -> Object | None:
+        """Return the job that a savepoint is of, with the spec that was accepted last."""
+        job = self._caches.jobs.get(saved_job(item))
+        return await self._context.versions.running(job) if job else None
+
     async def _stages(self, item: Object) -> JobStages:
         """Return what the job consists of. Raises StagesUnknown."""
         spec = savepoint_spec(item)
         key = saved_job(item)
-        job = self._caches.jobs.get(key)
+        job = await self._job(item)
         if job is None or "deletionTimestamp" in job["metadata"]:
             raise StagesUnknown(f"there is no job {spec.job} in namespace {key[0]}")
-        job = await self._context.versions.running(job)
         status = job_status(job)
         begun = savepoint_status(item).phase != "Pending"
         if status.phase != "Healthy" and not is_of_part(spec) and not begun:
@@ -183,9 +187,8 @@ class SavepointController(Controller):
         if status.phase != "Draining":
             return frozenset()
         job = saved_job(item)
-        if (resource := self._caches.jobs.get(job)) is None:
+        if (running := await self._job(item)) is None:
             return frozenset()
-        running = await self._context.versions.running(resource)
         brokers = await self._context.brokers_of(running)
 
         async def drained(name: str) -> bool:
@@ -203,13 +206,12 @@ class SavepointController(Controller):
         """Return where a rollback goes on, once all stand still; None before."""
         spec, status = savepoint_spec(item), savepoint_status(item)
         still = status.phase == "Draining" and all(view.stopped for view in stages.stages)
-        job = self._caches.jobs.get(saved_job(item))
+        job = await self._job(item)
         expansion = stages.part.expansion
         if spec.rolls_back_to is None or not still or job is None or expansion is None:
             return None
         try:
-            running = await self._context.versions.running(job)
-            return await ends(self._context, running, expansion, spec)
+            return await ends(self._context, job, expansion, spec)
         except KafkaUnavailable:
             return None
 

@@ -1,5 +1,7 @@
 """Width changes through the scale subresource; shards are moved by the real conductor."""
 
+from typing import Any
+
 import pytest
 from prometheus_client import generate_latest
 from tests.operator.integration.hand_played import HandPlayedPe
@@ -14,12 +16,17 @@ from streamgraft_operator.kit import metrics
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
 
 
-async def test_one_to_three_and_back(world: World, player: HandPlayedPe, source_topic: str) -> None:
+async def healthy(world: World, **spec: Any) -> dict[str, str]:
+    """Submit a job of one channel; return the uids of its pods once all run."""
     await world.upload(bundle(application(world.namespace)))
-    await world.submit()
-    await world.job_in("Healthy")
+    await world.submit(**spec)
     await world.serving("job-r", 1)
-    before = await world.uids()
+    await world.job_in("Healthy")
+    return await world.uids()
+
+
+async def test_one_to_three_and_back(world: World, player: HandPlayedPe, source_topic: str) -> None:
+    before = await healthy(world)
 
     await world.scale("job-r", 3)
     region = await world.serving("job-r", 3)
@@ -60,11 +67,7 @@ async def test_widths_change_behind_a_version_that_is_refused(
     world: World, player: HandPlayedPe, source_topic: str
 ) -> None:
     """Be it a bundle that can't be read, or a parameter that the application does not have."""
-    await world.upload(bundle(application(world.namespace)))
-    await world.submit()
-    await world.serving("job-r", 1)
-    await world.job_in("Healthy")
-    before = await world.uids()
+    before = await healthy(world)
     await world.upload(b"no zip file")
     await world.job(lambda status: "this is no bundle" in status["message"])
     await world.scale("job-r", 2)
@@ -111,11 +114,7 @@ async def test_pod_of_a_channel_dies_during_a_change(
 async def test_width_that_gets_no_healthy_channels_is_rolled_back(
     world: World, player: HandPlayedPe, source_topic: str
 ) -> None:
-    await world.upload(bundle(application(world.namespace)))
-    await world.submit(regions={"r": {"changeDeadlineSeconds": 2}})
-    await world.serving("job-r", 1)
-    await world.job_in("Healthy")
-    before = await world.uids()
+    before = await healthy(world, regions={"r": {"changeDeadlineSeconds": 2}})
     player.serving = False
     await world.scale("job-r", 2)
 
