@@ -195,6 +195,40 @@ def test_types_that_contain_themselves_are_refused(kind: Any) -> None:
             codec.decode(framed(42, b"\x02" * 1_000_000))
 
 
+EMPTY = {"type": "record", "name": "Empty", "fields": [{"name": "nothing", "type": "null"}]}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [{"type": "array", "items": "null"}],
+        [EMPTY, {"type": "array", "items": "Empty"}],
+        [["null", {"type": "map", "values": {"type": "array", "items": {**EMPTY, "fields": []}}}]],
+        [{"type": "array", "items": {"type": "fixed", "name": "F", "size": 0}}],
+    ],
+)
+def test_arrays_of_items_without_bytes_are_refused(fields: list[Any]) -> None:
+    """Ten bytes may be an array of 2^63 such items."""
+    more = [{"name": f"f{number}", "type": kind} for number, kind in enumerate(fields)]
+    hostile = {**LIST, "fields": [*LIST["fields"], *more]}
+    with pytest.raises(ValueError, match="an array's items take no bytes"):
+        AvroCodec(json.dumps(hostile))
+    with registry() as server:
+        server.schemas[42] = json.dumps(hostile)
+        codec = AvroCodec(json.dumps(LIST), Registry(server.url))
+        with pytest.raises(Undecodable, match="an array's items take no bytes"):
+            codec.decode(framed(42, b"\x02" + b"\xfe" + b"\xff" * 8 + b"\x01" + b"\x00"))
+
+
+def test_items_with_bytes_are_read() -> None:
+    """Whatever is null in them: which type of a union it is takes a byte."""
+    optional = {"type": "array", "items": ["null", "long"]}
+    kind = {**LIST, "fields": [{"name": "ids", "type": optional}, {"name": "e", "type": EMPTY}]}
+    codec = AvroCodec(json.dumps(kind))
+    row = {"ids": [1, None], "e": {"nothing": None}}
+    assert codec.decode(codec.encode(json.dumps(row))) == row
+
+
 def test_a_type_that_is_used_twice_is_none_of_them() -> None:
     place = {"type": "record", "name": "Place", "fields": [{"name": "x", "type": "long"}]}
     fields = [{"name": "here", "type": place}, {"name": "there", "type": "Place"}]

@@ -10,8 +10,8 @@ from typing import Any
 import fastavro
 from fastavro.schema import SchemaParseException, parse_schema
 
+from streamgraft_common.encodings.avro_bounds import check_bounded
 from streamgraft_common.encodings.avro_columns import misfits, only_type
-from streamgraft_common.encodings.avro_recursion import check_not_recursive
 from streamgraft_common.encodings.codec import Undecodable, Unencodable
 from streamgraft_common.encodings.columns import Columns
 from streamgraft_common.encodings.registry import Registry, UnknownSchema, framed, unframed
@@ -32,7 +32,7 @@ class AvroCodec:
         self._named: dict[str, Any] = {}
         try:
             self._schema = parse_schema(json.loads(schema), named_schemas=self._named)
-            check_not_recursive(self._schema)
+            check_bounded(self._schema)
         except (SchemaParseException, ValueError, RecursionError) as error:
             raise ValueError(f"not a valid Avro schema: {error}") from error
         self._registry = registry
@@ -85,7 +85,7 @@ class AvroCodec:
         ValueError and errors of fastavro."""
         if number not in self._writers:
             found = parse_schema(registry.schema(number))
-            check_not_recursive(found)
+            check_bounded(found)
             self._writers[number] = found
         return self._writers[number]
 
