@@ -71,4 +71,5 @@ async def test_a_region_is_cut_while_records_flow_and_loses_none(
     saved = (await kube.get(SAVEPOINT.path(namespace, last.savepoint)))["status"]
     assert (saved["phase"], saved["uncleanShards"] or 0, saved["shards"]) == ("Completed", 0, 4)
     folder = cluster.checkpoints / namespace / "savepoints" / last.savepoint
-    assert sorted(item.name for item in folder.iterdir()) == ["counted", "records", "results"]
+    found = sorted(item.name for item in folder.iterdir())
+    assert found == ["counted", "records", "results", "savepoint.json"]

@@ -94,12 +94,15 @@ async def _command(cluster: Cluster, namespace: str, *arguments: str) -> None:
 async def outage(cluster: Cluster, kube: KubeClient, namespace: str) -> AsyncIterator[Outage]:
     """The job, which runs."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    for topic in ("outage-in", "outage-out"):
-        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    topics = ["outage-in", "outage-out"]
+    for created in admin.create_topics([NewTopic(topic, 1, 1) for topic in topics]).values():
+        created.result(30)
     wait = ("--wait", "--timeout", str(int(PATIENCE_SECONDS)))
     await _command(cluster, namespace, "submit", str(APPLICATION), *wait)
     yield Outage(kube, namespace)
     await _command(cluster, namespace, "cancel", "outage")
+    for deleted in admin.delete_topics(topics).values():
+        deleted.result(30)
 
 
 @pytest.mark.parametrize("seconds", [90, 600], ids=["short", "ten minutes"])
