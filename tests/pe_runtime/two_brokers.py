@@ -18,14 +18,17 @@ from streamgraft_local.paths import Home
 from streamgraft_local.runner import Runner
 
 SECONDS = 60
+LOG_PARTITIONS = 8
+"""Of each coordinator's log."""
+
 _COPIES = {
     "default.replication.factor": 2,
     "offsets.topic.replication.factor": 2,
     "transaction.state.log.replication.factor": 2,
     "broker.heartbeat.interval.ms": 500,
     "broker.session.timeout.ms": 9000,
-    "offsets.topic.num.partitions": 8,
-    "transaction.state.log.num.partitions": 8,
+    "offsets.topic.num.partitions": LOG_PARTITIONS,
+    "transaction.state.log.num.partitions": LOG_PARTITIONS,
 }
 
 
@@ -56,12 +59,12 @@ class TwoBrokers:
             time.sleep(0.1)
 
 
-def partition_of(identity: str, partitions: int = 8) -> int:
+def partition_of(identity: str) -> int:
     """Return the partition of a coordinator's log that an id belongs to, by Java's hash."""
     value = 0
     for letter in identity:
         value = (31 * value + ord(letter)) & 0xFFFFFFFF
-    return (value & 0x7FFFFFFF) % partitions
+    return (value & 0x7FFFFFFF) % LOG_PARTITIONS
 
 
 @contextmanager
