@@ -118,7 +118,12 @@ TEST = (
     ),
     Rule(
         names.GROUP,
-        ("parallelregions", "parallelregions/scale", "processingelements"),
+        (
+            "parallelregions",
+            "parallelregions/scale",
+            "processingelements",
+            "consistentregions",
+        ),
         (*_READ, "patch", "delete"),
     ),
     Rule("", ("configmaps",), (*_READ, "create", "patch", "delete")),

@@ -71,7 +71,8 @@ class Repository:
         began = self._clock()
         self._check_fence()
         found = manifest.read(self._namespace, self._entries())
-        if share in found.shares:
+        if share in found.shares:  # if by a launch that was cut off, perhaps not everywhere
+            self._store.create(key, self._store.get(key))
             return
         known = self._known(found, share, began)
         sums, new = self._sums.get((share.stage, share.shard), {}), _Sums()
@@ -177,7 +178,8 @@ class Repository:
         except Missing:
             raise CopyDamaged(f"blob {piece.name} of {path} is missing") from None
         if hashlib.sha256(data).hexdigest() != piece.sha256:
-            self._store.delete([key])  # so that later copies do not use it, but send it anew
+            with suppress(RepositoryUnavailable):
+                self._store.delete([key])  # so that later copies do not use it, but send it anew
             raise CopyDamaged(f"blob {piece.name} of {path} is damaged")
         return data
 

@@ -22,7 +22,7 @@ from streamgraft_common.repositories import RepositoryUnavailable
 from streamgraft_common.repositories.manifest import Share
 from streamgraft_common.resources import Saved, SavedStage, SavedState, Saving
 from streamgraft_common.restore import NotRestorable, match, stage_of, united_state
-from streamgraft_pe_runtime import cuts
+from streamgraft_pe_runtime import checkpoint_health, cuts
 from streamgraft_pe_runtime.checkpoint_files import (
     CHECKSUM,
     LEDGERS,
@@ -366,6 +366,12 @@ def _copy(checkpoint: Path, target: Path, committed: int, document: Mapping[str,
 def _check_copy(folder: Path) -> None:
     if not (folder / SHARD_FILE).is_file():
         raise CopyDamaged(f"{folder} is no copy of a shard: was it deleted?")
+    try:
+        with checkpoint_health.reading(folder / SHARD_FILE):
+            _read(folder)["sizeBytes"]
+        checkpoint_health.check(folder)
+    except checkpoint_health.CheckpointDamaged as error:
+        raise CopyDamaged(str(error)) from error
 
 
 def _is_saved(target: Path, uid: str) -> bool:

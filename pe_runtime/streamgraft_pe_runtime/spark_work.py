@@ -167,7 +167,7 @@ class SparkStage:
         try:
             clean = not is_cut_off(checkpoint)
             return Left(clean, self.progress.release(shard, checkpoint, publish=publish))
-        except CheckpointDamaged as error:
+        except (CheckpointDamaged, OSError) as error:
             log.warning("shard %d: where it ended is not known: %s", shard, error)
             return Left(False, self.progress.release(shard, checkpoint, publish=False))
 

@@ -47,8 +47,9 @@ class PlayedStage:
         self.started: list[tuple[int, int]] = []
         self.left: list[tuple[int, bool]] = []
         self.clean = True
+        self.volume_is_stale = False
         self.saves: list[Saving] = []
-        self.disk_is_full = False
+        self.problem: Exception | None = None
 
     async def start(self, shard: int, epoch: int) -> PlayedQuery:
         """Note the shard and the epoch."""
@@ -58,13 +59,15 @@ class PlayedStage:
     async def leave(self, shard: int, *, publish: bool) -> Left:
         """Note whether the position is published."""
         self.left.append((shard, publish))
+        if self.volume_is_stale:
+            raise OSError(116, "Stale file handle")
         return Left(self.clean, None)
 
     async def save(self, request: Saving) -> Saved:
-        """Copy, if there is room."""
+        """Copy, if nothing is wrong."""
         self.saves.append(request)
-        if self.disk_is_full:
-            raise OSError("the disk is full")
+        if self.problem:
+            raise self.problem
         return Saved(uid=request.uid, shards=request.shards)
 
     apart = ""
@@ -191,19 +194,42 @@ async def test_who_has_no_pod_any_more_publishes_nothing(stage: PlayedStage) -> 
     assert stage.left == [(0, False)]
 
 
+async def test_a_shard_is_let_go_of_though_its_volume_does_not_answer(stage: PlayedStage) -> None:
+    """Without its release nobody could take it up, neither another PE nor this one."""
+    stage.volume_is_stale = True
+    shards = holding(stage)
+    shards.follow(spec(1, 0, 1))
+    await until(lambda: shards.epoch == 1)
+    shards.follow(spec(2, 1))
+    await until(lambda: shards.epoch == 2)
+    assert not shards.releases["0"].clean
+    shards.follow(spec(3, 0, 1))
+    await until(lambda: shards.epoch == 3)
+    await shards.stop(1.0)
+    assert shards.releases.keys() == {"0", "1"}
+
+
+@pytest.mark.parametrize(
+    ("problem", "told"),
+    [
+        (OSError("the disk is full"), "the disk is full"),
+        (ValueError("Expecting value"), "Expecting value"),
+        (KeyError(), "KeyError()"),
+    ],
+)
 async def test_a_savepoint_is_copied_once_and_again_only_after_a_failure(
-    stage: PlayedStage, monkeypatch: pytest.MonkeyPatch
+    stage: PlayedStage, monkeypatch: pytest.MonkeyPatch, problem: Exception, told: str
 ) -> None:
     monkeypatch.setattr("streamgraft_pe_runtime.protocol.saving._AGAIN_SECONDS", 0.01)
     request = Saving(savepoint="s", uid="u", shards=[0])
     saver = Saver(lambda: saver.follow(request, stage))
-    stage.disk_is_full = True
+    stage.problem = problem
     saver.follow(request, stage)
-    await until(lambda: saver.saved is not None and saver.saved.message == "the disk is full")
+    await until(lambda: saver.saved is not None and saver.saved.message == told)
     async with asyncio.timeout(5):
         while len(stage.saves) < 2:
             await asyncio.sleep(0.005)
-    stage.disk_is_full = False
+    stage.problem = None
     await until(lambda: saver.saved is not None and not saver.saved.message)
     count = len(stage.saves)
     saver.follow(request, stage)

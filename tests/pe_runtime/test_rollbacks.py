@@ -73,6 +73,24 @@ def test_a_cut_that_is_gone_leaves_everything_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("file", "text"),
+    [("shard.json", ""), ("shard.json", "{}"), ("offsets/1", ""), ("commits/1", "v1")],
+)
+def test_a_cut_with_a_damaged_file_leaves_everything_as_it_is(
+    tmp_path: Path, file: str, text: str
+) -> None:
+    """As after a power failure: the cut before is gone back to."""
+    here = cut_and_gone_on(tmp_path)
+    damaged = tmp_path / "ns/savepoints/first/work/0" / file
+    damaged.unlink()
+    damaged.write_text(text)
+    for back in (here.look_at, here.roll_back):
+        with pytest.raises(CopyDamaged, match=f"the checkpoint is damaged: .*{file}"):
+            back(BACK)
+    assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 40}
+
+
+@pytest.mark.parametrize(
     ("line", "expected"),
     [
         ("v1", "v1"),

@@ -131,6 +131,33 @@ def test_replica_that_dies_is_passed_over_at_once(tmp_path: Path) -> None:
         assert {item.key for item in stores[-1].keys("ns/blobs/")} == {*keys}
 
 
+def test_what_was_cut_off_is_ended_by_who_comes_second(tmp_path: Path) -> None:
+    """A server died amid writing: the key would be on the other one only, for good."""
+    port = port_of_all()
+    settings = RedisRepository(service="redis", port=port, shard_count=1, replica_count=2)
+    keys = [f"ns/savepoints/{number}" for number in range(16)]
+    with redis_server(tmp_path / "a", SERVERS[0], port):
+        with redis_server(tmp_path / "b", SERVERS[1], port):
+            store = RedisStore(settings, "ns", {}, lambda name: SERVERS[:2])
+            clients = [redis.Redis(host, port) for host in SERVERS[:2]]
+            for key in keys:
+                clients[0].set(f"streamgraft:key:{key}", b"first")
+            created = {key: store.create(key, b"second") for key in keys}
+            assert {*created.values()} == {True, False}, "of half of them the other one decides"
+            for key in keys:
+                expected = b"second" if created[key] else b"first"
+                assert [client.get(f"streamgraft:key:{key}") for client in clients] == [
+                    expected
+                ] * 2
+            assert {item.key for item in store.keys("ns/savepoints/", complete=True)} == {*keys}
+        assert {item.key for item in store.keys("ns/savepoints/")} == {*keys}
+        with pytest.raises(RepositoryUnavailable):
+            store.keys("ns/savepoints/", complete=True)
+        with pytest.raises(RepositoryUnavailable):
+            store.delete(keys)
+        assert store.get(keys[0])
+
+
 def test_a_password_that_is_wrong_is_said(redis_port: int) -> None:
     with pytest.raises(RepositoryUnavailable, match=r"0 of 4 Redis .*: invalid username"):
         redis_store(redis_port, password="wrong").get("ns/blobs/a")

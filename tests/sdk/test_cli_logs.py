@@ -3,8 +3,11 @@
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
+import pytest
 import yaml
+from click.testing import Result
 from tests.serving import serving
 from typer.testing import CliRunner
 
@@ -38,10 +41,34 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_a_processing_element_has_the_pods_that_it_adopted(tmp_path: Path) -> None:
-    """Those of the warm pool keep their names."""
-    file = tmp_path / "config"
-    with serving(ThreadingHTTPServer(("127.0.0.1", 0), _Handler)) as server:
+class _Flaky(_Handler):
+    """One pod, whose log breaks off, then ends while it runs; then the pod is gone."""
+
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        path, _, query = self.path.removeprefix("/api/v1/namespaces/default/pods").partition("?")
+        logs = len(self.asked)
+        if path.endswith("/log"):
+            self.asked.append(query)
+            if logs == 0:
+                self.send_response(200)
+                self.send_header("Content-Length", "1000")
+                self.end_headers()
+                self.wfile.write(b"before\n")
+                return
+            self._answer(f"line {logs}\n")
+        elif path:
+            phase = "Running" if logs < 3 else "Succeeded"
+            self._answer(json.dumps({"metadata": {"name": "j-0-1"}, "status": {"phase": phase}}))
+        else:
+            item = {"metadata": {"name": "j-0-1", "labels": {names.LABEL_JOB: "j"}}}
+            self._answer(json.dumps({"items": [item] if logs < 3 else []}))
+
+
+def logs(file: Path, handler: type[BaseHTTPRequestHandler], *arguments: str) -> Result:
+    """Run the command on an API server."""
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), handler)) as server:
         address = f"http://127.0.0.1:{server.server_port}"
         content = {
             "clusters": [{"name": "c", "cluster": {"server": address}}],
@@ -50,6 +77,26 @@ def test_a_processing_element_has_the_pods_that_it_adopted(tmp_path: Path) -> No
             "current-context": "c",
         }
         file.write_text(yaml.safe_dump(content))
-        result = CliRunner().invoke(app, ["--kubeconfig", str(file), "logs", "j", "1"])
+        result = CliRunner().invoke(app, ["--kubeconfig", str(file), "logs", *arguments])
     assert result.exit_code == 0, result.output
+    return result
+
+
+def test_a_processing_element_has_the_pods_that_it_adopted(tmp_path: Path) -> None:
+    """Those of the warm pool keep their names."""
+    result = logs(tmp_path / "config", _Handler, "j", "1")
     assert result.stdout.splitlines() == [f"{pod}: line of {pod}" for pod in ("j-1-1", "j-warm-a")]
+
+
+def test_a_log_that_breaks_off_is_followed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamgraft.cli._logs._LOOK_SECONDS", 0.2)
+    result = logs(tmp_path / "config", _Flaky, "j", "--follow", "--tail", "7")
+    assert result.stdout.splitlines() == [
+        f"j-0-1: {line}" for line in ("before", "line 1", "line 2")
+    ]
+    assert "j-0-1: " in result.stderr
+    assert "is left out" in result.stderr
+    tails = [query.partition("tailLines=")[2].partition("&")[0] for query in _Flaky.asked]
+    assert tails == ["7", "0", "0"]

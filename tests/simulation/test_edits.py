@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from tests.simulation.applications import Submission
+from tests.simulation.applications import FOREIGN_TOPIC, SINK_TOPIC, SOURCE_TOPIC, Submission
 from tests.simulation.fake_pe import Tempo
 from tests.simulation.faults import submit, upload
 from tests.simulation.world import World
 
 from streamgraft_common import names
-from streamgraft_common.kinds import SECRET
+from streamgraft_common.kinds import CONFIG_MAP, SECRET
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
 
@@ -171,6 +171,26 @@ def test_positions_stay_in_their_kafka_cluster() -> None:
         assert job["status"]["madeInKafka"]["servers"] == "renamed:9092"
 
 
+def test_a_refused_edit_of_the_brokers_leaves_no_topics_behind() -> None:
+    """The job is deleted where its topics are, wherever the edit says that they should be."""
+    world = World(1)
+    with world.surroundings():
+        submit(world, ONE)
+        world.operators.start()
+        world.run(SECONDS)
+        outside = {SOURCE_TOPIC, FOREIGN_TOPIC, SINK_TOPIC}
+        assert world.brokers.topics.keys() > outside
+        world.brokers.clusters["other:9092"] = "mirror"
+        edit(world, replace(ONE, extra={"bootstrapServers": "other:9092"}))
+        assert accepted(world)["status"] == "False"
+        world.request("DELETE", JOB, "job", {})
+        world.run(SECONDS)
+        assert world.objects(JOB) == []
+        assert world.brokers.topics.keys() == outside
+        left = [item["metadata"]["name"] for item in world.objects(CONFIG_MAP)]
+        assert left == ["job-bundle"], "that is the user's"
+
+
 def _told(world: World) -> int:
     """Return how many PEs have the content of a second version."""
     return sum(item["metadata"]["generation"] > 1 for item in world.objects(PROCESSING_ELEMENT))
@@ -214,6 +234,12 @@ def test_certificates_are_kept_while_an_edit_is_refused() -> None:
         world.run(SECONDS)
         assert world.get(SECRET, secret)
         edit(world, replace(ONE, extra={**encrypted, "parameters": {"unknown": "1"}}))
+        assert accepted(world)["reason"] == "GraphInvalid"
+        world.request("DELETE", SECRET, secret, {})
+        world.run(120.0)
+        assert world.get(SECRET, secret)
+        plain = {"transportSecurity": {"type": "None"}, "parameters": {"unknown": "1"}}
+        edit(world, replace(ONE, extra=plain))
         assert accepted(world)["reason"] == "GraphInvalid"
         world.request("DELETE", SECRET, secret, {})
         world.run(120.0)

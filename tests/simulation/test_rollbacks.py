@@ -13,7 +13,13 @@ from tests.simulation.world import World
 from streamgraft_common import names
 from streamgraft_common.kinds import EVENT
 from streamgraft_common.kube.client import Object
-from streamgraft_common.resources import CONSISTENT_REGION, JOB, SAVEPOINT, SavepointStatus
+from streamgraft_common.resources import (
+    CONSISTENT_REGION,
+    JOB,
+    PROCESSING_ELEMENT,
+    SAVEPOINT,
+    SavepointStatus,
+)
 from streamgraft_operator.savepoint import controller, stages
 
 SEEDS = 20
@@ -202,6 +208,25 @@ def test_an_edit_waits_for_the_rollback() -> None:
         )
         until(world, "completedRollbackId", 1)
         assert not_complete(world) == []
+        world.run(120.0)
+        (job,) = world.objects(JOB)
+        assert job["status"]["phase"] == "Healthy"
+        assert job["status"]["bundleDigest"] == world.jobs["job"].digest
+
+
+def test_what_the_rollback_needs_comes_back_while_an_edit_waits_for_it() -> None:
+    """A PE that was deleted has its shards to put back: each would wait for the other."""
+    world = World(1)
+    with world.surroundings():
+        edit_meanwhile(world)
+        (source,) = [
+            item
+            for item in world.objects(PROCESSING_ELEMENT)
+            if item["spec"]["stageName"] == "read"
+        ]
+        options = {"propagationPolicy": "Background"}
+        world.request("DELETE", PROCESSING_ELEMENT, source["metadata"]["name"], options)
+        until(world, "completedRollbackId", 1)
         world.run(120.0)
         (job,) = world.objects(JOB)
         assert job["status"]["phase"] == "Healthy"

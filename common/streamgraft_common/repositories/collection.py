@@ -32,8 +32,8 @@ class Collector:
         Blobs are listed before manifests, so that none is missed that a new manifest names.
         Raises RepositoryUnavailable or Unreadable.
         """
-        there = self._store.keys(manifest.blobs(self._namespace))
-        entries = self._store.keys(manifest.savepoints(self._namespace))
+        there = self._store.keys(manifest.blobs(self._namespace), complete=True)
+        entries = self._store.keys(manifest.savepoints(self._namespace), complete=True)
         found = manifest.read(self._namespace, entries)
         over = found.over(now)
         kept = [share for share in found.shares if (share.savepoint, share.uid) not in over]

@@ -34,8 +34,8 @@ class FileStore:
         except OSError as error:
             raise RepositoryUnavailable(f"{self._root}: {error}") from error
 
-    def keys(self, prefix: str) -> list[Stored]:
-        """Return all keys that begin so."""
+    def keys(self, prefix: str, *, complete: bool = False) -> list[Stored]:
+        """Return all keys that begin so: always all of them."""
         found = []
         if not self._root.is_dir():
             raise RepositoryUnavailable(f"there is no folder {self._root}")

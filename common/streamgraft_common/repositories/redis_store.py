@@ -82,32 +82,43 @@ class RedisStore:
             self._set(server, key, data, only_new=False)
 
     def create(self, key: str, data: bytes) -> bool:
-        """Write if there is nothing of the key: the first of its servers decides."""
+        """Write if there is nothing of the key: the first of its servers decides.
+
+        Whoever comes second ends what the first one was cut off in, or lost the answer of.
+        """
         first, *others = self._keepers(key)
-        if not self._set(first, key, data, only_new=True):
-            return False
+        created = self._set(first, key, data, only_new=True)
+        if not created and others:
+            with self._answering():
+                there = first.client.get(_KEY + key)
+            if not isinstance(there, bytes):
+                return False  # deleted by now
+            data = there
         for server in others:
-            self._set(server, key, data, only_new=False)
-        return True
+            self._set(server, key, data, only_new=not created)
+        return created
 
     def get(self, key: str) -> bytes:
         """Return what was written, from wherever it is. Raises Missing."""
-        for data in self._asked(lambda client: client.get(_KEY + key), lambda it: it.rank(key)):
+        missing = self._further_replicas
+        asked = self._asked(lambda client: client.get(_KEY + key), missing, lambda it: it.rank(key))
+        for data in asked:
             if isinstance(data, bytes):
                 return data
         raise Missing(key)
 
-    def keys(self, prefix: str) -> list[Stored]:
-        """Return all keys that begin so."""
+    def keys(self, prefix: str, *, complete: bool = False) -> list[Stored]:
+        """Return all keys that begin so; `complete`: those of all servers."""
         found: dict[str, float] = {}
-        for listed in self._asked(lambda client: _listed(client, prefix)):
+        missing = 0 if complete else self._further_replicas
+        for listed in self._asked(lambda client: _listed(client, prefix), missing):
             for key, written in listed:
                 found[key] = max(written, found.get(key, 0.0))
         return [Stored(key, written) for key, written in found.items()]
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Remove what is there of them."""
-        for server in self._there(self._further_replicas):
+        """Remove what is there of them. What a server kept that is away would come back with it."""
+        for server in self._there(0):
             with self._answering(), server.client.pipeline(transaction=True) as together:
                 for key in keys:
                     together.unlink(_KEY + key)
@@ -129,13 +140,15 @@ class RedisStore:
     def _asked(
         self,
         ask: Callable[[redis.Redis], Answer],
+        missing: int,
         order: Callable[[_Server], bytes] | None = None,
     ) -> Iterator[Answer]:
-        """Yield what servers answer, one after the other: all that is kept is then among it.
+        """Yield what servers answer, one after the other.
 
-        Raises RepositoryUnavailable if more are away than there are further replicas.
+        Raises RepositoryUnavailable if more than `missing` are away. With one less than there are
+        replicas, all that was written whole is among it.
         """
-        servers = self._there(self._further_replicas)
+        servers = self._there(missing)
         away = self._wanted - len(servers)
         for server in sorted(servers, key=order) if order else servers:
             try:
@@ -143,7 +156,7 @@ class RedisStore:
                     answer = ask(server.client)
             except RepositoryUnavailable:
                 away += 1
-                if away > self._further_replicas:
+                if away > missing:
                     raise
             else:
                 yield answer

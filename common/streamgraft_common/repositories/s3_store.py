@@ -75,8 +75,8 @@ class S3Store:
             except (NotFoundError, FileNotFoundError):
                 raise Missing(key) from None
 
-    def keys(self, prefix: str) -> list[Stored]:
-        """Return all keys that begin so."""
+    def keys(self, prefix: str, *, complete: bool = False) -> list[Stored]:
+        """Return all keys that begin so: always all of them."""
         with self._answering():
             return [
                 Stored(item["path"], item["last_modified"].timestamp())

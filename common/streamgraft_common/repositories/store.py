@@ -41,8 +41,12 @@ class Store(Protocol):
     def get(self, key: str) -> bytes:
         """Return what was written. Raises Missing."""
 
-    def keys(self, prefix: str) -> list[Stored]:
-        """Return all keys that begin so; `prefix` ends in a slash."""
+    def keys(self, prefix: str, *, complete: bool = False) -> list[Stored]:
+        """Return all keys that begin so; `prefix` ends in a slash.
+
+        `complete`: rather raise RepositoryUnavailable than leave out what a store of several
+        servers had to keep on fewer of them, after one had died amid writing it.
+        """
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Remove what is there of them."""
+        """Remove what is there of them, everywhere."""

@@ -1,5 +1,6 @@
 """TestSuite: a run of system tests, each in a pod of its own (cloud native Streams, 6.7)."""
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -94,6 +95,11 @@ class Scenario(Model):
     """Environment variables."""
     node_selector: dict[str, str] = {}
     """Labels of the nodes that it may run on."""
+
+    def as_variable(self) -> str:
+        """Return it as JSON in the form in which Kubernetes leaves the value of an environment
+        variable as it is: it expands `$(NAME)`, and makes one dollar of two."""
+        return json.dumps(self.to_wire(), ensure_ascii=False).replace("$", "$$")
 
 
 class SuiteSpec(Model):

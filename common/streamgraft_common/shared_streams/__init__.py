@@ -6,7 +6,7 @@ on integers, floats, strings and lists.
 
 from streamgraft_common.shared_streams.expressions import Expression, ExpressionError, parse
 from streamgraft_common.shared_streams.filters import to_sql
-from streamgraft_common.shared_streams.schemas import misfit
+from streamgraft_common.shared_streams.schemas import misfit, read_schema
 from streamgraft_common.shared_streams.subscriptions import Properties, check_properties, meets
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     "meets",
     "misfit",
     "parse",
+    "read_schema",
     "to_sql",
 ]

@@ -12,6 +12,49 @@ _WIDER = {
 }
 
 
+_INNER = {"array": ("elementType",), "map": ("keyType", "valueType")}
+"""Of types that have others within, besides structs."""
+
+
+def read_schema(text: str) -> Mapping[str, Any]:
+    """Return a schema of an Import or Export, Spark's JSON form of a StructType; '' has no columns.
+
+    Raises ValueError for anything else: users may edit the resource.
+    """
+    try:
+        schema = json.loads(text) if text else {"fields": []}
+        _check_struct(schema)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"its schema is not the JSON form of a Spark StructType: {error or 'nested too deeply'}"
+        ) from error
+    found: Mapping[str, Any] = schema
+    return found
+
+
+def _check_struct(schema: Any) -> None:
+    fields = schema.get("fields") if isinstance(schema, dict) else None
+    if not isinstance(fields, list):
+        raise ValueError("it has no list of fields")
+    for field in fields:
+        if not isinstance(field, dict) or not isinstance(field.get("name"), str):
+            raise ValueError("it has a field without a name")
+        _check_type(field.get("type"), field["name"])
+
+
+def _check_type(spark_type: Any, column: str) -> None:
+    if isinstance(spark_type, str):
+        return
+    kind = spark_type.get("type") if isinstance(spark_type, dict) else None
+    if kind == "struct":
+        _check_struct(spark_type)
+    elif isinstance(kind, str) and kind in _INNER:
+        for name in _INNER[kind]:
+            _check_type(spark_type.get(name), column)
+    else:
+        raise ValueError(f"column {column} has no type that is known")
+
+
 def misfit(wanted: Mapping[str, Any], exported: Mapping[str, Any]) -> str:
     """Return why an import can't read an export; '' if it can.
 
@@ -35,8 +78,7 @@ def _fits(wanted: Any, found: Any) -> bool:
         return False
     if wanted["type"] == "struct":
         return not misfit(wanted, found)
-    inner = ("elementType",) if wanted["type"] == "array" else ("keyType", "valueType")
-    return all(_fits(wanted[name], found[name]) for name in inner)
+    return all(_fits(wanted[name], found[name]) for name in _INNER[wanted["type"]])
 
 
 def _text(spark_type: Any) -> str:

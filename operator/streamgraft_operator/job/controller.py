@@ -27,6 +27,7 @@ from streamgraft_operator.graph import Change, GraphError, PlannedPe, Topology, 
 from streamgraft_operator.graph.stages import saved_stages
 from streamgraft_operator.job.access import AccessKeeper
 from streamgraft_operator.job.brokers import check_brokers
+from streamgraft_operator.job.certificates import certify
 from streamgraft_operator.job.commands import report, tell
 from streamgraft_operator.job.declared import DeclaredPlanter
 from streamgraft_operator.job.deletion import Cleaner
@@ -119,8 +120,10 @@ class JobController(Controller):
             return await self._cleaner.clean(job)
         if (job := await self._context.write.jobs.hold(key)) is None:
             return None
+        if await self._rollback.carry_on(job):  # before a bundle is fetched, which would go, too
+            return LOOK_AGAIN_SECONDS
         try:
-            await self._certify(job)
+            await certify(self._context, job)  # before all that may refuse an edit
             source = job_spec(job).bundle
             generation = job["metadata"]["generation"]
             await self._context.bundles.refresh(owner_of(job), source, generation)
@@ -135,6 +138,7 @@ class JobController(Controller):
             await check_brokers(self._context, job, expansion.topology)
         except UnderWay:
             await self._await_bundle(job)
+            await self._keep(job)
             return BUNDLE_RETRY_SECONDS
         except (BundleError, CertificateError) as error:
             return await self._reject(job, error.reason, str(error))
@@ -142,19 +146,9 @@ class JobController(Controller):
             return await self._reject(job, GRAPH_INVALID, str(error))
         except manifests.PodForbidden as error:
             return await self._reject(job, POD_FORBIDDEN, str(error))
-        if await self._rollback.carry_on(job):
-            return LOOK_AGAIN_SECONDS
         if rollback := held_by(self._caches, key, expansion):
             return await self._hold(job, rollback)
         return await self._submit(job, expansion, dropped)
-
-    async def _certify(self, job: Object) -> None:
-        """Keep the certificate of the control ports: first of all, since what runs needs it for as
-        long as an edit is refused. Raises CertificateError."""
-        security = self._context.settings.security_of(job_spec(job))
-        if security.encrypted:
-            days = security.certificate_validity_days
-            await self._context.issuer.ensure(owner_of(job), days)
 
     async def _submit(self, job: Object, expansion: Expansion, dropped: Collection[str]) -> Outcome:
         await self._context.versions.accept(owner_of(job), job, expansion.version)
@@ -341,7 +335,8 @@ class JobController(Controller):
         return Again.WITH_BACKOFF
 
     async def _keep(self, job: Object) -> None:
-        """Keep what runs behind an edit that was refused: go on with the version before it."""
+        """Keep what runs behind an edit that was refused or waits: go on with the version before
+        it."""
         key, versions = key_of(job), self._context.versions
         if not job_status(job).submitted_generation or await versions.accepted(job) is None:
             return
@@ -359,6 +354,7 @@ class JobController(Controller):
         self._context.recorder.record(job, event)
         state = State(ACCEPTED, "Unknown", event.reason, event.message)
         await tell(self._context.write.jobs, job, state)
+        await self._keep(job)
         return LOOK_AGAIN_SECONDS
 
     async def _displaced(self, key: Key, outside: Sequence[PlannedPe]) -> bool:

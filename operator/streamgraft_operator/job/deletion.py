@@ -80,6 +80,7 @@ class Cleaner:
         if since < POD_PATIENCE_SECONDS and await self._left(key):
             return LOOK_AGAIN_SECONDS
         await self._delete(key, self._furniture())
+        job = await self._context.versions.running(job)  # a refused edit has moved no topic
         try:
             await self._delete_from_kafka(job)
         except UnderWay:
@@ -89,6 +90,7 @@ class Cleaner:
                 await self._tell(job, str(error), rest)
                 return Again.WITH_BACKOFF
             self._leave_topics(job, str(error))
+        await self._delete(key, self._notes())
         await self._remove_checkpoints(job)
         await self._context.write.jobs.release(key)
         return None
@@ -122,8 +124,12 @@ class Cleaner:
         return (
             (caches.services_by_job, write.services),
             (caches.host_pools_by_job, write.host_pools),
-            (caches.config_maps_by_job, write.config_maps),
         )
+
+    def _notes(self) -> Kinds:
+        """Return what says how to reach the topics of the job, among others."""
+        caches, write = self._context.caches, self._context.write
+        return ((caches.config_maps_by_job, write.config_maps),)
 
     async def _delete(self, key: Key, kinds: Kinds) -> None:
         """Delete by label, several calls at once."""

@@ -1,6 +1,5 @@
 """What a TestSuite consists of: the pod of each test, and the ConfigMap with the results."""
 
-import json
 import math
 from typing import Any
 
@@ -27,7 +26,7 @@ def suite_pod(
     environment = {
         **scenario.env,
         "STREAMGRAFT_NAMESPACE": metadata["namespace"],
-        "STREAMGRAFT_SCENARIO": json.dumps(scenario.to_wire()),
+        "STREAMGRAFT_SCENARIO": scenario.as_variable(),
     }
     container = {
         "name": "test",

@@ -169,7 +169,9 @@ def _other_savepoint(caches: Caches, job: Key, savepoint: Object) -> str:
     others = [
         item["metadata"]["name"]
         for item in caches.savepoints_by_job.get(job)
-        if age(item) < age(savepoint) and savepoint_status(item).phase not in OVER
+        if age(item) < age(savepoint)
+        and savepoint_status(item).phase not in OVER
+        and "deletionTimestamp" not in item["metadata"]  # it may wait for its repository
     ]
     return f"savepoint {others[0]} to end" if others else ""
 

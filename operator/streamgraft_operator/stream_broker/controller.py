@@ -1,10 +1,11 @@
 """The subscription broker's controllers: a board that follows all Imports and Exports, and what is
 written when the connections of one change. Neither side of a connection restarts."""
 
+import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
@@ -28,6 +29,11 @@ from streamgraft_operator.stream_broker.changes import concerned, newly_requeste
 from streamgraft_operator.stream_broker.matching import Offer, Subscriber
 from streamgraft_operator.stream_broker.step import ImportDecision, export_step, import_step
 
+log = logging.getLogger(__name__)
+
+_Spec = TypeVar("_Spec")
+_Seen = TypeVar("_Seen")
+
 
 class Broker:
     """Keeps the board, and knows whom the last change of each object concerned."""
@@ -50,13 +56,13 @@ class Broker:
     def _export_changed(self, key: Key, old: Object | None, new: Object | None) -> None:
         if not desired_changed(old, new):
             return
-        offer = Offer.of(key, export_spec(new)) if new and not _leaves(new) else None
+        offer = _read(Offer.of, key, export_spec, new)
         self._concerned_imports[key] = self.board.set_offer(key, offer)
 
     def _import_changed(self, key: Key, old: Object | None, new: Object | None) -> None:
         if not desired_changed(old, new):
             return
-        subscriber = Subscriber.of(key, import_spec(new)) if new and not _leaves(new) else None
+        subscriber = _read(Subscriber.of, key, import_spec, new)
         self._concerned_exports[key] = self.board.set_subscriber(key, subscriber)
 
 
@@ -180,5 +186,18 @@ def _reporting(
     return command
 
 
-def _leaves(item: Object) -> bool:
-    return "deletionTimestamp" in item["metadata"]
+def _read(
+    made_of: Callable[[Key, _Spec], _Seen],
+    key: Key,
+    spec_of: Callable[[Object], _Spec],
+    item: Object | None,
+) -> _Seen | None:
+    """Return what the board knows an object as; None for one that is gone, leaves, or can't be
+    read: this is called by the watch of all of them, which must go on."""
+    if item is None or "deletionTimestamp" in item["metadata"]:
+        return None
+    try:
+        return made_of(key, spec_of(item))
+    except Exception:
+        log.exception("%s %s/%s can't be read", item.get("kind", "object"), *key)
+        return None

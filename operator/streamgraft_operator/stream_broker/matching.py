@@ -1,10 +1,7 @@
 """Whether an import is connected to an export. Pure; each pair by itself."""
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 from streamgraft_common.resources import ExportSpec, ImportSpec
 from streamgraft_common.shared_streams import (
@@ -14,6 +11,7 @@ from streamgraft_common.shared_streams import (
     meets,
     misfit,
     parse,
+    read_schema,
     to_sql,
 )
 
@@ -35,6 +33,10 @@ class Offer:
         problem = check_properties(spec.properties)
         if spec.name is None and not spec.properties:  # no CEL rule can look at such a map
             problem = "it has neither a name nor properties, by which imports find it"
+        try:
+            _schema(spec.stream_schema)
+        except ValueError as error:
+            problem = str(error)
         return cls(key, spec, problem)
 
 
@@ -54,13 +56,16 @@ class Subscriber:
         """Return the subscriber that an Import is."""
         subscription, row_filter, problem = None, "", ""
         try:
+            schema = _schema(spec.stream_schema)
             what = "subscription"
             subscription = parse(spec.subscription) if spec.subscription else None
             if spec.filter:
                 what = "filter"
-                row_filter = to_sql(parse(spec.filter), _schema(spec.stream_schema))
+                row_filter = to_sql(parse(spec.filter), schema)
         except ExpressionError as error:
             problem = f"its {what} is not valid, {error}"
+        except ValueError as error:
+            problem = str(error)
         return cls(key, spec, subscription, row_filter, problem)
 
 
@@ -112,7 +117,4 @@ def _obstacle(subscriber: Subscriber, offer: Offer) -> str:
     return misfit(_schema(subscriber.spec.stream_schema), _schema(offer.spec.stream_schema))
 
 
-@lru_cache(4096)
-def _schema(text: str) -> Mapping[str, Any]:
-    schema: Mapping[str, Any] = json.loads(text or '{"fields": []}')
-    return schema
+_schema = lru_cache(4096)(read_schema)

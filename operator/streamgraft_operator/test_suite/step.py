@@ -109,7 +109,7 @@ def _problem_of(scenario: Scenario) -> str:
         return "it needs either steps or a command"
     if scenario.command is not None and scenario.clean_up:
         return "cleanUp belongs to steps; a command cleans up by itself"
-    if len(scenario.model_dump_json()) > MOST_BYTES:
+    if len(scenario.as_variable().encode()) > MOST_BYTES:
         return f"it is larger than {MOST_BYTES:,} bytes: move what is large into a ConfigMap"
     for number, item in enumerate([*(scenario.steps or []), *scenario.clean_up], 1):
         if problem := _problem_of_step(item):

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 
 from streamgraft_common.resources import Saved, Saving
-from streamgraft_pe_runtime.protocol.work import CopyDamaged, NotCommitted, Stage
+from streamgraft_pe_runtime.protocol.work import CopyDamaged, Stage
 
 log = logging.getLogger(__name__)
 
@@ -39,10 +39,11 @@ class Saver:
         """Copy; after a failure wait before the task ends, so that the next one is not at once."""
         try:
             self.saved = await stage.save(request)
-        except (OSError, NotCommitted) as error:
-            log.warning("savepoint %s: %s", request.savepoint, error)
+        except Exception as error:  # of whatever kind, it is told and tried again
+            message = str(error) or repr(error)
+            log.warning("savepoint %s: %s", request.savepoint, message)
             damaged = isinstance(error, CopyDamaged)
-            self.saved = Saved(uid=request.uid, message=str(error), damaged=damaged)
+            self.saved = Saved(uid=request.uid, message=message, damaged=damaged)
             self._changed()
             await asyncio.sleep(_AGAIN_SECONDS)
         # Behind the end of this task: whoever hears of it may ask for the next copy.

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from streamgraft_common.resources import ProcessingElementSpec, Release, ShardStatus
 from streamgraft_pe_runtime.protocol.shard import Shard
-from streamgraft_pe_runtime.protocol.work import Stage, Telemetry
+from streamgraft_pe_runtime.protocol.work import Left, Stage, Telemetry
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +120,11 @@ class Shards:
         release = await shard.run()
         # If all shards go, the region may fall asleep: nobody takes this one up for long.
         last = self._stop_seconds is not None or not self._wanted
-        left = await shard.stage.leave(shard.number, publish=last and self._publishes)
+        try:
+            left = await shard.stage.leave(shard.number, publish=last and self._publishes)
+        except Exception as error:  # nobody could take the shard up as long as it is not released
+            log.warning("shard %d: where it ended is not known: %r", shard.number, error)
+            left = Left(clean=False, last_batch_at=None)
         # A shard without data has no new batch, but it served until it was asked to stop.
         served_until = max(left.last_batch_at or "", release.last_batch_at or "") or None
         clean = release.clean and left.clean

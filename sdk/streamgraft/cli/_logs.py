@@ -1,6 +1,7 @@
 """`streamgraft logs`."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
 from streamgraft.cli import _output as output
@@ -8,7 +9,7 @@ from streamgraft.cli._cluster import Cluster, connected
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft_common import names
-from streamgraft_common.kube import ApiError
+from streamgraft_common.kube import ApiError, Unreachable
 
 _LOOK_SECONDS = 2.0
 """Between two looks for new pods."""
@@ -30,7 +31,8 @@ async def _logs(target: Target, job: str, pe: int | None, follow: bool, tail: in
             await _follow(cluster, job, pe, tail)
             return
         for pod in pods:
-            await _copy(cluster, pod, len(pods) > 1, {"tailLines": str(tail)})
+            async for line in _lines(cluster, pod, len(pods) > 1, {"tailLines": str(tail)}):
+                output.say(line)
 
 
 async def _pods(cluster: Cluster, job: str, pe: int | None) -> list[str]:
@@ -58,19 +60,31 @@ async def _follow(cluster: Cluster, job: str, pe: int | None, tail: int) -> None
 
 
 async def _copy_begun(cluster: Cluster, pod: str, named: bool, query: dict[str, str]) -> None:
-    """Print the lines of a pod, which may still be starting; it has none before its container."""
+    """Print the lines of a pod until it has ended. It may still be starting: it has none before its
+    container; and what is between us and it may break off."""
     while True:
         try:
-            await _copy(cluster, pod, named, query)
+            async for line in _lines(cluster, pod, named, query):
+                output.say(line)
+                query = query | {"tailLines": "0"}  # from here on
+            if not await _runs(cluster, pod):
+                return
         except ApiError as error:
             if error.code == 404:
                 return
-            await asyncio.sleep(_LOOK_SECONDS)
-        else:
-            return
+        except Unreachable as error:
+            output.warn(f"{pod}: {error}; what it says until it is heard again is left out")
+        await asyncio.sleep(_LOOK_SECONDS)
 
 
-async def _copy(cluster: Cluster, pod: str, named: bool, query: dict[str, str]) -> None:
+async def _runs(cluster: Cluster, pod: str) -> bool:
+    item = await cluster.client.find(cluster.core("pods", pod))
+    return item is not None and item.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+
+
+async def _lines(
+    cluster: Cluster, pod: str, named: bool, query: dict[str, str]
+) -> AsyncIterator[str]:
     prefix = f"{pod}: " if named else ""
     async for line in cluster.client.lines(f"{cluster.core('pods', pod)}/log", **query):
-        output.say(prefix + line)
+        yield prefix + line

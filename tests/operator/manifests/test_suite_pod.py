@@ -7,6 +7,7 @@ import pytest
 
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import TEST_SUITE, SuiteSpec
+from streamgraft_local.node.expansion import expand
 from streamgraft_operator.manifests import PodForbidden, suite_pod
 from streamgraft_operator.settings import Settings
 
@@ -35,6 +36,17 @@ def test_a_scenario_goes_to_our_runner() -> None:
     )
     assert (variables["WORD"], variables["STREAMGRAFT_NAMESPACE"]) == ("yes", "ns")
     assert json.loads(variables["STREAMGRAFT_SCENARIO"])["name"] == "kills"
+
+
+def test_dollars_of_a_scenario_stay_as_they_are() -> None:
+    """Kubernetes expands variables in the values of others."""
+    command = ["sh", "-c", "mkdir /tmp/$$ $(WORD) $HOME"]
+    pod = made(env={"WORD": 'say "yes"'}, steps=[{"run": command}])
+    (container,) = pod["spec"]["containers"]
+    variables: dict[str, str] = {}
+    for item in container["env"]:
+        variables[item["name"]] = expand(item["value"], variables)
+    assert json.loads(variables["STREAMGRAFT_SCENARIO"])["steps"][0]["run"] == command
 
 
 def test_a_pod_that_is_deleted_has_the_time_to_clean_up() -> None:

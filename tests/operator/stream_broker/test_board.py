@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,6 +72,32 @@ def test_invalid_expressions_connect_to_nothing() -> None:
     assert ready.message == "its subscription is not valid, column 6: '=' is not expected"
     wanted = subscriber(filter="m == 1")
     assert "its filter is not valid, column 1: there is no column m" in wanted.problem
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "n bigint",
+        "5",
+        "{}",
+        '{"fields": 1}',
+        '{"fields": [1]}',
+        '{"fields": [{"name": "n"}]}',
+        '{"fields": [{"name": "n", "type": {"type": "array"}}]}',
+        '{"fields": [{"name": "n", "type": {"type": []}}]}',
+        "[" * 100_000,
+    ],
+)
+def test_schemas_that_users_wrote_are_looked_at(schema: str) -> None:
+    """The board follows all namespaces: one resource that can't be read must not end it."""
+    board, why = Board(), "its schema is not the JSON form of a Spark StructType"
+    strange = [subscriber(schema=schema, filter=filter) for filter in (None, "n > 1")]
+    for wanted in (subscriber(), *strange):
+        board.set_subscriber(IMPORT, wanted)
+        board.set_offer(EXPORT, offer(schema=schema))
+        assert board.imports(EXPORT) == []
+    assert export_step(offer(schema=schema), []).states[0].message.startswith(why)
+    assert import_step(subscriber(schema=schema), []).states[0].message.startswith(why)
 
 
 def test_an_export_that_nobody_can_find_says_so() -> None:

@@ -160,6 +160,7 @@ def scenario(**fields: Any) -> SuiteSpec:
         (scenario(steps=[{"apply": {"kind": "Job"}}]), "without apiVersion, kind or metadata.name"),
         (scenario(steps=[{"run": []}]), "an empty command"),
         (scenario(steps=[{"run": ["x" * 100_000]}]), "larger than 100,000 bytes"),
+        (scenario(steps=[{"run": ["\u3042" * 40_000]}]), "larger than 100,000 bytes"),
     ],
 )
 def test_what_makes_no_sense_is_refused(spec: SuiteSpec, problem: str) -> None:
