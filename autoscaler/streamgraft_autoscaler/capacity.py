@@ -19,8 +19,11 @@ WARM_UP_BUSY_SECONDS = 10.0
 """Busy time after which a PE counts as warm: a dozen batches or more; its code is compiled then."""
 WARM_SHARE = 0.9
 """Share of a window's busy time that must come from warm PEs."""
-BANDS = (0.05, 0.25, 0.5)
-"""Lower limits of the load bands, as busy share of the width. Below the first nothing is seen."""
+TRICKLE = 0.0
+"""The lowest load band. Batches of a few records show far too small a rate: it is good enough to
+tell that fewer channels would do, and never a reason for more."""
+BANDS = (TRICKLE, 0.05, 0.25, 0.5)
+"""Lower limits of the load bands, as busy share of the width."""
 MEMORY_WINDOWS = 3.0
 """After so many windows in its band, what was seen before counts half."""
 LEAST_RATE = 0.5
@@ -155,11 +158,11 @@ class CapacityLearner:
 
     def observe(self, window: Window) -> None:
         """Learn from a window, unless it is idle, cold or already known."""
-        reached = [limit for limit in BANDS if window.busy_share >= limit]
         warm = window.warm_channels >= WARM_SHARE * window.busy_channels
-        if not reached or not warm or window.processing_rate <= 0:
+        if not warm or window.processing_rate <= 0 or window.busy_share <= 0:
             return
-        seen = self._bands[reached[-1]].setdefault(window.width, _Seen())
+        band = max(limit for limit in BANDS if window.busy_share >= limit)
+        seen = self._bands[band].setdefault(window.width, _Seen())
         if window.ended_at > seen.seen_at:
             seen.add(window)
 

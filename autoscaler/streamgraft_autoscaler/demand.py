@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from streamgraft_autoscaler.capacity import WARM_UP_BUSY_SECONDS, Capacity
+from streamgraft_autoscaler.capacity import TRICKLE, WARM_UP_BUSY_SECONDS, Capacity
 from streamgraft_autoscaler.economy import UNKNOWN, Choice, Past, Situation, choose
 from streamgraft_autoscaler.fitting import Fit, Shards, Target, fit
 from streamgraft_autoscaler.forecast import BUCKET_SECONDS, Forecast
@@ -245,18 +245,17 @@ def _stage_demand(
     pause_share = policy.pause.seconds / policy.catch_up_seconds
     arriving *= 1.0 + pause_share
     work = (arriving + waiting / policy.catch_up_seconds) * around.usable
-    if load.capacity is None and (work == 0 or surroundings.width == 0):
+    capacity, shards = load.capacity, Shards(policy.shards, load.largest_shard)
+    trickle = capacity is not None and capacity.busy_share == TRICKLE
+    if trickle and surroundings.width <= 1:
+        capacity = None
+    if capacity is None and (work == 0 or surroundings.width == 0):
         # A region that sleeps learns nothing: one channel is the way to know more.
         return StageDemand(work, waiting, float(work > 0), 0.0, None, load)
-    if load.capacity is None:
-        message = (
-            f"stage {name}: what a channel can process is not known yet; that takes a window with"
-            f" some load, after its PEs were busy for {WARM_UP_BUSY_SECONDS:g} s"
-        )
-        raise NotReadyError(Reason.WARMING_UP, message)
-    channels = work / (load.capacity.true_rate * policy.target_utilization)
+    if capacity is None:
+        raise _unknown(name)
+    channels = work / (capacity.true_rate * policy.target_utilization)
     require_finite({f"demand of {name}": channels})
-    capacity, shards = load.capacity, Shards(policy.shards, load.largest_shard)
 
     def busy(width: int, work: float = work) -> float:
         return work * shards.fullest_channel(width) / capacity.rate_at(width)
@@ -265,6 +264,8 @@ def _stage_demand(
     forecast = surroundings.forecast
     error = forecast.error if forecast else 0.0
     fitting = fit(busy, shards, policy.target, error) if work > 0 else None
+    if trickle and fitting and fitting.needed >= width:
+        raise _unknown(name)
     useful, full = shards.useful_widths(policy.max_width), policy.target.full
     ahead: tuple[int, ...] = ()
     if forecast is not None:
@@ -287,6 +288,14 @@ def _stage_demand(
         grows_above=full / busy(width, 1.0) if width else 0.0,
         narrower_below=max(narrower, default=0.0),
     )
+
+
+def _unknown(name: str) -> NotReadyError:
+    message = (
+        f"stage {name}: what a channel can process is not known yet; that takes a window with"
+        f" some load, after its PEs were busy for {WARM_UP_BUSY_SECONDS:g} s"
+    )
+    return NotReadyError(Reason.WARMING_UP, message)
 
 
 def _needed(stage: StageDemand) -> int:

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from streamgraft_autoscaler.readiness import NotReadyError, Reason, require_finite
 
+LISTED = 5
+"""Topics that a message names."""
+
 
 @dataclass(frozen=True, slots=True)
 class TopicLag:
@@ -66,9 +69,10 @@ def total_lag(topics: Sequence[TopicLag], expected_partitions: int) -> TotalLag:
     if partial:
         listed = ", ".join(
             f"{topic.partitions} of {expected_partitions} partitions of {topic.topic}"
-            for topic in partial
+            for topic in partial[:LISTED]
         )
-        raise NotReadyError(Reason.NO_DATA, f"lag is known for {listed} only")
+        more = f" and {len(partial) - LISTED} more topics" if len(partial) > LISTED else ""
+        raise NotReadyError(Reason.NO_DATA, f"lag is known for {listed}{more} only")
     require_finite({f"lag of {topic.topic}": topic.records for topic in topics})
     return TotalLag(sum(topic.records for topic in topics), tuple(topics))
 

@@ -44,7 +44,7 @@ def test_cold_windows_teach_nothing() -> None:
 
 def test_idle_windows_teach_nothing() -> None:
     learner = CapacityLearner()
-    learner.observe(window(1, 1.0, 0.01))
+    learner.observe(window(1, 1.0, 0.0))
     learner.observe(window(2, 0.0, 0.5))
     assert learner.capacity(2 * SECONDS) is None
 

@@ -19,7 +19,7 @@ from streamgraft_autoscaler import (
     demand,
     expected_demand,
 )
-from streamgraft_autoscaler.capacity import loss_per_channel
+from streamgraft_autoscaler.capacity import TRICKLE, loss_per_channel
 from streamgraft_autoscaler.economy import Past
 from streamgraft_autoscaler.forecast import Forecast
 from streamgraft_autoscaler.pause import ExpectedPause
@@ -243,6 +243,18 @@ def test_neighbours_raise_and_cap_the_work() -> None:
 
 def test_unknown_capacity_is_a_reason() -> None:
     assert reason(StageLoad(100.0, 0.0)) is Reason.WARMING_UP
+
+
+def test_a_trickle_makes_a_wide_region_narrow_and_none_wide() -> None:
+    """It shows too small a rate; a region that is wider still than that asks for is too wide."""
+    trickle = dataclasses.replace(capacity(2.0, width=12), busy_share=TRICKLE)
+    one = StageLoad(1.0, 0.0, capacity=trickle)
+    known = Past(86_400.0, ((0.0, 1),))
+    assert demanded(one, 12, past=known).value == 1
+    for load, width in ((StageLoad(100.0, 0.0, capacity=trickle), 12), (one, 1)):
+        with pytest.raises(NotReadyError) as caught:
+            demanded(load, width, past=known)
+        assert caught.value.reason is Reason.WARMING_UP
 
 
 def test_no_load_needs_the_least_width_and_no_capacity() -> None:

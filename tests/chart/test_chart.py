@@ -214,6 +214,12 @@ def test_pod_monitors_give_the_jobs_that_alerts_ask_for(monitor: str) -> None:
     assert jobs == [{"action": "replace", "targetLabel": "job", "replacement": monitor}]
 
 
+def test_pods_have_a_limit_of_series() -> None:
+    """Without, one pod could fill Prometheus, or make its queries too slow for all."""
+    items = rendered(*EVERYTHING, "--set", "monitors.sampleLimit=7")
+    assert named(items, "PodMonitor")["streamgraft-pe"]["spec"]["sampleLimit"] == 7
+
+
 def test_an_own_prometheus_may_read_the_adapters_metrics() -> None:
     found = named(bare(*NEEDED, *EVERYTHING), "ClusterRoleBinding")["streamgraft-monitors"]
     assert found["roleRef"]["name"] == "streamgraft-prometheus"
@@ -236,6 +242,7 @@ def test_its_prometheus_reads_pods_as_the_embedded_one(secured: str, tmp_path: P
     assert scrapes.keys() == ours.keys()
     pods, same = (item["streamgraft-pe"] for item in (scrapes, ours))
     assert pods["relabel_configs"] == same["relabel_configs"]
+    assert pods["sample_limit"] == same["sample_limit"]
     assert ("tls_config" in pods) == (secured == "true")
     for name, text in data.items():
         (tmp_path / name).write_text(text.replace("/etc/streamgraft/prometheus", str(tmp_path)))

@@ -1,4 +1,4 @@
-"""Hostile objects: whatever a region, PE, Job or Savepoint says, the operator's loops go on.
+"""Hostile objects: whatever a user or a PE has written, the operator's loops and watches go on.
 
 The API server keeps out what breaks the definitions; drawn are objects beyond that, too.
 """
@@ -13,14 +13,24 @@ from tests.fuzz.cases import CASES
 
 from streamgraft_common.adl import Autoscaling, Period
 from streamgraft_common.resources import (
+    CONSISTENT_REGION,
+    EXPORT,
+    HOST_POOL,
+    IMPORT,
     JOB,
     PARALLEL_REGION,
     PROCESSING_ELEMENT,
     SAVEPOINT,
+    TEST_SUITE,
+    ConsistentRegionSpec,
+    ExportSpec,
+    HostPoolSpec,
+    ImportSpec,
     JobSpec,
     ParallelRegionSpec,
     ProcessingElementSpec,
     SavepointSpec,
+    SuiteSpec,
 )
 from streamgraft_common.resources.base import CustomKind, Model
 from streamgraft_operator import assembly
@@ -41,6 +51,15 @@ SPECS: dict[str, tuple[CustomKind, type[Model], dict[str, Any]]] = {
     ),
     "jobs": (JOB, JobSpec, {"bundle": {"file": "/b"}}),
     "savepoints": (SAVEPOINT, SavepointSpec, {"job": "j"}),
+    "consistent_regions": (CONSISTENT_REGION, ConsistentRegionSpec, {"job": "j", "region": "c"}),
+    "host_pools": (HOST_POOL, HostPoolSpec, {}),
+    "exports": (
+        EXPORT,
+        ExportSpec,
+        {"job": "j", "operator": "o", "stream": "s", "topic": "t", "name": "n"},
+    ),
+    "imports": (IMPORT, ImportSpec, {"job": "j", "operator": "i", "name": "n"}),
+    "test_suites": (TEST_SUITE, SuiteSpec, {"scenarios": []}),
 }
 """By name of the cache: kind, model, and what the definition requires."""
 

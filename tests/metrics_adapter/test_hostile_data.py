@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import ValidationError
 
-from streamgraft_autoscaler import CapacitySample
+from streamgraft_autoscaler import CapacitySample, NotReadyError, total_lag
 from streamgraft_autoscaler.pause import MeasuredPause
 from streamgraft_common.adl import Autoscaling
 from streamgraft_common.kube import KubeClient, Store
@@ -16,6 +16,7 @@ from streamgraft_common.kube.config import KubeConfig
 from streamgraft_common.resources import PARALLEL_REGION, ParallelRegionSpec
 from streamgraft_metrics_adapter.api import exposition
 from streamgraft_metrics_adapter.learning.learned_metrics import parse, query
+from streamgraft_metrics_adapter.prometheus.observations import MOST_ROWS, ObservationBuilder
 from streamgraft_metrics_adapter.prometheus.queries import INPUT_LABEL, Input, past_rates
 from streamgraft_metrics_adapter.prometheus.source import Row, Source
 from streamgraft_metrics_adapter.prometheus.text import alternatives, quoted
@@ -191,6 +192,21 @@ async def test_what_no_window_shows_is_not_learned(values: list[tuple[str, float
 async def test_needs_of_no_region_are_not_learned(row: Row) -> None:
     assert not (await parse([row], NOW)).since
     assert not (await parse([row], NOW)).needed.get(("ns", "bad", "r"))
+
+
+def test_one_region_that_says_too_much_costs_the_others_nothing() -> None:
+    """A pod says itself what topics it reads, and in which stages."""
+    builder = ObservationBuilder()
+    for number in range(3 * MOST_ROWS):
+        labels = {"region": "r", INPUT_LABEL: Input.LAG, "topic": f"t{number}"}
+        builder.add({**labels, "namespace": "ns", "streams_job": "bad"}, 1.0)
+    builder.add({**labels, "namespace": "ns", "streams_job": "good"}, 1.0)
+    (bad, good) = builder.regions.values()
+    assert len(bad.stage("0").lag) == MOST_ROWS
+    assert len(good.stage("0").lag) == 1
+    with pytest.raises(NotReadyError, match="and 9995 more topics") as error:
+        total_lag(bad.stage("0").topics(), 2)
+    assert len(str(error.value)) < 1000
 
 
 def test_values_say_what_can_be() -> None:

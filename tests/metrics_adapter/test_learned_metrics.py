@@ -9,6 +9,7 @@ from streamgraft_autoscaler import Capacity, CapacitySample
 from streamgraft_autoscaler.economy import Needs
 from streamgraft_autoscaler.pause import MeasuredPause
 from streamgraft_common.resources import PARALLEL_REGION
+from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_metrics_adapter.learning.knowledge import PAUSES, Knowledge
 from streamgraft_metrics_adapter.learning.learned_metrics import lines, parse
 from streamgraft_metrics_adapter.prometheus.observations import RegionObservation
@@ -29,15 +30,20 @@ def region(*changes: dict[str, Any]) -> Region:
     return region_of({**body, "status": {"width": 1, "changes": list(changes)}})
 
 
-def change(epoch: int, finished_at: str | None = None) -> dict[str, Any]:
-    """Return a width change that paused a shard for 3 s."""
+def change(
+    epoch: int,
+    finished_at: str | None = None,
+    requested_at: float | None = None,
+    pause: float = 3.0,
+) -> dict[str, Any]:
+    """Return a width change that paused a shard; it was asked for so many seconds after 1970."""
     return {
         "fromWidth": 2,
         "toWidth": 1,
         "epoch": epoch,
-        "requestedAt": "1970-01-01T00:00:00Z",
+        "requestedAt": to_rfc3339(epoch if requested_at is None else requested_at),
         "finishedAt": finished_at,
-        "pauseSecondsMax": 3.0,
+        "pauseSecondsMax": pause,
     }
 
 
@@ -116,7 +122,19 @@ async def test_a_pause_keeps_the_state_that_it_was_measured_with() -> None:
     second.learn(region(change(4)), seen(90.0, 0.9, state=9e9), 2000.0)
     assert second.of(region(), 2000.0).pauses == (MeasuredPause(3.0, 1e6),)
     first.learn(region(*map(change, range(100))), seen(90.0, 0.9), 2000.0)
-    assert [epoch for _, epoch, _ in first.pauses()] == list(range(100 - PAUSES, 100))
+    assert [at for _, at, _ in first.pauses()] == list(range(100 - PAUSES, 100))
+
+
+async def test_pauses_of_a_region_that_is_made_anew_count_before_those_of_the_old_one() -> None:
+    """Its epochs begin anew, and what the old one showed is still in Prometheus."""
+    old, new = Knowledge(WINDOW), Knowledge(WINDOW)
+    before = [change(epoch, pause=60.0) for epoch in range(37, 37 + PAUSES)]
+    old.learn(region(*before), seen(90.0, 0.9), 1000.0)
+    await new.adopt(await parse(scraped(old, 1000.0), NOW))
+    since = [change(epoch, requested_at=2000.0 + epoch, pause=1.0) for epoch in range(1, 6)]
+    new.learn(region(*since), seen(90.0, 0.9), 3000.0)
+    seconds = [pause.seconds for pause in new.of(region(), 3000.0).pauses]
+    assert sorted(seconds) == [1.0] * 5 + [60.0] * (PAUSES - 5)
 
 
 async def test_what_was_needed_is_remembered_by_all() -> None:
@@ -127,10 +145,27 @@ async def test_what_was_needed_is_remembered_by_all() -> None:
     rows = [*needs_scraped(first, "a"), *needs_scraped(second, "b")]
     found = await parse(rows, NOW)
     for needs in (first, second, apart):
-        needs.adopt(found.since[KEY], found.needed[KEY])
+        for place, since in found.since.items():
+            needs.adopt(since, found.needed[place])
     assert first.past(1300.0) == second.past(1300.0) == apart.past(1300.0)
     assert first.past(1300.0).peaks == ((300.0, 5), (100.0, 3), (0.0, 1))
     assert first.past(1300.0).known_seconds == 300.0
+
+
+async def test_a_gap_of_all_replicas_is_known_to_none() -> None:
+    """One was read behind it, the other was last read before: neither has seen what was needed."""
+    before, behind = Needs(), Needs()
+    before.observe(1000.0, 3, 1.0)
+    for needs in (before, behind):
+        needs.observe(1100.0, 3, 1.0)
+    for now in (9000.0, 9002.0):
+        behind.observe(now, 2, 1.0)
+    rows = [*needs_scraped(before, "a"), *needs_scraped(behind, "b")]
+    knowledge, found = Knowledge(WINDOW), await parse(rows, NOW)
+    await knowledge.adopt(found)
+    for place, since in found.since.items():
+        behind.adopt(since, found.needed[place])
+    assert behind.past(9002.0).known_seconds == 2.0
 
 
 def needs_scraped(needs: Needs, instance: str) -> list[Row]:
@@ -157,7 +192,11 @@ async def test_what_is_not_ours_or_incomplete_is_left_out() -> None:
         ({**good, **place}, 1.0),
         ({**good, **place, "band": "x", "width": "1"}, 1.0),
         ({**good, **place, "band": "0.5", "width": "1"}, 1.0),
-        ({**good, **place, "epoch": "1"}, 1.0),
+        ({**good, **place, "changed_at": "1"}, 1.0),
+        (
+            {**good, **place, "__name__": "streamgraft_learned_pause_seconds", "changed_at": "x"},
+            1.0,
+        ),
     ]
     assert not await parse(odd, NOW)
     sample = CapacitySample(0.5, 1, 1e-17, 0.1 + 0.2, 1.7e9 + 0.1)

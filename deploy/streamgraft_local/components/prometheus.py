@@ -12,6 +12,8 @@ from streamgraft_local.paths import DEPLOY
 from streamgraft_local.probes import http
 
 POD_JOB = "streamgraft-pe"
+SAMPLE_LIMIT = 20_000
+"""Series that one processing element may have."""
 
 _POD_LABELS = {
     "pe": names.LABEL_PE,
@@ -65,6 +67,7 @@ def _pods(setting: Setting) -> dict[str, Any]:
     return {
         "job_name": POD_JOB,
         "kubernetes_sd_configs": [discovery],
+        "sample_limit": SAMPLE_LIMIT,
         # For pods of jobs with transport security only; the scheme is each pod's own.
         "tls_config": {
             "ca_file": str(setting.pki("pe-ca.crt")),

@@ -9,6 +9,7 @@ from streamgraft_autoscaler.economy import UNKNOWN, Needs, Past
 from streamgraft_autoscaler.forecast import Forecast
 from streamgraft_autoscaler.pause import MeasuredPause
 from streamgraft_autoscaler.propagation import ALONE, Neighbourhood, RegionFlow, neighbourhoods
+from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_metrics_adapter.learning.capacities import Capacities
 from streamgraft_metrics_adapter.learning.forecasts import Forecasts
 from streamgraft_metrics_adapter.learning.learned_metrics import Learned
@@ -74,9 +75,9 @@ class Knowledge:
         for change in region.status.changes:
             if change.pause_seconds_max is not None:
                 measured = MeasuredPause(change.pause_seconds_max, state)
-                pauses.setdefault(change.epoch, measured)
-        for epoch in sorted(pauses)[:-PAUSES]:
-            del pauses[epoch]
+                pauses.setdefault(int(from_rfc3339(change.requested_at)), measured)
+        for changed_at in sorted(pauses)[:-PAUSES]:
+            del pauses[changed_at]
 
     def of(self, region: Region, now: float) -> Known:
         """Return what is known of a region at a Unix time."""
@@ -117,10 +118,11 @@ class Knowledge:
         return self._capacities.samples(now)
 
     def pauses(self) -> Iterator[tuple[RegionKey, int, MeasuredPause]]:
-        """Yield the measured pauses, with region and epoch."""
+        """Yield the measured pauses, with the region and when the change was asked for (whole Unix
+        seconds; a region that is made anew counts its epochs from the start)."""
         for key, found in list(self._pauses.items()):
-            for epoch, pause in list(found.items()):
-                yield key, epoch, pause
+            for changed_at, pause in list(found.items()):
+                yield key, changed_at, pause
 
     def needs(self) -> Iterator[tuple[RegionKey, float, Mapping[int, float]]]:
         """Yield what was needed lately, with the region; as `Needs.known`."""
@@ -132,11 +134,11 @@ class Knowledge:
         """Take over what another replica, or this one before it was restarted, has learned."""
         async for key, index, sample in in_slices(learned.samples):
             self._capacities.adopt(key, index, sample)
-        async for key, epoch, pause in in_slices(learned.pauses):
-            self._pauses.setdefault(key, {}).setdefault(epoch, pause)
-        async for key, since in in_slices(learned.since.items()):
-            needed = learned.needed.get(key, {})
-            self._needs.setdefault(key, Needs()).adopt(since, needed)
+        async for key, changed_at, pause in in_slices(learned.pauses):
+            self._pauses.setdefault(key, {}).setdefault(changed_at, pause)
+        async for place, since in in_slices(learned.since.items()):
+            needed = learned.needed.get(place, {})
+            self._needs.setdefault(place[0], Needs()).adopt(since, needed)
 
     def keep(self, keys: Collection[RegionKey]) -> None:
         """Forget all regions but these."""

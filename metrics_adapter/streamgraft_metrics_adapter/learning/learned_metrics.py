@@ -23,8 +23,8 @@ _SAMPLE = {
     "seen_timestamp_seconds": "When a stage was last seen in a load band",
 }
 _PAUSE = {
-    "pause_seconds": "Longest pause of a width change, by its epoch",
-    "pause_state_bytes": "State of the largest shard at a width change, by its epoch",
+    "pause_seconds": "Longest pause of a width change, by when it was asked for",
+    "pause_state_bytes": "State of the largest shard at a width change, by when it was asked for",
 }
 _NEEDED, _SINCE = "needed_timestamp_seconds", "needs_known_since_timestamp_seconds"
 _NEEDS = {
@@ -40,16 +40,22 @@ LOOKS = ("5m", "1d")
 """How far back to look for what was exported: further only if there is nothing."""
 
 
+_Place = tuple[RegionKey, frozenset[tuple[str, str]]]
+"""A region, and all labels of what a replica has exported of it."""
+
+
 @dataclass(slots=True)
 class Learned:
-    """What was learned: capacities by region and stage, pauses by region and epoch, and needs."""
+    """What was learned: capacities by region and stage, pauses by region and time, and needs."""
 
     samples: list[tuple[RegionKey, str, CapacitySample]] = field(default_factory=list)
     pauses: list[tuple[RegionKey, int, MeasuredPause]] = field(default_factory=list)
-    needed: dict[RegionKey, dict[int, float]] = field(default_factory=dict)
-    """When each width was needed last (Unix time)."""
-    since: dict[RegionKey, float] = field(default_factory=dict)
-    """Since when that is known (Unix time)."""
+    """When the change was asked for is in whole Unix seconds."""
+    needed: dict[_Place, dict[int, float]] = field(default_factory=dict)
+    """When each width was needed last (Unix time), as one replica remembers it."""
+    since: dict[_Place, float] = field(default_factory=dict)
+    """Since when it remembers that (Unix time). Replicas are told apart: what one has seen until a
+    gap, and another one behind it, is not known in between."""
 
     def __bool__(self) -> bool:
         """Return whether there is anything."""
@@ -76,8 +82,8 @@ def lines(
         values = (sample.records, sample.busy_seconds, sample.seen_at)
         for name, value in zip(_SAMPLE, values, strict=True):
             lines[name].append(f"{_PREFIX}_{name}{{{labels}}} {value!r}")
-    for key, epoch, pause in pauses:
-        labels = f'{_place(key)},epoch="{epoch}"'
+    for key, changed_at, pause in pauses:
+        labels = f'{_place(key)},changed_at="{changed_at}"'
         for name, value in zip(_PAUSE, (pause.seconds, pause.state_bytes), strict=True):
             lines[name].append(f"{_PREFIX}_{name}{{{labels}}} {value!r}")
     for key, since, needed in needs:
@@ -122,16 +128,19 @@ def _add(
         raise ValueError("a time to come")
     if not 0 <= int(labels.get("width", "0")) <= WIDTH_MAX:
         raise ValueError("no width that a region can have")
+    replica = frozenset(item for item in labels.items() if item[0] != "width")
     if _SINCE in values:
-        found.since[key] = min(values[_SINCE], found.since.get(key, math.inf))
+        found.since[key, replica] = values[_SINCE]
         return
     if _NEEDED in values:
-        widths, width = found.needed.setdefault(key, {}), int(labels["width"])
-        widths[width] = max(values[_NEEDED], widths.get(width, 0.0))
+        found.needed.setdefault((key, replica), {})[int(labels["width"])] = values[_NEEDED]
         return
-    if "epoch" in labels:
+    if "changed_at" in labels:
+        changed_at = int(labels["changed_at"])
+        if changed_at > latest:
+            raise ValueError("a time to come")
         pause = MeasuredPause(*(values[name] for name in _PAUSE))
-        found.pauses.append((key, int(labels["epoch"]), pause))
+        found.pauses.append((key, changed_at, pause))
         return
     records, busy_seconds, seen_at = (values[name] for name in _SAMPLE)
     band, width = float(labels["band"]), int(labels["width"])

@@ -1,6 +1,7 @@
 """What one refresh saw, per region, as plain numbers in memory."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -53,11 +54,17 @@ _OF_REGION = frozenset(
 )
 
 
+MOST_ROWS = 10_000
+"""Of a region; what comes beyond is left out. A pod says what topics and stages there are, and what
+one region says must not cost the others their time."""
+
+
 class ObservationBuilder:
     """Sorts the rows of one refresh by region and stage."""
 
     def __init__(self) -> None:
         self.regions: dict[RegionKey, RegionObservation] = {}
+        self._rows: Counter[RegionKey] = Counter()
 
     def add(self, labels: Mapping[str, str], value: float) -> None:
         """Take in one row."""
@@ -66,6 +73,9 @@ class ObservationBuilder:
         region = self.regions.get(key)
         if region is None:
             region = self.regions[key] = RegionObservation()
+        self._rows[key] += 1
+        if self._rows[key] > MOST_ROWS:
+            return
         name = _INPUTS[labels[INPUT_LABEL]]
         if name in _OF_REGION:
             region.values[name] = value

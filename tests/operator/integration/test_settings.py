@@ -134,17 +134,23 @@ async def test_deleted_pe_comes_back_even_if_it_is_not_restartable(world: World)
     await world.job_in("Healthy")
 
 
-async def test_submission_that_takes_too_long_is_rolled_back_and_repeated(world: World) -> None:
+async def limited(world: World) -> str:
+    """Let nobody make a second Service; return the path of what forbids it."""
     quotas = f"/api/v1/namespaces/{world.namespace}/resourcequotas"
     quota = {"metadata": {"name": "few"}, "spec": {"hard": {"count/services": "1"}}}
     await world.client.create(quotas, quota)
+    return f"{quotas}/few"
+
+
+async def test_submission_that_takes_too_long_is_rolled_back_and_repeated(world: World) -> None:
+    quota = await limited(world)
     await world.upload(bundle(application(world.namespace)))
     await world.submit(submissionTimeoutSeconds=1)
     job = await world.job(lambda status: status.get("failedSubmissions", 0) > 0)
     assert job["status"].get("submittedGeneration", 0) == 0
     assert await world.get(CONFIG_MAP, "bundle")
 
-    await world.client.delete(f"{quotas}/few")
+    await world.client.delete(quota)
     job = await world.job_in("Healthy")
     assert job["status"]["submittedGeneration"] == job["metadata"]["generation"]
 
@@ -190,6 +196,19 @@ async def test_bundle_by_url_with_a_secret_that_comes_late(world: World, shelf: 
     assert pod
     volumes = {item["name"]: item for item in pod["spec"]["volumes"]}
     assert volumes["bundle"]["configMap"]["name"] == "job-fetched"
+
+
+async def test_a_submission_with_a_fetched_bundle_is_repeated_too(
+    world: World, shelf: Shelf
+) -> None:
+    """What was fetched goes with the rest; the server is asked once for each attempt."""
+    quota = await limited(world)
+    await secret(world, "token", token="sesame", hosts="127.0.0.1")
+    await world.submit(bundle={"url": shelf.url, "secret": "token"}, submissionTimeoutSeconds=1)
+    await world.job(lambda status: status.get("failedSubmissions", 0) > 1)
+    await world.client.delete(quota)
+    job = await world.job_in("Healthy")
+    assert shelf.asked == job["status"]["failedSubmissions"] + 1
 
 
 @pytest.mark.parametrize(("policy", "fetched"), [("IfNotPresent", 1), ("Always", 2)])
