@@ -59,6 +59,9 @@ ANNOTATION_SCHEME = f"{GROUP}/control-scheme"
 """`https` on pods whose control port has TLS."""
 FINALIZER = f"{GROUP}/cleanup"
 
+PE_CONTAINER = "pe"
+"""Of the pod of a PE, which may have sidecars."""
+
 CONTROL_PORT = 10000
 """TCP port of every PE: metrics, health, status. The base of the PE design's ports, which count up
 from it; here streams have topics, so that there is but one."""

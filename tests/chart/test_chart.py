@@ -50,7 +50,7 @@ EVERYTHING = (
         "--set",
         "monitors.enabled=true",
     ),
-    *("--set", "monitors.transportSecurity=true", "--set", "adapter.metricsConfig=rules: []"),
+    *("--set", "monitors.transportSecurity=true", "--set", "adapter.metricsConfig=rules:\n  []\n"),
     *("--set", "adapter.prometheusSecret=prometheus-client"),
     *("--set", "monitors.serviceAccount=monitoring/prometheus"),
     *("--set", "kafka.tls=true", "--set", "kafka.secretName=kafka-client"),
@@ -88,6 +88,7 @@ def test_lint() -> None:
         ("kafka.create=true", "/kafka/bootstrapServers"),
         ("prometheus.create=true", "/adapter/prometheusUrl"),
         ("operator.replica=3", "replica"),
+        ("checkpoints.volume.nfs.server=nfs", "/checkpoints/volume"),
         ("operator.namespaces={Upper}", "namespaces"),
         ("adapter.certificate.source=certManager", "which issuer"),
         ("adapter.certificate.source=secret", "PEM of who signed"),
@@ -201,8 +202,44 @@ def test_prometheus_knows_who_signed_a_certificate_that_is_brought() -> None:
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     assert volumes["authority"] == {"name": "authority", "configMap": {"name": holder}}
     monitor = named(items, "ServiceMonitor")["streamgraft-metrics-adapter"]
-    authority = monitor["spec"]["endpoints"][0]["tlsConfig"]["ca"]
-    assert authority == {"configMap": {"name": holder, "key": "ca.crt"}}
+    (endpoint,) = monitor["spec"]["endpoints"]
+    assert endpoint["tlsConfig"]["ca"] == {"configMap": {"name": holder, "key": "ca.crt"}}
+
+
+def test_what_the_adapter_says_of_regions_keeps_their_namespace() -> None:
+    """The Prometheus operator adds its own: replicas would not find what they learned."""
+    items = rendered(*EVERYTHING)
+    (adapter,) = named(items, "ServiceMonitor")["streamgraft-metrics-adapter"]["spec"]["endpoints"]
+    operator = named(items, "PodMonitor")["streamgraft-operator"]["spec"]["podMetricsEndpoints"]
+    assert [item["honorLabels"] for item in (adapter, *operator)] == [True, True]
+
+
+def test_metrics_of_ones_own_are_a_file_as_it_was_written() -> None:
+    held = named(rendered(*EVERYTHING), "ConfigMap")
+    (data,) = (item["data"] for item in held.values() if "metrics.yaml" in item["data"])
+    assert data == {"metrics.yaml": "rules:\n  []\n"}
+
+
+def test_its_prometheus_starts_anew_with_other_files() -> None:
+    """It reads them only then."""
+
+    def settings(limit: int) -> str:
+        items = bare(*OWN, "--set", f"monitors.sampleLimit={limit}")
+        pod = named(items, "StatefulSet")["streamgraft-prometheus"]["spec"]["template"]
+        return str(pod["metadata"]["annotations"]["streamgraft.io/settings"])
+
+    assert settings(1) == settings(1) != settings(2)
+
+
+def test_another_kind_of_volume_takes_the_place_of_the_claim() -> None:
+    other = ("--set", "checkpoints.volume.nfs.server=nfs,checkpoints.volume.nfs.path=/x")
+    items = bare(*NEEDED, *other, "--set", "checkpoints.volume.persistentVolumeClaim=null")
+    (argument,) = (
+        item
+        for item in command(items, "streamgraft-operator")
+        if item.startswith("--checkpoint-volume=")
+    )
+    assert json.loads(argument.partition("=")[2]) == {"nfs": {"server": "nfs", "path": "/x"}}
 
 
 @pytest.mark.parametrize("monitor", ["streamgraft-operator", "streamgraft-pe"])

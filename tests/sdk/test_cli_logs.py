@@ -4,6 +4,7 @@ import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import parse_qsl
 
 import pytest
 import yaml
@@ -66,6 +67,16 @@ class _Flaky(_Handler):
             self._answer(json.dumps({"items": [item] if logs < 3 else []}))
 
 
+class _Starting(_Handler):
+    """The container of one pod is not there yet."""
+
+    def do_GET(self) -> None:
+        if "/j-1-1/log" in self.path:
+            self.send_error(400, "waiting to start")
+        else:
+            super().do_GET()
+
+
 def logs(file: Path, handler: type[BaseHTTPRequestHandler], *arguments: str) -> Result:
     """Run the command on an API server."""
     with serving(ThreadingHTTPServer(("127.0.0.1", 0), handler)) as server:
@@ -88,6 +99,13 @@ def test_a_processing_element_has_the_pods_that_it_adopted(tmp_path: Path) -> No
     assert result.stdout.splitlines() == [f"{pod}: line of {pod}" for pod in ("j-1-1", "j-warm-a")]
 
 
+def test_a_pod_that_starts_keeps_no_other_back(tmp_path: Path) -> None:
+    result = logs(tmp_path / "config", _Starting, "j")
+    others = sorted(pod for pod in PES if pod != "j-1-1")
+    assert result.stdout.splitlines() == [f"{pod}: line of {pod}" for pod in others]
+    assert "j-1-1: " in result.stderr
+
+
 def test_a_log_that_breaks_off_is_followed_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,5 +116,6 @@ def test_a_log_that_breaks_off_is_followed_on(
     ]
     assert "j-0-1: " in result.stderr
     assert "is left out" in result.stderr
-    tails = [query.partition("tailLines=")[2].partition("&")[0] for query in _Flaky.asked]
-    assert tails == ["7", "0", "0"]
+    asked = [dict(parse_qsl(query)) for query in _Flaky.asked]
+    assert [query["tailLines"] for query in asked] == ["7", "0", "0"]
+    assert {query["container"] for query in asked} == {"pe"}, "there may be sidecars"

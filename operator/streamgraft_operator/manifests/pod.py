@@ -189,7 +189,7 @@ def _spec(
         **pod_settings.repository_environment(spec.processing_element.checkpoint_repository),
     }
     container = {
-        "name": "pe",
+        "name": names.PE_CONTAINER,
         **pod_settings.image(effective, settings.image),
         "command": ["python", "-m", "streamgraft_pe_runtime"],
         "env": _environment(values),

@@ -7,6 +7,7 @@ its devices. https://kubernetes.io/docs/concepts/security/pod-security-standards
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from streamgraft_common import names
 from streamgraft_common.resources import PodSettings
 from streamgraft_operator.manifests import pod_settings
 from streamgraft_operator.manifests.template import merged
@@ -77,7 +78,7 @@ def check(settings: PodSettings, level: str) -> None:
 
     `level`: restricted, or privileged, which allows everything.
     """
-    container = {"name": "pe", **pod_settings.security_context(settings)}
+    container = {"name": names.PE_CONTAINER, **pod_settings.security_context(settings)}
     template = settings.pod_template or {}
     try:
         found = merged(template, {"metadata": {}, "spec": {"containers": [container]}})

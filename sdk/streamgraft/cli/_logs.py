@@ -30,9 +30,16 @@ async def _logs(target: Target, job: str, pe: int | None, follow: bool, tail: in
         if follow:
             await _follow(cluster, job, pe, tail)
             return
+        refused: list[ApiError] = []
         for pod in pods:
-            async for line in _lines(cluster, pod, len(pods) > 1, {"tailLines": str(tail)}):
-                output.say(line)
+            try:
+                async for line in _lines(cluster, pod, len(pods) > 1, {"tailLines": str(tail)}):
+                    output.say(line)
+            except ApiError as error:  # one that starts has none, and the others are to be read
+                refused.append(error)
+                output.warn(f"{pod}: {error.message}")
+        if len(refused) == len(pods):
+            raise CommandError("no pod has a log yet") from refused[0]
 
 
 async def _pods(cluster: Cluster, job: str, pe: int | None) -> list[str]:
@@ -62,6 +69,7 @@ async def _follow(cluster: Cluster, job: str, pe: int | None, tail: int) -> None
 async def _copy_begun(cluster: Cluster, pod: str, named: bool, query: dict[str, str]) -> None:
     """Print the lines of a pod until it has ended. It may still be starting: it has none before its
     container; and what is between us and it may break off."""
+    told = ""
     while True:
         try:
             async for line in _lines(cluster, pod, named, query):
@@ -72,6 +80,9 @@ async def _copy_begun(cluster: Cluster, pod: str, named: bool, query: dict[str, 
         except ApiError as error:
             if error.code == 404:
                 return
+            if error.message != told:
+                told = error.message
+                output.warn(f"{pod}: {told}")
         except Unreachable as error:
             output.warn(f"{pod}: {error}; what it says until it is heard again is left out")
         await asyncio.sleep(_LOOK_SECONDS)
@@ -86,5 +97,6 @@ async def _lines(
     cluster: Cluster, pod: str, named: bool, query: dict[str, str]
 ) -> AsyncIterator[str]:
     prefix = f"{pod}: " if named else ""
+    query = query | {"container": names.PE_CONTAINER}  # there may be sidecars
     async for line in cluster.client.lines(f"{cluster.core('pods', pod)}/log", **query):
         yield prefix + line

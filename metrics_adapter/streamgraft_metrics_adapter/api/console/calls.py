@@ -107,5 +107,5 @@ class Calls:
     async def log(self, client: KubeClient, namespace: str, pod: str, tail: int) -> str:
         """Return the last lines of a pod's log."""
         path = f"{POD.path(namespace, pod)}/log"
-        lines = [line async for line in client.lines(path, tailLines=str(tail))]
-        return "\n".join(lines)
+        found = client.lines(path, tailLines=str(tail), container=names.PE_CONTAINER)
+        return "\n".join([line async for line in found])
