@@ -208,21 +208,19 @@ def hpa_by_cpu(job: str) -> Object:
 
 
 @asynccontextmanager
-async def job(cluster: Cluster, source: Path, policy: str) -> AsyncIterator[Deployed]:
-    """Run the job of a policy, with an HPA of its own if the job's region brings none."""
-    resources = {"requests": {"cpu": CPU_REQUEST}}
-    spec = {"processingElement": {"resources": resources}} if policy == CPU else {}
-    async with application(cluster, source, spec) as app:
-        if policy != CPU:
-            yield app
-            return
-        hpa = hpa_by_cpu(app.job)
-        async with KubeClient(load_config(cluster.kubeconfig)) as client:
-            await client.create(HPAS, hpa)
-            try:
-                yield app
-            finally:
-                await client.delete(f"{HPAS}/{hpa['metadata']['name']}")
+async def scaled(cluster: Cluster, app: Deployed, policy: str) -> AsyncIterator[None]:
+    """Have an HPA of the benchmark's own if the job's region brings none: from when its only driver
+    is warm, since one that starts takes CPU for two, and none leaves the second again."""
+    if policy != CPU:
+        yield
+        return
+    hpa = hpa_by_cpu(app.job)
+    async with KubeClient(load_config(cluster.kubeconfig)) as client:
+        await client.create(HPAS, hpa)
+        try:
+            yield
+        finally:
+            await client.delete(f"{HPAS}/{hpa['metadata']['name']}")
 
 
 async def run(cluster: Cluster, folder: Path, policy: str, day: Trace, speed: float) -> Course:
@@ -233,13 +231,16 @@ async def run(cluster: Cluster, folder: Path, policy: str, day: Trace, speed: fl
     create_topic(servers, f"{name}-in", 1)
     keys = keys_by_group(GROUPS, KEYS_PER_GROUP)
     every_key = [key for same_rank in zip(*keys.values(), strict=True) for key in same_rank]
-    async with job(cluster, source, policy) as app:
+    resources = {"requests": {"cpu": CPU_REQUEST}}
+    spec = {"processingElement": {"resources": resources}} if policy == CPU else {}
+    async with application(cluster, source, spec) as app:
         with Probe(servers, f"{name}-out", 1) as probe:
             with Load(servers, f"{name}-in", every_key, PREAMBLE) as load:
                 async with asyncio.timeout(PREAMBLE_TIMEOUT_SECONDS):
                     await app.settled(REGION, FEW)
                 first = load.sent
-                samples = await passed(app, load, day, speed)
+                async with scaled(cluster, app, policy):
+                    samples = await passed(app, load, day, speed)
             await probe.drained(load.sent)
     arrivals = probe.arrivals
     return Course(

@@ -44,16 +44,19 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 def merged(offsets: Iterable[Any]) -> Positions:
     """Return the positions in Kafka offsets as Spark shows them ({topic: {partition: offset}}).
 
-    Offsets of sources other than Kafka are left out.
+    Offsets of sources other than Kafka are left out: theirs may have any form.
     """
     positions: Positions = {}
     for document in offsets:
         for topic, partitions in document.items() if isinstance(document, dict) else ():
-            if isinstance(partitions, dict):
-                positions |= {
-                    (topic, int(partition)): int(offset) for partition, offset in partitions.items()
-                }
+            if isinstance(partitions, dict) and all(map(_is_offset, partitions.items())):
+                positions |= {(topic, int(number)): at for number, at in partitions.items()}
     return positions
+
+
+def _is_offset(item: tuple[str, Any]) -> bool:
+    partition, offset = item
+    return partition.isdecimal() and type(offset) is int
 
 
 def _documents(lines: Iterable[str]) -> Iterator[Any]:

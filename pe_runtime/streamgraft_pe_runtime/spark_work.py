@@ -126,7 +126,11 @@ class SparkStage:
     def _started(self, shards: Sequence[int], checkpoint: Path) -> Query:
         check(checkpoint)
         query = self._driver.start(shards, checkpoint, joint=is_joint(checkpoint))
-        self.progress.watch(shards, query, checkpoint)
+        try:
+            self.progress.watch(shards, query, checkpoint)
+        except Exception:  # nobody would stop it
+            query.stop(0)
+            raise
         self._places.update(dict.fromkeys(shards, checkpoint))
         return SparkQuery(query)
 

@@ -43,5 +43,6 @@ def test_the_first_batch_begun_is_not_clean(tmp_path: Path) -> None:
 
 
 def test_offsets_of_other_sources_are_left_out() -> None:
-    """A rate source has a number, a source without data nothing."""
-    assert merged([12, None, {"logOffset": 3}, {"t": {"2": 4}}]) == {("t", 2): 4}
+    """A rate source has a number, a source without data nothing, and Python's what they like."""
+    others = [{"offsets": {"shard-a": 5}}, {"a": {"1": {"x": 2}}}, {"b": {"1": True}}]
+    assert merged([12, None, {"logOffset": 3}, *others, {"t": {"2": 4}}]) == {("t", 2): 4}
