@@ -87,7 +87,7 @@ def read_bundle(data: bytes) -> Bundle:
     if document["format"] > FORMAT:
         raise BundleTooNew(
             f"the bundle has format {document['format']} (built by Streamgraft"
-            f" {document.get('builtBy', '?')}), this operator reads up to {FORMAT}:"
+            f" {str(document.get('builtBy', '?'))[:100]!a}), this operator reads up to {FORMAT}:"
             " upgrade the operator, or build with the older release"
         )
     try:

@@ -6,7 +6,7 @@ import logging
 import resource
 import ssl
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 import uvicorn
@@ -14,7 +14,6 @@ import uvicorn
 from streamgraft_common.kube import KubeClient, Store, load_config
 from streamgraft_common.kube.config import ConfigError
 from streamgraft_common.resources import PARALLEL_REGION
-from streamgraft_metrics_adapter import telemetry
 from streamgraft_metrics_adapter.access.authentication import Authenticator
 from streamgraft_metrics_adapter.access.authorities import AuthoritiesWatch
 from streamgraft_metrics_adapter.access.authorization import Authorizer
@@ -34,6 +33,7 @@ from streamgraft_metrics_adapter.rules.rule_metrics import RuleMetrics
 from streamgraft_metrics_adapter.rules.rule_refresher import AT_ONCE, RuleRefresher
 from streamgraft_metrics_adapter.settings import Settings, parse
 from streamgraft_metrics_adapter.signals.provider import Provider
+from streamgraft_metrics_adapter.supervision import kept_running
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,6 @@ _GARBAGE_THRESHOLDS = (10_000, 50, 10)
 a cycle. With Python's own thresholds looking for cycles takes an eighth of a refresh, and stops
 everything for 0.1 s at a time."""
 _FILES_SECONDS = 10.0
-_RESTART_SECONDS = 5.0
 
 
 async def serve(settings: Settings) -> None:
@@ -76,7 +75,7 @@ async def serve(settings: Settings) -> None:
         await _until_first_ends(
             server.serve(),
             *(
-                _kept_running(run)
+                kept_running(run)
                 for run in (
                     watch.store.run,
                     regions.run,
@@ -126,17 +125,6 @@ async def _looking_at_files(
             log.warning("serving certificate not loaded: %s", error)
         if configuration.reload():
             rules.replace(configuration.rules)
-
-
-async def _kept_running(run: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run what must not end, again and again: one part's unexpected error must not end them all."""
-    while True:
-        try:
-            await run()
-        except Exception:
-            log.exception("a part of the adapter failed unexpectedly, and is started again")
-            telemetry.UNEXPECTED_ERRORS.labels("part").inc()
-        await asyncio.sleep(_RESTART_SECONDS)
 
 
 async def _until_first_ends(*coroutines: Coroutine[Any, Any, None]) -> None:

@@ -11,7 +11,7 @@ from streamgraft_common.pe_metadata import OutputPort
 # Spark's default writes milliseconds only; it reads any number of digits if given no format.
 _TIMESTAMP_OPTIONS = (
     "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\","
-    " 'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\")"
+    " 'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\""
 )
 
 HEADERS_TYPE = "array<struct<key: string, value: binary>>"
@@ -37,19 +37,27 @@ def key_expression(columns: Sequence[str], *, external: bool) -> str:
     return f"cast({text} as binary)"
 
 
-def value_expression() -> str:
-    """Return the record value: the row as a JSON object, timestamps in microseconds."""
-    return f"cast(to_json(struct(*), {_TIMESTAMP_OPTIONS}) as binary)"
+def value_expression(*, nulls: bool = False) -> str:
+    """Return the record value: the row as a JSON object, timestamps in microseconds.
+
+    `nulls`: whether columns that are null are in it, for who has another value for what is missing.
+    """
+    options = f"{_TIMESTAMP_OPTIONS}, 'ignoreNullFields', '{str(not nulls).lower()}')"
+    return f"cast(to_json(struct(*), {options}) as binary)"
 
 
-def record_expression(port: OutputPort, target: int, raw_columns: Sequence[str] | None) -> str:
+def record_expression(
+    port: OutputPort, target: int, raw_columns: Sequence[str] | None, *, nulls: bool = False
+) -> str:
     """Return the struct of a record that leaves by a port, with the number of its target.
 
     Its partition is yet to come (partition_expression): 0 is the shard's own, null none.
-    `raw_columns`: the columns of a stream that has Kafka's own form, else None.
+    `raw_columns`: the columns of a stream that has Kafka's own form, else None; `nulls`: as in
+    `value_expression`.
     """
     if raw_columns is None:
-        key, value = key_expression(port.key, external=port.external), value_expression()
+        key = key_expression(port.key, external=port.external)
+        value = value_expression(nulls=nulls)
         headers = "null"
     else:
         key = "cast(`key` as binary)" if "key" in raw_columns else "null"

@@ -285,7 +285,10 @@ class Compiler:
         for port in self._metadata.outputs:
             stream = streams[port.stream]
             raw = stream.base.columns if self._is_raw(port) else None
-            record = expressions.record_expression(port, targets.index(port), raw)
+            target = targets.index(port)
+            # Schemas have defaults for what is missing, which is not what is null.
+            nulls = (target, port.topic) in targets.encodings
+            record = expressions.record_expression(port, target, raw, nulls=nulls)
             _, records = routes.setdefault(id(stream.base), (stream.base, []))
             records.append((record, stream.condition))
         encodings = targets.encodings

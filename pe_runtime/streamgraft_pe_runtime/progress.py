@@ -55,7 +55,7 @@ class Progress:
         self._shown: set[tuple[str, int]] = set()
         """Partitions that have gauges."""
         self._brokers: dict[str, Brokers] = {}
-        self._meet_brokers(metadata)
+        self._meet_brokers(metadata, {})
         self._failing: set[str] = set()
         self.losses = Losses()
         self.connections = Connections()
@@ -65,25 +65,29 @@ class Progress:
     def replan(self, metadata: PeMetadata) -> None:
         """Follow other inputs from now on. Blocks."""
         gone = [port for port in self._metadata.inputs if port not in metadata.inputs]
+        known = self._brokers
         if consumer_group(metadata) != consumer_group(self._metadata):
-            self._brokers, self._published = {}, {}  # our pod is another stage's now
-        self._meet_brokers(metadata)
+            known, self._published = {}, {}  # our pod is another stage's now
+        self._meet_brokers(metadata, known)
         self._metadata = metadata
         self._pace = Pace(metadata.trigger_seconds)
         for watched in list(self._shards.values()):
             for port in gone:
                 watched.partitions.pop(port, None)
 
-    def _meet_brokers(self, metadata: PeMetadata) -> None:
-        """Connect to brokers that are new, of inputs and of streams to other PEs."""
+    def _meet_brokers(self, metadata: PeMetadata, known: Mapping[str, Brokers]) -> None:
+        """Connect to brokers that are not known yet, of inputs and of streams to other PEs."""
         _, outputs = to_others(metadata)
         group = consumer_group(metadata)
         servers = {port.bootstrap_servers: port.tls for port in outputs}
         servers |= {port.bootstrap_servers: port.tls for port in metadata.inputs}
-        self._brokers = self._brokers | {
-            name: Brokers(name, group, tls=tls)
-            for name, tls in servers.items()
-            if name not in self._brokers
+        self._brokers = {
+            **known,
+            **{
+                name: Brokers(name, group, tls=tls)
+                for name, tls in servers.items()
+                if name not in known
+            },
         }
 
     def watch(self, shards: Sequence[int], query: ShardQuery, checkpoint: Path) -> None:
@@ -173,8 +177,8 @@ class Progress:
     def _follow(self, rounds: int) -> None:
         self._tell()
         self._count_for_the_driver()
-        for name in self._brokers:
-            self._ask(name, calm=rounds % _CALM_PERIODS == 0)
+        for name, brokers in self._brokers.items():  # which another thread replaces as a whole
+            self._ask(name, brokers, calm=rounds % _CALM_PERIODS == 0)
         self._forget()
         self._measure_loads()
         pressure = cpu_pressure()
@@ -291,9 +295,8 @@ class Progress:
             except KafkaException as error:
                 log.warning("positions not published: %s", error)
 
-    def _ask(self, name: str, *, calm: bool) -> None:
+    def _ask(self, name: str, brokers: Brokers, *, calm: bool) -> None:
         """Read the bounds of the logs of one set of brokers."""
-        brokers = self._brokers[name]
         ports = [port for port in self._metadata.inputs if port.bootstrap_servers == name]
         failed: dict[str, str] = {}
         for port in ports:
@@ -329,7 +332,7 @@ class Progress:
                     self._markers.looked(key, position, end, records=found)
 
     def _past_markers(self, positions: Positions) -> Positions:
-        return {key: self._markers.past(key, at) for key, at in positions.items()}
+        return {key: self._markers.past(key, at) for key, at in list(positions.items())}
 
     def _know(self, brokers: Brokers, port: InputPort, *, calm: bool) -> None:
         outside = self._metadata.region is None and port.partitions is None

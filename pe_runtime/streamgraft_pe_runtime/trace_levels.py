@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from pydantic import ValidationError
+
 from streamgraft_common.resources import ProcessingElementSpec, TraceLevel
 
 _LEVELS: dict[TraceLevel, int] = {
@@ -35,7 +37,10 @@ class TraceLevels:
         """Take the levels of the newest ProcessingElement; call within the event loop."""
         if item is None:
             return
-        settings = ProcessingElementSpec.model_validate(item["spec"]).effective()
+        try:
+            settings = ProcessingElementSpec.model_validate(item["spec"]).effective()
+        except ValidationError:  # the protocol says so
+            return
         logging.getLogger().setLevel(_LEVELS[settings.app_trace_level or "INFO"])
         for name in _OURS:
             logging.getLogger(name).setLevel(_LEVELS[settings.runtime_trace_level or "INFO"])

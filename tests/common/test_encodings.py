@@ -195,6 +195,28 @@ def test_types_that_contain_themselves_are_refused(kind: Any) -> None:
             codec.decode(framed(42, b"\x02" * 1_000_000))
 
 
+@pytest.mark.parametrize(
+    ("kind", "default"),
+    [
+        ("long", 0),
+        ("boolean", False),
+        ("string", ""),
+        ({"type": "array", "items": "long"}, []),
+        (["long"], 0),
+    ],
+)
+def test_null_is_written_as_null_or_not_at_all(kind: Any, default: Any) -> None:
+    """A default is for what is missing."""
+    optional = {"name": "color", "type": ["string", "null"], "default": "red"}
+    codec = AvroCodec(json.dumps({**LIST, "fields": [*LIST["fields"], optional]}))
+    assert codec.decode(codec.encode('{"id": 1, "color": null}')) == {"id": 1, "color": None}
+    assert codec.decode(codec.encode('{"id": 1}')) == {"id": 1, "color": "red"}
+    needed = {"name": "n", "type": kind, "default": default}
+    strict = AvroCodec(json.dumps({**LIST, "fields": [*LIST["fields"], needed]}))
+    with pytest.raises(Unencodable, match="null where the schema has"):
+        strict.encode('{"id": 1, "n": null}')
+
+
 EMPTY = {"type": "record", "name": "Empty", "fields": [{"name": "nothing", "type": "null"}]}
 
 

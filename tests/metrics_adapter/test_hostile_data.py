@@ -191,7 +191,7 @@ async def test_what_no_window_shows_is_not_learned(values: list[tuple[str, float
 )
 async def test_needs_of_no_region_are_not_learned(row: Row) -> None:
     assert not (await parse([row], NOW)).since
-    assert not (await parse([row], NOW)).needed.get(("ns", "bad", "r"))
+    assert not (await parse([row], NOW)).needed
 
 
 def test_one_region_that_says_too_much_costs_the_others_nothing() -> None:

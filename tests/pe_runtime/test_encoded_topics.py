@@ -92,6 +92,18 @@ def test_avro(run: Callable[..., Job], cluster: Cluster, registered: bool) -> No
             assert reasons == {b"it does not begin with the id of a schema"}
 
 
+def test_null_is_no_reason_for_a_default(run: Callable[..., Job], cluster: Cluster) -> None:
+    topic = make_topic(cluster)
+    color = {"name": "color", "type": ["string", "null"], "default": "red"}
+    fields = [{"name": "id", "type": "long"}, color]
+    avro = sg.Avro(json.dumps({"type": "record", "name": "Car", "fields": fields}))
+    codec = codec_of(avro.encoding(), topic)
+    wanted = [{"id": number + 1, "color": color} for number, color in enumerate(("blue", None))]
+    values = [codec.encode(json.dumps(row)) for row in wanted]
+    job = run(copies(avro, "id bigint, color string", topic), topic, values)
+    compare(job, topic, codec, wanted)
+
+
 def test_protobuf(run: Callable[..., Job], cluster: Cluster) -> None:
     """The same for messages."""
     topic = make_topic(cluster)

@@ -8,9 +8,8 @@ from urllib.parse import parse_qsl
 
 import pytest
 import yaml
-from click.testing import Result
 from tests.serving import serving
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from streamgraft.cli._app import app
 from streamgraft_common import names

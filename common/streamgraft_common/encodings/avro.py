@@ -97,11 +97,13 @@ class AvroCodec:
     def _typed(self, value: Any, schema: Any) -> Any:
         """Return a JSON value as fastavro wants it for a schema."""
         schema = self._named.get(schema, schema) if isinstance(schema, str) else schema
-        if isinstance(schema, list):
-            return None if value is None else self._typed(value, only_type(schema))
-        kind = schema["type"] if isinstance(schema, dict) else schema
-        if value is None:
+        if value is None and (schema == "null" or (isinstance(schema, list) and "null" in schema)):
             return None
+        if isinstance(schema, list):
+            return self._typed(value, only_type(schema))
+        kind = schema["type"] if isinstance(schema, dict) else schema
+        if value is None:  # which fastavro would write as False, for one
+            raise ValueError(f"null where the schema has {kind} only")
         if kind == "record":
             fields = {item["name"]: item["type"] for item in schema["fields"]}
             if strange := value.keys() - fields.keys():

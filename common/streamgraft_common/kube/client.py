@@ -9,6 +9,7 @@ from typing import Any, Self
 import aiohttp
 
 from streamgraft_common.kube.config import KubeConfig
+from streamgraft_common.kube.documents import loads
 from streamgraft_common.kube.errors import ConfigError, NotFound, Unreachable, error_of
 
 Object = dict[str, Any]
@@ -157,7 +158,7 @@ class KubeClient:
             async for line in _lines(response):
                 if not line.endswith(b"\n") or not line.strip():
                     continue  # cut off with the connection: the next watch brings it again
-                event = json.loads(line)
+                event = loads(line)
                 if event["type"] == "ERROR":
                     status = event["object"]
                     raise error_of(int(status.get("code", 500)), status, line.decode())
@@ -233,7 +234,7 @@ class _Answer:
 
 def _decoded(text: str) -> Object | None:
     try:
-        document = json.loads(text)
+        document = loads(text)
     except ValueError:
         return None
     return document if isinstance(document, dict) else None

@@ -12,6 +12,8 @@ _WIDER = {
 }
 
 
+DEEPEST = 64
+"""Types within each other. Whatever compares schemas follows them on the stack."""
 _INNER = {"array": ("elementType",), "map": ("keyType", "valueType")}
 """Of types that have others within, besides structs."""
 
@@ -23,34 +25,36 @@ def read_schema(text: str) -> Mapping[str, Any]:
     """
     try:
         schema = json.loads(text) if text else {"fields": []}
-        _check_struct(schema)
+        _check_struct(schema, 0)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"its schema is not the JSON form of a Spark StructType: {error or 'nested too deeply'}"
+            f"its schema is not the JSON form of a Spark StructType: {error}"
         ) from error
     found: Mapping[str, Any] = schema
     return found
 
 
-def _check_struct(schema: Any) -> None:
+def _check_struct(schema: Any, depth: int) -> None:
     fields = schema.get("fields") if isinstance(schema, dict) else None
     if not isinstance(fields, list):
         raise ValueError("it has no list of fields")
     for field in fields:
         if not isinstance(field, dict) or not isinstance(field.get("name"), str):
             raise ValueError("it has a field without a name")
-        _check_type(field.get("type"), field["name"])
+        _check_type(field.get("type"), field["name"], depth + 1)
 
 
-def _check_type(spark_type: Any, column: str) -> None:
+def _check_type(spark_type: Any, column: str, depth: int) -> None:
+    if depth > DEEPEST:
+        raise ValueError(f"it has more than {DEEPEST} types within each other")
     if isinstance(spark_type, str):
         return
     kind = spark_type.get("type") if isinstance(spark_type, dict) else None
     if kind == "struct":
-        _check_struct(spark_type)
+        _check_struct(spark_type, depth)
     elif isinstance(kind, str) and kind in _INNER:
         for name in _INNER[kind]:
-            _check_type(spark_type.get(name), column)
+            _check_type(spark_type.get(name), column, depth + 1)
     else:
         raise ValueError(f"column {column} has no type that is known")
 

@@ -7,6 +7,7 @@ from streamgraft_common.kinds import Kind
 from streamgraft_common.kube import KubeClient, Store
 from streamgraft_metrics_adapter.selectors import Selector
 from streamgraft_metrics_adapter.status import UnavailableError
+from streamgraft_metrics_adapter.supervision import kept_running
 
 _SECONDS = 5.0
 """Between two looks at which kinds are wanted."""
@@ -33,7 +34,7 @@ class ObjectLabels:
             self._stores.pop(resource)[1].cancel()
         for resource in wanted - self._stores.keys():
             store = Store(self._client, resource.path(), metadata_only=True)
-            self._stores[resource] = store, asyncio.create_task(store.run())
+            self._stores[resource] = store, asyncio.create_task(kept_running(store.run))
 
     def names(self, resource: Kind, namespace: str, selector: Selector) -> list[str]:
         """Return the names of the objects in a namespace ("": without one) that match.

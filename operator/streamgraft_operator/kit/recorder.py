@@ -43,6 +43,8 @@ class Recorder:
                 await self._post(about, event)
             except (ApiError, Unreachable) as error:
                 log.warning("can't post the event %s: %s", event, error)
+            except Exception:  # messages have texts of users in them, which may be anything
+                log.exception("can't post the event %r", event)
             finally:
                 self._waiting.task_done()
 
@@ -71,7 +73,8 @@ class Recorder:
 
 def _name(about: Object, event: Event) -> str:
     content = "\n".join((about["metadata"]["uid"], event.type, event.reason, event.message))
-    return f"{about['metadata']['name']}.{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+    data = content.encode(errors="backslashreplace")  # JSON may have halves of characters
+    return f"{about['metadata']['name']}.{hashlib.sha256(data).hexdigest()[:16]}"
 
 
 def _manifest(name: str, about: Object, event: Event, now: float) -> Object:

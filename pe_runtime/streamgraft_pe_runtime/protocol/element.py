@@ -10,6 +10,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+
 from streamgraft_common import names
 from streamgraft_common.kube import Store
 from streamgraft_common.kube.client import Object
@@ -73,11 +75,17 @@ class OwnElement:
         uid = item["metadata"]["uid"]
         if uid in self._left:
             return
+        status = item.get("status") or {}
+        try:
+            spec = ProcessingElementSpec.model_validate(item["spec"])
+            said = ProcessingElementStatus.model_validate(status)
+        except ValidationError as error:  # as an edit that is refused: what runs goes on
+            log.error("%s can't be read, and stays as it was: %s", key[1], error)
+            return
         if self.now is not None and self.now.uid != uid and not self._leave():
             # As with one that was made anew under our PE's name while our pod is being ended.
             log.warning("%s names our pod, which still works for another one", key[1])
             return
-        status = item.get("status") or {}
         if self.now is None:
             log.info("launch %d of %s", status["launchCount"], key[1])
         self.now = Element(
@@ -85,8 +93,8 @@ class OwnElement:
             uid=uid,
             launch_count=status["launchCount"] if self.now is None else self.now.launch_count,
             content=item["metadata"].get("annotations", {}).get(names.ANNOTATION_CONTENT, ""),
-            spec=ProcessingElementSpec.model_validate(item["spec"]),
-            status=ProcessingElementStatus.model_validate(status),
+            spec=spec,
+            status=said,
             runtime=status.get("runtime") or {},
         )
         self._changed.set()

@@ -13,6 +13,7 @@ from streamgraft_operator.stream_broker.board import Board
 from streamgraft_operator.stream_broker.matching import Offer, Subscriber, pair
 from streamgraft_operator.stream_broker.step import export_step, import_step
 
+ARRAY = '{"type": "array", "elementType": '
 SCHEMA = json.dumps({"fields": [{"name": "n", "type": "long"}]})
 OTHER = json.dumps({"fields": [{"name": "n", "type": "string"}]})
 EXPORT, IMPORT = ("ns", "out"), ("ns", "in")
@@ -86,6 +87,10 @@ def test_invalid_expressions_connect_to_nothing() -> None:
         '{"fields": [{"name": "n", "type": {"type": "array"}}]}',
         '{"fields": [{"name": "n", "type": {"type": []}}]}',
         "[" * 100_000,
+        *(
+            '{"fields": [{"name": "n", "type": ' + depth * ARRAY + '"long"' + "}" * depth + "}]}"
+            for depth in (65, 600, 5000)
+        ),
     ],
 )
 def test_schemas_that_users_wrote_are_looked_at(schema: str) -> None:

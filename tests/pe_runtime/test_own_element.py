@@ -1,0 +1,38 @@
+"""The ProcessingElement that a pod works for, as its watch shows it."""
+
+import logging
+from typing import Any, cast
+
+import pytest
+
+from streamgraft_common.kube import KubeClient, Store
+from streamgraft_common.resources import PROCESSING_ELEMENT
+from streamgraft_pe_runtime.protocol.element import OwnElement
+from streamgraft_pe_runtime.trace_levels import TraceLevels
+
+
+def element(version: int, **spec: Any) -> dict[str, Any]:
+    """Return a version of the PE."""
+    required = {"job": "j", "peId": 0, "stageName": "s", **spec}
+    metadata = {"uid": "u", "resourceVersion": str(version), "generation": version}
+    item = PROCESSING_ELEMENT.manifest("j-0", "ns", required, **metadata)
+    return {**item, "status": {"launchCount": 1}}
+
+
+def test_an_edit_that_can_not_be_read_leaves_what_runs_as_it_was(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The definition admits it; the pod would end, and each one that follows it."""
+    store = Store(cast(KubeClient, None), "pes")
+    own, levels = OwnElement(store, lambda: True), TraceLevels("WARN")
+    store.listen(lambda _key, _old, new: levels.follow(new))
+    store.observe(element(1, shards=[1]))
+    before = own.now
+    both = {"placement": {"host": "a", "hostPool": "b"}}
+    with caplog.at_level(logging.ERROR):
+        store.observe(element(2, shards=[2], settings=both, **both))
+    assert own.now is before is not None
+    assert "j-0 can't be read, and stays as it was" in caplog.text
+    store.observe(element(3, shards=[3]))
+    assert own.now is not None
+    assert own.now.spec.shards == [3]
