@@ -22,7 +22,7 @@ from streamgraft_common.repositories import RepositoryUnavailable
 from streamgraft_common.repositories.manifest import Share
 from streamgraft_common.resources import Saved, SavedStage, SavedState, Saving
 from streamgraft_common.restore import NotRestorable, match, stage_of, united_state
-from streamgraft_pe_runtime import checkpoint_health, cuts
+from streamgraft_pe_runtime import cuts
 from streamgraft_pe_runtime.checkpoint_files import (
     CHECKSUM,
     LEDGERS,
@@ -32,6 +32,7 @@ from streamgraft_pe_runtime.checkpoint_files import (
     link_tree,
     write,
 )
+from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, check, reading
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
 from streamgraft_pe_runtime.redistribution import StateStores, redistribute
@@ -210,9 +211,7 @@ class Storage:
         for origin, source in sources.items():
             self._fetch(folder, old.name, origin)
             if not (source / SHARD_FILE).is_file():
-                raise NotRestorable(
-                    f"savepoint {folder.name} lacks shard {origin} of stage {old.name}"
-                )
+                raise NotRestorable(f"savepoint {folder.name} lacks shard {origin} of {old.name}")
         topics = renamed_topics(old, self._stage)
         if old.shards == self._stage.shards:
             with Beside(checkpoint) as copy:
@@ -367,10 +366,10 @@ def _check_copy(folder: Path) -> None:
     if not (folder / SHARD_FILE).is_file():
         raise CopyDamaged(f"{folder} is no copy of a shard: was it deleted?")
     try:
-        with checkpoint_health.reading(folder / SHARD_FILE):
+        with reading(folder / SHARD_FILE):
             _read(folder)["sizeBytes"]
-        checkpoint_health.check(folder)
-    except checkpoint_health.CheckpointDamaged as error:
+        check(folder)
+    except CheckpointDamaged as error:
         raise CopyDamaged(str(error)) from error
 
 
@@ -380,8 +379,7 @@ def _is_saved(target: Path, uid: str) -> bool:
 
 
 def _read(target: Path) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((target / SHARD_FILE).read_text())
-    return document
+    return dict(json.loads((target / SHARD_FILE).read_text()))
 
 
 def _make_own(copy: Path, checkpoint: Path, topics: Mapping[str, str]) -> None:
