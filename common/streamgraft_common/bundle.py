@@ -87,7 +87,7 @@ def read_bundle(data: bytes) -> Bundle:
     if document["format"] > FORMAT:
         raise BundleTooNew(
             f"the bundle has format {document['format']} (built by Streamgraft"
-            f" {str(document.get('builtBy', '?'))[:100]!a}), this operator reads up to {FORMAT}:"
+            f" {_printable(document.get('builtBy', '?'))}), this operator reads up to {FORMAT}:"
             " upgrade the operator, or build with the older release"
         )
     try:
@@ -95,3 +95,8 @@ def read_bundle(data: bytes) -> Bundle:
     except ValidationError as error:
         raise BundleCorrupt(f"{ADL_FILE} in the bundle is not valid: {error}") from error
     return Bundle(adl, hashlib.sha256(data).hexdigest())
+
+
+def _printable(text: object) -> str:
+    """Return what anybody wrote, in so few characters and such as all that show it can."""
+    return str(text)[:100].encode(errors="backslashreplace").decode()

@@ -112,6 +112,7 @@ class JobConductor(Controller):
             decision.states if asked else [decision.ready],
             generation,
             about=None if asked or version is None else version.generation,
+            yields=True,
             submitted_generation=(
                 generation if asked and decision.submitted else status.submitted_generation
             ),
