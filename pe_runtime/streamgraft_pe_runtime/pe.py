@@ -56,7 +56,7 @@ async def run(settings: Settings, application: Code, jvm: SparkJvm) -> int:
         pod = Pod(settings.namespace, settings.pod, settings.pod_uid)
         element = ProcessingElement(client, pod, metrics)
         levels = TraceLevels(settings.spark_conf.get("spark.log.level", DEFAULT_LOG_LEVEL))
-        element.store.listen(lambda key, old, new: levels.follow(new))
+        element.own.listen(lambda newest: levels.follow(newest.spec))
         warm = asyncio.Event()
 
         def ready() -> bool:

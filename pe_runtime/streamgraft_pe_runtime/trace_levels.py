@@ -7,9 +7,6 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
-from typing import Any
-
-from pydantic import ValidationError
 
 from streamgraft_common.resources import ProcessingElementSpec, TraceLevel
 
@@ -33,14 +30,9 @@ class TraceLevels:
         self._set_spark: Callable[[str], None] | None = None
         self._setting = threading.Lock()
 
-    def follow(self, item: dict[str, Any] | None) -> None:
+    def follow(self, spec: ProcessingElementSpec) -> None:
         """Take the levels of the newest ProcessingElement; call within the event loop."""
-        if item is None:
-            return
-        try:
-            settings = ProcessingElementSpec.model_validate(item["spec"]).effective()
-        except ValidationError:  # the protocol says so
-            return
+        settings = spec.effective()
         logging.getLogger().setLevel(_LEVELS[settings.app_trace_level or "INFO"])
         for name in _OURS:
             logging.getLogger(name).setLevel(_LEVELS[settings.runtime_trace_level or "INFO"])

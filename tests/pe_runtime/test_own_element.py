@@ -8,7 +8,6 @@ import pytest
 from streamgraft_common.kube import KubeClient, Store
 from streamgraft_common.resources import PROCESSING_ELEMENT
 from streamgraft_pe_runtime.protocol.element import OwnElement
-from streamgraft_pe_runtime.trace_levels import TraceLevels
 
 
 def element(version: int, **spec: Any) -> dict[str, Any]:
@@ -24,8 +23,7 @@ def test_an_edit_that_can_not_be_read_leaves_what_runs_as_it_was(
 ) -> None:
     """The definition admits it; the pod would end, and each one that follows it."""
     store = Store(cast(KubeClient, None), "pes")
-    own, levels = OwnElement(store, lambda: True), TraceLevels("WARN")
-    store.listen(lambda _key, _old, new: levels.follow(new))
+    own = OwnElement(store, lambda: True)
     store.observe(element(1, shards=[1]))
     before = own.now
     both = {"placement": {"host": "a", "hostPool": "b"}}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from streamgraft_common.resources import PROCESSING_ELEMENT
+from streamgraft_common.resources import PROCESSING_ELEMENT, ProcessingElementSpec
 from streamgraft_pe_runtime import restricted
 from streamgraft_pe_runtime.settings import Settings
 from streamgraft_pe_runtime.trace_levels import TraceLevels
@@ -28,10 +28,11 @@ def levels() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def pe(settings: dict[str, Any], inherited: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return a ProcessingElement with these settings."""
+def pe(settings: dict[str, Any], inherited: dict[str, Any] | None = None) -> ProcessingElementSpec:
+    """Return the spec of a ProcessingElement with these settings."""
     spec = {"job": "j", "peId": 0, "stageName": "pe-0"}
-    return {"spec": {**spec, "settings": settings, "inherited": inherited or {}}}
+    found = {**spec, "settings": settings, "inherited": inherited or {}}
+    return ProcessingElementSpec.model_validate(found)
 
 
 @pytest.mark.usefixtures("levels")

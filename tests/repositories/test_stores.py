@@ -112,17 +112,19 @@ def test_one_replica_that_is_away_hinders_writing_and_not_reading(
         redis_store(redis_port, servers=SERVERS[:2]).get(key)
 
 
+def on_two(port: int) -> RedisStore:
+    """Return a store that keeps each key on two servers."""
+    settings = RedisRepository(service="redis", port=port, shard_count=1, replica_count=2)
+    return RedisStore(settings, "ns", {}, lambda name: SERVERS[:2])
+
+
 def test_replica_that_dies_is_passed_over_at_once(tmp_path: Path) -> None:
     """Also while it still counts as one that is there."""
     port = port_of_all()
-    settings = RedisRepository(service="redis", port=port, shard_count=1, replica_count=2)
     keys = [f"ns/blobs/{number}" for number in range(8)]
     with redis_server(tmp_path / "a", SERVERS[0], port):
         with redis_server(tmp_path / "b", SERVERS[1], port):
-            stores = [
-                RedisStore(settings, "ns", {}, lambda name: SERVERS[:2])
-                for _ in (*keys, "one that lists")
-            ]
+            stores = [on_two(port) for _ in (*keys, "one that lists")]
             for key in keys:
                 stores[0].put(key, b"data")
             for store in stores:
@@ -134,11 +136,10 @@ def test_replica_that_dies_is_passed_over_at_once(tmp_path: Path) -> None:
 def test_what_was_cut_off_is_ended_by_who_comes_second(tmp_path: Path) -> None:
     """A server died amid writing: the key would be on the other one only, for good."""
     port = port_of_all()
-    settings = RedisRepository(service="redis", port=port, shard_count=1, replica_count=2)
     keys = [f"ns/savepoints/{number}" for number in range(16)]
     with redis_server(tmp_path / "a", SERVERS[0], port):
         with redis_server(tmp_path / "b", SERVERS[1], port):
-            store = RedisStore(settings, "ns", {}, lambda name: SERVERS[:2])
+            store = on_two(port)
             clients = [redis.Redis(host, port) for host in SERVERS[:2]]
             for key in keys:
                 clients[0].set(f"streamgraft:key:{key}", b"first")
@@ -146,9 +147,8 @@ def test_what_was_cut_off_is_ended_by_who_comes_second(tmp_path: Path) -> None:
             assert {*created.values()} == {True, False}, "of half of them the other one decides"
             for key in keys:
                 expected = b"second" if created[key] else b"first"
-                assert [client.get(f"streamgraft:key:{key}") for client in clients] == [
-                    expected
-                ] * 2
+                found = [client.get(f"streamgraft:key:{key}") for client in clients]
+                assert found == [expected] * 2
             assert {item.key for item in store.keys("ns/savepoints/", complete=True)} == {*keys}
         assert {item.key for item in store.keys("ns/savepoints/")} == {*keys}
         with pytest.raises(RepositoryUnavailable):

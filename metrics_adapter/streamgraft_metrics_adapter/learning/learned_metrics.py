@@ -40,7 +40,7 @@ LOOKS = ("5m", "1d")
 """How far back to look for what was exported: further only if there is nothing."""
 
 
-_Place = tuple[RegionKey, frozenset[tuple[str, str]]]
+_OfReplica = tuple[RegionKey, frozenset[tuple[str, str]]]
 """A region, and all labels of what a replica has exported of it."""
 
 
@@ -51,9 +51,9 @@ class Learned:
     samples: list[tuple[RegionKey, str, CapacitySample]] = field(default_factory=list)
     pauses: list[tuple[RegionKey, int, MeasuredPause]] = field(default_factory=list)
     """When the change was asked for is in whole Unix seconds."""
-    needed: dict[_Place, dict[int, float]] = field(default_factory=dict)
+    needed: dict[_OfReplica, dict[int, float]] = field(default_factory=dict)
     """When each width was needed last (Unix time), as one replica remembers it."""
-    since: dict[_Place, float] = field(default_factory=dict)
+    since: dict[_OfReplica, float] = field(default_factory=dict)
     """Since when it remembers that (Unix time). Replicas are told apart: what one has seen until a
     gap, and another one behind it, is not known in between."""
 
