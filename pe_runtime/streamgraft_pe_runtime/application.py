@@ -5,6 +5,7 @@ module path and the table of modules, and stay as they are for the queries that 
 """
 
 import importlib
+import shutil
 import sys
 import zipfile
 from collections.abc import Callable, Mapping
@@ -70,6 +71,12 @@ class Code:
         with zipfile.ZipFile(BytesIO(bundle)) as archive:
             archive.extractall(folder)
         return cls(read.adl, read.digest, folder)
+
+    def remove_earlier(self, kept: Self) -> None:
+        """Remove what was unpacked beside it and beside another version, which is kept."""
+        for folder in self.folder.parent.iterdir():
+            if folder not in (self.folder, kept.folder):
+                shutil.rmtree(folder, ignore_errors=True)
 
     def enter(self) -> LoadedApplication:
         """Import the application; its parameters are still to be bound."""

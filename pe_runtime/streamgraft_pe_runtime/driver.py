@@ -302,6 +302,7 @@ class Driver:
         if not code.fits(metadata):
             raise OtherCode(metadata)
         workers.end_others(self._session, self.code.folder)
+        code.remove_earlier(self.code)
         self._use(code, exchanged(self.code, code))
         self._rehearsed.clear()
 

@@ -3,6 +3,8 @@
 What Spark's own decoder would do is to make a row of nulls of each, without a word.
 """
 
+import hashlib
+import json
 from functools import cache
 from typing import Any
 
@@ -34,11 +36,11 @@ def decoded(
 ) -> DataFrame:
     """Return the rows of an outside topic's records with a value; malformed ones make none."""
     session = records.sparkSession
-    _configure(session, port, endpoint, schema)
+    source = _configure(session, port, endpoint, schema)
     whole = StructType([*schema.fields, StructField(_TEXT, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _TEXT}
     place = ("topic", "partition", "offset", "key", "value")
-    refused = f"{_refuse(session)}('{port.operator}', {', '.join(place)}, problem)"
+    refused = f"{_refuse(session)}('{source}', {', '.join(place)}, problem)"
     found = records.where("value is not null")
     if endpoint.encoding is None:
         found = found.select(*place, F.expr("cast(value as string) as text"), F.expr(_NO_PROBLEM))
@@ -63,18 +65,22 @@ def counts(session: SparkSession) -> dict[tuple[str, str], int]:
 
 def _configure(
     session: SparkSession, port: InputPort, endpoint: KafkaEndpoint, schema: StructType
-) -> None:
+) -> str:
+    """Return the key under which the JVM knows the source with these settings."""
     action, topic = endpoint.malformed, port.dead_letters
     if action == "dead_letter" and topic is None:
         action = "fail"  # the metadata is of an operator that knows no such topic
     producer = dict(_PRODUCER)
     if topic is not None:
         own = {**spark_options(topic.tls), **UNASKED, **endpoint.options}
-        settings = {name: value for name, value in own.items() if name.startswith(_PREFIX)}
-        producer |= {name.removeprefix(_PREFIX): value for name, value in settings.items()}
+        options = {name: value for name, value in own.items() if name.startswith(_PREFIX)}
+        producer |= {name.removeprefix(_PREFIX): value for name, value in options.items()}
         producer["bootstrap.servers"] = topic.bootstrap_servers
     name = topic.topic if topic else ""
-    _registry(session).configure(port.operator, action, schema.json(), name, producer)
+    settings = (port.operator, action, schema.json(), name, producer)
+    key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+    _registry(session).configure(key, *settings)
+    return key
 
 
 def _registry(session: SparkSession) -> Any:

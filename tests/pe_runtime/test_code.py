@@ -73,6 +73,14 @@ def test_one_version_after_the_other(tmp_path: Path) -> None:
     assert back is old
 
 
+def test_earlier_versions_are_removed(tmp_path: Path) -> None:
+    """But for the one that queries still run with."""
+    first, second, third = (Code.unpack(bundle(number), tmp_path) for number in (1, 2, 3))
+    third.remove_earlier(second)
+    assert not first.folder.exists()
+    assert sorted(tmp_path.iterdir()) == sorted([second.folder, third.folder])
+
+
 def test_what_can_not_be_imported_leaves_the_former_one(tmp_path: Path) -> None:
     first = Code.unpack(bundle(1), tmp_path)
     broken = Code.unpack(bundle(2, module="import several_versions_helper\n1 / 0\n"), tmp_path)

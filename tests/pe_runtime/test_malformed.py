@@ -128,3 +128,17 @@ def test_a_source_may_fail_instead(run: Callable[..., Job], topic: str) -> None:
     assert f"record 0 of {topic}/0 is malformed: Unrecognized token 'not'" in failure
     assert 'malformed="dead_letter" or "skip"' in failure
     assert job.size(f"{topic}-copy") == 0
+
+
+def test_another_version_of_the_source_changes_nothing(
+    run: Callable[..., Job], cluster: Cluster
+) -> None:
+    """A query that runs treats them as it did: a plan may be made and then be refused."""
+    name = make_topic(cluster)
+    first = run(name, malformed="skip")
+    run(name, malformed="fail")
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    for value in (*BAD, *GOOD, *ODD):
+        producer.produce(name, value, partition=0)
+    assert producer.flush(30) == 0
+    assert copied(first, name) == expected()

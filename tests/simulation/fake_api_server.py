@@ -31,6 +31,8 @@ class FakeApiServer:
         self.storage = FakeStorage()
         self.scale_to_zero = True
         """Whether it takes HorizontalPodAutoscalers with minReplicas 0, by its feature gate."""
+        self.tolerances = True
+        """Whether it keeps the tolerances of HorizontalPodAutoscalers, by its feature gate."""
         self._applied: dict[tuple[str, str], frozenset[FieldPath]] = {}
 
     # Requests, as the client sends them.
@@ -101,6 +103,7 @@ class FakeApiServer:
         if key in self.storage.items(resource):
             raise Conflict(409, "AlreadyExists", f'{resource.plural} "{name}" already exists')
         self._refuse_zero(body)
+        body = self._known(body)
         metadata |= {"name": name, "namespace": place.namespace, "uid": self._uid()}
         metadata["creationTimestamp"] = self._timestamp()
         if resource.custom:
@@ -125,7 +128,7 @@ class FakeApiServer:
             raise Conflict(409, "Conflict", f"{place.name}: precondition failed: UID")
         if whole and not version and place.resource.custom:
             raise Invalid(422, "Invalid", "metadata.resourceVersion: must be specified")
-        new = _combined(place, old, wanted)
+        new = self._known(_combined(place, old, wanted))
         if new == old:
             return old
         self._refuse_zero(new)
@@ -217,6 +220,16 @@ class FakeApiServer:
     def _refuse_zero(self, item: Mapping[str, Any]) -> None:
         if not self.scale_to_zero and item.get("spec", {}).get("minReplicas") == 0:
             raise Invalid(422, "Invalid", "spec.minReplicas: must be greater than or equal to 1")
+
+    def _known(self, item: Mapping[str, Any]) -> Object:
+        behavior = item.get("spec", {}).get("behavior")
+        if self.tolerances or not behavior:
+            return {**item}
+        kept = {
+            direction: {name: value for name, value in rules.items() if name != "tolerance"}
+            for direction, rules in behavior.items()
+        }
+        return {**item, "spec": {**item["spec"], "behavior": kept}}
 
     def _uid(self) -> str:
         return f"{self._chance.getrandbits(128):032x}"

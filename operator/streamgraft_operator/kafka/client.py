@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from streamgraft_operator.kafka.topics import SETTINGS, KafkaCluster, Leftovers, TopicChanges
+from streamgraft_operator.kit.together import together
 
 log = logging.getLogger(__name__)
 
@@ -113,7 +114,7 @@ class Kafka:
 
         Raises KafkaUnavailable.
         """
-        await asyncio.gather(*(self._run(_take_over, brokers, item) for item in transactional_ids))
+        await together(self._run(_take_over, brokers, item) for item in transactional_ids)
 
     async def _run(self, call: Callable[..., _Answer], *given: object) -> _Answer:
         loop = asyncio.get_running_loop()

@@ -9,6 +9,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_operator.kit.parsed import region_spec
 
+_TOLERANCE = "tolerance"
 AT_ONCE_SECONDS = 15
 """Period of the rate limits, which limit nothing: a width is reached in one step."""
 
@@ -66,15 +67,32 @@ def _metrics(settings: Autoscaling, region: dict[str, str]) -> list[dict[str, An
 
 def _behavior(settings: Autoscaling) -> dict[str, Any]:
     select = "Disabled" if settings.mode == "advise" else "Max"
+    # The demand is a width that the policy has weighed already. A step of a tenth is a step.
+    tolerance = {_TOLERANCE: "0"} if settings.metric == "demand" else {}
 
     def rules(seconds: int, limit: dict[str, Any]) -> dict[str, Any]:
         return {
             "stabilizationWindowSeconds": seconds,
             "selectPolicy": select,
             "policies": [{**limit, "periodSeconds": AT_ONCE_SECONDS}],
+            **tolerance,
         }
 
     return {
         "scaleUp": rules(settings.scale_up_seconds, {"type": "Pods", "value": 1024}),
         "scaleDown": rules(settings.shrinks_after_seconds, {"type": "Percent", "value": 100}),
     }
+
+
+def has_tolerance(item: Object) -> bool:
+    """Return whether an autoscaler has tolerances of its own."""
+    return any(_TOLERANCE in rules for rules in item["spec"]["behavior"].values())
+
+
+def without_tolerance(item: Object) -> Object:
+    """Return an autoscaler as API servers keep it that don't know of tolerances."""
+    behavior = {
+        direction: {name: value for name, value in rules.items() if name != _TOLERANCE}
+        for direction, rules in item["spec"]["behavior"].items()
+    }
+    return {**item, "spec": {**item["spec"], "behavior": behavior}}

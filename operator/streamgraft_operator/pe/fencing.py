@@ -5,7 +5,6 @@ next owner of a shard would abort it, but one may be long in coming, or not come
 would after a minute. Done before the next launch is asked for, so that it hits no next owner.
 """
 
-import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 
@@ -17,6 +16,7 @@ from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError, PlannedPe
 from streamgraft_operator.kafka.client import Brokers, KafkaUnavailable
 from streamgraft_operator.kit.parsed import pe_spec, pe_status
+from streamgraft_operator.kit.together import together
 
 log = logging.getLogger(__name__)
 
@@ -30,14 +30,10 @@ async def abort_open(
     """Fence shards of PEs: what they have open is aborted. Raises KafkaUnavailable."""
     tls = await context.kafka_tls.of(job)
     operators = expansion.bundle.adl.operators
-    await asyncio.gather(
-        *(
-            context.kafka.fence(Brokers(servers, tls if encrypted else ()), named)
-            for pe, shards in held
-            for (servers, encrypted), named in transactional_ids(
-                pe.metadata, operators, shards
-            ).items()
-        )
+    await together(
+        context.kafka.fence(Brokers(servers, tls if encrypted else ()), named)
+        for pe, shards in held
+        for (servers, encrypted), named in transactional_ids(pe.metadata, operators, shards).items()
     )
 
 

@@ -12,7 +12,11 @@ from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, de
 from streamgraft_operator.kit.coordinator import Patch, replacing
 from streamgraft_operator.kit.objects import own_key, scaled_region
 from streamgraft_operator.kit.parsed import obstacle, region_spec
-from streamgraft_operator.manifests.autoscaler import autoscaler
+from streamgraft_operator.manifests.autoscaler import (
+    autoscaler,
+    has_tolerance,
+    without_tolerance,
+)
 
 
 class AutoscalerController(Controller):
@@ -29,6 +33,9 @@ class AutoscalerController(Controller):
         """Autoscalers' specs with minReplicas 0 that the API server refused, by region.
 
         Not the region's generation: each width that the autoscaler sets raises that."""
+        self._tolerances = True
+        """Whether the API server keeps the field, so far as we know; before Kubernetes 1.35 it
+        drops it by default."""
 
     @property
     def watches(self) -> Sequence[Watch]:
@@ -69,6 +76,8 @@ class AutoscalerController(Controller):
 
     def _wanted(self, key: Key, region: Object) -> Object | None:
         wanted = autoscaler(region)
+        if wanted and not self._tolerances:
+            wanted = without_tolerance(wanted)
         if wanted and wanted["spec"] == self._without_zero.get(key):
             return with_a_pod(wanted)
         self._without_zero.pop(key, None)  # something else is asked for: it may be taken
@@ -86,6 +95,7 @@ class AutoscalerController(Controller):
         if region_spec(region).width == 0 == spec["minReplicas"]:
             await self._wake(key, region)
         created = await self._write.create(wanted)
+        self._look_for_tolerance(wanted, created)
         if _owned(created, region):
             low, high = spec["minReplicas"], spec["maxReplicas"]
             name = wanted["metadata"]["name"]
@@ -109,12 +119,19 @@ class AutoscalerController(Controller):
         def command(item: Object) -> Patch | None:
             nonlocal drifted
             patch = replacing(item["spec"], wanted["spec"])
-            drifted = bool(patch)
+            spec = without_tolerance(wanted)["spec"]
+            drifted = bool(replacing(without_tolerance(item)["spec"], spec))
             return {"spec": patch} if patch else None
 
-        await self._write.update(key, command)
+        updated = await self._write.update(key, command)
+        if updated is not None:
+            self._look_for_tolerance(wanted, updated)
         if drifted:
             self._recorder.record(region, events.autoscaler_corrected(key[1]))
+
+    def _look_for_tolerance(self, wanted: Object, written: Object) -> None:
+        if has_tolerance(wanted) and not has_tolerance(written):
+            self._tolerances = False
 
     def _advise(self, region: Object, mine: Object) -> None:
         spec = region_spec(region)

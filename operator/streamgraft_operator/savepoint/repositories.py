@@ -144,6 +144,8 @@ def _collected(collector: Collector, namespace: str) -> None:
         count = collector.collect(time.time())
     except (RepositoryUnavailable, Unreadable) as error:
         log.warning("no garbage was collected in the repository of %s: %s", namespace, error)
+    except Exception:  # nobody waits for the task
+        log.exception("no garbage was collected in the repository of %s", namespace)
     else:
         log.info("%d blobs were garbage in the repository of %s", count, namespace)
 

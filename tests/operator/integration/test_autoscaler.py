@@ -43,6 +43,7 @@ async def test_it_is_made_kept_in_step_and_removed(world: World) -> None:
     await create_region(world)
     first = await made(world)
     assert first["spec"]["maxReplicas"] == 4
+    assert first["spec"]["behavior"]["scaleUp"]["tolerance"] == "0"
     assert first["metadata"]["ownerReferences"][0]["kind"] == "ParallelRegion"
 
     # What the API server fills in must not look like a drift, or it would be patched for ever.

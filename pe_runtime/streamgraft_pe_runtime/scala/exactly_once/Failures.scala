@@ -54,6 +54,11 @@ class Failures(target: Target, identity: Identity) {
     case large: RecordTooLargeException =>
       s"a record is too large for its topic (${large.getMessage}): raise max.message.bytes of the" +
         " topic, and kafka.max.request.size in the sink's options beyond 16 MiB, or write less in one"
+    // The client knows no name for this one, either.
+    case large if String.valueOf(large.getMessage).contains(Failures.LargeLedger) =>
+      s"the ledger's entry is too large for the brokers at ${target.brokers}: in real-time mode it" +
+        " grows with the partitions of the sources. Raise offset.metadata.max.bytes of the brokers," +
+        " read fewer partitions in one PE, or use delivery at_least_once or no real-time mode"
     case _: ProducerFencedException | _: InvalidProducerEpochException => fenced
     case timeout: TimeoutException if String.valueOf(timeout.getMessage).contains("InitProducerId") =>
       s"the brokers at ${target.brokers} grant no transactions: can they keep the topic" +
@@ -70,4 +75,8 @@ class Failures(target: Target, identity: Identity) {
         " options, or let a batch take fewer records (maxOffsetsPerTrigger)"
     else otherOwner.getMessage
   }
+}
+
+object Failures {
+  private val LargeLedger = org.apache.kafka.common.protocol.Errors.OFFSET_METADATA_TOO_LARGE.message
 }

@@ -20,12 +20,12 @@ case class Position(offset: Long, rows: Int)
 class RealTimeOutlet(target: Target, identity: Identity, checkpoint: Checkpoint, everyMillis: Long)
     extends Logging {
   // The log of a batch is written when it has ended: nothing tells that one was cut off.
-  private val transactions = new Transactions(target, identity, checkpoint, mayBeLost = false)
-  private lazy val positions: mutable.Map[String, Position] = {
+  val transactions = new Transactions(target, identity, checkpoint, mayBeLost = false)
+  private lazy val positions: mutable.Map[Lane, Position] = {
     val found = RealTimeOutlet.parsed(transactions.last.plan)
     // The run before may have been in the other mode.
     if (found.isEmpty && checkpoint.interrupted) throw transactions.failures.otherMode
-    mutable.Map.from(found.getOrElse(Map.empty[String, Position]))
+    mutable.Map.from(found.getOrElse(Map.empty[Lane, Position]))
   }
   private var open = false
   private var skipped = 0
@@ -38,7 +38,7 @@ class RealTimeOutlet(target: Target, identity: Identity, checkpoint: Checkpoint,
   timer.scheduleWithFixedDelay(() => tick(), everyMillis, everyMillis, TimeUnit.MILLISECONDS)
 
   /** Write a row that comes from a source record, the `rows`-th of that one in its lane. */
-  def write(lane: String, origin: Position, record: Record): Unit = synchronized {
+  def write(lane: Lane, origin: Position, record: Record): Unit = synchronized {
     if (failure != null) throw failure
     val done = positions.getOrElse(lane, Position(-1, 0))
     if (origin.offset < done.offset || (origin.offset == done.offset && origin.rows <= done.rows))
@@ -77,16 +77,36 @@ class RealTimeOutlet(target: Target, identity: Identity, checkpoint: Checkpoint,
     catch { case error: Throwable => synchronized { failure = error } }
 }
 
+/** The source partition of some rows; `branch` tells apart what reads the same one twice. */
+case class Lane(branch: Int, topic: String, partition: Int)
+
 object RealTimeOutlet {
-  /** `lane=offset:rows`, separated by commas. */
-  def text(positions: collection.Map[String, Position]): String =
-    positions.map { case (lane, at) => s"$lane=${at.offset}:${at.rows}" }.mkString(",")
+  /** `branch/topic:` and for each partition `partition=offset`, with `:rows` if there are several.
+    * Brokers take 4096 bytes by default: 250 partitions and more.
+    */
+  def text(positions: collection.Map[Lane, Position]): String =
+    positions.groupBy { case (lane, _) => (lane.branch, lane.topic) }.map {
+      case ((branch, topic), some) => s"$branch/$topic:" + some.map { case (lane, at) =>
+        s"${lane.partition}=${at.offset}" + (if (at.rows == 1) "" else s":${at.rows}")
+      }.mkString(";")
+    }.mkString(",")
 
   /** None if the entry is that of a batch. */
-  def parsed(text: String): Option[Map[String, Position]] =
+  def parsed(text: String): Option[Map[Lane, Position]] =
     if (text == Entry.NoPlan) Some(Map.empty)
-    else Option.when(text.contains('='))(text.split(',').map { part =>
-      val Array(lane, offset, rows) = part.split("[=:]")
-      lane -> Position(offset.toLong, rows.toInt)
+    else Option.when(text.contains('='))(text.split(',').flatMap {
+      case Topic(branch, topic, rest) => rest.split(';').map(positionOf(branch.toInt, topic, _))
+      // As Streamgraft 0.1 wrote it.
+      case Single(branch, topic, rest) => Array(positionOf(branch.toInt, topic, rest))
     }.toMap)
+
+  private val Topic = "([^/]+)/([^/:=]+):(.+)".r
+  private val Single = "([^/]+)/([^/:=]+)/(.+)".r
+
+  private def positionOf(branch: Int, topic: String, text: String): (Lane, Position) =
+    text.split("[=:]") match {
+      case Array(partition, offset) => Lane(branch, topic, partition.toInt) -> Position(offset.toLong, 1)
+      case Array(partition, offset, rows) =>
+        Lane(branch, topic, partition.toInt) -> Position(offset.toLong, rows.toInt)
+    }
 }

@@ -20,10 +20,10 @@ object Origin {
     now.offset = offset
   }
 
-  /** The source partition, and the offset in it. */
-  def get(): (String, Long) = {
+  /** Topic and partition, and the offset in it. */
+  def get(): (String, Int, Long) = {
     val now = current.get()
-    (s"${now.topic}/${now.partition}", now.offset)
+    (now.topic, now.partition, now.offset)
   }
 }
 
@@ -41,15 +41,13 @@ class NoteOrigin extends UDF3[String, Integer, java.lang.Long, java.lang.Boolean
 class RealTimeWriter(owner: Owner, outlet: RealTimeOutlet, schema: StructType)
     extends RowWriter(owner.topic, schema) {
   private val branchColumn = schema.getFieldIndex("branch")
-  private var lane = ""
-  private var source = ""
+  private var lane = Lane(0, "", -1)
   private var position = Position(-1, 0)
 
   override def write(row: InternalRow): Unit = {
-    val (from, offset) = Origin.get()
-    if (from != source) {
-      source = from
-      lane = s"${branchColumn.fold(0)(row.getInt)}/$from"
+    val (topic, partition, offset) = Origin.get()
+    if (partition != lane.partition || topic != lane.topic) {
+      lane = Lane(branchColumn.fold(0)(row.getInt), topic, partition)
       position = Position(-1, 0)
     }
     position = Position(offset, if (offset == position.offset) position.rows + 1 else 1)

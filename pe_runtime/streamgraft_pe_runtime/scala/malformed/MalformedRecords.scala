@@ -37,11 +37,15 @@ case class MalformedSettings(
     deadLetters: String,
     producer: Map[String, String])
 
-/** Records that are no JSON objects of their source's schema. A driver knows its sources here. */
+/** Records that are no JSON objects of their source's schema. A driver knows its sources here, each
+  * by a key that other settings don't have: a query goes on with those that it began with.
+  */
 object MalformedRecords {
   val Function = "streamgraft_refuse_malformed"
   private val sources = new ConcurrentHashMap[String, MalformedSource]
   private val counters = new ConcurrentHashMap[(String, String), AtomicLong]
+  private val producers =
+    new ConcurrentHashMap[Map[String, String], KafkaProducer[Array[Byte], Array[Byte]]]
 
   def register(session: SparkSession): Unit = {
     // It must see each record once, so it must not be moved, or computed twice.
@@ -50,6 +54,7 @@ object MalformedRecords {
   }
 
   def configure(
+      key: String,
       operator: String,
       action: String,
       schema: String,
@@ -57,11 +62,18 @@ object MalformedRecords {
       producer: java.util.Map[String, String]): Unit = {
     val settings =
       MalformedSettings(operator, action, schema, deadLetters, producer.asScala.toMap)
-    sources.compute(operator, (_, known) =>
-      if (known != null && known.settings == settings) known else new MalformedSource(settings))
+    sources.computeIfAbsent(key, _ => new MalformedSource(settings))
   }
 
-  def source(operator: String): MalformedSource = sources.get(operator)
+  def source(key: String): MalformedSource = sources.get(key)
+
+  /** The producer with some settings, which many sources may have. */
+  def producer(settings: Map[String, String]): KafkaProducer[Array[Byte], Array[Byte]] =
+    producers.computeIfAbsent(settings, _ => {
+      val properties = new Properties
+      settings.foreach { case (name, value) => properties.put(name, value) }
+      new KafkaProducer(properties)
+    })
 
   def count(operator: String, topic: String): Unit =
     counters.computeIfAbsent((operator, topic), _ => new AtomicLong).incrementAndGet()
@@ -73,20 +85,20 @@ object MalformedRecords {
     }.toArray
 }
 
-/** A filter that no record passes: source, topic, partition, offset, key, value, and what is wrong
-  * (null: Spark's parser will say).
+/** A filter that no record passes: key of the source, topic, partition, offset, key, value, and what
+  * is wrong (null: Spark's parser will say).
   */
 class RefuseMalformed extends UDF7[String, String, Integer, java.lang.Long, Array[Byte],
     Array[Byte], String, java.lang.Boolean] {
   override def call(
-      operator: String,
+      key: String,
       topic: String,
       partition: Integer,
       offset: java.lang.Long,
-      key: Array[Byte],
+      recordKey: Array[Byte],
       value: Array[Byte],
       problem: String): java.lang.Boolean = {
-    MalformedRecords.source(operator).refuse(topic, partition, offset, key, value, problem)
+    MalformedRecords.source(key).refuse(topic, partition, offset, recordKey, value, problem)
     false
   }
 }
@@ -102,11 +114,7 @@ class MalformedSource(val settings: MalformedSettings) extends Logging {
   private val waiting: java.util.Set[Long] = ConcurrentHashMap.newKeySet[Long]
   @volatile private var failure: Exception = _
   private val callback: Callback = (_, error) => if (error != null) failure = error
-  private lazy val producer = {
-    val properties = new Properties
-    settings.producer.foreach { case (name, value) => properties.put(name, value) }
-    new KafkaProducer[Array[Byte], Array[Byte]](properties)
-  }
+  private lazy val producer = MalformedRecords.producer(settings.producer)
 
   def refuse(
       topic: String,
