@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from streamgraft_common import names
+from streamgraft_common.columns import difference
 from streamgraft_common.resources import SavedInput, SavedStage
 from streamgraft_common.state_tables import remade
 from streamgraft_common.text import listed
@@ -21,6 +23,7 @@ class Fate(StrEnum):
     KEPT = "kept"
     NEW = "new"
     DROPPED = "dropped"
+    CHANGED = "changed"
     IMPOSSIBLE = "impossible"
 
 
@@ -46,28 +49,39 @@ class EditRefused(Exception):
     """An edit that can't be done as it is; the message says which operator, and what to do."""
 
 
-def outcomes(old: Collection[SavedStage], new: Collection[SavedStage]) -> list[Outcome]:
+def outcomes(
+    old: Collection[SavedStage], new: Collection[SavedStage], made: Collection[str] = ()
+) -> list[Outcome]:
     """Return what becomes of everything that the stages of the old graph and the new one keep.
 
     Each state and each stream that a stage reads is in it once; those of the new graph first.
+    `made`: topics that the job has, beside those that the old graph reads.
     """
-    before = {stage.name: stage for stage in old}
     after = {name: stage for stage in new for name in stage.operators}
     states = {name for stage in new for name in stage.stateful}
-    result = [item for stage in new for item in _of_new(stage, before, old, states)]
+    before = _Before(old, made)
+    result = [item for stage in new for item in _of_new(stage, before, states)]
     for stage in old:
         if stage.name not in {item.name for item in new}:
             result += _of_gone(stage, after)
     return result
 
 
-def check(old: Collection[SavedStage], new: Collection[SavedStage], drop: Collection[str]) -> None:
-    """Raise EditRefused if an edit can't be done, or drops state of operators not in `drop`."""
-    allow(outcomes(old, new), drop)
+def check(
+    old: Collection[SavedStage],
+    new: Collection[SavedStage],
+    drop: Collection[str],
+    changed: Collection[str] = (),
+    made: Collection[str] = (),
+) -> None:
+    """Raise EditRefused if an edit can't be done, drops state of operators not in `drop`, or
+    changes the columns of streams not in `changed`; `made`: topics that the job has."""
+    allow(outcomes(old, new, made), drop, changed)
 
 
-def allow(found: Collection[Outcome], drop: Collection[str]) -> None:
-    """Raise EditRefused if one of the outcomes is impossible, or state not in `drop` is dropped."""
+def allow(found: Collection[Outcome], drop: Collection[str], changed: Collection[str]) -> None:
+    """Raise EditRefused if one of the outcomes is impossible, if state is dropped that is not in
+    `drop`, or if the columns of a stream change that is not in `changed`."""
     if impossible := [item for item in found if item.fate is Fate.IMPOSSIBLE]:
         raise EditRefused(impossible[0].why)
     states = [item.operator for item in found if item.fate is Fate.DROPPED and item.stream is None]
@@ -77,31 +91,68 @@ def allow(found: Collection[Outcome], drop: Collection[str]) -> None:
             f"this edit drops the state of {listed(left)}: keep the names, or allow it with"
             f" {options} (spec.dropState)"
         )
+    for item in found:
+        if item.fate is Fate.CHANGED and item.stream not in changed:
+            raise EditRefused(item.why)
 
 
-def dropped_stages(old: Iterable[SavedStage], new: Iterable[SavedStage]) -> set[str]:
-    """Return the stages whose checkpoints nobody goes on with."""
-    return {stage.name for stage in old} - {stage.name for stage in new}
+def dropped(old: Collection[SavedStage], new: Collection[SavedStage]) -> set[str]:
+    """Return what nobody goes on with: stages, for their checkpoints, and regions, for the topics
+    that were partitioned for them (`names.of_region`)."""
+    stages = {stage.name for stage in old} - {stage.name for stage in new}
+    regions = {stage.region for stage in old} - {stage.region for stage in new}
+    return stages | {names.of_region(region) for region in regions if region}
 
 
-def _of_new(
-    stage: SavedStage,
-    before: Mapping[str, SavedStage],
-    old: Iterable[SavedStage],
-    states: Collection[str],
-) -> Iterator[Outcome]:
-    former = before.get(stage.name)
-    if former is None:
-        elsewhere = {name: item.name for item in old for name in item.stateful}
-        moved = next((name for name in stage.stateful if name in elsewhere), None)
-        why = _moved(moved, elsewhere[moved], stage.name) if moved else ""
-        yield from _all(stage, Fate.IMPOSSIBLE if moved else Fate.NEW, why)
-        return
-    why = _difference(former, stage)
-    yield from _all(stage, Fate.IMPOSSIBLE if why else Fate.KEPT, why)
-    for name in former.stateful:
+class _Before:
+    """What runs."""
+
+    def __init__(self, stages: Collection[SavedStage], made: Collection[str]) -> None:
+        self.stages = {stage.name: stage for stage in stages}
+        self.stage_of = {name: stage.name for stage in stages for name in stage.operators}
+        inputs = [item for stage in stages for item in stage.inputs if not item.external]
+        self.topics = {item.topic for item in inputs} | set(made)
+        self.columns = {item.topic: item.columns for item in inputs}
+
+    def moved(self, stage: SavedStage) -> str:
+        """Return why operators can't be in a stage of the new graph that were in another, '' if
+        they can: if it is new, has no state, and reads what nobody has written yet."""
+        fresh = stage.name not in self.stages and not any(
+            item.external or item.topic in self.topics for item in stage.inputs
+        )
+        for name in stage.stateful if fresh else stage.operators:
+            if (former := self.stage_of.get(name, stage.name)) != stage.name:
+                return _moved(name, former, stage.name)
+        return ""
+
+
+def _of_new(stage: SavedStage, before: _Before, states: Collection[str]) -> Iterator[Outcome]:
+    former = before.stages.get(stage.name)
+    why = before.moved(stage) or (_difference(former, stage) if former else "")
+    fate = Fate.IMPOSSIBLE if why else Fate.KEPT if former else Fate.NEW
+    changed = {} if why else {item.stream: item for item in _other_columns(stage, before)}
+    for item in _all(stage, fate, why):
+        yield changed.get(item.stream, item) if item.stream else item
+    for name in former.stateful if former else ():
         if name not in states:
             yield Outcome(name, None, Fate.IMPOSSIBLE, why)
+
+
+def _other_columns(stage: SavedStage, before: _Before) -> Iterator[Outcome]:
+    """Records are JSON objects: what one lacks is null to a reader, without a word."""
+    for item in stage.inputs:
+        old, new = before.columns.get(item.topic), item.columns
+        if old is None or new is None or not (other := difference(old, new)):
+            continue
+        yield Outcome(
+            stage.name,
+            item.stream,
+            Fate.CHANGED,
+            f"records of stream {item.stream} get other columns ({other}), and those on their way"
+            f" to stage {stage.name} have the old ones: what is missing is null there; {SAVE} and"
+            " restore it with this application, for which all is read to its end, or allow it with"
+            f" --change-stream {item.stream} (spec.changedStreams)",
+        )
 
 
 def _of_gone(stage: SavedStage, after: Mapping[str, SavedStage]) -> Iterator[Outcome]:
@@ -163,9 +214,7 @@ def _difference(old: SavedStage, new: SavedStage) -> str:
 def _other_brokers(old: SavedStage, new: SavedStage) -> str:
     """Return why positions in a topic of that name would be those of another one, '' if they are
     not, or if a former release did not note whose they are."""
-    former = {item.topic: item for item in old.inputs}
-    for now in new.inputs:
-        before = former[now.topic]
+    for now, before in zip(_by_topic(new.inputs), _by_topic(old.inputs), strict=True):
         if None not in (before.brokers, now.brokers) and before.brokers != now.brokers:
             return (
                 f"the stage of operator {new.name} reads topic {now.topic} from {_at(now)}, and"
@@ -179,6 +228,11 @@ def _other_brokers(old: SavedStage, new: SavedStage) -> str:
 
 def _at(item: SavedInput) -> str:
     return ",".join(item.brokers or []) or "the job's brokers"
+
+
+def _by_topic(inputs: Iterable[SavedInput]) -> list[SavedInput]:
+    # Two clusters may have topics of one name. Then positions are told apart by their order only.
+    return sorted(inputs, key=lambda item: item.topic)
 
 
 def _topics(inputs: Iterable[SavedInput]) -> list[str]:

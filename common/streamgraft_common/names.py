@@ -200,8 +200,11 @@ def checkpoint_path(namespace: str, job: str, job_uid: str, stage: str, dropped:
     its shards would go on from there where it had them, and begin anew where it had not. No stage's
     name has a dot.
     """
-    life = f".{dropped + 1}" if dropped else ""
-    return f"{namespace}/{job}-{job_uid}/{stage}{life}"
+    return f"{namespace}/{job}-{job_uid}/{stage}{_life(dropped)}"
+
+
+def _life(dropped: int) -> str:
+    return f".{dropped + 1}" if dropped else ""
 
 
 def savepoint_path(namespace: str, savepoint: str) -> str:
@@ -248,14 +251,22 @@ def _number(savepoint: str, zeroth: str) -> int | None:
     return int(number) if number != savepoint and number.isdecimal() else None
 
 
-def topic(namespace: str, job: str, stream: str, region: str | None = None) -> str:
+def topic(
+    namespace: str, job: str, stream: str, region: str | None = None, dropped: int = 0
+) -> str:
     """Return the Kafka topic of a stream between PEs.
 
     The input of a region is a topic of its own (`….<stream>.<region>`), because it is keyed and
-    partitioned for that region.
+    partitioned for that region. `dropped`: how often an edit dropped the region that the topic is
+    partitioned for. One that comes back may have another key or another number of partitions.
     """
     parts = [namespace, job, stream] + ([region] if region else [])
-    return ".".join(parts)
+    return ".".join(parts) + _life(dropped)
+
+
+def of_region(region: str) -> str:
+    """Return under what it is noted that a region was dropped. No stage has this name."""
+    return f"region {region}"
 
 
 def export_topic(namespace: str, job: str, job_uid: str, operator: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from streamgraft_common.adl import Adl, Operator
 from streamgraft_common.brokers import addresses
+from streamgraft_common.columns import columns_of
 from streamgraft_common.key_groups import key_columns, readings
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources.savepoint import (
@@ -60,6 +61,7 @@ def stage_of(metadata: PeMetadata, adl: Adl) -> SavedStage:
     """Return what is remembered of a stage; the same for all of its PEs."""
     operators = {operator.name: operator for operator in adl.operators}
     region = next((item for item in adl.regions if item.name == metadata.region), None)
+    schemas = {stream.name: stream.stream_schema for stream in adl.streams}
     return SavedStage(
         name=metadata.stage_name,
         shards=metadata.shard_count,
@@ -73,6 +75,9 @@ def stage_of(metadata: PeMetadata, adl: Adl) -> SavedStage:
                 topic=port.topic,
                 external=port.external,
                 brokers=_own_brokers(operators[port.operator]) if port.external else [],
+                columns=None
+                if port.external or port.imported
+                else columns_of(schemas[port.stream]),
             )
             for port in metadata.inputs
         ],
@@ -114,6 +119,7 @@ def match(saved: Iterable[SavedStage], stage: SavedStage) -> SavedStage | None:
                 f" of {listed(before)} (stage {old.name}): one query's checkpoint can't be divided"
                 " or added to; keep these operators and their fusion as they were"
             )
+    _check_topics(old, stage)
     if why := retyped(old, stage):
         raise NotRestorable(
             f"{why}, which a checkpoint can't follow: keep the operator as it was when the"
@@ -127,6 +133,18 @@ def match(saved: Iterable[SavedStage], stage: SavedStage) -> SavedStage | None:
     if old.shards != stage.shards:
         _check_divisible(old, stage)
     return old
+
+
+def _check_topics(old: SavedStage, stage: SavedStage) -> None:
+    """Raise NotRestorable if positions would be those of another outside topic."""
+    for before, now in zip(old.inputs, stage.inputs, strict=True):
+        if before.external and now.external and before.topic != now.topic:
+            raise NotRestorable(
+                f"stream {now.stream} is topic {now.topic}, and its positions in the savepoint are"
+                f" of topic {before.topic}: keep that topic, or give the source a new name and"
+                " leave the positions behind with --allow-dropped-state, with which it begins by"
+                " its starting_offsets"
+            )
 
 
 def united_state(states: Iterable[Iterable[object] | None]) -> list[SavedState] | None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgraft_common.adl import StateColumn, StateTable
-from streamgraft_common.edits import EditRefused, Fate, check, dropped_stages, outcomes
+from streamgraft_common.edits import EditRefused, Fate, check, dropped, outcomes
 from streamgraft_common.resources import SavedInput, SavedStage
 from streamgraft_common.restore import NotRestorable, match
 
@@ -140,6 +140,19 @@ def test_positions_are_of_one_kafka_cluster() -> None:
     check([READ, COUNT], [mirror, COUNT], drop=())  # the old release did not say
 
 
+def test_a_restore_has_positions_in_the_same_outside_topic() -> None:
+    (item,) = READ.inputs
+    old, new = (
+        READ.model_copy(
+            update={"inputs": [item.model_copy(update={"external": True, "topic": topic})]}
+        )
+        for topic in ("clicks", "clicks-v2")
+    )
+    assert match([old], old) == old
+    with pytest.raises(NotRestorable, match=r"is topic clicks-v2, .* of topic clicks: keep that"):
+        match([old], new)
+
+
 def test_a_restore_takes_state_by_types_as_spark_does() -> None:
     old = COUNT.model_copy(update={"tables": {"count": [BY_KEY]}})
     renamed, other = table(["id string"], ["n bigint"]), table(["k string"], ["n double"])
@@ -166,7 +179,8 @@ def test_state_is_dropped_by_name_only() -> None:
     with pytest.raises(EditRefused, match=r"drops the state of count: .*--drop-state count"):
         check(JOB, new, drop=["sum"])
     check(JOB, new, drop=["count"])
-    assert dropped_stages(JOB, new) == {"count"}
+    assert dropped(JOB, new) == {"count"}
+    assert dropped(JOB, [READ, WRITE]) == {"count", "region r"}
 
 
 def test_lines_of_a_plan() -> None:
@@ -212,6 +226,81 @@ def test_no_checkpoint_gets_another_plan(old: list[SavedStage], new: list[SavedS
     lasting = {name for item in new for name in item.operators}
     gone = [item for item in old if item.name not in {one.name for one in new}]
     assert not lasting & {name for item in gone for name in item.operators}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (
+            [stage("read", "parse", "out", reads=("in",)), stage("store", reads=("parsed",))],
+            [
+                stage("read", "parse", reads=("in",)),
+                stage("out", reads=("parsed",)),
+                stage("store", reads=("parsed",)),
+            ],
+            "out would move from stage read to stage out",
+        ),
+        (
+            [stage("read", "out", reads=("in",)), stage("enrich", "other", reads=("read",))],
+            [stage("read", reads=("in",)), stage("enrich", "other", "out", reads=("read",))],
+            "out would move from stage read to stage enrich",
+        ),
+        (
+            [stage("read", reads=("in",)), stage("enrich", "other", "out", reads=("read",))],
+            [stage("read", "out", reads=("in",)), stage("enrich", "other", reads=("read",))],
+            "out would move from stage enrich to stage read",
+        ),
+    ],
+    ids=["to a topic that has records", "downstream", "upstream"],
+)
+def test_no_operator_passes_by_records_on_their_way(
+    before: list[SavedStage], after: list[SavedStage], message: str
+) -> None:
+    """They would get to it twice, or not at all."""
+    with pytest.raises(EditRefused, match=f"operator {message}.*savepoint.*new names"):
+        check(before, after, drop=())
+
+
+def test_a_split_is_at_a_topic_that_nobody_has_written_yet() -> None:
+    before = [stage("read", "parse", "out", reads=("in",))]
+    after = [stage("read", "parse", reads=("in",)), stage("out", reads=("parsed",))]
+    check(before, after, drop=(), made=["raw"])
+    with pytest.raises(EditRefused, match="out would move from stage read to stage out"):
+        check(before, after, drop=(), made=["parsed"])  # by a reader that is gone by now
+
+
+def with_columns(old: SavedStage, columns: dict[str, str]) -> SavedStage:
+    """Return a stage whose only stream has these columns."""
+    (item,) = old.inputs
+    return old.model_copy(update={"inputs": [item.model_copy(update={"columns": columns})]})
+
+
+def test_records_on_their_way_have_the_columns_of_before() -> None:
+    old = with_columns(COUNT, {"k": "string", "n": "integer"})
+    new = with_columns(COUNT, {"k": "string", "n": "long", "bot": "boolean"})
+    with pytest.raises(
+        EditRefused,
+        match=r"stream raw get other columns \(bot is new\).*stage count.*null.*savepoint"
+        r".*--change-stream raw",
+    ):
+        check([READ, old], [READ, new], drop=())
+    check([READ, old], [READ, new], drop=(), changed=["raw"])
+    assert [(item.stream, item.fate) for item in outcomes([old], [new])] == [
+        (None, Fate.KEPT),
+        ("raw", Fate.CHANGED),
+    ]
+    branch = with_columns(stage("branch", reads=("raw",)), {"k": "string"})
+    with pytest.raises(EditRefused, match=r"n is gone.*stage branch"):
+        check([READ, old], [READ, old, branch], drop=())
+    check([READ, COUNT], [READ, new], drop=())  # the old release did not say
+
+
+def test_topics_of_one_name_in_two_clusters_are_told_apart_by_their_order() -> None:
+    inputs = [SavedInput(stream=name, topic="orders", brokers=[name]) for name in ("eu", "us")]
+    before, turned = (READ.model_copy(update={"inputs": each}) for each in (inputs, inputs[::-1]))
+    check([before], [before], drop=())
+    with pytest.raises(EditRefused, match="reads topic orders from us, and from eu until now"):
+        check([before], [turned], drop=())
 
 
 def test_inputs_in_another_order_are_the_same_inputs() -> None:

@@ -3,7 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from tests.simulation.applications import FOREIGN_TOPIC, SINK_TOPIC, SOURCE_TOPIC, Submission
+from tests.simulation.applications import (
+    FOREIGN_TOPIC,
+    NAMESPACE,
+    SINK_TOPIC,
+    SOURCE_TOPIC,
+    Submission,
+)
 from tests.simulation.fake_pe import Tempo
 from tests.simulation.faults import submit, upload
 from tests.simulation.world import World
@@ -244,3 +250,49 @@ def test_certificates_are_kept_while_an_edit_is_refused() -> None:
         world.request("DELETE", SECRET, secret, {})
         world.run(120.0)
         assert world.get(SECRET, secret)
+
+
+def test_an_edit_that_is_taken_back_half_way_drops_what_it_dropped() -> None:
+    """What its region has handled meanwhile never got to what comes back, which begins anew."""
+    two = replace(ONE, sources=2)
+    world = World(1)
+    with world.surroundings():
+        submit(world, two)
+        world.operators.start()
+        world.run(SECONDS)
+        gone = set(stages(world).values())
+        world.nodes.tempo = replace(world.nodes.tempo, stop=60.0)
+        submit(world, ONE)
+        world.run(5.0)
+        assert set(stages(world).values()) & gone, "it waits for pods that end"
+        edit(world, two)
+        assert accepted(world)["status"] == "True"
+        (job,) = world.objects(JOB)
+        gone -= {"read", "work", "write"}
+        assert job["status"]["droppedStages"] == dict.fromkeys(sorted(gone), 1)
+        assert set(stages(world).values()) == {*gone, "read", "work", "write"}
+
+
+def test_a_topic_in_the_way_of_an_edit_is_not_used() -> None:
+    world = World(1)
+    with world.surroundings():
+        submit(world, ONE)
+        world.operators.start()
+        world.run(SECONDS)
+        before, contents = stages(world), _contents(world)
+        foreign = f"{NAMESPACE}.job.middle"
+        world.brokers.topics[foreign] = 1
+        edit(world, TWO)
+        assert accepted(world)["status"] == "False"
+        assert f"topic {foreign} exists, and this job did not make it" in accepted(world)["message"]
+        assert (stages(world), _contents(world)) == (before, contents)
+        del world.brokers.topics[foreign]
+        world.run(SECONDS)
+        assert accepted(world)["status"] == "True"
+        assert "second" in stages(world).values()
+
+
+def _contents(world: World) -> dict[str, str]:
+    """Return what PEs are told to run, by name."""
+    found = [item["metadata"] for item in world.objects(PROCESSING_ELEMENT)]
+    return {item["name"]: item["annotations"][names.ANNOTATION_CONTENT] for item in found}

@@ -1,9 +1,9 @@
 """Autoscalers with tolerances, also where the API server knows none."""
 
 import pytest
-from tests.simulation.applications import Submission
+from tests.simulation.applications import NAMESPACE, Submission
 from tests.simulation.faults import submit
-from tests.simulation.world import NAMESPACE, World
+from tests.simulation.world import World
 
 from streamgraft_common.kinds import AUTOSCALER, EVENT
 

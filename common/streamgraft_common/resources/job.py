@@ -146,6 +146,9 @@ class JobSpec(Model):
     """State to start from (`streamgraft savepoint restore` sets it). Default: none."""
     drop_state: Annotated[list[str], Field(max_length=256)] = []
     """Operators whose state an edit of the job may drop (`streamgraft submit --drop-state`)."""
+    changed_streams: Annotated[list[str], Field(max_length=256)] = []
+    """Streams whose columns an edit of the job may change (`streamgraft submit --change-stream`):
+    records on their way have the old ones."""
 
     def with_image(self, image: str) -> "JobSpec":
         """Return the spec with the image that the operator gives it, where it names none."""
@@ -205,7 +208,9 @@ class JobStatus(Model):
     """Topics of which a PE in real-time mode reads all partitions: it has a task slot for each."""
     dropped_stages: dict[str, int] = {}
     """How often edits have dropped a stage: one that comes back begins anew, with a checkpoint of
-    its own."""
+    its own. With `region ` before the name, a parallel region: its topics are new then."""
+    dropped_for: str = ""
+    """Hash of the graph for which this was counted last."""
     pe_count: int = 0
     """PEs of the job at the present widths."""
     ready_pe_count: int = 0

@@ -31,6 +31,8 @@ class SavedInput(Model):
     brokers: list[str] | None = None
     """Addresses of brokers that its source names itself; none of them: it is at the job's own.
     Absent if that was not noted."""
+    columns: dict[str, str] | None = None
+    """The types of its columns, if the topic is the job's own. Absent if they were not noted."""
 
 
 class SavedState(Model):

@@ -214,12 +214,15 @@ class Ports:
         origin = self.model.operators[self.model.producers[stream]].region
         if place is not None and place != origin:
             region = self._region(place)
-            topic = names.topic(*job, stream, place)
+            topic = names.topic(*job, stream, place, self._dropped(place))
             return Hop(stream, topic, region.max_width, tuple(region.key))
-        topic = names.topic(*job, stream)
+        topic = names.topic(*job, stream, dropped=self._dropped(origin))
         if origin is None:
             return Hop(stream, topic, self.model.streams[stream].partitions)
         return Hop(stream, topic, self._region(origin).max_width, keep_partition=True)
+
+    def _dropped(self, region: str | None) -> int:
+        return self.context.dropped_stages.get(names.of_region(region), 0) if region else 0
 
     def _region(self, name: str) -> Region:
         return next(region for region in self.model.regions if region.name == name)

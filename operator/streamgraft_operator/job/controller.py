@@ -10,13 +10,11 @@ from collections.abc import Collection, Iterable, Sequence
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
 from streamgraft_common.conditions import find, is_true
-from streamgraft_common.edits import EditRefused, dropped_stages
-from streamgraft_common.edits import check as check_edit
-from streamgraft_common.kinds import CONFIG_MAP, POD
+from streamgraft_common.kinds import POD
 from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import HOST_POOL, JobStatus, SavedStage
+from streamgraft_common.resources import HOST_POOL, JobStatus
 from streamgraft_common.restore import NotRestorable, check
 from streamgraft_operator import events, manifests
 from streamgraft_operator.application.expansion import Expansion
@@ -31,6 +29,7 @@ from streamgraft_operator.job.certificates import certify
 from streamgraft_operator.job.commands import report, tell
 from streamgraft_operator.job.declared import DeclaredPlanter
 from streamgraft_operator.job.deletion import Cleaner
+from streamgraft_operator.job.edits import EditChecker
 from streamgraft_operator.job.holding import held_by
 from streamgraft_operator.job.planting import ConsistentRegionPlanter, RegionPlanter
 from streamgraft_operator.job.rollback import LOOK_AGAIN_SECONDS, Rollback
@@ -49,11 +48,10 @@ from streamgraft_operator.kit.conditions import (
 from streamgraft_operator.kit.config_maps import replace_config_map
 from streamgraft_operator.kit.control_loop import Again, Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.external_calls import UnderWay
-from streamgraft_operator.kit.objects import content_of, is_owned_by, job_key, own_key
-from streamgraft_operator.kit.parsed import job_spec, job_status, pe_status, savepoint_status
+from streamgraft_operator.kit.objects import content_of, job_key, own_key
+from streamgraft_operator.kit.parsed import job_spec, job_status, savepoint_status
 from streamgraft_operator.pe.grafting import Grafter, Start, contents_of
 from streamgraft_operator.pe.places import displaced, displaced_pods
-from streamgraft_operator.pe.volumes import check_same_volume
 from streamgraft_operator.savepoint.parking import parked_stages
 from streamgraft_operator.settings import submission_of
 from streamgraft_operator.stream_broker.planting import StreamPlanter
@@ -85,6 +83,7 @@ class JobController(Controller):
         self._topics = TopicKeeper(context)
         self._streams = StreamPlanter(context)
         self._declared = DeclaredPlanter(context)
+        self._edits = EditChecker(context)
 
     @property
     def watches(self) -> Sequence[Watch]:
@@ -134,8 +133,10 @@ class JobController(Controller):
             manifests.check_pods(expansion.spec, self._context.settings)
             self._regions.check(key, expansion.topology)
             self._check_savepoint(job, expansion)
-            dropped = await self._check_edit(job, expansion)
+            dropped = await self._edits.check(job, expansion)
             await check_brokers(self._context, job, expansion.topology)
+            if before := await self._edits.before(job, expansion):
+                await self._topics.prepare(job, before.topology, expansion.topology)
         except UnderWay:
             await self._await_bundle(job)
             await self._keep(job)
@@ -157,6 +158,7 @@ class JobController(Controller):
     async def _plant(self, job: Object, expansion: Expansion, dropped: Collection[str]) -> Outcome:
         """Make what a version of a job consists of, and prune what it does not."""
         key, topology, owner = key_of(job), expansion.topology, owner_of(job)
+        await self._edits.note(job, expansion, dropped)
         await self._declared.plant(job, owner, expansion)
         # Both are reported before either is awaited.
         missing = await self._references(job, expansion)
@@ -182,7 +184,6 @@ class JobController(Controller):
         await self._prune(key, topology)
         own = self._caches.config_maps.get((key[0], names.job_config_map(key[1])))
         if content_of(own) != expansion.content_id:
-            await self._note_dropped(job, dropped)
             labels, content_id = topology.port_labels, expansion.content_id
             stages = saved_stages(topology, expansion.bundle.adl)
             volume = expansion.checkpoints
@@ -243,47 +244,6 @@ class JobController(Controller):
         except NotRestorable as error:
             raise GraphError(str(error)) from error
 
-    async def _check_edit(self, job: Object, expansion: Expansion) -> set[str]:
-        """Return the stages that this graph drops. Raises GraphError if what runs can't become it
-        without losing state."""
-        key, owner = key_of(job), owner_of(job)
-        name = names.job_config_map(key[1])
-        if content_of(self._caches.config_maps.get((key[0], name))) == expansion.content_id:
-            return set()
-        own = await self._context.client.find(CONFIG_MAP.path(key[0], name))
-        if own is None or not is_owned_by(own, owner.uid):
-            before = await self._accepted_stages(job)
-        else:
-            pes = self._caches.processing_elements_by_job.get(key)
-            if any(pe_status(pe).runtime for pe in pes):
-                check_same_volume(manifests.checkpoints_of(own), expansion.checkpoints)
-            before = manifests.stages_of(own)
-        stages = saved_stages(expansion.topology, expansion.bundle.adl)
-        try:
-            check_edit(before, stages, expansion.spec.drop_state)
-        except EditRefused as error:
-            raise GraphError(str(error)) from error
-        return dropped_stages(before, stages)
-
-    async def _accepted_stages(self, job: Object) -> list[SavedStage]:
-        """Return the stages that run, where somebody has deleted the job's ConfigMap."""
-        accepted = await self._context.versions.accepted(job)
-        if accepted is None or not job_status(job).submitted_generation:
-            return []
-        expansion = await self._context.expander.expand(job, {})
-        return saved_stages(expansion.topology, expansion.bundle.adl)
-
-    async def _note_dropped(self, job: Object, stages: Collection[str]) -> None:
-        """Count what was dropped, before the job's ConfigMap forgets that it was there: whoever is
-        cut off in between counts it once more, which does no harm."""
-        if not stages:
-            return
-        counts = dict(job_status(job).dropped_stages)
-        counts |= {name: counts.get(name, 0) + 1 for name in sorted(stages)}
-        generation, write = job["metadata"]["generation"], self._context.write.jobs
-        if await report(write, key_of(job), [], generation, dropped_stages=counts) is None:
-            raise Conflict(409, "Conflict", f"job {job['metadata']['name']} is gone")
-
     def _changes(self, key: Key, expansion: Expansion) -> dict[Change, int]:
         """Return how many PEs the submission changes, by what the change takes."""
         existing = contents_of(self._caches.processing_elements_by_job.get(key))
@@ -343,7 +303,7 @@ class JobController(Controller):
         job = await versions.running(job)
         try:
             expansion = await self._context.expander.expand(job, self._context.widths_of(key))
-            dropped = await self._check_edit(job, expansion)
+            dropped = await self._edits.check(job, expansion)
         except GraphError:
             return  # the Job says what is wrong
         if not held_by(self._caches, key, expansion):

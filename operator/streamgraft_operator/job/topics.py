@@ -9,7 +9,7 @@ from streamgraft_common.kube.store import key_of
 from streamgraft_common.resources import MadeInKafka, SourceTopic
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
-from streamgraft_operator.graph import PlannedTopic, Topology, counted_topics
+from streamgraft_operator.graph import GraphError, PlannedTopic, Topology, counted_topics
 from streamgraft_operator.job.commands import report
 from streamgraft_operator.kafka.client import Brokers, KafkaUnavailable
 from streamgraft_operator.kafka.topics import KafkaCluster, TopicUnusable, changes, noted
@@ -55,6 +55,18 @@ class TopicKeeper:
         if event is None:
             self._seen[uid] = (wanted, time.monotonic())
         return event is not None, newest or job
+
+    async def prepare(self, job: Object, before: Topology, after: Topology) -> None:
+        """Make the topics that an edit needs, before anything writes to them or reads them.
+
+        Raises GraphError if that can't be done, and UnderWay.
+        """
+        if set(after.topics) <= set(before.topics):
+            return
+        try:
+            await self._create(job, after, {})
+        except (KafkaUnavailable, TopicUnusable) as error:
+            raise GraphError(f"the topics for this edit can't be made: {error}") from error
 
     async def _states(
         self, job: Object, topology: Topology, counted: dict[str, SourceTopic]

@@ -144,6 +144,7 @@ def submit(
     image: options.Image = None,
     create_topics: options.CreateTopics = False,
     drop_state: options.DropState = None,
+    change_stream: options.ChangeStream = None,
     wait: options.Wait = False,
     timeout: options.Timeout = 300.0,
     output_format: options.Output = "text",
@@ -164,6 +165,7 @@ def submit(
         tuple(include or ()),
         create_topics,
         tuple(drop_state or ()),
+        tuple(change_stream or ()),
         image,
     )
     _submit.run(options.target(context, namespace), request, timeout if wait else None)
@@ -179,6 +181,7 @@ def plan(
     include: options.Include = None,
     image: options.Image = None,
     drop_state: options.DropState = None,
+    change_stream: options.ChangeStream = None,
     output_format: options.Output = "text",
     namespace: options.Namespace = None,
 ) -> None:
@@ -195,6 +198,7 @@ def plan(
         tuple(width or ()),
         tuple(include or ()),
         drop_state=tuple(drop_state or ()),
+        changed_streams=tuple(change_stream or ()),
         image=image,
     )
     _plan.run(options.target(context, namespace), request, output_format)

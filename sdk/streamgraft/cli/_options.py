@@ -37,6 +37,12 @@ DropState: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--drop-state", metavar="OPERATOR", help="Operator whose state may be dropped."),
 ]
+ChangeStream: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--change-stream", metavar="STREAM", help="Stream whose columns may change in place."
+    ),
+]
 Output: TypeAlias = Annotated[
     Literal["text", "json", "yaml"],
     typer.Option("-o", "--output", help="How to print it; json and yaml for programs."),

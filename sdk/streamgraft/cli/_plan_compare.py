@@ -75,7 +75,7 @@ def outlook(submission: Submission, job: RunningJob | None) -> Outlook:
             check_region(existing.max_width, existing.key, region)
     fates: list[Outcome] = []
     if job and job.stages:
-        fates = outcomes(job.stages, saved_stages(topology, submission.bundle.adl))
+        fates = outcomes(job.stages, saved_stages(topology, submission.bundle.adl), job.topics)
     spec = submission.resolved(topology)
     if job and job.image:
         spec = spec.with_image(job.image)

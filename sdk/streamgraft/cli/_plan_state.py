@@ -45,6 +45,8 @@ class RunningJob:
     """By region name."""
     stages: tuple[SavedStage, ...] = ()
     """Those of the graph that was submitted last."""
+    topics: tuple[str, ...] = ()
+    """What the job has made in Kafka so far."""
     partitions: Mapping[str, int] = field(default_factory=dict)
     """Those of source topics that slots depend on, as the operator has counted them."""
     dropped_stages: Mapping[str, int] = field(default_factory=dict)
@@ -104,6 +106,7 @@ async def running(cluster: Cluster, job: str) -> RunningJob | None:
             for region in regions
         },
         stages=_stages(config_maps.get(names.job_config_map(job), {})),
+        topics=tuple(status.made_in_kafka.topics) if status.made_in_kafka else (),
     )
 
 

@@ -22,7 +22,8 @@ def refused(error: GraphError | EditRefused) -> CommandError:
 def check_edit(plan: Outlook) -> None:
     """Raise CommandError if state or positions of a job that runs would be lost."""
     try:
-        allow(plan.outcomes, plan.submission.spec.drop_state)
+        spec = plan.submission.spec
+        allow(plan.outcomes, spec.drop_state, spec.changed_streams)
     except EditRefused as error:
         raise refused(error) from error
 

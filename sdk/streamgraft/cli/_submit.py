@@ -46,6 +46,8 @@ class Request:
     create_topics: bool = False
     drop_state: tuple[str, ...] = ()
     """Operators whose state an edit may drop."""
+    changed_streams: tuple[str, ...] = ()
+    """Streams whose columns an edit may change."""
     image: str | None = None
     """Of the job's pods; None: the operator's."""
 
@@ -66,7 +68,8 @@ def run(target: Target, request: Request, wait_seconds: float | None) -> None:
 def requested_spec(request: Request, adl: Adl, job: str) -> dict[str, Any]:
     """Return the spec of the Job, as far as it decides what becomes of what runs."""
     spec = job_spec(adl, job, request.parameters, request.widths, request.image)
-    return {**spec, "dropState": list(request.drop_state)} if request.drop_state else spec
+    allowed = {"dropState": request.drop_state, "changedStreams": request.changed_streams}
+    return spec | {name: list(found) for name, found in allowed.items() if found}
 
 
 def job_spec(

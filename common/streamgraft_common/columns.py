@@ -1,0 +1,51 @@
+"""Columns of a stream between processing elements: how they are noted, and compared. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+_WIDER = {
+    ("byte", "short"),
+    ("byte", "integer"),
+    ("byte", "long"),
+    ("short", "integer"),
+    ("short", "long"),
+    ("integer", "long"),
+    ("float", "double"),
+}
+"""Types of records and of their reader that differ, and read the same from JSON."""
+
+
+def columns_of(schema: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return the type of each column of a schema (JSON form of Spark's StructType), as text; None
+    if it is no such schema, as anybody may write one into a bundle."""
+    try:
+        return {str(field["name"]): _text(field["type"]) for field in schema["fields"]}
+    except (KeyError, TypeError, RecursionError):
+        return None
+
+
+def difference(old: Mapping[str, str], new: Mapping[str, str]) -> str:
+    """Return what a reader of new columns would not find in records of old ones, or what a reader
+    of the old ones would not find in new records; '' if they read the same."""
+    changed = [
+        f"{name} is {new[name]} and was {old[name]}"
+        for name in old.keys() & new.keys()
+        if old[name] != new[name] and (old[name], new[name]) not in _WIDER
+    ]
+    new_ones, gone = sorted(new.keys() - old.keys()), sorted(old.keys() - new.keys())
+    parts = [f"{name} is new" for name in new_ones] + [f"{name} is gone" for name in gone]
+    return ", ".join([*parts, *sorted(changed)])
+
+
+def _text(kind: Any) -> str:
+    if isinstance(kind, str):
+        return kind
+    if kind["type"] == "struct":
+        inner = [f"{field['name']}: {_text(field['type'])}" for field in kind["fields"]]
+    elif kind["type"] == "array":
+        inner = [_text(kind["elementType"])]
+    elif kind["type"] == "map":
+        inner = [_text(kind["keyType"]), _text(kind["valueType"])]
+    else:
+        return str(kind["type"])  # a type of the user's
+    return f"{kind['type']}<{', '.join(inner)}>"
