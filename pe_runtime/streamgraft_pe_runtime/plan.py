@@ -5,6 +5,7 @@ split) share one pass over it: an array of records per row, exploded. So nothing
 """
 
 import json
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -76,10 +77,22 @@ class Plan:
 
     @cached_property
     def topics(self) -> list[str | None]:
-        """The topic of each scan: rows of one may go several ways. None: it is not of one topic."""
+        """The topic of each scan: rows of one may go several ways. None: it is not of one topic.
+
+        With `@` and its brokers, if another one has this name in another Kafka cluster.
+        """
         leaves: Any = self.frame._jdf.queryExecution().analyzed().collectLeaves()
         found = (leaves.apply(index) for index in range(leaves.size()))
-        return [_topic(leaf) for leaf in found if leaf.isStreaming()]
+        scans = [_topic(leaf) for leaf in found if leaf.isStreaming()]
+        named = {topic for topic, _ in filter(None, scans)}
+        places = {
+            topic: {servers for name, servers in filter(None, scans) if name == topic}
+            for topic in named
+        }
+        return [
+            scan and (scan[0] if len(places[scan[0]]) == 1 else f"{scan[0]}@{scan[1]}")
+            for scan in scans
+        ]
 
     @property
     def scans(self) -> int:
@@ -87,15 +100,16 @@ class Plan:
         return len(self.topics)
 
 
-def _topic(leaf: Any) -> str | None:
-    """Return the topic that a leaf of a plan reads; None if it does not say one."""
+def _topic(leaf: Any) -> tuple[str, str] | None:
+    """Return the topic that a leaf of a plan reads, and its brokers; None if it says none."""
     if leaf.nodeName() != "StreamingRelationV2" or leaf.sourceName() != "kafka":
         return None
     options = leaf.extraOptions()
     if assigned := options.get("assign"):
-        return str(next(iter(json.loads(assigned))))
-    topic = options.get("subscribe")
-    return str(topic) if topic else None
+        topic = next(iter(json.loads(assigned)))
+    else:
+        topic = options.get("subscribe")
+    return (str(topic), str(options.get("kafka.bootstrap.servers"))) if topic else None
 
 
 class Inputs(Protocol):
@@ -306,13 +320,23 @@ class Compiler:
                 "real-time mode writes with one set of options, one delivery and to one set of"
                 " brokers: give the sinks the same, or leave out real_time"
             )
-        frames = [frame.withColumn("branch", F.lit(branch)) for branch, frame in enumerate(frames)]
+        made_as = {id(stream.base): name for name, stream in reversed([*streams.items()])}
+        branches = [_branch(made_as[base]) for base in routes]
+        frames = [
+            frame.withColumn("branch", F.lit(branch))
+            for branch, frame in zip(branches, frames, strict=True)
+        ]
         whole = reduce(DataFrame.unionAll, frames)
         return Plan(whole, targets.all[:1], mode, real_time=True)
 
     def _is_raw(self, port: OutputPort) -> bool:
         operator = self._operators[port.operator]
         return bool(port.external and operator.kafka and operator.kafka.format == "raw")
+
+
+def _branch(stream: str) -> int:
+    """Return the number of a way that rows go: another way more or less must not change it."""
+    return zlib.crc32(stream.encode()) >> 1
 
 
 def _records(frame: DataFrame, records: list[tuple[str, str | None]]) -> DataFrame:

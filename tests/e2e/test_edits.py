@@ -53,9 +53,11 @@ with app.parallel("work", key=["key"], width=1, max_width={max_width}):
         rows = rows.where(F.col("count") >= int(least.value))
         return rows.withColumn("count", F.udf(lambda n: n * FACTOR, "bigint")("count"))
 
-{last}
-app.kafka_sink("{uid}-results", input={name}, topic="{sink}", key=["key"], apart=True)
+{last}{results}
 app.kafka_sink("{scaled}-results", input={scaled}, topic="{sink}-scaled", key=["key"], apart=True)
+"""
+RESULTS = """
+app.kafka_sink("{uid}-results", input={name}, topic="{sink}", key=["key"], apart=True)
 """
 COUNT = ".count()"
 AROUND = ".agg(F.count('*').alias('n')).where('n > 0').withColumnRenamed('n', 'count')"
@@ -95,6 +97,8 @@ class Edited:
         self.streams = Streams(cluster, namespace)
         self.sink = f"{self.streams.source}-out"
         self.factor = 2
+        self.whole = True
+        """Whether what is counted has a sink, not only what is scaled."""
         self._cluster = cluster
         self._namespace = namespace
         self._file = folder / "counts.py"
@@ -115,13 +119,15 @@ class Edited:
         trigger: float = 0.3,
         uid: str | None = None,
         max_width: int = 2,
+        results: str = RESULTS,
     ) -> Path:
         """Write the application in a form."""
         values = {"source": self.streams.source, "sink": self.sink, "name": name}
         values |= {"uid": uid or name, "max_width": str(max_width), "before": before}
         values |= {"scaled": scaled, "input": "cleaned" if before else "records"}
         values |= {"aggregate": aggregate, "trigger": str(trigger), "factor": str(self.factor)}
-        parts = {"first": first.format(**values), "last": last.format(**values)}
+        forms = {"first": first, "last": last, "results": results}
+        parts = {part: form.format(**values) for part, form in forms.items()}
         self._file.write_text(APPLICATION.format(**values, **parts))
         return self._file
 
@@ -153,7 +159,8 @@ class Edited:
     def counted(self) -> None:
         """Wait until all that was sent is counted, and scaled as the code says now."""
         self.streams.send(EACH)
-        self.streams.counted(self.sink)
+        if self.whole:
+            self.streams.counted(self.sink)
         self.streams.counted(f"{self.sink}-scaled", self.factor)
 
     def pods(self) -> dict[str, str]:
@@ -225,10 +232,9 @@ def test_code_sinks_and_triggers(job: Edited) -> None:
 
 
 def test_edits_keep_state_and_positions(job: Edited) -> None:
-    """Stages that come and split, PEs that move to other ids, and edits that are refused."""
+    """Stages that come, PEs that move to other ids, and edits that are refused."""
     job.submitted(job.written(last=BRANCH))
     job.submitted(job.written(first=SOURCE, last=BRANCH))
-    job.patched({"fusion": {"type": "legacy"}})
 
     summed = job.written(first=SOURCE, last=BRANCH, aggregate=SUM)
     assert "counted: state impossible" in job.run("plan", summed).output
@@ -243,6 +249,17 @@ def test_edits_keep_state_and_positions(job: Edited) -> None:
     job.refused(renamed, "--drop-state counted")
     job.counted()
     job.submitted(renamed, "--drop-state", "counted")
+
+
+def test_a_stage_is_split(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+    """At a stream that nobody has read so far."""
+    job = Edited(cluster, namespace, tmp_path)
+    job.whole = False
+    assert job.run("submit", job.written(results=""), "--wait").exit_code == 0
+    job.counted()
+    pods = job.pods()
+    job.patched({"fusion": {"type": "legacy"}})
+    assert len(job.pods()) == len(pods) + 1
 
 
 def test_what_stands_around_state(job: Edited) -> None:

@@ -20,6 +20,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
+from tests.pe_runtime.chain import chain as chain
 from tests.pe_runtime.one_driver import driver
 
 from streamgraft_common import names

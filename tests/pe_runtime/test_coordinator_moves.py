@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
+from tests.pe_runtime.chain import Chain
 from tests.pe_runtime.one_driver import PARTITIONS
-from tests.pe_runtime.test_exactly_once import Chain
 from tests.pe_runtime.two_brokers import LOG_PARTITIONS, TwoBrokers, partition_of, two_brokers
 
 from streamgraft_common import names

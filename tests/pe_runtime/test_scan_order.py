@@ -56,6 +56,20 @@ def test_files_that_are_in_order_are_left_alone(tmp_path: Path) -> None:
     assert [(log / str(number)).read_text() for number in range(3)] == [text, swapped, swapped]
 
 
+def test_topics_of_one_name_in_two_clusters(tmp_path: Path) -> None:
+    """Which positions are whose is noted; where it was not, the order counts."""
+    log, eu, us = tmp_path / "offsets", {"a": {"0": 7}}, {"a": {"0": 9}}
+    log.mkdir()
+    (log / "0").write_text("v1\n{}\n" + "\n".join(map(json.dumps, (eu, us))))
+    arrange(tmp_path, ["a@eu", "a@us"])
+    arrange(tmp_path, ["a@us", "a@eu", "a@us"])
+    assert (log / "0").read_text() == "v1\n{}\n" + "\n".join(map(json.dumps, (us, eu, us)))
+    arrange(tmp_path, ["a@eu", "a@us"])
+    assert (log / "0").read_text() == "v1\n{}\n" + "\n".join(map(json.dumps, (eu, us)))
+    with pytest.raises(OtherTopics, match="it reads a@asia"):
+        arrange(tmp_path, ["a@eu", "a@asia"])
+
+
 def test_where_a_query_began_is_put_in_order_too(tmp_path: Path) -> None:
     for number, source in enumerate((A, B)):
         (tmp_path / "sources" / str(number)).mkdir(parents=True)

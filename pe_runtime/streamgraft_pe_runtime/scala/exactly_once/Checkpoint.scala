@@ -52,10 +52,13 @@ class Checkpoint(root: Path) {
 
   def forget(target: String): Unit = Seq(former(target), marker(target)).foreach(files.delete)
 
-  /** Checksum of what a batch reads: the same again only if the batch is the same. */
+  /** Checksum of what a batch reads: the same again only if the batch is the same. In which order
+    * the sources are, and which of them twice, does not count: an edit may change that.
+    */
   def plan(batch: Long): String = {
     val checksum = new CRC32
-    checksum.update(read(new Path(root, s"offsets/$batch")))
+    val lines = new String(read(new Path(root, s"offsets/$batch")), UTF_8).linesIterator.toSeq
+    lines.distinct.sorted.foreach(line => checksum.update(line.getBytes(UTF_8)))
     checksum.getValue.toHexString
   }
 

@@ -17,9 +17,10 @@ trait Outlet {
 object Outlet {
   val CloseWithin: Duration = Duration.ofSeconds(2)
 
-  def apply(target: Target, checkpoint: Checkpoint): Outlet =
+  /** @param isWritten whether a batch is known to be in all targets */
+  def apply(target: Target, checkpoint: Checkpoint, isWritten: Long => Boolean): Outlet =
     target.identity.fold[Outlet](new PlainOutlet(target))(
-      new TransactionalOutlet(target, _, checkpoint))
+      new TransactionalOutlet(target, _, checkpoint, isWritten))
 }
 
 /** At least once: a batch that comes again is written again. */

@@ -43,7 +43,12 @@ class Owner(settings: Settings) {
     identity <- settings.targets.head.identity
   } yield new RealTimeOutlet(settings.targets.head, identity, files, millis)
   val outlets: IndexedSeq[Outlet] =
-    if (realTime.isDefined) IndexedSeq.empty else settings.targets.map(Outlet(_, files))
+    if (realTime.isDefined) IndexedSeq.empty
+    else settings.targets.map(target =>
+      Outlet(target, files, batch => target.name != Target.Main && main.exists(_.has(batch))))
+  private lazy val main: Option[TransactionalOutlet] = outlets.zip(settings.targets).collectFirst {
+    case (outlet: TransactionalOutlet, target) if target.name == Target.Main => outlet
+  }
   private val held = outlets.map(_ => new ArrayBuffer[Records])
   private val heldBytes = new AtomicLong
 
@@ -63,9 +68,13 @@ class Owner(settings: Settings) {
 
   /** Send what is kept, and end the transactions. Each target has the batch then, or an exception
     * says that one has not; the batch comes again, and only that one takes it.
+    *
+    * The main target is last. So what it has, all have, and a sink that fails keeps nothing from
+    * the batch that comes again, also if an edit has moved that sink there meanwhile.
     */
   def commit(batch: Long): Unit = synchronized {
-    for ((outlet, buffers) <- outlets.zip(held)) {
+    val (last, first) = outlets.zip(held).partition { case (outlet, _) => main.contains(outlet) }
+    for ((outlet, buffers) <- first ++ last) {
       buffers.foreach(outlet.send(batch, _))
       buffers.clear()
       outlet.commit(batch)

@@ -26,7 +26,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
   *  - commitMillis: how often a transaction is committed in that mode (default: 10).
   *  - targets: JSON array of objects with options of this list, and a `name` for each. The column
   *    `target` of a row tells which one it goes to, by its place in the array. Each has a producer
-  *    and a transaction of its own. Default: one, `main`.
+  *    and a transaction of its own; that of `MAIN` is the last. Default: one, `MAIN`.
   */
 case class Settings(
     checkpoint: Path,
@@ -67,6 +67,9 @@ case class Target(name: String, producer: JMap[String, Object], identity: Option
 case class Identity(transactionalId: String, ledgerGroup: String, ledger: TopicPartition)
 
 object Target {
+  /** Name of the one that is shared by all sinks without options of their own. */
+  val Main = "MAIN"
+
   def apply(options: Map[String, String]): Target = {
     val producer = KafkaSourceProvider.kafkaParamsForProducer(CaseInsensitiveMap(options))
     val identity = options.get("transactionalId").map { id =>
@@ -77,6 +80,6 @@ object Target {
       producer.put("transactional.id", names.transactionalId)
       producer.put("enable.idempotence", "true")
     }
-    Target(options.getOrElse("name", "main"), producer, identity)
+    Target(options.getOrElse("name", Main), producer, identity)
   }
 }

@@ -2,8 +2,13 @@ package org.apache.spark.sql.kafka010.exactlyonce
 
 import org.apache.spark.internal.Logging
 
-/** Exactly once: the records of a batch and its entry in the ledger are one transaction. */
-class TransactionalOutlet(target: Target, identity: Identity, checkpoint: Checkpoint)
+/** Exactly once: the records of a batch and its entry in the ledger are one transaction.
+  *
+  * @param isWritten whether a batch is known to be in all targets. An edit may have given a sink a
+  *                  target of its own since, whose ledger is new.
+  */
+class TransactionalOutlet(
+    target: Target, identity: Identity, checkpoint: Checkpoint, isWritten: Long => Boolean)
     extends Outlet with Logging {
   // If the last batch that was begun has ended, all of them are written.
   private val transactions =
@@ -12,6 +17,12 @@ class TransactionalOutlet(target: Target, identity: Identity, checkpoint: Checkp
   @volatile private var entered = Entry.NoBatch
   private var plan = ""
   @volatile private var written = false
+
+  /** Whether the ledger says that a batch is written. */
+  def has(batch: Long): Boolean = {
+    val last = transactions.last
+    last.batch == batch && last.plan == checkpoint.plan(batch)
+  }
 
   override def begin(): Unit = synchronized(transactions.renewIfOld())
 
@@ -33,8 +44,9 @@ class TransactionalOutlet(target: Target, identity: Identity, checkpoint: Checkp
       // A run in real-time mode that ends between two batches takes its ledger with it.
       if (RealTimeOutlet.parsed(last.plan).exists(_.nonEmpty)) throw failures.otherMode
       plan = checkpoint.plan(batch)
-      written = last.batch == batch
-      if (last.batch > batch || (written && last.plan != plan)) throw failures.otherBatch(last, batch)
+      val noted = last.batch == batch
+      if (last.batch > batch || (noted && last.plan != plan)) throw failures.otherBatch(last, batch)
+      written = noted || isWritten(batch)
       if (written) logWarning(s"${identity.transactionalId}: batch $batch was written before")
       else transactions.begin()
       entered = batch

@@ -1,0 +1,48 @@
+"""Edits that move a sink to another target, while a batch is cut off, on real Spark and Kafka."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.pe_runtime.chain import Chain, crashed_behind_the_commit, once
+
+pytestmark = pytest.mark.integration
+
+TOO_SMALL = {"kafka.max.request.size": "20"}
+
+
+def test_what_a_sink_that_fails_did_not_get_it_gets_in_another_target(chain: Chain) -> None:
+    """As where the user takes away the options that it fails with."""
+    chain.shared, chain.options = frozenset({0}), TOO_SMALL
+    chain.write(0, 100)
+    chain.start()
+    assert "too large" in chain.failure()
+    chain.shared = frozenset({0, 1})
+    chain.start()
+    assert chain.read(100) == once(100)
+
+
+def test_a_sink_that_gets_a_target_of_its_own_has_the_last_batch(chain: Chain) -> None:
+    chain.shared = frozenset({0, 1})
+    crashed_behind_the_commit(chain, 100)
+    chain.shared = frozenset({0})
+    chain.start()
+    chain.write(100, 120)
+    assert chain.read(120) == once(120)
+
+
+def test_the_order_of_sources_does_not_make_another_batch(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """Nor does a source that is there twice, as for a way more that its rows go."""
+    jvm: Any = session._jvm
+    log = tmp_path / "offsets"
+    log.mkdir()
+    lines = {0: "v1 {} a b", 1: "v1 {} b a", 2: "v1 {} b a b", 3: "v1 {} a c"}
+    for number, text in lines.items():
+        (log / str(number)).write_text(text.replace(" ", "\n"))
+    package = jvm.org.apache.spark.sql.kafka010.exactlyonce
+    checkpoint = package.Checkpoint(jvm.org.apache.hadoop.fs.Path(str(tmp_path)))
+    plans = [checkpoint.plan(number) for number in lines]
+    assert plans[0] == plans[1] == plans[2] != plans[3]
