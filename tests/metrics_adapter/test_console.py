@@ -225,6 +225,21 @@ async def test_in_a_browser(
             return await kube.find(JOB.path(namespace, NAME)) is None
 
         await until(gone, 30)
+        assert await page.run(DRAW_AMID_AN_EDIT) == [2, False]
+
+        for leave in (False, True):  # another tab signs this browser in anew
+            ticket = (await linked(cluster, owner)).partition("ticket=")[2]
+            again = SIGN_IN_ELSEWHERE % (json.dumps(ticket), json.dumps(leave))
+            assert await page.run(again) == 200
+            await page.until("document.querySelector('.door [role=alert]')")
+            words = await page.run("document.querySelector('.door [role=alert]').textContent")
+            assert "another sign-in in this browser" in words
+            assert await page.run("document.getElementById('leave').hidden")
+            await page.go(await linked(cluster, owner))
+            await page.until("document.querySelector('#space')")
+        await page.run("document.querySelector('#space').remove()")
+        await page.call("Page.reload")
+        await page.until("document.querySelector('#space')")
         assert page.errors == []
 
 
@@ -241,6 +256,31 @@ THOUSAND = {
     "streams": [{"from": "a", "to": "b", "topic": "t"}],
     "stages": [{"name": name, "region": None, "pes": PES} for name in "ab"],
 }
+AMID_AN_EDIT = {
+    **THOUSAND,
+    "stages": [{"name": name, "region": None, "pes": PES[:1]} for name in ("b", "new")],
+    "streams": [
+        {"from": "a", "to": "b", "topic": "t"},
+        {"from": "b", "to": "a", "topic": "t"},
+        {"from": None, "to": None, "topic": "t"},
+        {"from": None, "to": "b", "topic": "t"},
+        {"from": "b", "to": "new", "topic": "t"},
+    ],
+}
+"""With streams of a stage that is not there (any more)."""
+DRAW_AMID_AN_EDIT = f"""(async () => {{
+  const {{ graph }} = await import('/console/graph.js');
+  const drawn = graph({json.dumps(AMID_AN_EDIT)}, null, () => null);
+  return [drawn.querySelectorAll('path').length, drawn.outerHTML.includes('NaN')];
+}})()"""
+"""How many streams are drawn, and whether places are unknown."""
+SIGN_IN_ELSEWHERE = """(async () => {
+  const headers = { 'X-Streamgraft-Ticket': %s };
+  const answer = await fetch('/console/api/session', { method: 'POST', headers });
+  if (%s) document.getElementById('leave').click();
+  return answer.status;
+})()"""
+"""As another tab does: the word of the page stays what it was. Then maybe sign out here."""
 DRAW_A_THOUSAND = f"""(async () => {{
   const {{ graph }} = await import('/console/graph.js');
   const drawn = graph({json.dumps(THOUSAND)}, null, () => null);

@@ -71,4 +71,4 @@ def test_a_job_with_its_stages() -> None:
     pe = seen["stages"][0]["pes"][0]
     assert (pe["busy"], pe["lag"], pe["shards"], pe["launches"]) == (0.7, 10, [0, 1], 2)
     assert seen["phase"] == "Pending"
-    assert first_of_stages(elements) == {"a": "j-0", "b": "j-2"}
+    assert first_of_stages(elements) == {"a": elements[2], "b": elements[1]}

@@ -71,7 +71,7 @@ class PrinterColumn(Model):
 
 
 class CelRule(Model):
-    """A cross-field rule of a spec, in CEL."""
+    """A rule of a spec or of an object as a whole, in CEL."""
 
     rule: str
     message: str
@@ -95,6 +95,9 @@ class CustomKind(Kind):
     status: type[BaseModel]
     columns: Sequence[PrinterColumn] = ()
     rules: Sequence[CelRule] = ()
+    """Of the spec."""
+    object_rules: Sequence[CelRule] = ()
+    """Of the object as a whole, whose name they see."""
     scale: Scale | None = None
     selectable: Sequence[str] = ()
     """JSON paths of fields that field selectors can name, beside those of metadata."""

@@ -95,12 +95,14 @@ def _spec(kind: CustomKind) -> dict[str, Any]:
     subresources: dict[str, Any] = {"status": {}}
     if kind.scale:
         subresources["scale"] = kind.scale.to_wire()
-    schema = {
+    schema: dict[str, Any] = {
         "type": "object",
         "required": ["spec"],
         "description": (sys.modules[kind.spec.__module__].__doc__ or "").strip(),
         "properties": {"spec": spec, "status": structural(kind.status)},
     }
+    if kind.object_rules:
+        schema["x-kubernetes-validations"] = [rule.to_wire() for rule in kind.object_rules]
     return {
         "group": names.GROUP,
         "scope": "Namespaced",

@@ -14,6 +14,9 @@ ScenarioName = Annotated[
     str, Field(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=names.MAX_NAME)
 ]
 
+MAX_SUITE_NAME = 63
+"""Longest name of a TestSuite: it is the value of a label, by which its pods are found."""
+
 
 class Target(Model):
     """An object in the suite's namespace."""
@@ -174,6 +177,12 @@ TEST_SUITE = CustomKind(
         CelRule(
             rule="size(self.scenarios) > 0",
             message="a test suite needs at least one scenario",
+        )
+    ],
+    object_rules=[
+        CelRule(
+            rule=f"size(self.metadata.name) <= {MAX_SUITE_NAME}",
+            message=f"the name of a test suite has at most {MAX_SUITE_NAME} characters",
         )
     ],
     columns=[

@@ -29,9 +29,9 @@ from streamgraft_operator.kit.coordinator import Patch
 from streamgraft_operator.kit.objects import is_owned_by, own_key
 from streamgraft_operator.kit.parsed import suite_spec, suite_status
 from streamgraft_operator.manifests import PodForbidden, junit_config_map, suite_pod
-from streamgraft_operator.pe.pods import ended_seconds, why_not_running
 from streamgraft_operator.test_suite.junit import junit
-from streamgraft_operator.test_suite.step import OVER, ScenarioPod, SuiteView, step
+from streamgraft_operator.test_suite.pods import scenario_pod
+from streamgraft_operator.test_suite.step import OVER, SuiteView, step
 
 LOOK_AGAIN_SECONDS = 1.0
 SWEPT_SECONDS = 300.0
@@ -67,7 +67,7 @@ class SuiteController(Controller):
         if now - completed > SWEPT_SECONDS:
             return None
         pods = await self._pods(item)
-        seen = {scenario: _seen(pod, now) for scenario, pod in pods.items()}
+        seen = {scenario: scenario_pod(pod) for scenario, pod in pods.items()}
         view = SuiteView(suite_spec(item), before, item["metadata"]["generation"], seen, now)
         decision = step(view)
         if not await self._context.write.test_suites.conclude(item, decision.status.to_wire()):
@@ -156,29 +156,3 @@ class SuiteController(Controller):
             for pod in listing["items"]
             if is_owned_by(pod, item["metadata"]["uid"])
         }
-
-
-def _seen(pod: Object, now: float) -> ScenarioPod:
-    metadata, status = pod["metadata"], pod.get("status", {})
-    ended = ended_seconds(pod, now)
-    exits = [
-        container["state"]["terminated"]
-        for container in status.get("containerStatuses", [])
-        if container.get("state", {}).get("terminated")
-    ]
-    return ScenarioPod(
-        name=metadata["name"],
-        uid=metadata["uid"],
-        phase=status.get("phase", "Pending"),
-        created=from_rfc3339(metadata["creationTimestamp"]),
-        ended=None if ended is None else now - ended,
-        deleting="deletionTimestamp" in metadata,
-        exited=bool(exits) and not status.get("reason"),
-        message=_last_line(why_not_running(pod)),
-    )
-
-
-def _last_line(text: str) -> str:
-    """Return the last line that says something: a test's log ends with what was wrong."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else ""

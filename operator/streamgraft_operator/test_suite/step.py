@@ -16,6 +16,8 @@ from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_operator.kit.conditions import ACCEPTED, READY, State, merged
 
 OVER = ("Passed", "Failed")
+ENDED = ("Succeeded", "Failed")
+"""Phases of a pod whose containers have all ended."""
 MOST_BYTES = 100_000
 """Of a scenario as JSON: Linux takes no environment variable of more than 128 KiB."""
 _ACTIONS = ("apply", "patch", "delete", "kill", "wait", "run", "sleep_seconds")
@@ -32,10 +34,20 @@ class ScenarioPod:
     phase: str
     created: float
     ended: float | None = None
-    deleting: bool = False
+    """When its last container ended, once all have."""
+    deleted: float | None = None
+    """When its deletion began."""
     exited: bool = False
     """Whether its container ended by itself: an eviction says nothing about the test."""
     message: str = ""
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether its deletion began before its containers had ended: how they end says nothing.
+
+        Times are whole seconds, so an end in the second of the deletion may be its consequence.
+        """
+        return self.deleted is not None and (self.ended is None or self.ended >= self.deleted)
 
 
 @dataclass(frozen=True)
@@ -167,17 +179,23 @@ def _ending(
     """Return how a test ended and why, None if it has not."""
     if run.pod_uid and (pod is None or pod.uid != run.pod_uid):
         return "aborted", "its pod was deleted"
-    if pod is None:
-        return None
+    if pod is not None and (ending := _ending_of(pod)):
+        return ending
+    if scenario is None:  # nothing says any more of what its pod is made, or how long it may take
+        return "aborted", "an edit took it out of the suite"
+    if pod is not None and now - pod.created > scenario.timeout_seconds:
+        late = f"it did not end within {scenario.timeout_seconds:g} s"
+        return "aborted", f"{late}: {pod.message}" if pod.message else late
+    return None
+
+
+def _ending_of(pod: ScenarioPod) -> tuple[Ending, str] | None:
+    if pod.cut_short:
+        return "aborted", "its pod was deleted"
     if pod.phase == "Succeeded":
         return "passed", ""
     if pod.phase == "Failed":
         return ("failed" if pod.exited else "aborted"), pod.message or "its pod failed"
-    if pod.deleting:
-        return "aborted", "its pod was deleted"
-    if scenario is not None and now - pod.created > scenario.timeout_seconds:
-        late = f"it did not end within {scenario.timeout_seconds:g} s"
-        return "aborted", f"{late}: {pod.message}" if pod.message else late
     return None
 
 
@@ -207,7 +225,7 @@ def _surplus(view: SuiteView, status: SuiteStatus) -> list[str]:
     return [
         pod.name
         for name, pod in view.pods.items()
-        if not pod.deleting
+        if pod.deleted is None
         and (
             uids.get(name) != pod.uid
             or (name not in status.running and not _kept(view.spec, status, name, pod))
@@ -216,7 +234,7 @@ def _surplus(view: SuiteView, status: SuiteStatus) -> list[str]:
 
 
 def _kept(spec: SuiteSpec, status: SuiteStatus, name: str, pod: ScenarioPod) -> bool:
-    if pod.phase not in ("Succeeded", "Failed"):
+    if pod.phase not in ENDED:
         return False
     return spec.artifacts == "Keep" or (
         spec.artifacts == "KeepFailed" and name not in status.passed

@@ -80,7 +80,10 @@ def test_all_passed_or_not() -> None:
     ("seen", "why"),
     [
         (pod("a", "Failed", message="Evicted: the node was low on memory"), "low on memory"),
-        (pod("a", deleting=True), "its pod was deleted"),
+        (pod("a", deleted=NOW), "its pod was deleted"),
+        (pod("a", "Succeeded", deleted=NOW - 5, ended=NOW - 5, exited=True), "was deleted"),
+        (pod("a", "Failed", deleted=NOW - 5, ended=NOW - 3, exited=True), "was deleted"),
+        (pod("a", "Failed", deleted=NOW - 5), "its pod was deleted"),
         (pod("a", uid="another"), "its pod was deleted"),
         (pod("a", created=NOW - 101, message="Unschedulable"), "within 100 s: Unschedulable"),
     ],
@@ -91,6 +94,20 @@ def test_what_came_to_no_end_is_aborted(seen: ScenarioPod, why: str) -> None:
     assert lists(decision.status) == {"aborted": ["a"]}
     assert why in decision.status.runs[0].message
     assert (decision.status.phase, decision.create) == ("Failed", [])
+
+
+@pytest.mark.parametrize(
+    ("phase", "ending"),
+    [("Succeeded", {"passed": ["a"]}), ("Failed", {"failed": ["a"]})],
+)
+def test_what_had_ended_before_its_pod_was_deleted_counts(
+    phase: str, ending: dict[str, list[str]]
+) -> None:
+    begun = taken(suite("a"), taken(suite("a")).status, pod("a")).status
+    seen = pod("a", phase, ended=NOW - 6, deleted=NOW - 5, exited=True)
+    decision = taken(suite("a"), begun, seen)
+    assert lists(decision.status) == ending
+    assert (decision.status.runs[0].seconds, decision.delete) == (4.0, [])
 
 
 def test_a_pod_that_was_seen_is_not_made_again() -> None:
@@ -142,6 +159,31 @@ def test_an_edit_while_it_runs_counts() -> None:
     assert lists(fewer) == {"running": ["a", "c", "e"]}
 
 
+def test_a_test_that_an_edit_takes_out_leaves_its_place() -> None:
+    """Without a pod, since none could be created, it would never end."""
+    begun = taken(suite("a", "b")).status
+    edited = taken(suite("renamed", "b"), begun)
+    assert lists(edited.status) == {"pending": ["b"], "running": ["renamed"], "aborted": ["a"]}
+    assert (edited.create, edited.status.runs[0].message) == (
+        ["renamed"],
+        "an edit took it out of the suite",
+    )
+    assert taken(suite("renamed", "b"), edited.status, pod("a")).delete == ["s--a"]
+
+
+@pytest.mark.parametrize(
+    ("phase", "ending", "deleted"),
+    [("Running", "aborted", ["s--a"]), ("Failed", "failed", []), ("Succeeded", "passed", ["s--a"])],
+)
+def test_the_pod_of_a_test_that_an_edit_takes_out_is_not_waited_for(
+    phase: str, ending: str, deleted: list[str]
+) -> None:
+    begun = taken(suite("a"), taken(suite("a")).status, pod("a")).status
+    edited = taken(suite("b"), begun, pod("a", phase, exited=True))
+    assert lists(edited.status) == {"running": ["b"], ending: ["a"]}
+    assert edited.delete == deleted
+
+
 def scenario(**fields: Any) -> SuiteSpec:
     """Return a suite of one scenario."""
     return SuiteSpec.model_validate({"scenarios": [{"name": "a", **fields}]})
@@ -178,7 +220,7 @@ def test_results_as_junit() -> None:
     pods = (
         pod("a", "Succeeded", ended=NOW),
         pod("b", "Failed", ended=NOW - 5, exited=True, message=bell),
-        replace(pod("c"), deleting=True),
+        replace(pod("c"), deleted=NOW),
     )
     status = taken(spec, taken(spec).status, *pods).status
     root = ElementTree.fromstring(junit("nightly", status).encode())

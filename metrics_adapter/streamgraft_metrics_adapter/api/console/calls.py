@@ -15,19 +15,22 @@ from streamgraft_common.kinds import CONFIG_MAP, POD
 from streamgraft_common.kube import ApiError, KubeClient, Unreachable
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.config import KubeConfig
+from streamgraft_common.kube.store import key_of
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import JOB, PARALLEL_REGION, PROCESSING_ELEMENT, SAVEPOINT
 from streamgraft_metrics_adapter.access.authentication import bearer
 from streamgraft_metrics_adapter.api.console.graph import (
     View,
+    content_of,
     first_of_stages,
     job_line,
     job_view,
+    made_of,
 )
 from streamgraft_metrics_adapter.status import ForbiddenError, UnavailableError
 
 _GRAPHS = 200
-"""Graphs that are remembered: they change with a job's generation only."""
+"""Graphs that are remembered: they change with an edit only."""
 _NEWEST_KNOWN = {"resourceVersion": "0"}
 """Lists come from the API server's memory: a thousand PEs cost etcd nothing."""
 
@@ -76,20 +79,24 @@ class Calls:
     async def _graph(self, client: KubeClient, job: Object, elements: list[Object]) -> Graph:
         """Return the metadata of a PE of each stage; without the right to read it, of none."""
         firsts = first_of_stages(elements)
-        generation = (job.get("status") or {}).get("generationId", 0)
         # Whoever may not read it must not get it from the memory of whoever may.
-        key = client.config.token, job["metadata"]["uid"], generation, *firsts.values()
+        key = client.config.token, job["metadata"]["uid"], *made_of(firsts)
         if (known := self._graphs.get(key)) is not None:
             return known
         found: Graph = {}
-        for stage, name in firsts.items():
+        lasting = True
+        for stage, element in firsts.items():
             try:
-                item = await client.get(CONFIG_MAP.path(job["metadata"]["namespace"], name))
+                item = await client.get(CONFIG_MAP.of(key_of(element)))
                 text = item["data"][names.PE_METADATA_KEY]
-                found[stage] = PeMetadata.model_validate(json.loads(text))
+                metadata = PeMetadata.model_validate(json.loads(text))
             except (ApiError, LookupError, ValueError):
                 continue  # a job that is just being submitted, or a right that is missing
-        if len(found) == len(firsts):
+            if metadata.stage_name == stage:  # else an edit has just made another stage of this PE
+                found[stage] = metadata
+            # An edit writes the ConfigMap before the PE: in between the key names the former one.
+            lasting = lasting and content_of(item) == content_of(element) != ""
+        if lasting and len(found) == len(firsts):
             self._graphs[key] = found
             while len(self._graphs) > _GRAPHS:
                 self._graphs.popitem(last=False)

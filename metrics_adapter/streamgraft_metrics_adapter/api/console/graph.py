@@ -87,12 +87,22 @@ def streams(stages: Iterable[PeMetadata]) -> list[View]:
     return inner + outer
 
 
-def first_of_stages(elements: Iterable[Object]) -> dict[str, str]:
-    """Return the name of one PE of each stage, by the stage's name: that with the lowest id."""
-    found: dict[str, str] = {}
+def first_of_stages(elements: Iterable[Object]) -> dict[str, Object]:
+    """Return one PE of each stage, by the stage's name: that with the lowest id."""
+    found: dict[str, Object] = {}
     for item in sorted(elements, key=lambda each: int(each["spec"]["peId"])):
-        found.setdefault(item["spec"]["stageName"], item["metadata"]["name"])
+        found.setdefault(item["spec"]["stageName"], item)
     return found
+
+
+def content_of(item: Object) -> str:
+    """Return the content id that a PE or its ConfigMap carries, '' for none."""
+    return str((item["metadata"].get("annotations") or {}).get(names.ANNOTATION_CONTENT, ""))
+
+
+def made_of(stages: Mapping[str, Object]) -> tuple[tuple[str, str, str], ...]:
+    """Return what differs between graphs: stages, the PE of each, and what that is made of."""
+    return tuple((name, pe["metadata"]["name"], content_of(pe)) for name, pe in stages.items())
 
 
 def _element(spec: ProcessingElementSpec, item: Object) -> View:

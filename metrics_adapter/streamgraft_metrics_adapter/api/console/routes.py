@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Cookie, FastAPI, Header, Query, Request, Response
+from fastapi import APIRouter, FastAPI, Header, Query, Request, Response
 from fastapi import Path as PathParameter
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
@@ -12,7 +12,12 @@ from starlette.types import Scope
 
 from streamgraft_common.kube.config import KubeConfig
 from streamgraft_metrics_adapter.access.guard import USER
-from streamgraft_metrics_adapter.access.sessions import COOKIE, SESSION_SECONDS, Sessions
+from streamgraft_metrics_adapter.access.sessions import (
+    SESSION_SECONDS,
+    Sessions,
+    cookie,
+    cookie_name,
+)
 from streamgraft_metrics_adapter.api.console.calls import Calls, token_of
 from streamgraft_metrics_adapter.api.console.graph import View
 
@@ -62,31 +67,35 @@ def add_console(app: FastAPI, cluster: KubeConfig, sessions: Sessions) -> None:
 
 def _add_sessions(router: APIRouter, sessions: Sessions) -> None:
     @router.post(f"{_API}/tickets")
-    async def ticket(authorization: Authorization = "") -> dict[str, str]:
-        return {"ticket": sessions.ticket(token_of(authorization))}
+    async def ticket(request: Request, authorization: Authorization = "") -> dict[str, str]:
+        return {"ticket": sessions.ticket(_user(request), token_of(authorization))}
 
     @router.post(f"{_API}/session")
     async def sign_in(
         request: Request, response: Response, authorization: Authorization = ""
     ) -> dict[str, str]:
-        secret, session = sessions.begin(token_of(authorization))
+        sessions.end(cookie(request.headers) or "")  # whose cookie goes: no page could use it
+        secret, session = sessions.begin(_user(request), token_of(authorization))
         response.set_cookie(
-            COOKIE,
+            cookie_name(request.headers.get("host", "")),
             secret,
             max_age=int(SESSION_SECONDS),
             secure=True,
             httponly=True,
             samesite="strict",
         )
-        return {"user": request.scope["state"][USER], "csrf": session.csrf}
+        return {"user": _user(request), "csrf": session.csrf}
 
     @router.delete(f"{_API}/session")
-    async def sign_out(
-        response: Response, secret: Annotated[str, Cookie(alias=COOKIE)] = ""
-    ) -> dict[str, str]:
-        sessions.end(secret)
-        response.delete_cookie(COOKIE, secure=True, httponly=True, samesite="strict")
+    async def sign_out(request: Request, response: Response) -> dict[str, str]:
+        sessions.end(cookie(request.headers) or "")
+        ours = cookie_name(request.headers.get("host", ""))
+        response.delete_cookie(ours, secure=True, httponly=True, samesite="strict")
         return {}
+
+
+def _user(request: Request) -> str:
+    return str(request.scope["state"][USER])
 
 
 def _add_jobs(router: APIRouter, calls: Calls) -> None:

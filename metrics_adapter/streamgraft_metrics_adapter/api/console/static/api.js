@@ -4,7 +4,7 @@ const KEPT = "streamgraft-csrf";
 let csrf = sessionStorage.getItem(KEPT);
 
 export class Refused extends Error {
-  constructor(code, message) { super(message); this.code = code; }
+  constructor(code, message, reason) { super(message); Object.assign(this, { code, reason }); }
 }
 
 async function send(method, path, { body, headers = {}, text = false } = {}) {
@@ -15,7 +15,7 @@ async function send(method, path, { body, headers = {}, text = false } = {}) {
   const answer = await fetch(path, body === undefined ? options : { ...options, body: JSON.stringify(body) });
   if (!answer.ok) {
     const status = await answer.json().catch(() => ({}));
-    throw new Refused(answer.status, status.message || answer.statusText);
+    throw new Refused(answer.status, status.message || answer.statusText, status.reason);
   }
   return text ? answer.text() : answer.json();
 }
@@ -31,10 +31,23 @@ export const withTicket = (ticket) => signIn({ "X-Streamgraft-Ticket": ticket })
 export const withToken = (token) => signIn({ Authorization: `Bearer ${token}` });
 export const signedIn = () => csrf !== null;
 
-export async function signOut() {
-  await send("DELETE", "api/session").catch(() => null);
+function forget() {
   csrf = null;
   sessionStorage.removeItem(KEPT);
+}
+
+// Forget a sign-in that is over; return why it is: another tab may have signed the browser in anew.
+export function dropped(refusal) {
+  forget();
+  return refusal.reason === "SignInReplaced" ? refusal.message : "You were signed out.";
+}
+
+// Sign out, whatever the adapter says to it; return what there is to know of it.
+export async function signOut() {
+  const refusal = await send("DELETE", "api/session").then(() => null, (error) => error);
+  if (refusal?.code === 401) return dropped(refusal);
+  forget();
+  return "";
 }
 
 const region = (space, name) => `/api/v1/namespaces/${space}/regions/${name}`;

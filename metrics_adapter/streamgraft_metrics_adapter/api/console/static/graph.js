@@ -39,12 +39,18 @@ export function layout(stages, streams) {
   return { places, width: 2 * END + heights.length * (WIDE + GAP) - GAP, height: most };
 }
 
+// Streams whose ends are in the picture: amid an edit there are such of stages that come or go.
+function drawable(job) {
+  const known = new Set(job.stages.map((stage) => stage.name));
+  return job.streams.filter(({ from, to }) => (from || to) && (!from || known.has(from)) && (!to || known.has(to)));
+}
+
 export function graph(job, chosen, choose) {
-  const { places, width, height } = layout(job.stages, job.streams);
+  const streams = drawable(job), { places, width, height } = layout(job.stages, streams);
   const label = `Graph of ${job.name}: ${job.stages.length} stages`;
   const picture = s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": label });
   const flowing = new Set(job.stages.filter((stage) => stage.pes.some((pe) => pe.busy > 0.005)).map((stage) => stage.name));
-  for (const stream of job.streams) picture.append(...edge(stream, places, flowing));
+  for (const stream of streams) picture.append(...edge(stream, places, flowing));
   for (const stage of job.stages) picture.append(node(stage, places.get(stage.name), job, chosen, choose));
   return picture;
 }

@@ -62,6 +62,15 @@ async function go(words = "") {
   if (inside) await keepFresh(page);
 }
 
+// A link signs in, also where the page is open already.
+async function arrive() {
+  const ticket = new URLSearchParams(location.hash.slice(1)).get("ticket");
+  if (!ticket) return go();
+  history.replaceState(null, "", "#/");
+  const refusal = await api.withTicket(ticket).then(() => null, (error) => error);
+  return go(refusal?.message);
+}
+
 async function keepFresh(shown) {
   if (shown !== page) return;
   try {
@@ -72,7 +81,7 @@ async function keepFresh(shown) {
     }
   } catch (error) {
     if (shown !== page) return;
-    if (error.code === 401) { await api.signOut(); return go("You were signed out."); }
+    if (error.code === 401) return go(api.dropped(error));
     live.textContent = error.code === 404 ? "It is gone" : error.message;
     live.classList.add("stale");
   }
@@ -88,15 +97,8 @@ document.getElementById("theme").addEventListener("click", () => {
   localStorage.setItem("streamgraft-theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark");
   dress();
 });
-document.getElementById("leave").addEventListener("click", async () => { await api.signOut(); go(); });
+document.getElementById("leave").addEventListener("click", async () => go(await api.signOut()));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", dress);
-addEventListener("hashchange", () => go());
+addEventListener("hashchange", arrive);
 dress();
-
-const ticket = new URLSearchParams(location.hash.slice(1)).get("ticket");
-if (ticket) {
-  history.replaceState(null, "", "#/");
-  api.withTicket(ticket).then(() => go(), (error) => go(error.message));
-} else {
-  go();
-}
+arrive();
