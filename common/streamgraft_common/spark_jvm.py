@@ -11,6 +11,7 @@ slow meanwhile:
 The JVM ends when this process does, however it ends: it reads a pipe that only we hold.
 """
 
+import io
 import os
 import shlex
 import shutil
@@ -179,11 +180,12 @@ class SparkJvm:
         # A JVM that is killed leaves what it unpacked; in its folder it does not outlive a pod.
         places = dict.fromkeys(("spark.local.dir", "java.io.tmpdir"), str(folder))
         conf = {**places, **conf}
+        output = _standard_error()
         try:
             process = subprocess.Popen(
                 settings.command(conf),
                 stdin=subprocess.PIPE,
-                stdout=sys.stderr.fileno(),
+                stdout=output,
                 env=environment,
                 # A signal to our process group must reach us alone: we stop the queries first.
                 start_new_session=True,
@@ -285,3 +287,11 @@ class SparkJvm:
         data = file.read_bytes()
         port, length = struct.unpack_from(">ii", data)
         return port, data[8 : 8 + length].decode()
+
+
+def _standard_error() -> int:
+    """Return the descriptor of our standard error; what pytest captures with may have none."""
+    try:
+        return sys.stderr.fileno()
+    except io.UnsupportedOperation:
+        return 2

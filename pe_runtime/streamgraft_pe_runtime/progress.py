@@ -69,6 +69,8 @@ class Progress:
         if consumer_group(metadata) != consumer_group(self._metadata):
             known, self._published = {}, {}  # our pod is another stage's now
         self._meet_brokers(metadata, known)
+        if metadata.real_time != self._metadata.real_time:
+            self._busy_before = self._driver.busy_seconds()  # it is measured in another way now
         self._metadata = metadata
         self._pace = Pace(metadata.trigger_seconds)
         for watched in list(self._shards.values()):

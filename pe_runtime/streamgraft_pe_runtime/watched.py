@@ -42,12 +42,14 @@ class Watched:
     def measure_load(self, now: float) -> None:
         """Note the load of each shard over the last period, if that is long enough by now.
 
-        `now`: of the monotonic clock, in seconds.
+        `now`: of the monotonic clock, in seconds. In real-time mode one batch follows the other,
+        with or without records, so how long they take says nothing.
         """
         if (elapsed := now - self.since) < LOAD_SECONDS:
             return
         for shard in self.shards:
-            busy = round(min(1.0, self.batch_seconds.get(shard, 0.0) / elapsed), 2)
+            share = min(1.0, self.batch_seconds.get(shard, 0.0) / elapsed)
+            busy = None if self.query.real_time else round(share, 2)
             alone = len(self.shards) == 1
             lag = sum(lag for (_, number), lag in self.lags.items() if alone or number == shard)
             self.loads[shard] = Load(busy, lag)

@@ -15,7 +15,9 @@ from streamgraft_pe_runtime.brokers import Bounds
 from streamgraft_pe_runtime.losses import Gap
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.progress import Progress
+from streamgraft_pe_runtime.protocol.work import Load
 from streamgraft_pe_runtime.query import ShardQuery
+from streamgraft_pe_runtime.watched import LOAD_SECONDS, Watched
 
 SHARDS = (0, 1, 2, 3)
 PORT = InputPort(
@@ -79,13 +81,14 @@ class PlayedDriver:
 
     def __init__(self) -> None:
         self.at_rounds: dict[int, Callable[[], object]] = {}
+        self.busy = 0.0
         self._asked = -1
 
     def busy_seconds(self) -> float:
-        """Return 0."""
+        """Return what is set."""
         self.at_rounds.get(self._asked, lambda: None)()
         self._asked += 1
-        return 0.0
+        return self.busy
 
     def malformed(self) -> dict[tuple[str, str], int]:
         """Return none."""
@@ -178,3 +181,27 @@ async def test_mode_that_an_edit_changes_is_that_of_the_next_query(
     progress.replan(METADATA)
     await rounds(progress)
     assert partitions(metrics, "streamgraft_pe_lag_records") == set(SHARDS)
+
+
+async def test_time_that_is_measured_in_another_mode_does_not_count(metrics: PeMetrics) -> None:
+    """Tasks of real-time mode last for as long as their query: hours, when they have ended."""
+    real = METADATA.model_copy(update={"real_time": True, "slots": 4})
+    driver = PlayedDriver()
+    progress = Progress(real, metrics, driver)
+    driver.busy = 5000.0
+    progress.replan(METADATA)
+    driver.busy += 2.0
+    await rounds(progress)
+    assert "streamgraft_pe_busy_seconds_total 2.0" in metrics.exposition().decode()
+
+
+@pytest.mark.parametrize(("real_time", "busy"), [(False, 0.5), (True, None)])
+def test_batches_of_real_time_mode_say_nothing_of_the_load(
+    tmp_path: Path, real_time: bool, busy: float | None
+) -> None:
+    """One follows the other: each key group would seem to be busy all the time."""
+    found = query(real_time=real_time)
+    watched = Watched((0,), found, tmp_path, {}, unclean=False, since=0.0, lags={("t", 0): 3})
+    watched.batch_seconds = {0: LOAD_SECONDS / 2}
+    watched.measure_load(LOAD_SECONDS)
+    assert watched.loads == {0: Load(busy, 3)}

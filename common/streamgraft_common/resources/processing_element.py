@@ -113,7 +113,7 @@ class ShardStatus(Model):
     epoch: int
     """Epoch of the spec that gave it to this PE, or confirmed it."""
     busy: float | None = None
-    """Share of the time that its batches took recently, 0 to 1."""
+    """Share of the time that its batches took recently, 0 to 1. Absent in real-time mode."""
     lag: int | None = None
     """Records of its inputs that it had not committed."""
     started_at: str | None = None

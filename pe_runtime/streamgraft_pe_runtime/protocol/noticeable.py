@@ -17,6 +17,9 @@ class Noticeable:
     def look(self, loads: Mapping[int, Load], *, behind: bool) -> bool:
         """Take in loads by shard, and whether the PE is behind; return whether to write them."""
         self.behind, self._before = behind or self._before, behind
-        rough = {shard: (round(load.busy, 1), load.lag > 0) for shard, load in loads.items()}
+        rough = {
+            shard: (load.busy and round(load.busy, 1), load.lag > 0)
+            for shard, load in loads.items()
+        }
         before, self._said = self._said, (rough, self.behind)
         return self._said != before

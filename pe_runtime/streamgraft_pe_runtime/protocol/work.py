@@ -11,8 +11,8 @@ from streamgraft_common.resources import MatchedImport, Saved, Saving
 class Load:
     """How busy a shard is."""
 
-    busy: float
-    """Share of the time that its batches took recently, 0 to 1."""
+    busy: float | None
+    """Share of the time that its batches took recently, 0 to 1. None in real-time mode."""
     lag: int
     """Records of its inputs that are not committed."""
 
