@@ -104,6 +104,14 @@ def dropped(old: Collection[SavedStage], new: Collection[SavedStage]) -> set[str
     return stages | {names.of_region(region) for region in regions if region}
 
 
+def goes_on(old: Collection[SavedStage], new: Collection[SavedStage]) -> bool:
+    """Return whether the new stages can go on with all that a cut of the old ones has."""
+    lives = {stage.name: stage.life for stage in old}
+    return all(item.fate in (Fate.KEPT, Fate.CHANGED) for item in outcomes(old, new)) and all(
+        lives.get(stage.name) == stage.life for stage in new
+    )
+
+
 class _Before:
     """What runs."""
 

@@ -279,7 +279,15 @@ def export_topic(namespace: str, job: str, job_uid: str, operator: str) -> str:
 
 def import_topic(namespace: str, job: str, operator: str) -> str:
     """Return what names an import in the place of a topic. There is none of this name."""
-    return f"{namespace}.{job}.{operator}.IMPORT"
+    return f"{namespace}.{job}.{operator}{_IMPORT}"
+
+
+def is_import(topic: str) -> bool:
+    """Return whether this names an import in the place of a topic."""
+    return topic.endswith(_IMPORT)
+
+
+_IMPORT = ".IMPORT"
 
 
 def shared_stream(job: str, operator: str) -> str:

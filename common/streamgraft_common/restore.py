@@ -8,6 +8,7 @@ import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from streamgraft_common import names
 from streamgraft_common.adl import Adl, Operator
 from streamgraft_common.brokers import addresses
 from streamgraft_common.columns import columns_of
@@ -67,6 +68,7 @@ def stage_of(metadata: PeMetadata, adl: Adl) -> SavedStage:
         shards=metadata.shard_count,
         region=metadata.region,
         key=list(region.key) if region else [],
+        life=metadata.checkpoint_path.rpartition("/")[2].removeprefix(metadata.stage_name),
         operators=metadata.operators,
         stateful=[name for name in metadata.operators if keeps_state(operators[name])],
         inputs=[
@@ -138,6 +140,8 @@ def match(saved: Iterable[SavedStage], stage: SavedStage) -> SavedStage | None:
 def _check_topics(old: SavedStage, stage: SavedStage) -> None:
     """Raise NotRestorable if positions would be those of another outside topic."""
     for before, now in zip(old.inputs, stage.inputs, strict=True):
+        if names.is_import(before.topic) and names.is_import(now.topic):
+            continue  # its positions are in the topics of exports, whatever the job's name
         if before.external and now.external and before.topic != now.topic:
             raise NotRestorable(
                 f"stream {now.stream} is topic {now.topic}, and its positions in the savepoint are"

@@ -33,6 +33,13 @@ from streamgraft_pe_runtime.checkpoint_files import (
     write,
 )
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, check, reading
+from streamgraft_pe_runtime.copied_logs import (
+    placed,
+    relocated,
+    renamed_topics,
+    rewritten,
+    rewritten_line,
+)
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
 from streamgraft_pe_runtime.redistribution import StateStores, redistribute
@@ -47,7 +54,6 @@ STAGE_FILE = "stage.json"
 SHARD_FILE = "shard.json"
 ROLLED_BACK = "rolled-back"
 """File of a checkpoint that came out of a cut, with the uid of the rollback."""
-_STATE = "/state/"
 
 
 class Storage:
@@ -86,8 +92,7 @@ class Storage:
         What was copied for this savepoint before is not copied again. The sink prepares before it
         is copied, and commits if that is asked for. Raises OSError or NotCommitted.
         """
-        folder = self._root / names.savepoint_path(self._metadata.namespace, request.savepoint)
-        place = folder / self._stage.name
+        folder, place = self.place(request).parent, self.place(request)
         place.mkdir(parents=True, exist_ok=True)
         if _uid(folder) != request.uid:
             write(folder / SAVEPOINT_FILE, json.dumps({"uid": request.uid}))
@@ -132,8 +137,14 @@ class Storage:
             self._put_back(source, shard, request)
         return Saved(uid=request.uid, shards=request.shards, committed=True)
 
+    def place(self, request: Saving) -> Path:
+        """Return the folder of our stage in a savepoint."""
+        return self._savepoint(request.savepoint) / self._stage.name
+
     def _cut(self, request: Saving) -> Path:
-        name = request.rolls_back_to or ""
+        return self._savepoint(request.rolls_back_to or "")
+
+    def _savepoint(self, name: str) -> Path:
         return self._root / names.savepoint_path(self._metadata.namespace, name)
 
     def _not_back(self, request: Saving) -> list[int]:
@@ -285,70 +296,6 @@ def _uid(folder: Path) -> str | None:
     return str(json.loads(file.read_text())["uid"]) if file.exists() else None
 
 
-def renamed_topics(old: SavedStage, new: SavedStage) -> dict[str, str]:
-    """Return the topics of the job's own that a stage read → those that it reads now. Pure.
-
-    The old ones were read to their ends, the new ones are fresh: positions in them begin at 0.
-    """
-    now = {item.stream: item.topic for item in new.inputs}
-    return {item.topic: now[item.stream] for item in old.inputs if not item.external}
-
-
-def rewritten(lines: Sequence[str], topics: Mapping[str, str]) -> list[str]:
-    """Return an entry of an offset log with the positions in some topics set to 0. Pure.
-
-    `topics`: old name → new name. Line 0 is the version, line 1 the batch, then one per source.
-    """
-    return [*lines[:2], *(_rewritten(line, topics) for line in lines[2:])]
-
-
-def placed(line: str, ends: Mapping[str, Sequence[int]]) -> str:
-    """Return a line of a log, if it has positions in some topics with these at their ends. Pure."""
-    document = _positions(line)
-    if not document or not document.keys() & ends.keys():
-        return line
-    return json.dumps(
-        {
-            topic: {number: ends[topic][int(number)] for number in found}
-            if topic in ends
-            else found
-            for topic, found in document.items()
-        }
-    )
-
-
-def relocated(lines: Sequence[str], checkpoint: Path) -> list[str]:
-    """Return metadata of a stateful operator with its schema files in another checkpoint. Pure.
-
-    Spark writes down where they are in full (transformWithState), and reads them from there.
-    """
-    version, text = lines
-    document = json.loads(text)
-    for store in document["stateStoreInfo"]:
-        store["stateSchemaFilePaths"] = [
-            f"file:{checkpoint}{_STATE}{path.rpartition(_STATE)[2]}"
-            for path in store["stateSchemaFilePaths"]
-        ]
-    return [version, json.dumps(document)]
-
-
-def _rewritten(line: str, topics: Mapping[str, str]) -> str:
-    document = _positions(line)
-    if not document or not document.keys() & topics.keys():
-        return line
-    return json.dumps(
-        {topics[topic]: dict.fromkeys(partitions, 0) for topic, partitions in document.items()}
-    )
-
-
-def _positions(line: str) -> dict[str, dict[str, int]] | None:
-    try:
-        document = json.loads(line)
-    except ValueError:  # a source without offsets is a dash
-        return None
-    return document if isinstance(document, dict) else None
-
-
 def _copy(checkpoint: Path, target: Path, committed: int, document: Mapping[str, object]) -> None:
     """Copy a checkpoint up to a batch; `document`: what to say of the copy beside its size."""
     if target.exists():  # of an earlier savepoint of this name
@@ -387,9 +334,9 @@ def _make_own(copy: Path, checkpoint: Path, topics: Mapping[str, str]) -> None:
     for entry in copy.glob("offsets/[0-9]*"):
         _edit(entry, lambda lines: rewritten(lines, topics))
     for entry in copy.glob("sources/*/0"):  # all that a shard has which never had a record
-        _edit(entry, lambda lines: [_rewritten(line, topics) for line in lines])
+        _edit(entry, lambda lines: [rewritten_line(line, topics) for line in lines])
     for entry in copy.glob("state/*/_metadata/v2/[0-9]*"):
-        _edit(entry, lambda lines: relocated(lines, checkpoint))
+        _edit(entry, lambda lines: relocated(lines, str(checkpoint)))
 
 
 def _edit(file: Path, change: Callable[[list[str]], list[str]]) -> None:

@@ -10,10 +10,12 @@ from pathlib import Path
 from streamgraft_common.content import Content
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import MatchedImport, Saved, Saving
+from streamgraft_pe_runtime import late_batches
 from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.bundles import Bundles
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, check
 from streamgraft_pe_runtime.driver import Driver
+from streamgraft_pe_runtime.earlier_cuts import remove_earlier
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints, TakenByAnother, is_joint
 from streamgraft_pe_runtime.joint_query import JointQuery, QueryFailed
 from streamgraft_pe_runtime.metrics import PeMetrics
@@ -159,12 +161,16 @@ class SparkStage:
         if request.rolls_back_to is not None:
             back = self._storage.roll_back if request.commit else self._storage.look_at
             return back(request)
+        place, cut_off = self._storage.place(request), self._checkpoints.is_cut_off
         try:
+            late = late_batches.note(place, request.uid, filter(cut_off, request.shards))
             for shard in request.shards:  # which nobody runs
                 self._checkpoints.take_alone(shard)
         except (QueryFailed, TakenByAnother, CheckpointDamaged) as error:
             raise OSError(f"where shards are is not known yet: {error}") from error
-        return self._storage.save(request)
+        saved = self._storage.save(request)
+        remove_earlier(place.parent.parent, request)
+        return saved.model_copy(update={"unclean": sorted({*saved.unclean, *late})})
 
     def _leave(self, shard: int, publish: bool) -> Left:
         checkpoint = self._places.pop(shard, self._storage.checkpoint(shard))

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgraft_common import names
 from streamgraft_common.adl import StateColumn, StateTable
-from streamgraft_common.edits import EditRefused, Fate, check, dropped, outcomes
+from streamgraft_common.edits import EditRefused, Fate, check, dropped, goes_on, outcomes
 from streamgraft_common.resources import SavedInput, SavedStage
 from streamgraft_common.restore import NotRestorable, match
 
@@ -148,6 +149,13 @@ def test_a_restore_has_positions_in_the_same_outside_topic() -> None:
         )
         for topic in ("clicks", "clicks-v2")
     )
+    job, fork = (
+        READ.model_copy(
+            update={"inputs": [item.model_copy(update={"external": True, "topic": topic})]}
+        )
+        for topic in (names.import_topic("n", name, "clicks") for name in ("job", "fork"))
+    )
+    assert match([job], fork) == job  # positions of imports are in the topics of exports
     assert match([old], old) == old
     with pytest.raises(NotRestorable, match=r"is topic clicks-v2, .* of topic clicks: keep that"):
         match([old], new)
@@ -181,6 +189,16 @@ def test_state_is_dropped_by_name_only() -> None:
     check(JOB, new, drop=["count"])
     assert dropped(JOB, new) == {"count"}
     assert dropped(JOB, [READ, WRITE]) == {"count", "region r"}
+
+
+def test_a_cut_is_gone_back_to_by_the_stages_that_it_is_of() -> None:
+    again = COUNT.model_copy(update={"life": ".2"})
+    moved = COUNT.model_copy(update={"inputs": [SavedInput(stream="raw", topic="raw.2")]})
+    assert goes_on(JOB, JOB)
+    assert not goes_on(JOB, [READ, again, WRITE])
+    assert not goes_on(JOB, [READ, moved, WRITE])
+    assert not goes_on(JOB, [READ, WRITE])
+    assert not goes_on([READ, WRITE], JOB)
 
 
 def test_lines_of_a_plan() -> None:

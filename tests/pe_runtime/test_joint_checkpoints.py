@@ -252,6 +252,21 @@ def test_same_shards_keep_their_query(tmp_path: Path) -> None:
     assert brokers.done[1] == [(0, 5)]
 
 
+def test_a_batch_that_is_cut_off_is_one_of_all_shards(tmp_path: Path) -> None:
+    """Until somebody takes one of them over, which ends it."""
+    brokers = FakeBrokers()
+    stage, owner = stage_of(tmp_path, brokers), Owner(brokers)
+    owner.start(stage, [1, 2])
+    owner.batch(3)
+    assert not stage.is_cut_off(1)
+    owner.plan(5)
+    assert stage.is_cut_off(1)
+    assert stage.is_cut_off(2)
+    assert not stage.is_cut_off(0), "no query has run it"
+    stage.take_alone(1)
+    assert not stage.is_cut_off(2)
+
+
 def test_owner_that_comes_back_is_fenced(tmp_path: Path) -> None:
     """It can neither commit the batch that it ran nor begin another."""
     brokers = FakeBrokers()

@@ -8,9 +8,10 @@ from tests.pe_runtime.test_savepoints import REQUEST, TOPIC, checkpoint, storage
 
 from streamgraft_common.resources import Saving
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, incarnation
+from streamgraft_pe_runtime.copied_logs import placed
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
-from streamgraft_pe_runtime.savepoints import Storage, placed
+from streamgraft_pe_runtime.savepoints import Storage
 
 BACK = Saving(savepoint="back", uid="b", shards=[0], rolls_back_to="first", ends={TOPIC: [77, 5]})
 

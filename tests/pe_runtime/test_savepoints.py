@@ -14,15 +14,10 @@ from streamgraft_common.resources import SavedState, Saving
 from streamgraft_common.restore import NotRestorable
 from streamgraft_pe_runtime import query_logs, savepoints
 from streamgraft_pe_runtime.checkpoint_files import link_tree
+from streamgraft_pe_runtime.copied_logs import relocated, rewritten
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.repository import Repository
-from streamgraft_pe_runtime.savepoints import (
-    SAVEPOINT_FILE,
-    Storage,
-    relocated,
-    rewritten,
-    saved_stages,
-)
+from streamgraft_pe_runtime.savepoints import SAVEPOINT_FILE, Storage, saved_stages
 from streamgraft_pe_runtime.spark_log import Position
 
 SCHEMA = {"type": "struct", "fields": []}
@@ -235,7 +230,7 @@ def test_schema_files_are_looked_for_in_the_own_checkpoint() -> None:
         "operatorInfo": {"operatorId": 0, "operatorName": "transformWithStateInPandasExec"},
         "stateStoreInfo": [{"stateSchemaFilePaths": [f"file:/state/old/work/0/state/{schema}"]}],
     }
-    version, text = relocated(["v2", json.dumps(document)], Path("/state/fork/work/0"))
+    version, text = relocated(["v2", json.dumps(document)], "/state/fork/work/0")
     (store,) = json.loads(text)["stateStoreInfo"]
     assert version == "v2"
     assert store["stateSchemaFilePaths"] == [f"file:/state/fork/work/0/state/{schema}"]

@@ -17,7 +17,7 @@ from tests.simulation.world import World
 from streamgraft_common import names
 from streamgraft_common.kinds import CONFIG_MAP, SECRET
 from streamgraft_common.kube.client import Object
-from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
+from streamgraft_common.resources import JOB, PROCESSING_ELEMENT, SAVEPOINT
 
 SECONDS = 400.0
 TWO = Submission("job", stages=2, max_width=2, width=2)
@@ -296,3 +296,16 @@ def _contents(world: World) -> dict[str, str]:
     """Return what PEs are told to run, by name."""
     found = [item["metadata"] for item in world.objects(PROCESSING_ELEMENT)]
     return {item["name"]: item["annotations"][names.ANNOTATION_CONTENT] for item in found}
+
+
+def test_cuts_go_with_their_consistent_region() -> None:
+    """Their files would pin the state of that time for as long as the job lives."""
+    world = World(1)
+    with world.surroundings():
+        submit(world, replace(ONE, consistent=True))
+        world.operators.start()
+        world.run(SECONDS)
+        assert world.objects(SAVEPOINT)
+        edit(world, replace(ONE, version=2))
+        assert accepted(world)["status"] == "True"
+        assert world.objects(SAVEPOINT) == []

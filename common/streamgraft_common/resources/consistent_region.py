@@ -82,6 +82,8 @@ class ConsistentRegionStatus(Model):
     """Number of the last cut that is complete."""
     begun_at: str | None = None
     """When the last cut was begun (RFC 3339)."""
+    ended_at: str | None = None
+    """When the last one that ended was complete, or given up (RFC 3339)."""
     cuts: list[Cut] = []
     """Cuts that are kept, oldest first."""
     failed_cuts: int = 0

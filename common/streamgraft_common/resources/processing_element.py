@@ -33,6 +33,8 @@ class Saving(Model):
     """Shards to copy; no PE runs them meanwhile."""
     cut: int | None = None
     """Number of the cut of a consistent region that it is."""
+    kept: list[str] = []
+    """Of a cut: the savepoints of its region that are there. Files of earlier ones may go."""
     commit: bool = False
     """Whether all of the cut is there, so that its sinks are to make it final. Of a rollback:
     whether all copies are whole, so that they are to take the place of the checkpoints."""

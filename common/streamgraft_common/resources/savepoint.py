@@ -61,6 +61,9 @@ class SavedStage(Model):
     """Those of them that have state."""
     inputs: list[SavedInput] = []
     """What it reads."""
+    life: str = ""
+    """What its checkpoints have behind its name: another number each time that it comes back after
+    an edit has dropped it."""
     state: list[SavedState] | None = None
     """What its state consists of; absent if that was not noted."""
     tables: dict[str, list[StateTable]] = {}

@@ -2,11 +2,15 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from streamgraft_common import names
+from streamgraft_common.bundle import BundleError
 from streamgraft_common.conditions import is_true
+from streamgraft_common.edits import goes_on
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.resources import SavedStage
 from streamgraft_operator import manifests
 from streamgraft_operator.consistent_region import elements
 from streamgraft_operator.consistent_region.step import (
@@ -16,6 +20,8 @@ from streamgraft_operator.consistent_region.step import (
     step,
 )
 from streamgraft_operator.context import Context, owner_of
+from streamgraft_operator.graph import GraphError
+from streamgraft_operator.graph.stages import saved_stages
 from streamgraft_operator.kit.control_loop import (
     STALE_SECONDS,
     Controller,
@@ -62,14 +68,31 @@ class ConsistentRegionController(Controller):
         item = self._caches.consistent_regions.get(key)
         if item is None or "deletionTimestamp" in item["metadata"]:
             return None
-        decision = step(self._view(item))
+        decision = step(self._view(item, await self._stages(item)))
         return await self._carry_out(item, decision)
 
-    def _view(self, item: Object) -> ConsistentRegionView:
+    async def _stages(self, item: Object) -> list[SavedStage] | None:
+        """Return the stages of today with operators of a region; None if they are not known."""
+        job = self._context.living_job_of(item)
+        if job is None:
+            return None
+        try:
+            widths = self._context.widths_of(key_of(job))
+            expansion = await self._context.expander.expand(job, widths)
+        except (BundleError, GraphError):
+            return None  # the Job says what is wrong
+        members = set(consistent_region_spec(item).operators)
+        stages = saved_stages(expansion.topology, expansion.bundle.adl)
+        return [stage for stage in stages if members.intersection(stage.operators)]
+
+    def _view(self, item: Object, stages: list[SavedStage] | None) -> ConsistentRegionView:
         spec, there = consistent_region_spec(item), self._savepoints(item)
         ours, pes = self._ours(item, there), self._elements(item)
-        cuts = {cut.number: cut for cut in _cuts(item, ours)}
-        stages = {stage.name for cut in cuts.values() for stage in cut.status.stages}
+        cuts = {
+            cut.number: replace(cut, fits=stages is None or goes_on(cut.status.stages, stages))
+            for cut in _cuts(item, ours)
+        }
+        known = {stage.name for cut in cuts.values() for stage in cut.status.stages}
         return ConsistentRegionView(
             name=spec.region,
             generation=item["metadata"]["generation"],
@@ -79,8 +102,8 @@ class ConsistentRegionController(Controller):
             last_number=max((cut.number for cut in _cuts(item, there)), default=0),
             rollbacks={cut.number: cut for cut in _rollbacks(item, ours)},
             last_rollback=max((cut.number for cut in _rollbacks(item, there)), default=0),
-            failures=elements.failures(spec, stages, pes),
-            let_pass=elements.let_pass(spec, stages, pes),
+            failures=elements.failures(spec, known, pes),
+            let_pass=elements.let_pass(spec, known, pes),
             requests=elements.requests(spec, pes),
             now=time.time(),
             waiting_for=self._waiting_for(item),

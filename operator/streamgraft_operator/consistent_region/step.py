@@ -28,6 +28,9 @@ from streamgraft_operator.events import Event
 from streamgraft_operator.kit.conditions import READY, State, merged
 
 CUTS_SOUND = "CutsSound"
+_LARGEST_EXPONENT = 8
+_LONGEST_REST_SECONDS = 600.0
+"""Behind a cut that failed, where the period is not longer."""
 _AGAIN_SECONDS = 2.0
 """How soon a cut that is due and can't begin is looked at again."""
 _ROLLBACK_AGAIN_SECONDS = 10.0
@@ -43,6 +46,8 @@ class CutView:
     status: SavepointStatus
     operators: frozenset[str] = frozenset()
     """Whose state it has."""
+    fits: bool = True
+    """Whether the stages of today could go on from there."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +159,11 @@ def _drained(
     if cut is None or cut.status.phase not in ("Completed", "Failed"):
         return status, ()
     if cut.status.phase == "Failed":
-        failed = {"state": _at_rest(status), "failed_cuts": status.failed_cuts + 1}
+        failed = {
+            "state": _at_rest(status),
+            "failed_cuts": status.failed_cuts + 1,
+            "ended_at": to_rfc3339(view.now),
+        }
         event = events.cut_failed(view.name, cut.number, cut.status.message)
         return status.model_copy(update=failed), (event,)
     done = Cut(
@@ -167,6 +176,7 @@ def _drained(
     )
     completed = {
         "state": "Running",
+        "ended_at": to_rfc3339(view.now),
         "completed_sequence_id": cut.number,
         "cuts": _kept([*status.cuts, done], view.spec.retained_cuts),
         "failed_cuts": 0,
@@ -232,9 +242,12 @@ def _is_wanted(view: ConsistentRegionView, status: ConsistentRegionStatus) -> bo
 
 
 def _target(view: ConsistentRegionView, status: ConsistentRegionStatus) -> str | None:
-    """Return the last cut that can be gone back to: a whole one, of the operators of today."""
+    """Return the last cut that can be gone back to: a whole one, of the operators and the stages of
+    today."""
     operators = frozenset(view.spec.operators)
-    fitting = {number for number, cut in view.cuts.items() if cut.operators == operators}
+    fitting = {
+        number for number, cut in view.cuts.items() if cut.operators == operators and cut.fits
+    }
     whole = (cut for cut in reversed(status.cuts) if _is_whole(cut))
     return next((cut.savepoint for cut in whole if cut.number in fitting), None)
 
@@ -313,7 +326,18 @@ def _seconds_to_next(view: ConsistentRegionView, status: ConsistentRegionStatus)
         return 0.0
     if view.spec.period_seconds is None:
         return None
-    return from_rfc3339(status.begun_at) + view.spec.period_seconds - view.now
+    begun = from_rfc3339(status.begun_at)
+    return max(begun + view.spec.period_seconds, _rested(view, status, begun)) - view.now
+
+
+def _rested(view: ConsistentRegionView, status: ConsistentRegionStatus, begun: float) -> float:
+    """Return until when the region is to work behind its last cut: as long as that took, and longer
+    behind each that failed, lest an outage of what cuts need hold it up as long as it lasts."""
+    if status.ended_at is None:
+        return begun
+    ended = from_rfc3339(status.ended_at)
+    rest = (ended - begun) * float(2 ** min(status.failed_cuts, _LARGEST_EXPONENT))
+    return ended + min(rest, max(_LONGEST_REST_SECONDS, view.spec.period_seconds or 0.0))
 
 
 def _ready(

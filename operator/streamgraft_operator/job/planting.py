@@ -9,6 +9,7 @@ from streamgraft_operator.context import Context
 from streamgraft_operator.graph import Topology, check_region
 from streamgraft_operator.kit.coordinator import Command, Patch, setting, updating
 from streamgraft_operator.kit.objects import content_of, is_owned_by
+from streamgraft_operator.kit.parsed import savepoint_spec, savepoint_status
 from streamgraft_operator.manifests.metadata import Owner
 
 _FROM_JOB = ("autoscaling", "changeDeadlineSeconds", "strategy", "upstream", "stages")
@@ -84,9 +85,11 @@ class ConsistentRegionPlanter:
     def __init__(self, context: Context) -> None:
         self._caches = context.caches
         self._write = context.write.consistent_regions
+        self._write_savepoints = context.write.savepoints
 
     async def plant(self, owner: Owner, expansion: Expansion) -> None:
-        """Create regions that are missing, bring others up to date, delete surplus ones."""
+        """Create regions that are missing, bring others up to date, delete surplus ones, with their
+        cuts."""
         wanted = set()
         for region in expansion.bundle.adl.consistent_regions:
             manifest = manifests.consistent_region(owner, region)
@@ -102,3 +105,10 @@ class ConsistentRegionPlanter:
         for item in self._caches.consistent_regions_by_job.get((owner.namespace, owner.name)):
             if key_of(item) not in wanted and is_owned_by(item, owner.uid):
                 await self._write.delete(item)
+        named = {region.name for region in expansion.bundle.adl.consistent_regions}
+        for savepoint in self._caches.savepoints_by_job.get((owner.namespace, owner.name)):
+            region_name = savepoint_spec(savepoint).consistent_region
+            surplus = region_name is not None and region_name not in named
+            going_back = savepoint_status(savepoint).phase == "RollingBack"
+            if surplus and not going_back and is_owned_by(savepoint, owner.uid):
+                await self._write_savepoints.delete(savepoint)

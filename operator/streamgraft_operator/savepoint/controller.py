@@ -189,7 +189,10 @@ class SavepointController(Controller):
         job = saved_job(item)
         if (running := await self._job(item)) is None:
             return frozenset()
-        brokers = await self._context.brokers_of(running)
+        try:
+            brokers = await self._context.brokers_of(running)
+        except KafkaUnavailable:  # as by a Secret that is being replaced: its time goes on
+            return frozenset()
 
         async def drained(name: str) -> bool:
             group, topics = names.consumer_group(*job, name), stages.part.inner_topics[name]
@@ -228,6 +231,7 @@ class SavepointController(Controller):
             uid=uid,
             shards=[],
             cut=_cut_number(item),
+            kept=self._kept(item),
             commit=status is not None and status.phase in ("Committing", "RollingBack"),
             repository=spec.repository,
             rolls_back_to=spec.rolls_back_to,
@@ -240,6 +244,17 @@ class SavepointController(Controller):
                 await commands.save(write, key, wanted.model_copy(update={"shards": shards}))
             elif (saving := pe_spec(pe).saving) and saving.uid == uid:
                 await commands.save(write, key, None)
+
+    def _kept(self, item: Object) -> list[str]:
+        """Return the savepoints of the consistent region that a cut is of."""
+        if _cut_number(item) is None:
+            return []
+        region = savepoint_spec(item).consistent_region
+        return sorted(
+            found["metadata"]["name"]
+            for found in self._caches.savepoints_by_job.get(saved_job(item))
+            if savepoint_spec(found).consistent_region == region
+        )
 
     async def _remove(self, item: Object) -> Outcome:
         """Remove the files of a savepoint, also from its repository, then let it go."""
@@ -260,7 +275,9 @@ class SavepointController(Controller):
             try:
                 await asyncio.to_thread(shutil.rmtree, root / path)
             except FileNotFoundError:
-                pass  # it never came to a copy
+                if savepoint_status(item).shards:  # else it never came to a copy
+                    event = events.savepoint_left_over(path, "it is not on the operator's volume")
+                    self._context.recorder.record(item, event)
             except OSError as error:
                 event = events.savepoint_left_over(str(root / path), str(error))
                 self._context.recorder.record(item, event)

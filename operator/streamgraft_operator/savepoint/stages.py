@@ -163,17 +163,32 @@ def _orphans(caches: Caches, job: Key) -> dict[str, str]:
 
 
 def _other_savepoint(caches: Caches, job: Key, savepoint: Object) -> str:
-    def age(item: Object) -> tuple[str, str]:
-        return item["metadata"]["creationTimestamp"], item["metadata"]["name"]
-
-    others = [
+    others = (
         item["metadata"]["name"]
         for item in caches.savepoints_by_job.get(job)
-        if age(item) < age(savepoint)
-        and savepoint_status(item).phase not in OVER
-        and "deletionTimestamp" not in item["metadata"]  # it may wait for its repository
-    ]
-    return f"savepoint {others[0]} to end" if others else ""
+        if goes_first(item, savepoint)
+    )
+    first = next(others, None)
+    return f"savepoint {first} to end" if first else ""
+
+
+def goes_first(other: Object, savepoint: Object) -> bool:
+    """Return whether a savepoint that waits has to wait for another one of its job: for any that is
+    under way, and for those that wait for longer.
+
+    That of a width change waits for none that waits, which may wait for the width change. Pure.
+    """
+    phase = savepoint_status(other).phase
+    if phase in OVER or "deletionTimestamp" in other["metadata"]:
+        return False  # one that is deleted may wait for its repository
+    if key_of(other) == key_of(savepoint):
+        return False
+    own_region = savepoint_spec(savepoint).region
+    return phase != "Pending" or (own_region is None and _age(other) < _age(savepoint))
+
+
+def _age(item: Object) -> tuple[str, str]:
+    return item["metadata"]["creationTimestamp"], item["metadata"]["name"]
 
 
 def _resizing(regions: Mapping[str, Object], own: str | None) -> str:

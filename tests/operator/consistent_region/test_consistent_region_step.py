@@ -333,3 +333,42 @@ def test_a_cut_that_a_function_asks_for_begins_once() -> None:
     assert step(replace(done, status=after)).create is None
     # One that came while the cut was under way leads to another.
     assert step(replace(done, status=after, requests={"job-1": "uid.2"})).create == 6
+
+
+def test_behind_a_cut_that_took_long_the_region_works_as_long() -> None:
+    """Or one cut followed the other, and nothing else was done."""
+    status = draining(1).model_copy(update={"begun_at": to_rfc3339(NOW - 25)})
+    decision = step(view(status=status, cuts={1: cut(1, "Completed")}, last_number=1))
+    assert decision.again_seconds == 25
+
+
+def test_behind_cuts_that_fail_it_works_longer_and_longer() -> None:
+    """So an outage of what cuts need does not hold it up as long as it lasts."""
+    rests = []
+    for failed in (0, 1, 2, 3):
+        status = draining(2, 1).model_copy(
+            update={"begun_at": to_rfc3339(NOW - 60), "failed_cuts": failed}
+        )
+        cuts = {1: cut(1, "Completed"), 2: cut(2, "Failed", "no repository")}
+        rests.append(step(view(status=status, cuts=cuts, last_number=2)).again_seconds)
+    assert rests == [120, 240, 480, 600]
+    asked = PERIODIC.model_copy(update={"requested": 3})
+    status = step(view(status=status, cuts=cuts, last_number=2)).status
+    again = step(view(spec=asked, status=status, cuts=cuts, last_number=2))
+    assert again.create == 3
+
+
+def test_a_cut_of_other_stages_is_none_to_go_back_to() -> None:
+    """As of a region that was dropped meanwhile, and came back with topics of its own."""
+    status = ConsistentRegionStatus(
+        state="Running",
+        sequence_id=2,
+        completed_sequence_id=2,
+        begun_at=to_rfc3339(NOW),
+        cuts=[Cut(number=item, savepoint=f"job-all-cut-{item}") for item in (1, 2)],
+    )
+    spec = PERIODIC.model_copy(update={"rollback_requested": 1})
+    cuts = {number: cut(number, "Completed") for number in (1, 2)}
+    cuts[2] = replace(cuts[2], fits=False)
+    decision = step(view(spec=spec, status=status, cuts=cuts, last_number=2))
+    assert decision.status.rolls_back_to == "job-all-cut-1"
