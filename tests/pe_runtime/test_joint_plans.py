@@ -113,6 +113,7 @@ class Stage:
 
     def stop(self) -> None:
         """Stop the query, if it runs."""
+        self._reader.close()
         if self._query is not None:
             self._query.stop(30)
 
@@ -299,3 +300,5 @@ def test_table_joined_with_no_records(session: SparkSession, stage: Stage, tmp_p
     stage.has_made(("k0", 1))
     stage.send("sold", ("k1", 5))
     stage.has_made(("k0", 1), ("k1", 5))
+    stage.send("back", ("k2", 3))
+    stage.has_made(("k0", 1), ("k1", 5), ("k2", 3))
