@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from streamgraft_pe_runtime import joint_state
-from streamgraft_pe_runtime.conf import ALIGN_SHARDS
+from streamgraft_pe_runtime.conf import ALIGN_SHARDS, SEND_TABLES
 
 _REFUSED = "STREAMGRAFT_NOT_ALIGNED: "
 _ALIGNED = "ShardTasks"
@@ -19,21 +19,29 @@ _lock = threading.Lock()
 
 
 @contextmanager
-def alignment(session: SparkSession, *, wanted: bool, states: int = 0) -> Iterator[None]:
+def alignment(
+    session: SparkSession, *, wanted: bool, states: int = 0, tables: bool = False
+) -> Iterator[None]:
     """Have the queries that are started inside keep their shards apart, or not.
 
-    `states`: number of shards whose state is to be kept apart, too. A query takes the session's
-    settings with it when it starts, so one starts after the other.
+    `states`: number of shards whose state is to be kept apart, too; `tables`: whether tables are
+    sent to streams even if Spark would not do that. A query takes the session's settings with it
+    when it starts, so one starts after the other.
     """
+    ours = {ALIGN_SHARDS: wanted, SEND_TABLES: tables}
     with _lock:
         changed = joint_state.settings(states) if states else {}
         before = {name: session.conf.get(name, None) for name in changed}
-        for name, value in {ALIGN_SHARDS: str(wanted).lower(), **changed}.items():
+        for name, value in {
+            **changed,
+            **{name: str(on).lower() for name, on in ours.items()},
+        }.items():
             session.conf.set(name, value)
         try:
             yield
         finally:
-            session.conf.set(ALIGN_SHARDS, "false")
+            for name in ours:
+                session.conf.set(name, "false")
             for name, earlier in before.items():
                 if earlier is None:
                     session.conf.unset(name)
@@ -41,16 +49,17 @@ def alignment(session: SparkSession, *, wanted: bool, states: int = 0) -> Iterat
                     session.conf.set(name, earlier)
 
 
-def obstacle(frame: DataFrame) -> str | None:
+def obstacle(frame: DataFrame, states: int = 0) -> str | None:
     """Return why rows of several shards could mix in a streaming plan; None if they can't.
 
-    Spark plans it as for a batch, which it does not run.
+    `states`: as in `alignment`. Spark plans it as for a batch, which it does not run. Tables are
+    sent only if they are small now: they are kept in memory.
     """
     session = frame.sparkSession
     jvm: Any = session._jvm
     mode = jvm.org.apache.spark.sql.execution.ExplainMode.fromString("simple")
     try:
-        with alignment(session, wanted=True):
+        with alignment(session, wanted=True, states=states):
             physical = str(frame._jdf.queryExecution().explainString(mode))
     except Exception as error:  # Py4J's, of whatever the planner raises
         found = str(error).partition(_REFUSED)[2]

@@ -39,6 +39,9 @@ _SMALL_AND_CHEAP = {
 _OWN_PREFIX = "spark.streamgraft."
 ALIGN_SHARDS = "spark.streamgraft.alignShards"
 """Whether the shards of queries that start from now on are kept apart (scala/shards)."""
+SEND_TABLES = "spark.streamgraft.sendTables"
+"""Whether queries that start from now on send tables to the rows of streams that are joined with
+them, of whatever size (scala/shards)."""
 FEW_RECORDS = "spark.streamgraft.fewRecords"
 """Batches of a query have their projections interpreted, not compiled, up to so many records of a
 partition (scala/shards)."""

@@ -346,7 +346,8 @@ class Driver:
         if joint:
             inputs = RealInputs(self._session, metadata, self.code.adl)
             plan = compiler.compile_joint(range(metadata.shard_count), inputs)
-            obstacle = self._unknown_state(plan) or alignment.obstacle(plan.frame) or ""
+            found = self._unknown_state(plan) or alignment.obstacle(plan.frame, plan.states)
+            obstacle = found or ""
             joint = not obstacle
         return _Planned(metadata, self.code, compiler, joint, obstacle)
 

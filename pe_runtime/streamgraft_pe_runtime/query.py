@@ -52,7 +52,8 @@ def start(
         if not plan.real_time:
             writer = writer.trigger(processingTime=interval)
             timing = Triggers(session, seconds, stagger.share)
-            with alignment(session, wanted=plan.joint, states=plan.states):
+            joint = plan.joint
+            with alignment(session, wanted=joint, states=plan.states, tables=joint):
                 started = writer.start()
             running = ShardQuery(session, started, timing, checkpoint)
             running.set_interval(seconds)

@@ -24,6 +24,9 @@ _STATEFUL = {
     "Aggregate",
     "Deduplicate",
     "DeduplicateWithinWatermark",
+    "Distinct",
+    "Except",
+    "Except All",
     "FlatMapGroupsInPandasWithState",
     "FlatMapGroupsWithState",
     "GlobalLimit",
@@ -33,7 +36,9 @@ _STATEFUL = {
 """Nodes that keep state over a stream; a join does if both its sides are streams."""
 
 
-_TIMELESS = {"Aggregate", "Deduplicate"}
+_AGGREGATING = {"Aggregate", "Distinct", "Except", "Except All"}
+"""Those that Spark makes an aggregation of: SQL has other words for some."""
+_TIMELESS = {"Aggregate", "Deduplicate", "Distinct", "Except"}
 """Those that do nothing without records, unless there is a watermark."""
 
 
@@ -66,7 +71,7 @@ def depends_on_mode(frame: DataFrame) -> bool:
     if unsupported(frame.sparkSession, frame, "update"):
         return True
     return any(
-        node.isStreaming() and node.nodeName() == "Aggregate" for node in _nodes(_analyzed(frame))
+        node.isStreaming() and node.nodeName() in _AGGREGATING for node in _nodes(_analyzed(frame))
     )
 
 

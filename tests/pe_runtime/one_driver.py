@@ -35,11 +35,13 @@ _POLL_SECONDS = 0.1
 
 
 @contextmanager
-def driver(cluster: Cluster, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+def driver(
+    cluster: Cluster, conf: Mapping[str, str], *, slots: int = SLOTS
+) -> Iterator[SparkSession]:
     """A driver with the settings of a PE."""
     tools = cluster.state().tools
     settings = JvmSettings(str(tools.java), tools.driver_jars, tools.cds_archive)
-    jvm = SparkJvm.start(spark_conf("test", SLOTS, conf), settings)
+    jvm = SparkJvm.start(spark_conf("test", slots, conf), settings)
     try:
         yield jvm.attach()
     finally:

@@ -49,7 +49,7 @@ def static(session: SparkSession) -> DataFrame:
 def test_rows_stay_apart(
     session: SparkSession, operator: Callable[[DataFrame, DataFrame], DataFrame]
 ) -> None:
-    assert obstacle(operator(rows(session), static(session))) is None
+    assert obstacle(operator(rows(session), static(session)), 2) is None
 
 
 @pytest.mark.parametrize(
@@ -78,6 +78,12 @@ def test_rows_stay_apart(
 def test_others_are_refused(
     session: SparkSession, operator: Callable[[DataFrame, DataFrame], DataFrame], why: str
 ) -> None:
-    assert obstacle(operator(rows(session), static(session))) == why
+    assert obstacle(operator(rows(session), static(session)), 2) == why
     # What is asked for one plan holds for no other.
     assert session.conf.get("spark.streamgraft.alignShards") == "false"
+
+
+def test_state_that_is_not_known_of(session: SparkSession) -> None:
+    """It would be kept by a store that knows of no shards."""
+    why = "it keeps state that its build did not see (StreamingDeduplicate)"
+    assert obstacle(rows(session).dropDuplicates(["key"])) == why

@@ -14,7 +14,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 import streamgraft as sg
 from streamgraft._analysis import Analysis, analyze
 from streamgraft._checks import check
-from streamgraft._plan_checks import is_stateful, unsupported
+from streamgraft._plan_checks import depends_on_mode, is_stateful, is_timeless, unsupported
 from streamgraft._schemas import empty_stream, parse
 
 pytestmark = pytest.mark.integration
@@ -488,3 +488,23 @@ def test_what_keeps_no_state(spark: SparkSession) -> None:
     frame = rows.join(table, "carrier").where("delay > 3")
     assert not is_stateful(frame)
     assert unsupported(spark, frame, "append") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "timeless"),
+    [
+        ("select distinct carrier from {rows}", True),
+        ("select carrier from {rows} union select carrier from {rows}", True),
+        ("select carrier from {rows} except select carrier from {table}", True),
+        ("select carrier from {rows} except all select carrier from {table}", False),
+    ],
+)
+def test_what_keeps_state_in_sql(spark: SparkSession, text: str, timeless: bool) -> None:
+    """Spark makes aggregations of these, which have no rows of their own in append mode."""
+    rows = empty_stream(spark, parse(spark, SCHEMA))
+    table = spark.createDataFrame([("AA",)], "carrier string")
+    frame = spark.sql(text, rows=rows, table=table)
+    assert is_stateful(frame)
+    assert is_timeless(frame) == timeless
+    assert depends_on_mode(frame)
+    assert not is_stateful(spark.sql("select distinct carrier from {table}", table=table))

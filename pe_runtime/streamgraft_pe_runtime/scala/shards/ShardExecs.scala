@@ -4,7 +4,7 @@ import org.apache.spark.rdd.{PartitionCoalescer, PartitionGroup, RDD}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, UnknownPartitioning}
-import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode, UnionExec}
 import org.apache.spark.sql.execution.datasources.v2.MicroBatchScanExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.{StatefulOpStateStoreCheckpointInfo, StateStoreWriter}
 import org.apache.spark.sql.kafka010.KafkaShards
@@ -27,6 +27,15 @@ case class ShardAlignExec(child: SparkPlan) extends UnaryExecNode {
   override protected def doExecute(): RDD[InternalRow] =
     child.execute().coalesce(parents.size, shuffle = false, Some(new ShardCoalescer(parents)))
   override protected def withNewChildInternal(newChild: SparkPlan): ShardAlignExec =
+    copy(child = newChild)
+}
+
+/** No rows, in one partition per shard; Spark gives none at all to a source that has none. */
+case class ShardEmptyExec(shards: Int, child: SparkPlan) extends UnaryExecNode {
+  override def output: Seq[Attribute] = child.output
+  override protected def doExecute(): RDD[InternalRow] =
+    sparkContext.parallelize(Seq.empty[InternalRow], shards)
+  override protected def withNewChildInternal(newChild: SparkPlan): ShardEmptyExec =
     copy(child = newChild)
 }
 
@@ -65,7 +74,8 @@ case class ShardTasksExec(slots: Int, child: SparkPlan) extends UnaryExecNode {
 
 /** UnionExec appends partitions; this joins those of each shard. */
 case class ShardUnionExec(children: Seq[SparkPlan]) extends SparkPlan {
-  override def output: Seq[Attribute] = children.head.output
+  // A column may be null if it may be so in any of them.
+  override lazy val output: Seq[Attribute] = UnionExec(children).output
   override def outputPartitioning: Partitioning =
     UnknownPartitioning(children.head.outputPartitioning.numPartitions)
   override protected def doExecute(): RDD[InternalRow] =

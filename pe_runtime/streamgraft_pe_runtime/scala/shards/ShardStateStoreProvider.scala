@@ -88,15 +88,18 @@ class ShardStateStoreProvider extends StateStoreProvider {
 
   override def getReadStore(version: Long, known: Option[String]): ReadStateStore = {
     val id = from(known)
-    new ShardReadStore(opened(id).getReadStore(JointShards.version(id), None), outer, version)
+    new ShardReadStore(this, opened(id).getReadStore(JointShards.version(id), None), outer, version)
   }
 
   override def upgradeReadStoreToWriteStore(
-      read: ReadStateStore, version: Long, known: Option[String], snapshot: Boolean): StateStore = {
-    val id = from(known)
-    val store = held.provider.upgradeReadStoreToWriteStore(
-      read.asInstanceOf[ShardReadStore].inner, JointShards.version(id), None, snapshot)
-    new ShardStore(this, store, outer, version, known)
+      read: ReadStateStore, version: Long, known: Option[String],
+      snapshot: Boolean): StateStore = read match {
+    // Spark passes on what was read last in this task, which may be of another shard or operator.
+    case mine: ShardReadStore if mine.provider eq this =>
+      val at = JointShards.version(from(known))
+      val store = held.provider.upgradeReadStoreToWriteStore(mine.inner, at, None, snapshot)
+      new ShardStore(this, store, outer, version, known)
+    case _ => getStore(version, known, snapshot, loadEmpty = false)
   }
 
   override def close(): Unit = if (held != null) held.give(this)
@@ -151,7 +154,9 @@ class ShardStore(
 }
 
 /** What a batch reads of a store of a shard. */
-class ShardReadStore(val inner: ReadStateStore, outer: StateStoreId, override val version: Long)
+class ShardReadStore(
+    val provider: ShardStateStoreProvider, val inner: ReadStateStore, outer: StateStoreId,
+    override val version: Long)
   extends ShardReading {
   override def id: StateStoreId = outer
   override def iterator(family: String): StateStoreIterator[UnsafeRowPair] = inner.iterator(family)
