@@ -76,13 +76,19 @@ def create(settings: Settings, topic: str, partitions: int) -> None:
 
 
 def read(
-    settings: Settings, topic: str, *, count: int | None, follow: bool = False, seconds: float = 60
+    settings: Settings,
+    topic: str,
+    *,
+    count: int | None,
+    follow: bool = False,
+    seconds: float = 60,
+    settle_seconds: float = 0,
 ) -> Iterator[Any]:
     """Yield the committed rows of a topic from its beginning.
 
-    `count`: stop behind so many, for which it waits `seconds` from one to the next. Without a count
-    it stops at the present end, or with `follow` never. Raises KafkaException, and TimeoutError,
-    which says what was there.
+    `count`: stop behind so many, for which it waits `seconds` from one to the next, and behind all
+    that come in the `settle_seconds` after them. Without a count it stops at the present end, or
+    with `follow` never. Raises KafkaException, and TimeoutError, which says what was there.
     """
     own = {"isolation.level": "read_committed", "enable.auto.commit": "false"}
     own["enable.partition.eof"] = "true"
@@ -92,31 +98,58 @@ def read(
         if found.error:
             raise KafkaException(found.error)
         consumer.assign([TopicPartition(topic, number, 0) for number in found.partitions])
-        left = None if count is not None or follow else {*found.partitions}
-        yield from _rows(consumer, topic, count, left, seconds if count is not None else None)
+        left = {*found.partitions}
+        if count is None:
+            yield from _up_to_the_end(consumer, left, follow)
+        else:
+            yield from _counted(consumer, topic, left, count, seconds)
+            if settle_seconds:
+                yield from _settled(consumer, left, settle_seconds, seconds)
     finally:
         consumer.close()
 
 
-def _rows(
-    consumer: Consumer, topic: str, count: int | None, left: set[int] | None, seconds: float | None
+def _up_to_the_end(consumer: Consumer, left: set[int], follow: bool) -> Iterator[Any]:
+    while left or follow:
+        yield from _polled(consumer, left)
+
+
+def _counted(
+    consumer: Consumer, topic: str, left: set[int], count: int, seconds: float
 ) -> Iterator[Any]:
-    """`left`: partitions whose end is to be reached; None: it does not matter."""
     last: list[Any] = []
     read, since = 0, time.monotonic()
-    while read != count and left != set():
-        message = consumer.poll(_POLL_SECONDS)
-        error = message.error() if message is not None else None
-        if message is None:
-            if seconds is not None and time.monotonic() > since + seconds:
-                raise TimeoutError(
-                    f"topic {topic} has {read} rows after {seconds:.0f} s, not {count}: {last}"
-                )
-        elif error is None:
-            row = json.loads(message.value() or b"null")
+    while read < count:
+        for row in _polled(consumer, left):
             last, read, since = [*last[-4:], row], read + 1, time.monotonic()
             yield row
-        elif error.code() != KafkaError._PARTITION_EOF:
-            raise KafkaException(error)
-        elif left is not None:
-            left.discard(message.partition())
+        if read < count and time.monotonic() > since + seconds:
+            raise TimeoutError(
+                f"topic {topic} has {read} rows after {seconds:.0f} s, not {count}: {last}"
+            )
+
+
+def _settled(
+    consumer: Consumer, left: set[int], settle_seconds: float, seconds: float
+) -> Iterator[Any]:
+    """Yield what comes in `settle_seconds`, and what is there, though brokers may be slower."""
+    since = time.monotonic()
+    while time.monotonic() < since + (max(settle_seconds, seconds) if left else settle_seconds):
+        yield from _polled(consumer, left)
+
+
+def _polled(consumer: Consumer, left: set[int]) -> list[Any]:
+    """Return the row that comes within a moment, if any does.
+
+    `left`: partitions whose end has not been reached yet.
+    """
+    message = consumer.poll(_POLL_SECONDS)
+    if message is None:
+        return []
+    error = message.error()
+    if error is None:
+        return [json.loads(message.value() or b"null")]
+    if error.code() != KafkaError._PARTITION_EOF:
+        raise KafkaException(error)
+    left.discard(message.partition())
+    return []

@@ -1,6 +1,7 @@
 """Run an application's operators on given rows: as one batch, or as a stream of micro-batches."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,11 +18,18 @@ from streamgraft._errors import raise_all
 from streamgraft._graph import OperatorNode
 from streamgraft.testing._results import Results, Rows, frame_of
 
+_EMPTY_BATCHES = 5
+"""Batches that a query may run behind the given ones: one or two close windows. Operators with
+processing-time timers have Spark run another one for ever."""
+_POLL_SECONDS = 1
+_PAUSE_SECONDS = 0.05
+
 
 class GraphTest:
     """An application whose operators run in this process; sources and sinks are left out.
 
-    Rows are dictionaries from column to value (a column that is missing is null), or a DataFrame.
+    Rows are dictionaries from column to value (a column that is missing is null), or a DataFrame
+    with the stream's columns and types.
     Streams are named as in the application: a source or an operator makes the stream of its name.
     """
 
@@ -50,7 +58,7 @@ class GraphTest:
         """Run everything behind the given streams on batch frames; stateful operators see all rows.
 
         A stream's hyphens are underscores here. Other inputs are empty. Raises ValueError for a
-        stream or a column that the application does not have.
+        stream or a column that the application does not have, and for a frame of other types.
         """
 
         def frame(name: str, rows: Rows) -> DataFrame:
@@ -60,15 +68,18 @@ class GraphTest:
         frames = self._frames(given, lambda name: frame(name, []))
         return Results({name: [rows] for name, rows in frames.items()})
 
-    def stream(self, *streams: str, **batches: Sequence[Rows]) -> Results:
+    def stream(self, *streams: str, **batches: Iterable[Rows]) -> Results:
         """Run micro-batch after micro-batch through Spark's streaming engine, with state.
 
         `batches`: for each input the rows of each batch. `streams`: those whose rows are wanted;
-        a query is run for each. Slower than `run`: about a second a query and batch.
+        a query is run for each. Slower than `run`: about a second a query and batch. Behind the
+        given batches there may be more without input: few, if time goes by what is given, and five
+        if operators have timers of processing time.
         Raises ValueError as `run` does, and for operators that no job runs in one output mode.
         """
-        given = _hyphenated(batches)
+        given = {name: list(rows) for name, rows in _hyphenated(batches).items()}
         modes = {name: self._output_mode(name, given.keys()) for name in streams}
+        most = max(map(len, given.values()), default=0) + _EMPTY_BATCHES
         with TemporaryDirectory(prefix="streamgraft-test-") as folder:
 
             def played(name: str, rows: Sequence[Rows]) -> DataFrame:
@@ -77,7 +88,7 @@ class GraphTest:
             inputs = {name: played(name, rows) for name, rows in given.items()}
             frames = self._frames(inputs, lambda name: played(name, []))
             collected = {
-                name: self._collected(frames[name], mode, Path(folder, "checkpoints", name))
+                name: self._collected(frames[name], mode, most, Path(folder, "checkpoints", name))
                 for name, mode in modes.items()
             }
         return Results(collected)
@@ -114,15 +125,24 @@ class GraphTest:
         reader = self._spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         return reader.parquet(f"{folder}/*")
 
-    def _collected(self, frame: DataFrame, mode: str, checkpoint: Path) -> list[DataFrame]:
+    def _collected(
+        self, frame: DataFrame, mode: str, most: int, checkpoint: Path
+    ) -> list[DataFrame]:
         batches: list[list[Row]] = []
 
         def collect(rows: DataFrame, _: int) -> None:
             batches.append(rows.collect())
+            # Stopped while it waits for this function, the query ends in order; stopped while this
+            # function waits for Spark, it ends with stack traces.
+            while len(batches) == most and query.isActive:
+                time.sleep(_PAUSE_SECONDS)
 
         writer = frame.writeStream.foreachBatch(collect).outputMode(mode)
         writer = writer.option("checkpointLocation", str(checkpoint))
-        writer.trigger(availableNow=True).start().awaitTermination()
+        query = writer.trigger(availableNow=True).start()
+        while not query.awaitTermination(_POLL_SECONDS) and len(batches) < most:
+            pass
+        query.stop()
         return [self._spark.createDataFrame(rows, frame.schema) for rows in batches]
 
     def _output_mode(self, stream: str, given: Set[str]) -> str:

@@ -56,13 +56,32 @@ class LiveJob:
         """Write rows as JSON records; `key`: the column whose text becomes the record's key."""
         records.write(self._settings, topic, rows, key)
 
-    def read(self, topic: str, count: int, timeout_seconds: float = 60.0) -> list[dict[str, Any]]:
+    def read(
+        self, topic: str, count: int, timeout_seconds: float = 60.0, settle_seconds: float = 3.0
+    ) -> list[dict[str, Any]]:
         """Return the rows of a topic from its beginning, once there are `count` of them.
 
-        Raises TimeoutError, which says what was there.
+        `timeout_seconds`: how long it waits from one row to the next. `settle_seconds`: how long it
+        looks for more rows behind the last; 0: not at all. Raises TimeoutError if there are fewer
+        rows and AssertionError if there are more; both say what was there.
         """
-        rows = records.read(self._settings, topic, count=count, seconds=timeout_seconds)
-        return list(rows)
+        rows: list[dict[str, Any]] = []
+        found = records.read(
+            self._settings,
+            topic,
+            count=count,
+            seconds=timeout_seconds,
+            settle_seconds=settle_seconds,
+        )
+        try:
+            for row in found:
+                rows.append(row)
+        except TimeoutError:
+            waited = f"{len(rows)} rows after {timeout_seconds:g} s"
+            raise TimeoutError(f"topic {topic} has {waited}, not {count}: {rows}") from None
+        if len(rows) > count:
+            raise AssertionError(f"topic {topic} has {len(rows)} rows, not {count}: {rows}")
+        return rows
 
     @property
     def _settings(self) -> dict[str, str]:

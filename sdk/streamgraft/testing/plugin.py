@@ -4,7 +4,9 @@ The application's file is `app.py` beside pytest's configuration, or what the co
 `streamgraft_application` names. Nothing of Spark is imported before a test asks for it.
 """
 
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,14 +42,29 @@ def application(application_file: Path) -> "Application":
 
 @pytest.fixture(scope="session")
 def spark(application: "Application") -> "Iterator[SparkSession]":
-    """A small local Spark session, one for all tests, with the application's SQL settings."""
+    """A small local Spark session, one for all tests, with the application's SQL settings.
+
+    This process is in UTC meanwhile, as Spark's session and a job's pods are.
+    """
     from streamgraft._analysis_session import analysis_session
     from streamgraft.cli._embedded import offer_tools
 
     offer_tools()
     conf = {"spark.sql.shuffle.partitions": "1", **application.spark_conf}
-    with analysis_session(conf) as session:
+    with _in_utc(), analysis_session(conf) as session:
         yield session
+
+
+@contextmanager
+def _in_utc() -> Iterator[None]:
+    """Let PySpark and its workers take times without a zone for those of UTC."""
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TZ", "UTC")
+            time.tzset()
+            yield
+    finally:
+        time.tzset()
 
 
 @pytest.fixture
@@ -61,15 +78,11 @@ def graph(application: "Application", spark: "SparkSession") -> "Iterator[GraphT
 
 @pytest.fixture(scope="session")
 def environment() -> "Iterator[Cluster]":
-    """An embedded environment for tests, beside that of `streamgraft up`; it ends with them."""
-    from streamgraft_local import Cluster, ClusterSpec
+    """An embedded environment for this session, beside all others; it ends with the session."""
+    from streamgraft.testing._environment import session_environment
 
-    cluster = Cluster(ClusterSpec(name="pytest"))
-    try:
-        cluster.up()
+    with session_environment() as cluster:
         yield cluster
-    finally:  # what began to start before it failed or was interrupted ends as well
-        cluster.down(delete=True)
 
 
 @pytest.fixture
