@@ -13,7 +13,8 @@ from tests.pe_runtime.one_driver import Job, rows
 
 import streamgraft as sg
 from streamgraft_local import Cluster
-from streamgraft_pe_runtime.modes import may_be_repeated
+from streamgraft_pe_runtime.checkpoint_files import entries
+from streamgraft_pe_runtime.modes import OtherMode, may_be_repeated
 
 pytestmark = pytest.mark.integration
 
@@ -75,6 +76,46 @@ def test_a_topic_that_two_sources_read(run: Run, topic: str) -> None:
     job = run(app)
     expected = [*range(RECORDS), *range(1000, 1000 + RECORDS)]
     assert numbers(job, f"{topic}-out", 2 * RECORDS) == expected
+
+
+def test_a_mode_ends_what_it_has_begun(run: Run, cluster: Cluster, topic: str) -> None:
+    """Only between two batches can it change: no record is there twice, whatever is tried."""
+    app = sg.Application("copied")
+    source = app.kafka_source("numbers", topic=topic, schema="key string, n long")
+    copied = app.operator(inputs=source, real_time=True)(copy)
+    app.kafka_sink("out", input=copied, topic=f"{topic}-out", partitions=1)
+    job = run(app)
+    real_time = job.pes
+    batches = [pe.model_copy(update={"real_time": False}) for pe in job.pes]
+    (query,) = job.queries.values()
+    assert numbers(job, f"{topic}-out", RECORDS) == [*range(RECORDS)]
+    query.stop(0)
+    job.pes = batches
+    with pytest.raises(OtherMode):
+        job.start()
+    job.pes = real_time
+    job.start()
+    write(cluster, topic, range(RECORDS, 40))
+    assert numbers(job, f"{topic}-out", 40) == [*range(40)]
+    job.stop()
+    job.pes = batches
+    job.start()
+    write(cluster, topic, range(40, 50))
+    assert numbers(job, f"{topic}-out", 50) == [*range(50)]
+    job.stop()
+    commits = query._checkpoint / "commits"
+    (commits / str(max(entries(commits)))).unlink()
+    job.pes = real_time
+    with pytest.raises(OtherMode):
+        job.start()
+    job.pes = batches
+    job.start()
+    write(cluster, topic, range(50, 60))
+    assert numbers(job, f"{topic}-out", 60) == [*range(60)]
+
+
+def copy(frame: DataFrame) -> DataFrame:
+    return frame.select("key", "n")
 
 
 def branched(topic: str) -> sg.Application:
