@@ -2,7 +2,7 @@
 
 All streams between PEs, and all sinks at the job's own brokers that have no options of their own,
 share an id; each other sink has its own, named after it, so that a change of the one never makes
-it another's (docs/use/exactly-once.md).
+it another's (docs/use/exactly-once.md). In real-time mode there is one id for all.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,7 +32,8 @@ def transactional_id(
     loose = [operators[name].delivery for name in metadata.operators if metadata.real_time]
     if "at_least_once" in (*loose, endpoint.delivery if endpoint else None):
         return None
-    sink = sink_of(port, operators)
+    # In real-time mode one producer writes to all, whichever sinks there are.
+    sink = MAIN if metadata.real_time else sink_of(port, operators)
     return names.transactional_id(
         metadata.namespace, metadata.job, metadata.stage_name, shard, sink
     )

@@ -17,6 +17,8 @@ LEDGERS = "ledgers"
 has noted in Kafka (docs/use/exactly-once.md). A copy never has it."""
 TAKEN_OVER = "TAKEN-OVER"
 """File in it: the query is over for whoever runs it, and a run that comes late begins no ledger."""
+REAL_TIME = "REAL-TIME"
+"""File in it: real-time mode has begun to write, and did not end between two batches (modes.py)."""
 _FUNCTION, _FORMER = "FUNCTION", "former"
 KEPT_ENTRIES = 2
 """Spark reads the entry before the last one, too, when it goes on."""
@@ -94,11 +96,12 @@ def keep_as_former(checkpoint: Path) -> None:
     ledgers = checkpoint / LEDGERS
     former = ledgers / _FORMER
     for marker in list(ledgers.glob("*")):
-        if marker.name not in (TAKEN_OVER, _FUNCTION, _FORMER):
+        if marker.name not in (TAKEN_OVER, REAL_TIME, _FUNCTION, _FORMER):
             former.mkdir(exist_ok=True)
             with suppress(FileNotFoundError):  # another owner does the same
                 marker.rename(former / marker.name)
-    (ledgers / TAKEN_OVER).unlink(missing_ok=True)
+    for mark in (TAKEN_OVER, REAL_TIME):  # the latter of a run that came late
+        (ledgers / mark).unlink(missing_ok=True)
 
 
 def write(file: Path, content: str | bytes) -> None:

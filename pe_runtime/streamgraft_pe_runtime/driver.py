@@ -29,7 +29,6 @@ from streamgraft_pe_runtime import (
     query,
     real_time,
     restricted,
-    scan_order,
     warm_up,
     workers,
 )
@@ -63,11 +62,12 @@ def check_slots(plan: Plan, metadata: PeMetadata) -> None:
     """Raise NotEnoughSlots if partitions would starve in a real-time plan. Asks the brokers."""
     if not plan.real_time:
         return
-    counts: dict[str, int] = {}
+    counts: dict[tuple[str, str], int] = {}
     for port in metadata.inputs:
         if port.partitions is None:
             brokers = Brokers(port.bootstrap_servers, consumer_group(metadata), tls=port.tls)
-            counts[port.topic] = len(brokers.partitions(port.topic))
+            partitions = brokers.partitions(port.topic)
+            counts[port.bootstrap_servers, port.topic] = len(partitions)
             brokers.close()
     slots = plan.frame.sparkSession.sparkContext.defaultParallelism
     if reason := real_time.starvation(metadata, counts, plan.scans, slots):
@@ -266,7 +266,6 @@ class Driver:
             if any(port.imported for port in planned.metadata.inputs):
                 prepared = None  # it may have an earlier filter
             plan = prepared or self._plan(planned, shards, joint=joint)
-            scan_order.arrange(checkpoint, plan.topics)
         metadata = planned.metadata
         name = f"{metadata.stage_name}-{'-'.join(map(str, shards))}"
         stagger = Stagger(shards[0], metadata.shard_count)

@@ -95,7 +95,7 @@ def _plan(session: SparkSession, topic: OwnTopic, real_time: bool) -> Plan:
         **IMPATIENT,
     }
     frame = session.readStream.format("kafka").options(**options).load()
-    frame = noted(frame) if real_time else frame
+    frame = noted(frame, "exchange") if real_time else frame
     record = frame.select(
         F.lit(0).alias("target"),
         F.lit(topic.topic).alias("topic"),

@@ -5,7 +5,6 @@ split) share one pass over it: an array of records per row, exploded. So nothing
 """
 
 import json
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -23,7 +22,8 @@ from streamgraft_pe_runtime import encoded, expressions, malformed
 from streamgraft_pe_runtime.application import Application
 from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
 from streamgraft_pe_runtime.kept_columns import all_kept
-from streamgraft_pe_runtime.real_time import noted
+from streamgraft_pe_runtime.real_time import noted, number_of
+from streamgraft_pe_runtime.scan_order import scan_name
 from streamgraft_pe_runtime.targets import KafkaTarget, Targets
 
 KAFKA_COLUMNS = (
@@ -41,6 +41,8 @@ IMPATIENT = {"kafka.default.api.timeout.ms": "10000", "kafka.request.timeout.ms"
 be stopped before."""
 IMPORTED = "imported-streams"
 """The source of imports: scala/imports."""
+WAY = "streamgraft.way"
+"""Option of a source, of no meaning to Spark: the number of the way that its rows go."""
 AT_ONCE = {"kafka.fetch.max.wait.ms": "0"}
 """A micro-batch reads records that are there. Spark's consumer asks the broker where they begin and
 end, on the connection on which Kafka's client has just asked for more, and the broker answers in
@@ -63,7 +65,7 @@ class Plan:
 
     For Kafka the frame has the columns of a record (target, topic, key, value, partition, headers),
     where `target` indexes the targets; a sink function takes the rows of its stream. In real-time
-    mode there is one target, and a column `branch` tells apart rows of different scans.
+    mode there is one target, and each way that rows go has scans of its own.
     """
 
     frame: DataFrame
@@ -79,18 +81,19 @@ class Plan:
     def topics(self) -> list[str | None]:
         """The topic of each scan: rows of one may go several ways. None: it is not of one topic.
 
-        With `@` and its brokers, if another one has this name in another Kafka cluster.
+        With `@` and its brokers, if another one has this name in another Kafka cluster, and with
+        the way that its rows go, if that is known (scan_order.py).
         """
         leaves: Any = self.frame._jdf.queryExecution().analyzed().collectLeaves()
         found = (leaves.apply(index) for index in range(leaves.size()))
-        scans = [_topic(leaf) for leaf in found if leaf.isStreaming()]
-        named = {topic for topic, _ in filter(None, scans)}
+        scans = [_scan(leaf) for leaf in found if leaf.isStreaming()]
+        named = {topic for topic, _, _ in filter(None, scans)}
         places = {
-            topic: {servers for name, servers in filter(None, scans) if name == topic}
+            topic: {servers for name, servers, _ in filter(None, scans) if name == topic}
             for topic in named
         }
         return [
-            scan and (scan[0] if len(places[scan[0]]) == 1 else f"{scan[0]}@{scan[1]}")
+            scan and scan_name(scan[0], scan[1] if len(places[scan[0]]) > 1 else "", scan[2])
             for scan in scans
         ]
 
@@ -100,8 +103,8 @@ class Plan:
         return len(self.topics)
 
 
-def _topic(leaf: Any) -> tuple[str, str] | None:
-    """Return the topic that a leaf of a plan reads, and its brokers; None if it says none."""
+def _scan(leaf: Any) -> tuple[str, str, str] | None:
+    """Return topic, brokers and way of what a leaf of a plan reads; None if it is no topic."""
     if leaf.nodeName() != "StreamingRelationV2" or leaf.sourceName() != "kafka":
         return None
     options = leaf.extraOptions()
@@ -109,14 +112,18 @@ def _topic(leaf: Any) -> tuple[str, str] | None:
         topic = next(iter(json.loads(assigned)))
     else:
         topic = options.get("subscribe")
-    return (str(topic), str(options.get("kafka.bootstrap.servers"))) if topic else None
+    servers, way = options.get("kafka.bootstrap.servers"), options.get(WAY) or ""
+    return (str(topic), str(servers), str(way)) if topic else None
 
 
 class Inputs(Protocol):
     """Where a plan's rows come from: the real streams, or empty ones for the warm-up."""
 
-    def records(self, port: InputPort, shards: Sequence[int]) -> DataFrame:
-        """Return the Kafka columns of an input port as a streaming frame."""
+    def records(self, port: InputPort, shards: Sequence[int], way: str) -> DataFrame:
+        """Return the Kafka columns of an input port as a streaming frame.
+
+        `way`: that its rows go, as long as they have the scan for themselves.
+        """
 
     def source(self, operator: Operator, function: Callable[..., Any]) -> DataFrame:
         """Return the streaming frame of an operator of kind source."""
@@ -183,13 +190,14 @@ class RealInputs:
         self._metadata = metadata
         self._operators = {operator.name: operator for operator in adl.operators}
 
-    def records(self, port: InputPort, shards: Sequence[int]) -> DataFrame:
+    def records(self, port: InputPort, shards: Sequence[int], way: str) -> DataFrame:
         """Return the Kafka columns of an input port as a streaming frame."""
         options = kafka_options(port, self._metadata, self._operators.get(port.operator), shards)
         source = IMPORTED if port.imported else "kafka"
-        records = passing(self._session.readStream.format(source).options(**options).load())
+        reader = self._session.readStream.format(source).options(**options)
+        records = passing(reader.option(WAY, number_of(way)).load())
         if self._metadata.real_time:  # a task waits for its partition's records all the time
-            return noted(records)
+            return noted(records, way)
         return records.coalesce(tasks(port, self._metadata))
 
     def source(self, operator: Operator, function: Callable[..., Any]) -> DataFrame:
@@ -241,20 +249,60 @@ class Compiler:
 
     def compile(self, shards: Sequence[int], rows: Inputs) -> Plan:
         """Return the plan of a query."""
+        if self._metadata.real_time:
+            return self._routed(self._ways(shards, rows), shards, "update")
         streams: dict[str, _Stream] = {}
         inputs = {port.stream: port for port in self._metadata.inputs}
         for port in self._metadata.inputs:
-            streams[port.stream] = _Stream(self._decoded(port, rows.records(port, shards)))
+            streams[port.stream] = _Stream(
+                self._decoded(port, rows.records(port, shards, port.stream))
+            )
         operators = [self._operators[name] for name in self._metadata.operators]
         updates = any(item.output_mode == "update" for item in operators)
-        mode = "update" if updates or self._metadata.real_time else "append"
+        mode = "update" if updates else "append"
         for operator in operators:
             if operator.kind == "sink":  # the only output of its PE
                 frame = streams[operator.inputs[0]].frame()
                 return Plan(frame, self._call(operator, shards[0]), mode)
             if not (operator.kind in ("kafka-source", "import") and operator.outputs[0] in inputs):
-                streams |= self._applied(operator, streams, rows)
+                taken = [streams[name] for name in operator.inputs]
+                streams |= self._applied(operator, taken, rows)
         return self._routed(streams, shards, mode)
+
+    def _ways(self, shards: Sequence[int], rows: Inputs) -> dict[str, _Stream]:
+        """Return the streams that leave in real-time mode, and what splits make them of.
+
+        Spark takes no plan that reads a source twice there: each way has scans of its own.
+        """
+        ports = {port.stream: port for port in self._metadata.inputs}
+        operators = [self._operators[name] for name in self._metadata.operators]
+        makers = {stream: operator for operator in operators for stream in operator.outputs}
+        made: dict[str, _Stream] = {}
+
+        def anew(stream: str, way: str) -> _Stream:
+            if stream in ports:
+                way = f"{way}<{stream}"
+                records = rows.records(ports[stream], shards, way)
+                return _Stream(self._decoded(ports[stream], records))
+            operator = makers[stream]
+            taken = []
+            for index, name in enumerate(operator.inputs):
+                # What is done to rows on their way may change; where they meet others tells apart.
+                again = "+" * operator.inputs[:index].count(name)
+                apart = f"{way}<{name}{again}" if len(operator.inputs) > 1 else way
+                taken.append(anew(name, apart))
+            return self._applied(operator, taken, rows)[stream]
+
+        def leaving(stream: str) -> _Stream:
+            operator = None if stream in ports else makers[stream]
+            if operator is None or operator.kind != "split":
+                if stream not in made:
+                    made[stream] = anew(stream, stream)
+                return made[stream]
+            return self._applied(operator, [leaving(operator.inputs[0])], rows)[stream]
+
+        parts = {port.stream: leaving(port.stream) for port in self._metadata.outputs}
+        return made | parts
 
     def _decoded(self, port: InputPort, records: DataFrame) -> DataFrame:
         schema, endpoint = self._schemas[port.stream], self._operators[port.operator].kafka
@@ -269,15 +317,14 @@ class Compiler:
         return rows.where(wanted) if wanted else rows
 
     def _applied(
-        self, operator: Operator, streams: Mapping[str, _Stream], rows: Inputs
+        self, operator: Operator, taken: Sequence[_Stream], rows: Inputs
     ) -> dict[str, _Stream]:
         if operator.kind == "split":
-            whole = streams[operator.inputs[0]]
-            return {part.stream: whole.split(part.condition) for part in operator.split}
+            return {part.stream: taken[0].split(part.condition) for part in operator.split}
         if operator.kind == "source":
             frame = rows.source(operator, self._function(operator))
         elif operator.kind == "function":
-            frame = self._function(operator)(*(streams[name].frame() for name in operator.inputs))
+            frame = self._function(operator)(*(stream.frame() for stream in taken))
         else:
             return {}
         if operator.stateful:
@@ -313,30 +360,19 @@ class Compiler:
             )
             for frame, records in routes.values()
         ]
+        whole = reduce(DataFrame.unionAll, frames)
         if not self._metadata.real_time:
-            return Plan(reduce(DataFrame.unionAll, frames), targets.all, mode)
+            return Plan(whole, targets.all, mode)
         if not targets.alike:
             raise ValueError(
                 "real-time mode writes with one set of options, one delivery and to one set of"
                 " brokers: give the sinks the same, or leave out real_time"
             )
-        made_as = {id(stream.base): name for name, stream in reversed([*streams.items()])}
-        branches = [_branch(made_as[base]) for base in routes]
-        frames = [
-            frame.withColumn("branch", F.lit(branch))
-            for branch, frame in zip(branches, frames, strict=True)
-        ]
-        whole = reduce(DataFrame.unionAll, frames)
-        return Plan(whole, targets.all[:1], mode, real_time=True)
+        return Plan(whole, [targets.one], mode, real_time=True)
 
     def _is_raw(self, port: OutputPort) -> bool:
         operator = self._operators[port.operator]
         return bool(port.external and operator.kafka and operator.kafka.format == "raw")
-
-
-def _branch(stream: str) -> int:
-    """Return the number of a way that rows go: another way more or less must not change it."""
-    return zlib.crc32(stream.encode()) >> 1
 
 
 def _records(frame: DataFrame, records: list[tuple[str, str | None]]) -> DataFrame:

@@ -44,13 +44,16 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 def merged(offsets: Iterable[Any]) -> Positions:
     """Return the positions in Kafka offsets as Spark shows them ({topic: {partition: offset}}).
 
-    Offsets of sources other than Kafka are left out: theirs may have any form.
+    Offsets of sources other than Kafka are left out: theirs may have any form. Of a topic that is
+    read in several ways the earliest count.
     """
     positions: Positions = {}
     for document in offsets:
         for topic, partitions in document.items() if isinstance(document, dict) else ():
             if isinstance(partitions, dict) and all(map(_is_offset, partitions.items())):
-                positions |= {(topic, int(number)): at for number, at in partitions.items()}
+                for number, at in partitions.items():
+                    key = topic, int(number)
+                    positions[key] = min(at, positions.get(key, at))
     return positions
 
 

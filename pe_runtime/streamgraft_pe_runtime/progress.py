@@ -51,7 +51,7 @@ class Progress:
         self._malformed_before: dict[tuple[str, str], int] = {}
         self._shards: dict[int, Watched] = {}
         self._published: Positions = {}
-        self._known: dict[str, list[int]] = {}
+        self._known: dict[tuple[str, str], list[int]] = {}
         self._shown: set[tuple[str, int]] = set()
         """Partitions that have gauges."""
         self._brokers: dict[str, Brokers] = {}
@@ -140,7 +140,7 @@ class Progress:
         for port in watched.partitions:
             region = self._metadata.region is not None
             for topic in self._topics(port):
-                known = self._known.get(topic, ())
+                known = self._known.get((port.bootstrap_servers, topic), ())
                 for number in owned_partitions(port, region, shard, known):
                     self._metrics.drop_partition(topic, number)
         return watched.last_batch_at
@@ -339,8 +339,8 @@ class Progress:
     def _know(self, brokers: Brokers, port: InputPort, *, calm: bool) -> None:
         outside = self._metadata.region is None and port.partitions is None
         for topic in self._topics(port) if outside else ():
-            if calm or not self._known.get(topic):
-                self._known[topic] = brokers.partitions(topic)
+            if calm or not self._known.get((port.bootstrap_servers, topic)):
+                self._known[port.bootstrap_servers, topic] = brokers.partitions(topic)
 
     def _topics(self, port: InputPort) -> Sequence[str]:
         return self._driver.imported_topics(port.operator) if port.imported else [port.topic]
@@ -353,13 +353,15 @@ class Progress:
 
     def _partitions(self, watched: Watched, port: InputPort) -> list[tuple[str, int]]:
         """Return what a query reads of an input, for the shards that it still has."""
-        region = self._metadata.region is not None
+        region, servers = self._metadata.region is not None, port.bootstrap_servers
         return [
             (topic, number)
             for topic in self._topics(port)
             for shard in watched.shards
             if self._shards.get(shard) is watched
-            for number in owned_partitions(port, region, shard, self._known.get(topic, ()))
+            for number in owned_partitions(
+                port, region, shard, self._known.get((servers, topic), ())
+            )
         ]
 
     def _forget(self) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from streamgraft_common.batches import Batch
-from streamgraft_pe_runtime import targets
+from streamgraft_pe_runtime import modes, scan_order, targets
 from streamgraft_pe_runtime.alignment import alignment
 from streamgraft_pe_runtime.batch_ends import BatchEnds, staggered
 from streamgraft_pe_runtime.checkpoint_files import incarnation
@@ -42,8 +42,12 @@ def start(
     """Start the query of a plan on a checkpoint. Returns before its first batch.
 
     `seconds`: between triggers; in real-time mode the length of a batch. `stagger`: where in it
-    its triggers are, or its batches end.
+    its triggers are, or its batches end. Raises OtherMode, OtherTopics, OtherWays.
     """
+    outputs = plan.output if isinstance(plan.output, list) else []
+    if not plan.real_time or outputs[0].transactional_id:
+        modes.check(checkpoint, real_time=plan.real_time)
+    scan_order.arrange(checkpoint, plan.topics)
     writer = _sink(plan, checkpoint).outputMode(plan.output_mode).queryName(name)
     writer = writer.option("checkpointLocation", str(checkpoint))
     interval = f"{round(seconds * 1000)} milliseconds"
@@ -218,6 +222,8 @@ class ShardQuery:
         self._handle.stop()
         clean = in_time and self._handle.exception().isEmpty()
         _close_sink(self._session, self._checkpoint, clean=clean)
+        if clean:
+            modes.forget(self._checkpoint)
         if self._ends:
             self._ends.forget(run)
         return in_time

@@ -5,6 +5,7 @@ Spark doesn't check that there are enough: partitions without a slot would starv
 """
 
 import os
+import zlib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -23,11 +24,16 @@ _ORIGIN = "streamgraft_origin"
 _NOTE_ORIGIN = "org.apache.spark.sql.kafka010.exactlyonce.NoteOrigin"
 
 
-def noted(records: DataFrame) -> DataFrame:
+def noted(records: DataFrame, way: str) -> DataFrame:
     """Return the records of a source; where each is from is noted for the sink, which may be asked
-    to write what comes of it once."""
+    to write what comes of it once. `way`: that they go, which no other scan of the plan has."""
     _register(records.sparkSession)
-    return records.where(F.expr(f"{_ORIGIN}(topic, partition, offset)"))
+    return records.where(F.expr(f"{_ORIGIN}({number_of(way)}, topic, partition, offset)"))
+
+
+def number_of(way: str) -> int:
+    """Return the number of a way that rows go: another way more or less must not change it."""
+    return zlib.crc32(way.encode()) >> 1
 
 
 @cache
@@ -36,14 +42,17 @@ def _register(session: SparkSession) -> None:
 
 
 def starvation(
-    metadata: PeMetadata, partitions: Mapping[str, int], scans: int, slots: int
+    metadata: PeMetadata, partitions: Mapping[tuple[str, str], int], scans: int, slots: int
 ) -> str | None:
     """Return why partitions would wait for a slot for ever, None if they would not. Pure.
 
-    `partitions`: of the outside topics that the PE reads whole; `scans`: of one query's plan, more
-    than inputs if rows of one input go several ways.
+    `partitions`: of the outside topics that the PE reads whole, by brokers and name; `scans`: of
+    one query's plan, more than inputs if rows of one input go several ways.
     """
-    counts = [port.partitions or partitions.get(port.topic, 1) for port in metadata.inputs]
+    counts = [
+        port.partitions or partitions.get((port.bootstrap_servers, port.topic), 1)
+        for port in metadata.inputs
+    ]
     needed = slots_needed(metadata.shard_count if metadata.region else None, counts, scans)
     if needed <= slots:
         return None

@@ -22,7 +22,7 @@ from streamgraft_common.repositories import RepositoryUnavailable
 from streamgraft_common.repositories.manifest import Share
 from streamgraft_common.resources import Saved, SavedStage, SavedState, Saving
 from streamgraft_common.restore import NotRestorable, match, stage_of, united_state
-from streamgraft_pe_runtime import cuts
+from streamgraft_pe_runtime import cuts, modes
 from streamgraft_pe_runtime.checkpoint_files import (
     CHECKSUM,
     LEDGERS,
@@ -110,7 +110,7 @@ class Storage:
                 written = cuts.read(_read(target)["written"])
                 self._sink.commit(request, written, self.checkpoint(shard))
             total += _read(target)["sizeBytes"]
-            if not read_checkpoint(target).clean:
+            if _read(target).get("mayBeRepeated") or not read_checkpoint(target).clean:
                 unclean.append(shard)
         return Saved(
             uid=request.uid,
@@ -254,14 +254,14 @@ class Storage:
         checkpoint = self.checkpoint(shard)
         # A process that its node lost may still commit: the copy must not, without that batch.
         committed = max(entries(checkpoint / "commits"), default=-1)
-        written: list[cuts.Written] = []
+        written = self._sink.written(checkpoint, shard, committed) if self._sink else []
         if self._sink:
-            written = self._sink.written(checkpoint, shard, committed)
             self._sink.prepare(request, written)
         document = {
             "savepoint": request.uid,
             "state": None if state is None else [item.to_wire() for item in state],
             "written": cuts.noted(written),
+            "mayBeRepeated": modes.may_be_repeated(checkpoint),  # a copy has no ledgers to say so
         }
         _copy(checkpoint, target, committed, document)
 

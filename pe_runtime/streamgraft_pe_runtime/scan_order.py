@@ -2,11 +2,13 @@
 
 Spark numbers the sources of a query as they stand in its plan, and its log has a line for each. So
 an edit that has a union begin with its other side, or rows of a topic go one way more or less,
-would get the positions of another topic, or none. Scans of one topic are one source for Spark,
-whose lines say the same.
+would get the positions of another topic, or none. In micro-batches all scans of an input are one
+source for Spark, whose lines say the same.
 
-The log does not say which Kafka cluster a topic is in. Where two have topics of one name, which is
-whose is noted beside it; without that, the order counts.
+The log does not say which Kafka cluster a topic is in, nor by which input it is read, or in
+real-time mode by which of the ways that rows go: each has scans of its own there, which may end at
+different records. So that is noted beside it; without the note, the order counts. A way with
+another name goes on where the only one did that is not there any more.
 """
 
 import json
@@ -21,6 +23,8 @@ from streamgraft_pe_runtime.checkpoint_files import CHECKSUM, KEPT_ENTRIES, entr
 from streamgraft_pe_runtime.checkpoint_health import reading
 from streamgraft_pe_runtime.spark_log import Offsets, Position, offsets_of
 
+NOTE = "scans"
+"""File with the names of the scans whose positions a checkpoint's log has, in their order."""
 _HEAD = 2
 """Lines of an entry of the offset log before those of sources."""
 
@@ -29,13 +33,29 @@ class OtherTopics(Exception):
     """A plan reads what its checkpoint has no position in; the message says what to do."""
 
 
+class OtherWays(Exception):
+    """Rows of a topic went ways that ended at different records; the message says what to do."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(
+            f"it read {topic} in several ways, which ended at different records, and which of them"
+            " goes on where can't be told: set back what was edited, and edit it again one of these"
+            " ways after the other, or leave real-time mode while no records come"
+        )
+
+
+def scan_name(topic: str, servers: str = "", way: str = "") -> str:
+    """Return the name by which a scan is known here."""
+    return topic + (f"@{servers}" if servers else "") + (f"#{way}" if way else "")
+
+
 def arranged(
     positions: Sequence[Offsets], topics: Sequence[str], noted: Sequence[str] = ()
 ) -> list[int] | None:
     """Return which of a log's positions each scan of a plan goes on from; None if each has its own.
 
     `positions`: the partitions of each source by topic; `topics`: of the scans; `noted`: those of
-    the plan that the positions are of, as far as that was noted. Raises OtherTopics.
+    the plan that the positions are of, as far as that was noted. Raises OtherTopics, OtherWays.
     """
     known = [next(iter(position)) for position in positions if len(position) == 1]
     if len(known) != len(positions):
@@ -43,27 +63,27 @@ def arranged(
     if [_name(topic) for topic in noted] == known:
         known = list(noted)
     elif known == [_name(topic) for topic in topics]:
-        return None
-    if known == list(topics):
-        return None
-    if missing := sorted(set(topics) - set(known)):
+        known = list(topics)
+    places = {topic.partition("#")[0] for topic in known}
+    if missing := sorted({topic.partition("#")[0] for topic in topics} - places):
         raise OtherTopics(
             f"it reads {listed(missing)}, in which its checkpoint has no position: that has some in"
-            f" {listed(sorted(set(known)))}; {WAYS}"
+            f" {listed(sorted(places))}; {WAYS}"
         )
-    return [known.index(topic) for topic in topics]
+    order = [_source_of(topic, positions, known, topics) for topic in topics]
+    return None if [positions[index] for index in order] == [*positions] else order
 
 
 def arrange(checkpoint: Path, topics: Sequence[str | None]) -> None:
     """Put the logs of a query that nobody runs into the order of a plan's scans.
 
     `topics`: of the scans; None for one that is not of one topic. Each file is replaced at once, so
-    whoever is cut off does it again. Raises OtherTopics, CheckpointDamaged, OSError.
+    whoever is cut off does it again. Raises OtherTopics, OtherWays, CheckpointDamaged, OSError.
     """
     wanted = [topic for topic in topics if topic is not None]
     if len(wanted) != len(topics):
         return
-    log, note = checkpoint / "offsets", checkpoint / "scans"
+    log, note = checkpoint / "offsets", checkpoint / NOTE
     noted = json.loads(note.read_text()) if note.exists() else []
     for number in entries(log)[-KEPT_ENTRIES:]:
         file = log / str(number)
@@ -74,20 +94,33 @@ def arrange(checkpoint: Path, topics: Sequence[str | None]) -> None:
         if order is not None:
             (log / CHECKSUM.format(number)).unlink(missing_ok=True)
             write(file, "\n".join([*lines[:_HEAD], *(sources[index] for index in order)]))
-    _arrange_sources(checkpoint / "sources", list(dict.fromkeys(wanted)))
-    if any(topic != _name(topic) for topic in wanted):
+    if not entries(checkpoint / "commits"):
+        told = list(dict.fromkeys(noted))
+        _arrange_sources(checkpoint / "sources", list(dict.fromkeys(wanted)), told)
+    if wanted != noted:
         checkpoint.mkdir(parents=True, exist_ok=True)
         write(note, json.dumps(wanted))
-    else:
-        note.unlink(missing_ok=True)
 
 
 def _name(topic: str) -> str:
-    return topic.partition("@")[0]
+    return topic.partition("#")[0].partition("@")[0]
 
 
-def _arrange_sources(folder: Path, topics: Sequence[str]) -> None:
-    """Do the same to where sources began, which counts before the first batch."""
+def _source_of(
+    topic: str, positions: Sequence[Offsets], known: Sequence[str], topics: Sequence[str]
+) -> int:
+    """Return which of the positions a scan goes on from. Raises OtherWays."""
+    place = topic.partition("#")[0]
+    there = [index for index, name in enumerate(known) if name.partition("#")[0] == place]
+    gone = [index for index in there if known[index] not in topics]
+    found = [index for index in there if known[index] == topic] or gone
+    if any(positions[index] != positions[found[0]] for index in found[1:]):
+        raise OtherWays(place)
+    return (found or there)[0]
+
+
+def _arrange_sources(folder: Path, topics: Sequence[str], noted: Sequence[str]) -> None:
+    """Do the same to where sources began, which counts until a batch has ended."""
     files = sorted(folder.glob("*/0"), key=lambda file: int(file.parent.name))
     texts: list[str] = []
     for file in files:
@@ -96,7 +129,7 @@ def _arrange_sources(folder: Path, topics: Sequence[str]) -> None:
     if not texts:
         return
     with reading(folder):
-        order = arranged(Position.initial(texts).sources, topics)
+        order = arranged(Position.initial(texts).sources, topics, noted)
     if order is None:
         return
     draft = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")

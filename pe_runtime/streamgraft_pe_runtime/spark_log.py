@@ -134,6 +134,8 @@ def _by_topic(positions: Mapping[int, Position]) -> Mapping[int, Position]:
             return positions
         if found[shard].keys() != topics:
             return positions
+        if any(found[shard][tuple(source)] != source for source in position.sources):
+            return positions  # a topic is read in several ways, or is in several clusters
     return {
         shard: replace(position, sources=tuple(found[shard][topic] for topic in topics))
         for shard, position in positions.items()

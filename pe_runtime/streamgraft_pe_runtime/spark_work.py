@@ -19,6 +19,7 @@ from streamgraft_pe_runtime.earlier_cuts import remove_earlier
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints, TakenByAnother, is_joint
 from streamgraft_pe_runtime.joint_query import JointQuery, QueryFailed
 from streamgraft_pe_runtime.metrics import PeMetrics
+from streamgraft_pe_runtime.modes import OtherMode, may_be_repeated
 from streamgraft_pe_runtime.progress import Progress
 from streamgraft_pe_runtime.protocol import Left, Load, Query
 from streamgraft_pe_runtime.query import ShardQuery
@@ -166,7 +167,7 @@ class SparkStage:
             late = late_batches.note(place, request.uid, filter(cut_off, request.shards))
             for shard in request.shards:  # which nobody runs
                 self._checkpoints.take_alone(shard)
-        except (QueryFailed, TakenByAnother, CheckpointDamaged) as error:
+        except (QueryFailed, TakenByAnother, OtherMode, CheckpointDamaged) as error:
             raise OSError(f"where shards are is not known yet: {error}") from error
         saved = self._storage.save(request)
         remove_earlier(place.parent.parent, request)
@@ -175,7 +176,7 @@ class SparkStage:
     def _leave(self, shard: int, publish: bool) -> Left:
         checkpoint = self._places.pop(shard, self._storage.checkpoint(shard))
         try:
-            clean = not is_cut_off(checkpoint)
+            clean = not is_cut_off(checkpoint) and not may_be_repeated(checkpoint)
             return Left(clean, self.progress.release(shard, checkpoint, publish=publish))
         except (CheckpointDamaged, OSError) as error:
             log.warning("shard %d: where it ended is not known: %s", shard, error)

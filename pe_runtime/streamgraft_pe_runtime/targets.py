@@ -84,6 +84,12 @@ class Targets:
         return number
 
     @property
+    def one(self) -> KafkaTarget:
+        """The target of real-time mode, where one producer writes to all: none of them is another's
+        when a sink comes or goes."""
+        return replace(self.all[0], name=MAIN)
+
+    @property
     def alike(self) -> bool:
         """Whether one producer could write to all."""
         ways = [(item.sink_options, item.transactional_id is None) for item in self.all]
@@ -92,15 +98,20 @@ class Targets:
     def _of(self, port: OutputPort) -> KafkaTarget:
         endpoint = endpoint_of(port, self._operators)
         sink = sink_of(port, self._operators)
-        rehearsal = self._metadata.rehearsal
         return KafkaTarget.at(
             port.bootstrap_servers,
             port.tls,
-            port.topic if sink or not rehearsal else rehearsal.topic,
+            self._ledger_topic(port, sink),
             name=sink or MAIN,
             options=endpoint.options if endpoint else {},
             transactional_id=transactional_id(port, self._operators, self._metadata, self._shard),
         )
+
+    def _ledger_topic(self, port: OutputPort, sink: str) -> str:
+        """Return a topic that lives as long as the target, and is at the same brokers."""
+        rehearsal, shared = self._metadata.rehearsal, self._metadata.real_time or not sink
+        here = rehearsal and rehearsal.bootstrap_servers == port.bootstrap_servers
+        return rehearsal.topic if rehearsal and here and shared else port.topic
 
 
 def options(

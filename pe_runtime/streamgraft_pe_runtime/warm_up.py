@@ -114,7 +114,7 @@ class EmptyInputs:
         self._metadata = metadata
         self._schemas = {stream.name: stream.stream_schema for stream in adl.streams}
 
-    def records(self, port: InputPort, shards: Sequence[int]) -> DataFrame:
+    def records(self, port: InputPort, shards: Sequence[int], way: str) -> DataFrame:
         """Return Kafka's columns, in as many tasks as the real ones: then the code is the same."""
         records = self._empty(KAFKA_COLUMNS)
         return records.coalesce(tasks(port, self._metadata))
@@ -147,7 +147,7 @@ class UnseenInputs:
         self._metadata = metadata
         self._operators = {operator.name: operator for operator in adl.operators}
 
-    def records(self, port: InputPort, shards: Sequence[int]) -> DataFrame:
+    def records(self, port: InputPort, shards: Sequence[int], way: str) -> DataFrame:
         """Return Kafka's columns."""
         options = kafka_options(port, self._metadata, self._operators.get(port.operator), shards)
         options.pop("assign", None)
@@ -159,7 +159,7 @@ class UnseenInputs:
         records = self._session.readStream.format("kafka").options(**options).load()
         unseen = passing(records, refused=port.topic)
         if self._metadata.real_time:
-            return noted(unseen)
+            return noted(unseen, way)
         return unseen.coalesce(tasks(port, self._metadata))
 
     def source(self, operator: Operator, function: Callable[..., Any]) -> DataFrame:

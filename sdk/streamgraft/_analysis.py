@@ -22,7 +22,7 @@ from streamgraft._errors import ApplicationError, PlanningFailed, SchemaMismatch
 from streamgraft._fusion_groups import Fusion
 from streamgraft._graph import SOURCES, Graph, Notice, OperatorNode, OutputMode
 from streamgraft._location import innermost
-from streamgraft._real_time import obstacle
+from streamgraft._real_time import obstacle, read_twice
 from streamgraft._schemas import KAFKA_COLUMNS, empty_stream, nullable, parse, reason
 from streamgraft._state_schemas import state_tables
 from streamgraft_common.adl import StateTable
@@ -134,7 +134,7 @@ class _Analyzer:
                 self.analysis.append_only.add(operator.name)
             self._check_mode(operator, result, operator.output_mode)
             if operator.real_time:
-                self._check_real_time(operator)
+                self._check_real_time(operator, result)
             self._set_schema(operator, operator.name, nullable(result.schema))
         elif operator.kind == "split":
             for output in operator.split:
@@ -211,8 +211,16 @@ class _Analyzer:
                 f"it has the columns {', '.join(frame.columns)}",
             ) from error
 
-    def _check_real_time(self, operator: OperatorNode) -> None:
+    def _check_real_time(self, operator: OperatorNode, result: DataFrame) -> None:
         assert operator.function is not None
+        if read_twice(result):
+            raise PlanningFailed(
+                operator.location,
+                f"{operator.name!r} can't run in real time: it reads one of its inputs more than"
+                " once",
+                "leave out real_time=True, or give it that input once and make all rows of it, with"
+                " explode for instance; two operators may read one stream in real time",
+            )
         schemas = [self.analysis.schemas[name] for name in operator.inputs]
         stateful = operator.name in self.analysis.stateful
         if problem := "state" if stateful else obstacle(self._spark, operator.function, schemas):

@@ -1,6 +1,7 @@
 """Whether Spark can run an operator in real-time mode, where rows flow one by one."""
 
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +29,15 @@ def obstacle(
         node.nodeName() for node in _nodes(plan) if not allowed.contains(node.getClass().getName())
     }
     return ", ".join(sorted(foreign)) or None
+
+
+def read_twice(result: DataFrame) -> bool:
+    """Return whether a plan reads one of its streams more than once, which Spark refuses there."""
+    leaves = result._jdf.queryExecution().analyzed().collectLeaves()
+    streams = [
+        leaf for index in range(leaves.size()) if (leaf := leaves.apply(index)).isStreaming()
+    ]
+    return any(one.equals(other) for one, other in combinations(streams, 2))
 
 
 def _opaque(spark: SparkSession, schema: StructType) -> DataFrame:

@@ -42,6 +42,13 @@ def test_the_first_batch_begun_is_not_clean(tmp_path: Path) -> None:
     assert read_checkpoint(tmp_path) == Checkpoint(False, {})
 
 
+def test_of_a_topic_that_is_read_in_several_ways_the_earliest_counts() -> None:
+    assert merged([{"t": {"0": 7}}, {"t": {"0": 5, "1": 9}}, {"t": {"0": 6}}]) == {
+        ("t", 0): 5,
+        ("t", 1): 9,
+    }
+
+
 def test_offsets_of_other_sources_are_left_out() -> None:
     """A rate source has a number, a source without data nothing, and Python's what they like."""
     others = [{"offsets": {"shard-a": 5}}, {"a": {"1": {"x": 2}}}, {"b": {"1": True}}]

@@ -44,14 +44,14 @@ def metadata(region: str | None, *partitions: int | None) -> PeMetadata:
     [
         ("r", (8,), {}, 1, 8),
         ("r", (8,), {}, 2, 16),
-        (None, (3, None), {"t1": 4}, 2, 7),
-        (None, (None,), {"t0": 4}, 3, 12),
+        (None, (3, None), {("b:9092", "t1"): 4, ("c:9092", "t1"): 9}, 2, 7),
+        (None, (None,), {("b:9092", "t0"): 4}, 3, 12),
     ],
 )
 def test_starvation(
     region: str | None,
     partitions: tuple[int | None, ...],
-    known: dict[str, int],
+    known: dict[tuple[str, str], int],
     scans: int,
     needed: int,
 ) -> None:

@@ -15,6 +15,7 @@ from streamgraft_local import Cluster
 pytestmark = pytest.mark.integration
 
 OFFSET = 10**10 - 1
+SCAN = 2**31 - 1
 FAR_APART = 10_000
 """Milliseconds between two commits: they are made by hand here."""
 
@@ -49,7 +50,7 @@ class Outlet:
         producer = self._jvm.org.apache.kafka.clients.producer
         for partition in range(partitions):
             self._owner.realTime().get().write(
-                self._package.Lane(0, topic, partition),
+                self._package.Lane(SCAN, topic, partition),
                 self._package.Position(offset, rows),
                 producer.ProducerRecord(self.topic, b"n"),
             )
@@ -93,8 +94,8 @@ def test_many_partitions_with_a_long_name(outlet: Outlet) -> None:
     outlet.commit()
     outlet.close(clean=False)
     outlet.open()
-    expected = {f"Lane(0,{topic},{partition})": (OFFSET, 1) for partition in range(249)}
-    assert outlet.noted() == expected | {f"Lane(0,{topic},0)": (OFFSET, 2)}
+    expected = {f"Lane({SCAN},{topic},{partition})": (OFFSET, 1) for partition in range(249)}
+    assert outlet.noted() == expected | {f"Lane({SCAN},{topic},0)": (OFFSET, 2)}
 
 
 def test_too_many_partitions(outlet: Outlet) -> None:
@@ -103,13 +104,3 @@ def test_too_many_partitions(outlet: Outlet) -> None:
     outlet.write("topic", 400, OFFSET)
     with pytest.raises(Py4JJavaError, match=r"offset\.metadata\.max\.bytes.*at_least_once"):
         outlet.commit()
-
-
-def test_entry_of_an_earlier_release(session: SparkSession) -> None:
-    """It has the topic with each partition."""
-    jvm: Any = session._jvm
-    package = jvm.org.apache.spark.sql.kafka010.exactlyonce
-    assert parsed(package, "0/a.b/12=345:1,1/a.b/3=7:2") == {
-        "Lane(0,a.b,12)": (345, 1),
-        "Lane(1,a.b,3)": (7, 2),
-    }

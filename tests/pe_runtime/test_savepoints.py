@@ -13,7 +13,7 @@ from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_common.resources import SavedState, Saving
 from streamgraft_common.restore import NotRestorable
 from streamgraft_pe_runtime import query_logs, savepoints
-from streamgraft_pe_runtime.checkpoint_files import link_tree
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, REAL_TIME, link_tree
 from streamgraft_pe_runtime.copied_logs import relocated, rewritten
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.repository import Repository
@@ -130,6 +130,19 @@ def test_stages_of_a_deleted_savepoint_of_the_name_do_not_count(tmp_path: Path) 
     assert not (fork.checkpoint(0) / "metadata").exists()
     (folder / SAVEPOINT_FILE).unlink()  # as former releases have left it
     assert [stage.name for stage in saved_stages(folder)] == ["other", "work"]
+
+
+def test_what_real_time_mode_has_begun_is_saved_as_unclean(tmp_path: Path) -> None:
+    """No log says so, and the copy has no ledgers."""
+    here = storage(tmp_path, "job")
+    checkpoint(here.checkpoint(0), TOPIC, 2)
+    mark = here.checkpoint(0) / LEDGERS / REAL_TIME
+    mark.parent.mkdir()
+    mark.touch()
+    assert here.save(REQUEST).unclean == [0]
+    mark.unlink()
+    assert here.save(REQUEST).unclean == [0]  # the copy is of before
+    assert here.save(REQUEST.model_copy(update={"uid": "2"})).unclean == []
 
 
 def test_a_batch_that_was_cut_off_is_saved_as_begun_and_runs_again(tmp_path: Path) -> None:

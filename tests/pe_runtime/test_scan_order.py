@@ -12,7 +12,7 @@ from tests.pe_runtime.one_driver import make_topic, write
 
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime.plan import Plan
-from streamgraft_pe_runtime.scan_order import OtherTopics, arrange, arranged
+from streamgraft_pe_runtime.scan_order import OtherTopics, OtherWays, arrange, arranged
 from streamgraft_pe_runtime.spark_log import Offsets, Position, joined
 
 A, B = {"a": {"0": 7}}, {"b": {"0": 9}}
@@ -38,6 +38,50 @@ def test_each_scan_goes_on_where_its_topic_was(
 def test_a_topic_without_a_position_is_told() -> None:
     with pytest.raises(OtherTopics, match="it reads c, in which its checkpoint has no position"):
         arranged([A, B], ["a", "c"])
+
+
+LATER = {"a": {"0": 8}}
+WAYS = ["a#1", "a#2"]
+
+
+@pytest.mark.parametrize(
+    ("positions", "topics", "noted", "order"),
+    [
+        ([A, LATER], ["a#2", "a#1"], WAYS, [1, 0]),
+        ([A, LATER], ["a#2"], WAYS, [1]),
+        ([A, LATER], ["a#3", "a#1"], WAYS, [1, 0]),
+        ([A, LATER], ["a#3", "a#1", "a#2"], WAYS, [0, 0, 1]),
+        ([A, LATER], WAYS, [], None),
+        ([A], WAYS, ["a#0"], [0, 0]),
+        ([A, A], ["a#3", "a#4"], WAYS, None),
+        ([A, A], ["a#0"], WAYS, [0]),
+        ([A, LATER, B], ["b#3", "a#1"], [*WAYS, "b#3"], [2, 0]),
+    ],
+)
+def test_each_way_goes_on_where_it_was(
+    positions: list[Offsets], topics: list[str], noted: list[str], order: list[int] | None
+) -> None:
+    """Also under another name, if it is the only one that is not there any more."""
+    assert arranged(positions, topics, noted) == order
+
+
+@pytest.mark.parametrize("topics", [["a#3", "a#4"], ["a#3"], ["a#0", "a#0"]])
+def test_ways_that_can_not_be_told_apart_are_refused(topics: list[str]) -> None:
+    """Two have other names; or rows go all ways from one scan again, in micro-batches."""
+    with pytest.raises(OtherWays, match="it read a in several ways"):
+        arranged([A, LATER], topics, WAYS)
+
+
+def test_where_ways_began_does_not_count_behind_a_batch(tmp_path: Path) -> None:
+    for number, source in enumerate((A, LATER)):
+        (tmp_path / "sources" / str(number)).mkdir(parents=True)
+        (tmp_path / "sources" / str(number) / "0").write_text(f"\0v1\n{json.dumps(source)}")
+    with pytest.raises(OtherWays):
+        arrange(tmp_path, ["a#0", "a#0"])
+    for log in ("offsets", "commits"):
+        (tmp_path / log).mkdir()
+        (tmp_path / log / "0").write_text("v1\n{}\n" + "\n".join(map(json.dumps, (B, B))))
+    arrange(tmp_path, ["b#0", "b#0"])
 
 
 def test_files_that_are_in_order_are_left_alone(tmp_path: Path) -> None:
@@ -87,6 +131,15 @@ def test_shards_of_different_plans_join() -> None:
         1: Position((other[1], other[0], other[1]), {"conf": {}}, {}),
     }
     assert joined(positions).sources == ({"a": {"0": 7, "1": 3}}, {"b": {"0": 9, "1": 4}})
+
+
+def test_ways_that_ended_at_different_records_stay_apart() -> None:
+    """A joint query would take one of them for both."""
+    positions = {
+        0: Position((A, LATER), {"conf": {}}, {}),
+        1: Position(({"a": {"1": 3}}, {"a": {"1": 3}}), {"conf": {}}, {}),
+    }
+    assert joined(positions).sources == ({"a": {"0": 7, "1": 3}}, {"a": {"0": 8, "1": 3}})
 
 
 def ran(

@@ -84,6 +84,20 @@ def test_names_do_not_depend_on_other_sinks() -> None:
     assert few == {name: many[name] for name in few}
 
 
+def test_in_real_time_mode_all_sinks_have_one_ledger() -> None:
+    """Whichever is first, or goes: at their brokers, in a topic of the job's if those have it."""
+    metadata = METADATA.model_copy(update={"real_time": True})
+    for place, topic in (({}, "n.j.REHEARSAL"), ({"bootstrap_servers": "other:9092"}, "a")):
+        sinks = [sink(name, options={"kafka.acks": "all"}, **place) for name in "ab"]
+        found = Targets(metadata, {item.name: item for item in sinks}, 5)
+        for item in sinks:
+            found.index(port(item, item.name))
+        assert found.alike
+        one = found.one
+        assert (one.name, one.transactional_id, one.ledger_topic) == (MAIN, "n.j.r.5", topic)
+        assert one.options["kafka.acks"] == "all"
+
+
 def test_shards_have_names_of_their_own() -> None:
     ids = {item.transactional_id for shard in (0, 1) for item in targets(shard=shard).all}
     assert ids == {names.transactional_id("n", "j", "r", shard) for shard in (0, 1)}

@@ -333,6 +333,13 @@ def test_two_stateful_operators_side_by_side(
         ),
         (unique, "state"),
         (named("distributed", lambda rows: rows.repartition(3)), "Exchange"),
+        (
+            named(
+                "both",
+                lambda rows: rows.where("delay > 9").unionAll(rows.where("delay < 3")),
+            ),
+            "it reads one of its inputs more than once",
+        ),
         (named("renamed", lambda rows: rows.select(F.upper("carrier").alias("c"))), ""),
     ],
 )

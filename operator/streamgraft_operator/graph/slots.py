@@ -45,8 +45,7 @@ def real_time_slots(
 ) -> int:
     """Return the least slots of a PE: more than one in real-time mode only.
 
-    `shards`: of its region; None outside. `partitions`: of outside topics, as far as known. Of a
-    function that reads a stream twice nothing is known here: its PE says what it needs.
+    `shards`: of its region; None outside. `partitions`: of outside topics, as far as known.
     """
     if not any(operator.real_time for operator in operators):
         return 1

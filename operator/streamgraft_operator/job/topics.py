@@ -1,7 +1,7 @@
 """The topics of a job: what is missing is made, and on record in the Job's status before."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
@@ -24,6 +24,9 @@ FRESH_SECONDS = 50.0
 
 LONGEST_PAUSE_SECONDS = 10.0
 """Between two attempts to reach Kafka."""
+
+Seen = tuple[Sequence[PlannedTopic], Sequence[PlannedTopic], KafkaCluster]
+"""Topics of a job in one Kafka cluster, those that were made just now, and how it was before."""
 
 
 class TopicKeeper:
@@ -97,6 +100,7 @@ class TopicKeeper:
             brokers = Brokers(topic.bootstrap_servers, tls if topic.tls else ())
             groups.setdefault(brokers, []).append(topic)
         awaited: list[str] = []
+        seen: list[Seen] = []
         for brokers, topics in groups.items():
             there = await look(self._context, job, brokers)
             made = None
@@ -108,8 +112,9 @@ class TopicKeeper:
                 stages = [pe.stage_name for pe in topology.stages]
                 await self._note(job, noted(made, there, new, stages))
             await self._context.kafka.change(brokers, found)
-            _count(counted, topology, {topic.name: topic for topic in found.create}, there)
+            seen.append((topics, found.create, there))
             awaited += found.awaited
+        _count(counted, topology, partitions_of(seen))
         return awaited
 
     async def _note(self, job: Object, made: MadeInKafka) -> None:
@@ -136,20 +141,27 @@ async def look(context: Context, job: Object, brokers: Brokers) -> KafkaCluster:
     )
 
 
+def partitions_of(clusters: Iterable[Seen]) -> dict[str, int]:
+    """Return how many partitions topics have, by name: the most of those of one name. Pure."""
+    found: dict[str, int] = {}
+    for topics, created, there in clusters:
+        new = {topic.name: topic.partitions for topic in created}
+        for name in {topic.name for topic in topics}:
+            count = there.partitions.get(name, new.get(name, 0))
+            found[name] = max(count, found.get(name, 0))
+    return found
+
+
 def _count(
-    counted: dict[str, SourceTopic],
-    topology: Topology,
-    created: Mapping[str, PlannedTopic],
-    there: KafkaCluster,
+    counted: dict[str, SourceTopic], topology: Topology, partitions: Mapping[str, int]
 ) -> None:
     """Note the partitions of topics that slots depend on; one that is missing keeps its number."""
     wanted = counted_topics(pe.metadata for pe in topology.stages)
     for name in counted.keys() - wanted:
         del counted[name]
     for name in wanted:
-        new = created[name].partitions if name in created else 0
-        if partitions := there.partitions.get(name, new):
-            counted[name] = SourceTopic(topic=name, partitions=partitions)
+        if count := partitions.get(name):
+            counted[name] = SourceTopic(topic=name, partitions=count)
 
 
 def _present(job: Object, there: KafkaCluster, topics: list[PlannedTopic]) -> MadeInKafka:

@@ -50,6 +50,14 @@ class Checkpoint(root: Path) {
   def isTakenOver: Boolean =
     files.exists(new Path(ledgers, "TAKEN-OVER")) || newest("queries") != owner
 
+  /** Have whoever goes on with the checkpoint know that real-time mode has begun to write. Its owner
+    * takes the mark away when the query has ended between two batches.
+    */
+  def markRealTime(): Unit = {
+    files.mkdirs(ledgers)
+    files.createAtomic(new Path(ledgers, "REAL-TIME"), overwriteIfPossible = true).close()
+  }
+
   def forget(target: String): Unit = Seq(former(target), marker(target)).foreach(files.delete)
 
   /** Checksum of what a batch reads: the same again only if the batch is the same. In which order

@@ -79,7 +79,7 @@ class Owner(settings: Settings) {
       buffers.clear()
       outlet.commit(batch)
     }
-    realTime.foreach(_.commit())
+    realTime.foreach(_.end())
   }
 
   def close(clean: Boolean): Unit = {

@@ -28,6 +28,7 @@ class RealTimeOutlet(target: Target, identity: Identity, checkpoint: Checkpoint,
     mutable.Map.from(found.getOrElse(Map.empty[Lane, Position]))
   }
   private var open = false
+  private var marked = false
   private var skipped = 0
   private var failure: Throwable = _
   private val timer = Executors.newSingleThreadScheduledExecutor { (run: Runnable) =>
@@ -44,11 +45,14 @@ class RealTimeOutlet(target: Target, identity: Identity, checkpoint: Checkpoint,
     if (origin.offset < done.offset || (origin.offset == done.offset && origin.rows <= done.rows))
       skipped += 1
     else {
-      if (!open) { transactions.begin(); open = true }
+      if (!open) { mark(); transactions.begin(); open = true }
       transactions.failures.explained(transactions.send(record))
       positions(lane) = origin
     }
   }
+
+  /** End a batch. Its log is written only then, and one without rows has a log, too. */
+  def end(): Unit = synchronized { mark(); commit() }
 
   def commit(): Unit = synchronized {
     if (failure != null) throw failure
@@ -72,21 +76,25 @@ class RealTimeOutlet(target: Target, identity: Identity, checkpoint: Checkpoint,
     }
   }
 
+  private def mark(): Unit = if (!marked) { checkpoint.markRealTime(); marked = true }
+
   private def tick(): Unit =
     try synchronized { if (open) commit() else transactions.renewIfOld() }
     catch { case error: Throwable => synchronized { failure = error } }
 }
 
-/** The source partition of some rows; `branch` tells apart what reads the same one twice. */
-case class Lane(branch: Int, topic: String, partition: Int)
+/** The source partition of some rows. `scan` tells apart what reads the same one twice, and topics
+  * of one name in several clusters.
+  */
+case class Lane(scan: Int, topic: String, partition: Int)
 
 object RealTimeOutlet {
-  /** `branch/topic:` and for each partition `partition=offset`, with `:rows` if there are several.
+  /** `scan/topic:` and for each partition `partition=offset`, with `:rows` if there are several.
     * Brokers take 4096 bytes by default: 250 partitions and more.
     */
   def text(positions: collection.Map[Lane, Position]): String =
-    positions.groupBy { case (lane, _) => (lane.branch, lane.topic) }.map {
-      case ((branch, topic), some) => s"$branch/$topic:" + some.map { case (lane, at) =>
+    positions.groupBy { case (lane, _) => (lane.scan, lane.topic) }.map {
+      case ((scan, topic), some) => s"$scan/$topic:" + some.map { case (lane, at) =>
         s"${lane.partition}=${at.offset}" + (if (at.rows == 1) "" else s":${at.rows}")
       }.mkString(";")
     }.mkString(",")
@@ -95,18 +103,15 @@ object RealTimeOutlet {
   def parsed(text: String): Option[Map[Lane, Position]] =
     if (text == Entry.NoPlan) Some(Map.empty)
     else Option.when(text.contains('='))(text.split(',').flatMap {
-      case Topic(branch, topic, rest) => rest.split(';').map(positionOf(branch.toInt, topic, _))
-      // As Streamgraft 0.1 wrote it.
-      case Single(branch, topic, rest) => Array(positionOf(branch.toInt, topic, rest))
+      case Topic(scan, topic, rest) => rest.split(';').map(positionOf(scan.toInt, topic, _))
     }.toMap)
 
   private val Topic = "([^/]+)/([^/:=]+):(.+)".r
-  private val Single = "([^/]+)/([^/:=]+)/(.+)".r
 
-  private def positionOf(branch: Int, topic: String, text: String): (Lane, Position) =
+  private def positionOf(scan: Int, topic: String, text: String): (Lane, Position) =
     text.split("[=:]") match {
-      case Array(partition, offset) => Lane(branch, topic, partition.toInt) -> Position(offset.toLong, 1)
+      case Array(partition, offset) => Lane(scan, topic, partition.toInt) -> Position(offset.toLong, 1)
       case Array(partition, offset, rows) =>
-        Lane(branch, topic, partition.toInt) -> Position(offset.toLong, rows.toInt)
+        Lane(scan, topic, partition.toInt) -> Position(offset.toLong, rows.toInt)
     }
 }

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.kafka010.exactlyonce
 
-import org.apache.spark.sql.api.java.UDF3
+import org.apache.spark.sql.api.java.UDF4
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write.WriterCommitMessage
 import org.apache.spark.sql.kafka010.KafkaDataWriterCommitMessage
@@ -10,44 +10,44 @@ import org.apache.spark.sql.types.StructType
   * the one before are written.
   */
 object Origin {
-  private class Current { var topic = ""; var partition = -1; var offset = -1L }
+  private class Current { var lane = Lane(0, "", -1); var offset = -1L }
   private val current = ThreadLocal.withInitial[Current](() => new Current)
 
-  def note(topic: String, partition: Int, offset: Long): Unit = {
+  def note(scan: Int, topic: String, partition: Int, offset: Long): Unit = {
     val now = current.get()
-    now.topic = topic
-    now.partition = partition
+    if (partition != now.lane.partition || scan != now.lane.scan || topic != now.lane.topic)
+      now.lane = Lane(scan, topic, partition)
     now.offset = offset
   }
 
-  /** Topic and partition, and the offset in it. */
-  def get(): (String, Int, Long) = {
+  /** The lane, which is the same object for all records of a task in a row, and the offset in it. */
+  def get(): (Lane, Long) = {
     val now = current.get()
-    (now.topic, now.partition, now.offset)
+    (now.lane, now.offset)
   }
 }
 
-/** A filter that lets everything pass, and notes where it is from: the first thing in a plan. */
-class NoteOrigin extends UDF3[String, Integer, java.lang.Long, java.lang.Boolean] {
-  override def call(topic: String, partition: Integer, offset: java.lang.Long): java.lang.Boolean = {
-    Origin.note(topic, partition, offset)
+/** A filter that lets everything pass, and notes where it is from: the first thing in a plan. The
+  * number of the scan is the same in each run, and no other scan's.
+  */
+class NoteOrigin extends UDF4[Integer, String, Integer, java.lang.Long, java.lang.Boolean] {
+  override def call(
+      scan: Integer, topic: String, partition: Integer, offset: java.lang.Long): java.lang.Boolean = {
+    Origin.note(scan, topic, partition, offset)
     true
   }
 }
 
-/** A task's side of a batch in real-time mode. A column `branch` tells apart what reads the same
-  * partition twice.
-  */
+/** A task's side of a batch in real-time mode. */
 class RealTimeWriter(owner: Owner, outlet: RealTimeOutlet, schema: StructType)
     extends RowWriter(owner.topic, schema) {
-  private val branchColumn = schema.getFieldIndex("branch")
   private var lane = Lane(0, "", -1)
   private var position = Position(-1, 0)
 
   override def write(row: InternalRow): Unit = {
-    val (topic, partition, offset) = Origin.get()
-    if (partition != lane.partition || topic != lane.topic) {
-      lane = Lane(branchColumn.fold(0)(row.getInt), topic, partition)
+    val (origin, offset) = Origin.get()
+    if (origin ne lane) {
+      lane = origin
       position = Position(-1, 0)
     }
     position = Position(offset, if (offset == position.offset) position.rows + 1 else 1)

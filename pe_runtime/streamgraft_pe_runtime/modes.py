@@ -1,0 +1,38 @@
+"""Whether a checkpoint may go on in a mode: a batch that was cut off ends in its own.
+
+The log of a micro-batch is written when it begins, that of a batch in real-time mode when it ends.
+So to each mode the other's checkpoint looks as if nothing were under way, and it would write again
+what is written.
+"""
+
+from pathlib import Path
+
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, REAL_TIME
+from streamgraft_pe_runtime.query_logs import is_cut_off
+
+
+class OtherMode(Exception):
+    """A batch was cut off in the other mode; the message says what to do."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the last run was cut off within a batch, in another mode than this: set real-time"
+            " mode as it was, let the query run until it can be stopped, and then change it"
+        )
+
+
+def may_be_repeated(checkpoint: Path) -> bool:
+    """Return whether real-time mode has written what no batch of the checkpoint has."""
+    return (checkpoint / LEDGERS / REAL_TIME).exists()
+
+
+def check(checkpoint: Path, *, real_time: bool) -> None:
+    """Raise OtherMode if a query that writes exactly once may not begin in this mode."""
+    begun = may_be_repeated(checkpoint)
+    if begun != real_time and (begun or is_cut_off(checkpoint)):
+        raise OtherMode
+
+
+def forget(checkpoint: Path) -> None:
+    """Let a checkpoint go on in any mode: its query has ended between two batches."""
+    (checkpoint / LEDGERS / REAL_TIME).unlink(missing_ok=True)

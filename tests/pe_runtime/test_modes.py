@@ -1,0 +1,79 @@
+"""A batch that was cut off ends in its own mode; who has its shard meanwhile is told so."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, REAL_TIME, keep_as_former
+from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints
+from streamgraft_pe_runtime.modes import OtherMode, check, forget, may_be_repeated
+from streamgraft_pe_runtime.query_logs import newest
+from streamgraft_pe_runtime.spark_work import SparkStage
+
+
+def checkpoint(folder: Path, *, begun: bool, cut_off: bool) -> Path:
+    """Write a checkpoint that real-time mode has begun to write, or a batch of which is begun."""
+    for log, count in (("offsets", 2), ("commits", 1 if cut_off else 2)):
+        (folder / log).mkdir(parents=True)
+        for number in range(count):
+            (folder / log / str(number)).write_text('v1\n{}\n{"t":{"0":5}}')
+    if begun:
+        (folder / LEDGERS).mkdir()
+        (folder / LEDGERS / REAL_TIME).touch()
+    return folder
+
+
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("cut_off", [False, True])
+@pytest.mark.parametrize("real_time", [False, True])
+def test_the_mode_must_be_that_of_the_batch(
+    tmp_path: Path, begun: bool, cut_off: bool, real_time: bool
+) -> None:
+    """In real-time mode it has no log until it ends, but may be in it then, not yet committed."""
+    found = checkpoint(tmp_path / "0", begun=begun, cut_off=cut_off)
+    mode = "real time" if begun else "batches" if cut_off else "any"
+    if mode in ("any", "real time" if real_time else "batches"):
+        check(found, real_time=real_time)
+    else:
+        with pytest.raises(OtherMode, match="set real-time mode as it was"):
+            check(found, real_time=real_time)
+    forget(found)
+    check(found, real_time=False)
+
+
+def unused(folder: Path, shards: Any) -> None:
+    raise AssertionError("no batch is to be ended")
+
+
+def test_a_joint_query_does_not_take_over_what_real_time_mode_has_begun(tmp_path: Path) -> None:
+    """The shards stay as they are, and that mode can go on with them."""
+    for shard in (0, 1):
+        checkpoint(tmp_path / str(shard), begun=shard == 1, cut_off=False)
+    stage = JointCheckpoints(tmp_path, unused)
+    with pytest.raises(OtherMode):
+        stage.take_over([0, 1], lambda topic, shard: 0)
+    assert newest(tmp_path / "1" / "offsets") == 1
+    check(stage.take_alone(1), real_time=True)
+    forget(tmp_path / "1")
+    assert stage.take_over([0, 1], lambda topic, shard: 0).exists()
+
+
+def test_a_shard_that_comes_back_has_no_mark_of_a_run_that_came_late(tmp_path: Path) -> None:
+    found = checkpoint(tmp_path / "0", begun=True, cut_off=False)
+    keep_as_former(found)
+    assert not may_be_repeated(found)
+    assert not (found / LEDGERS / "former").exists()
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_shard_is_left_unclean_amid_a_batch(tmp_path: Path, begun: bool) -> None:
+    """Also where no log says so."""
+    found = checkpoint(tmp_path / "0", begun=begun, cut_off=False)
+    storage: Any = SimpleNamespace(folder=tmp_path, checkpoint=lambda shard: found)
+    driver: Any = SimpleNamespace(state_provider=None, joint=False, obstacle="")
+    progress: Any = SimpleNamespace(release=lambda shard, checkpoint, publish: None)
+    metadata: Any = SimpleNamespace(shard_count=1)
+    stage = SparkStage(driver, storage, progress, metadata)
+    assert stage._leave(0, publish=True).clean == (not begun)
