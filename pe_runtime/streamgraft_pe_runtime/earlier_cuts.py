@@ -23,7 +23,8 @@ def remove_earlier(savepoints: Path, request: Saving) -> None:
     `savepoints`: the folder with all savepoints of the namespace. What other PEs remove meanwhile,
     or what can't be removed, is no error.
     """
-    if request.cut is None or request.commit:
+    # One that does not name itself says nothing of those that are kept: an operator of before.
+    if request.cut is None or request.commit or request.savepoint not in request.kept:
         return
     region = request.savepoint.removesuffix(names.cut_savepoint("", request.cut))
     numbers = {

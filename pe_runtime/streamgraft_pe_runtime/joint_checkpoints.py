@@ -129,11 +129,13 @@ class JointCheckpoints:
         self._name(shard, holder, None)
         return own
 
-    def is_cut_off(self, shard: int) -> bool:
-        """Return whether a query over several shards, which nobody runs, was cut off amid a batch:
-        whoever takes one of them over has to run that first."""
+    def cut_off_with(self, shard: int) -> list[int]:
+        """Return the shards of a query over several, which nobody runs, if it was cut off amid a
+        batch: whoever takes one of them over has to run that first."""
         query = self._holder(shard).query
-        return query is not None and query_logs.is_cut_off(query)
+        if query is None or not query_logs.is_cut_off(query):
+            return []
+        return self._description(query).shards
 
     def position(self, shard: int) -> Position | None:
         """Return where a shard has come to that nobody runs; None if no query has run it."""

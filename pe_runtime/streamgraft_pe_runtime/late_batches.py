@@ -4,23 +4,25 @@ A query over several shards that died amid a batch has to end it before a shard'
 copied. What that writes is in none of the copies, so such a shard counts as unclean.
 """
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
 from streamgraft_pe_runtime.checkpoint_files import write
 
-_FILE = "late-{}.json"
+_FILE = "late-{}-{}"
+"""Each shard has one: the channels of a region note theirs at the same time."""
 
 
-def note(place: Path, uid: str, shards: Iterable[int]) -> list[int]:
-    """Note shards before their batch is run; return all that were noted for a savepoint.
+def note(place: Path, uid: str, shards: Iterable[int]) -> None:
+    """Note shards of a savepoint before their batch is run.
 
     `place`: the folder of their stage in the savepoint, `uid`: the savepoint's.
     """
-    file = place / _FILE.format(uid)
-    known = set(json.loads(file.read_text())) if file.exists() else set()
-    if new := set(shards) - known:
+    for shard in shards:
         place.mkdir(parents=True, exist_ok=True)
-        write(file, json.dumps(sorted(known | new)))
-    return sorted(known | new)
+        write(place / _FILE.format(uid, shard), "")
+
+
+def noted(place: Path, uid: str, shards: Iterable[int]) -> list[int]:
+    """Return those of some shards that were noted for a savepoint, by whichever PE."""
+    return [shard for shard in shards if (place / _FILE.format(uid, shard)).exists()]

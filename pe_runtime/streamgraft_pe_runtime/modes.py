@@ -7,7 +7,7 @@ what is written.
 
 from pathlib import Path
 
-from streamgraft_pe_runtime.checkpoint_files import LEDGERS, REAL_TIME
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, REAL_TIME, TAKEN_OVER
 from streamgraft_pe_runtime.query_logs import is_cut_off
 
 
@@ -29,8 +29,15 @@ def may_be_repeated(checkpoint: Path) -> bool:
 def check(checkpoint: Path, *, real_time: bool) -> None:
     """Raise OtherMode if a query that writes exactly once may not begin in this mode."""
     begun = may_be_repeated(checkpoint)
-    if begun != real_time and (begun or is_cut_off(checkpoint)):
+    if begun != real_time and (begun or (is_cut_off(checkpoint) and _is_written(checkpoint))):
         raise OtherMode
+
+
+def _is_written(checkpoint: Path) -> bool:
+    """Return whether a ledger was begun with a checkpoint: a savepoint's copies come without."""
+    marks = (REAL_TIME, TAKEN_OVER)
+    files = (checkpoint / LEDGERS).rglob("*")
+    return any(file.is_file() and file.name not in marks for file in files)
 
 
 def forget(checkpoint: Path) -> None:

@@ -69,8 +69,8 @@ class Progress:
         if consumer_group(metadata) != consumer_group(self._metadata):
             known, self._published = {}, {}  # our pod is another stage's now
         self._meet_brokers(metadata, known)
-        if metadata.real_time != self._metadata.real_time:
-            self._busy_before = self._driver.busy_seconds()  # it is measured in another way now
+        if metadata.real_time != self._metadata.real_time:  # it is measured in another way now
+            self._busy_before = self._driver.busy_seconds()
         self._metadata = metadata
         self._pace = Pace(metadata.trigger_seconds)
         for watched in list(self._shards.values()):
@@ -354,14 +354,13 @@ class Progress:
     def _partitions(self, watched: Watched, port: InputPort) -> list[tuple[str, int]]:
         """Return what a query reads of an input, for the shards that it still has."""
         region, servers = self._metadata.region is not None, port.bootstrap_servers
+        known = self._known
         return [
             (topic, number)
             for topic in self._topics(port)
             for shard in watched.shards
             if self._shards.get(shard) is watched
-            for number in owned_partitions(
-                port, region, shard, self._known.get((servers, topic), ())
-            )
+            for number in owned_partitions(port, region, shard, known.get((servers, topic), ()))
         ]
 
     def _forget(self) -> None:

@@ -21,6 +21,7 @@ from streamgraft_common.edits import WAYS
 from streamgraft_common.text import listed
 from streamgraft_pe_runtime.checkpoint_files import CHECKSUM, KEPT_ENTRIES, entries, write
 from streamgraft_pe_runtime.checkpoint_health import reading
+from streamgraft_pe_runtime.modes import may_be_repeated
 from streamgraft_pe_runtime.spark_log import Offsets, Position, offsets_of
 
 NOTE = "scans"
@@ -31,6 +32,19 @@ _HEAD = 2
 
 class OtherTopics(Exception):
     """A plan reads what its checkpoint has no position in; the message says what to do."""
+
+
+class RenamedWays(Exception):
+    """A batch in real-time mode was cut off, and its ways have other names; the message says what
+    to do."""
+
+    def __init__(self, gone: set[str], new: set[str]) -> None:
+        super().__init__(
+            "the last run was cut off within a batch in real-time mode, in which rows went by"
+            f" {listed(sorted(gone))}, and now would by {listed(sorted(new))}: what is written"
+            " already can't be told any more. Set the operators' names and inputs as they were, let"
+            " the query run until it can be stopped, and then change them"
+        )
 
 
 class OtherWays(Exception):
@@ -63,14 +77,23 @@ def arranged(
     if [_name(topic) for topic in noted] == known:
         known = list(noted)
     elif known == [_name(topic) for topic in topics]:
-        known = list(topics)
-    places = {topic.partition("#")[0] for topic in known}
-    if missing := sorted({topic.partition("#")[0] for topic in topics} - places):
+        return None
+    if known == list(topics):
+        return None
+    places = [_place(topic, known) for topic in topics]
+    if missing := sorted({_shown(topic) for topic in topics if not _place(topic, known)}):
         raise OtherTopics(
             f"it reads {listed(missing)}, in which its checkpoint has no position: that has some in"
-            f" {listed(sorted(places))}; {WAYS}"
+            f" {listed(sorted(map(_shown, known)))}; {WAYS}"
         )
-    order = [_source_of(topic, positions, known, topics) for topic in topics]
+    order: list[int] = []
+    for topic, there in zip(topics, places, strict=True):
+        same = [index for index in there if known[index] == topic]
+        if same and len(same) == topics.count(topic):
+            # Spark may make several sources of one name, too: each has its place among them.
+            order.append(same[topics[: len(order)].count(topic)])
+        else:
+            order.append(_source_of(topic, there, positions, known, topics))
     return None if [positions[index] for index in order] == [*positions] else order
 
 
@@ -78,13 +101,18 @@ def arrange(checkpoint: Path, topics: Sequence[str | None]) -> None:
     """Put the logs of a query that nobody runs into the order of a plan's scans.
 
     `topics`: of the scans; None for one that is not of one topic. Each file is replaced at once, so
-    whoever is cut off does it again. Raises OtherTopics, OtherWays, CheckpointDamaged, OSError.
+    whoever is cut off does it again. Raises OtherTopics, OtherWays, RenamedWays, CheckpointDamaged,
+    OSError.
     """
     wanted = [topic for topic in topics if topic is not None]
     if len(wanted) != len(topics):
         return
     log, note = checkpoint / "offsets", checkpoint / NOTE
     noted = json.loads(note.read_text()) if note.exists() else []
+    if may_be_repeated(checkpoint):
+        before, now = ({_way(topic) for topic in each} for each in (noted, wanted))
+        if before - now and now - before:
+            raise RenamedWays(before - now, now - before)
     for number in entries(log)[-KEPT_ENTRIES:]:
         file = log / str(number)
         with reading(file):
@@ -102,20 +130,44 @@ def arrange(checkpoint: Path, topics: Sequence[str | None]) -> None:
         write(note, json.dumps(wanted))
 
 
+def _way(topic: str) -> str:
+    return topic.partition("#")[2]
+
+
 def _name(topic: str) -> str:
     return topic.partition("#")[0].partition("@")[0]
 
 
+def _shown(topic: str) -> str:
+    return topic.partition("#")[0]
+
+
+def _place(topic: str, known: Sequence[str]) -> list[int]:
+    """Return the positions that are of the topic of a scan.
+
+    A name says which cluster it is in only where there are two, so that may have come or gone, or
+    have other brokers by now.
+    """
+    there = [index for index, name in enumerate(known) if _shown(name) == _shown(topic)]
+    if there:
+        return there
+    named = [index for index, name in enumerate(known) if _name(name) == _name(topic)]
+    ours = [index for index in named if _way(known[index]) == _way(topic)] or named
+    return ours if len({_shown(known[index]) for index in ours}) == 1 else []
+
+
 def _source_of(
-    topic: str, positions: Sequence[Offsets], known: Sequence[str], topics: Sequence[str]
+    topic: str,
+    there: Sequence[int],
+    positions: Sequence[Offsets],
+    known: Sequence[str],
+    topics: Sequence[str],
 ) -> int:
-    """Return which of the positions a scan goes on from. Raises OtherWays."""
-    place = topic.partition("#")[0]
-    there = [index for index, name in enumerate(known) if name.partition("#")[0] == place]
+    """Return which of the positions in its topic a scan goes on from. Raises OtherWays."""
     gone = [index for index in there if known[index] not in topics]
     found = [index for index in there if known[index] == topic] or gone
     if any(positions[index] != positions[found[0]] for index in found[1:]):
-        raise OtherWays(place)
+        raise OtherWays(_shown(topic))
     return (found or there)[0]
 
 

@@ -162,14 +162,16 @@ class SparkStage:
         if request.rolls_back_to is not None:
             back = self._storage.roll_back if request.commit else self._storage.look_at
             return back(request)
-        place, cut_off = self._storage.place(request), self._checkpoints.is_cut_off
+        place = self._storage.place(request)
         try:
-            late = late_batches.note(place, request.uid, filter(cut_off, request.shards))
+            for shard in request.shards:
+                late_batches.note(place, request.uid, self._checkpoints.cut_off_with(shard))
             for shard in request.shards:  # which nobody runs
                 self._checkpoints.take_alone(shard)
         except (QueryFailed, TakenByAnother, OtherMode, CheckpointDamaged) as error:
             raise OSError(f"where shards are is not known yet: {error}") from error
         saved = self._storage.save(request)
+        late = late_batches.noted(place, request.uid, request.shards)
         remove_earlier(place.parent.parent, request)
         return saved.model_copy(update={"unclean": sorted({*saved.unclean, *late})})
 

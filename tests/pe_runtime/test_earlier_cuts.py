@@ -41,7 +41,12 @@ def test_earlier_ones_that_nobody_keeps(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "request_", [cut(4, commit=True), Saving(savepoint="j-all-cut-4", uid="u", shards=[0])]
+    "request_",
+    [
+        cut(4, 4, commit=True),
+        cut(4),  # of an operator that does not say what is kept
+        Saving(savepoint="j-all-cut-4", uid="u", shards=[0]),
+    ],
 )
 def test_nothing_else_removes_any(tmp_path: Path, request_: Saving) -> None:
     folders(tmp_path, "j-all-cut-1")
@@ -51,5 +56,5 @@ def test_nothing_else_removes_any(tmp_path: Path, request_: Saving) -> None:
 
 def test_many_go_a_few_at_a_time_the_oldest_first(tmp_path: Path) -> None:
     folders(tmp_path, *(f"j-all-cut-{number}" for number in range(1, MOST + 4)))
-    remove_earlier(tmp_path, cut(100))
+    remove_earlier(tmp_path, cut(100, 100))
     assert left(tmp_path) == {f"j-all-cut-{number}" for number in range(MOST + 1, MOST + 4)}

@@ -258,13 +258,13 @@ def test_a_batch_that_is_cut_off_is_one_of_all_shards(tmp_path: Path) -> None:
     stage, owner = stage_of(tmp_path, brokers), Owner(brokers)
     owner.start(stage, [1, 2])
     owner.batch(3)
-    assert not stage.is_cut_off(1)
+    assert stage.cut_off_with(1) == []
     owner.plan(5)
-    assert stage.is_cut_off(1)
-    assert stage.is_cut_off(2)
-    assert not stage.is_cut_off(0), "no query has run it"
+    assert stage.cut_off_with(1) == [1, 2]
+    assert stage.cut_off_with(2) == [1, 2]
+    assert stage.cut_off_with(0) == [], "no query has run it"
     stage.take_alone(1)
-    assert not stage.is_cut_off(2)
+    assert stage.cut_off_with(2) == []
 
 
 def test_owner_that_comes_back_is_fenced(tmp_path: Path) -> None:

@@ -19,8 +19,9 @@ def checkpoint(folder: Path, *, begun: bool, cut_off: bool) -> Path:
         (folder / log).mkdir(parents=True)
         for number in range(count):
             (folder / log / str(number)).write_text('v1\n{}\n{"t":{"0":5}}')
+    (folder / LEDGERS).mkdir()
+    (folder / LEDGERS / "MAIN").touch()
     if begun:
-        (folder / LEDGERS).mkdir()
         (folder / LEDGERS / REAL_TIME).touch()
     return folder
 
@@ -41,6 +42,13 @@ def test_the_mode_must_be_that_of_the_batch(
             check(found, real_time=real_time)
     forget(found)
     check(found, real_time=False)
+
+
+def test_a_batch_of_a_savepoint_may_run_in_another_mode(tmp_path: Path) -> None:
+    """Nothing was written under the new job's names."""
+    found = checkpoint(tmp_path / "0", begun=False, cut_off=True)
+    (found / LEDGERS / "MAIN").unlink()
+    check(found, real_time=True)
 
 
 def unused(folder: Path, shards: Any) -> None:

@@ -11,8 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.pe_runtime.one_driver import make_topic, write
 
 from streamgraft_local import Cluster
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, REAL_TIME
 from streamgraft_pe_runtime.plan import Plan
-from streamgraft_pe_runtime.scan_order import OtherTopics, OtherWays, arrange, arranged
+from streamgraft_pe_runtime.scan_order import OtherTopics, OtherWays, RenamedWays, arrange, arranged
 from streamgraft_pe_runtime.spark_log import Offsets, Position, joined
 
 A, B = {"a": {"0": 7}}, {"b": {"0": 9}}
@@ -33,6 +34,39 @@ def test_each_scan_goes_on_where_its_topic_was(
     positions: list[Offsets], topics: list[str], order: list[int] | None
 ) -> None:
     assert arranged(positions, topics) == order
+
+
+@pytest.mark.parametrize("noted", [[], ["a", "a"], ["a#x", "a#x"]])
+def test_several_sources_of_one_name_have_their_places(noted: list[str]) -> None:
+    """As Spark makes of some joins of a stream with itself; they end at different records."""
+    positions = [{"a": {"0": 7}}, {"a": {"0": 8}}]
+    assert arranged(positions, noted or ["a", "a"], noted) is None
+    more = [*positions, B]
+    assert arranged(more, ["b", "a", "a"], ["a", "a", "b"]) == [2, 0, 1]
+
+
+def test_a_cluster_that_goes_leaves_the_other_one_its_positions() -> None:
+    eu, us = {"a": {"0": 7}}, {"a": {"0": 9}}
+    assert arranged([eu, us], ["a#us"], ["a@e:1#eu", "a@u:1#us"]) == [1]
+    assert arranged([eu], ["a@e:1#eu"], ["a#eu"]) is None
+    assert arranged([eu, us], ["a@u:1,u:2#us", "a@e:1#eu"], ["a@e:1#eu", "a@u:1#us"]) == [1, 0]
+
+
+def test_no_way_is_renamed_while_its_batch_is_cut_off(tmp_path: Path) -> None:
+    """The ledger knows what is written by the ways that rows went."""
+    log = tmp_path / "offsets"
+    log.mkdir()
+    (log / "0").write_text("v1\n{}\n" + json.dumps(A))
+    arrange(tmp_path, ["a#doubled"])
+    mark = tmp_path / LEDGERS / REAL_TIME
+    mark.parent.mkdir()
+    mark.touch()
+    arrange(tmp_path, ["a#doubled", "a#more"])
+    arrange(tmp_path, ["a#doubled"])
+    with pytest.raises(RenamedWays, match="rows went by doubled, and now would by twice"):
+        arrange(tmp_path, ["a#twice"])
+    mark.unlink()
+    arrange(tmp_path, ["a#twice"])
 
 
 def test_a_topic_without_a_position_is_told() -> None:

@@ -52,6 +52,8 @@ class Submission:
     sources: int = 1
     """A second one comes first, with a sink of its own: all PEs have other ids then. Such a job
     declares a Service, too."""
+    chained: bool = False
+    """Whether two functions, fused with it, are between the second source and its sink."""
     kept: str = "count"
     """What the operators of the region keep for each key."""
     extra: dict[str, Any] = field(default_factory=dict)
@@ -66,7 +68,8 @@ class Submission:
     def content(self) -> bytes:
         """The bundle."""
         flags = self.pooled, self.sleepy, self.consistent, self.falls_back
-        return _bundle(self.stages, self.max_width, self.version, *flags, self.sources, self.kept)
+        more = self.sources, self.chained, self.kept
+        return _bundle(self.stages, self.max_width, self.version, *flags, *more)
 
     @property
     def digest(self) -> str:
@@ -142,6 +145,7 @@ def _bundle(
     consistent: bool,
     falls_back: bool,
     sources: int,
+    chained: bool,
     kept: str,
 ) -> bytes:
     adl = application(NAMESPACE, builtBy=f"0.0.{version}")
@@ -169,8 +173,19 @@ def _bundle(
         adl["operators"][-1] = {**write, "commits": True}
     if sources > 1:
         other = {**read, "name": "other", "outputs": ["more"]}
-        adl["operators"][:0] = [other, {**write, "name": "copy", "inputs": ["more"]}]
+        functions = [
+            {**other, "kind": "function", "name": name, "inputs": [stream], "outputs": [name]}
+            for name, stream in (("first", "more"), ("next", "first"))
+            if chained
+        ]
+        for function in functions:
+            function.pop("kafka", None)
+        last = functions[-1]["name"] if functions else "more"
+        adl["operators"][:0] = [other, *functions, {**write, "name": "copy", "inputs": [last]}]
         adl["streams"].append({**raw, "name": "more", "producer": "other"})
+        adl["streams"] += [
+            {**raw, "name": item["name"], "producer": item["name"]} for item in functions
+        ]
         adl["services"] = [{"name": "api", "operator": "work", "port": service_port(version)}]
     region = {"name": "r", "key": ["key"], "width": 1, "maxWidth": max_width}
     adl["regions"] = [{**region, "autoscaling": {"minWidth": 0}} if sleepy else region]

@@ -298,6 +298,40 @@ def _contents(world: World) -> dict[str, str]:
     return {item["name"]: item["annotations"][names.ANNOTATION_CONTENT] for item in found}
 
 
+@pytest.mark.parametrize("stop", [1.0, 30.0])
+def test_a_split_is_judged_once(stop: float) -> None:
+    """Its topic is made for it, and is no sign of records that were read: what waits for pods that
+    end, or is begun anew by another operator, goes on."""
+    fused = replace(ONE, sources=2, chained=True)
+    world = World(1)
+    with world.surroundings():
+        submit(world, fused)
+        world.operators.start()
+        world.run(SECONDS)
+        assert "next" not in stages(world).values()
+        world.nodes.tempo = replace(world.nodes.tempo, stop=stop)
+        edit(world, replace(fused, extra={"fusion": {"type": "legacy"}}))
+        assert accepted(world)["status"] == "True"
+        assert {"other", "next", "read", "work"} <= set(stages(world).values())
+        (job,) = world.objects(JOB)
+        assert job["status"]["phase"] == "Healthy"
+        assert not job["status"]["madeInKafka"].get("awaiting")
+
+
+def test_each_time_that_a_stage_is_dropped_counts() -> None:
+    world = World(1)
+    with world.surroundings():
+        submit(world, TWO)
+        world.operators.start()
+        world.run(SECONDS)
+        for _ in range(2):
+            edit(world, ONE)
+            edit(world, TWO)
+        (job,) = world.objects(JOB)
+        assert job["status"]["droppedStages"] == {"second": 2}
+        assert min(world.nodes.checkpoints.counts("second.3").values()) > 0
+
+
 def test_cuts_go_with_their_consistent_region() -> None:
     """Their files would pin the state of that time for as long as the job lives."""
     world = World(1)

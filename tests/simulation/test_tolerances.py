@@ -42,3 +42,17 @@ def test_a_server_that_drops_them_is_asked_once(
     assert now["spec"] == made["spec"]
     assert len(patches) == (1 if known else 0)
     assert "AutoscalerCorrected" not in {item["reason"] for item in world.objects(EVENT)}
+
+
+def test_rules_that_a_user_removes_come_back() -> None:
+    world = World(1)
+    with world.surroundings():
+        submit(world, Submission("job", stages=1, max_width=2, width=1, sleepy=True))
+        world.operators.start()
+        world.run(SECONDS)
+        (made,) = world.objects(AUTOSCALER)
+        name = made["metadata"]["name"]
+        world.request("PATCH", AUTOSCALER, name, {"spec": {"behavior": None}})
+        world.run(SECONDS)
+        (now,) = world.objects(AUTOSCALER)
+    assert now["spec"] == made["spec"]

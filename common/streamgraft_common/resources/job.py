@@ -1,5 +1,6 @@
 """Job: one application, submitted. What a user writes."""
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field, WithJsonSchema
@@ -167,8 +168,21 @@ class MadeInKafka(Model):
     """The brokers that gave it, as the job or the operator named them."""
     topics: list[str] = []
     """Names of topics, noted before they are made."""
+    awaiting: list[str] = []
+    """Those topics that were made for an edit, which was not accepted so far: nobody has written
+    them."""
     stages: list[str] = []
     """Stages whose consumer groups are the job's."""
+
+    @property
+    def written(self) -> frozenset[str]:
+        """The topics that may have records."""
+        return frozenset(self.topics) - frozenset(self.awaiting)
+
+    def without(self, topics: Iterable[str]) -> "MadeInKafka":
+        """Return the same where these topics don't await anything."""
+        left = sorted({*self.awaiting} - {*topics})
+        return self.model_copy(update={"awaiting": left})
 
 
 class SourceTopic(Model):

@@ -135,7 +135,8 @@ class JobController(Controller):
             self._check_savepoint(job, expansion)
             dropped = await self._edits.check(job, expansion)
             await check_brokers(self._context, job, expansion.topology)
-            if before := await self._edits.before(job, expansion):
+            rollback = held_by(self._caches, key, expansion)
+            if not rollback and (before := await self._edits.before(job, expansion)):
                 await self._topics.prepare(job, before.topology, expansion.topology)
         except UnderWay:
             await self._await_bundle(job)
@@ -147,7 +148,7 @@ class JobController(Controller):
             return await self._reject(job, GRAPH_INVALID, str(error))
         except manifests.PodForbidden as error:
             return await self._reject(job, POD_FORBIDDEN, str(error))
-        if rollback := held_by(self._caches, key, expansion):
+        if rollback:
             return await self._hold(job, rollback)
         return await self._submit(job, expansion, dropped)
 

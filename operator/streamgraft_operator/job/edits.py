@@ -31,22 +31,31 @@ class EditChecker:
         """Return the stages and regions that this graph drops. Raises GraphError if what runs can't
         become it without losing state."""
         stages, status = saved_stages(expansion.topology, expansion.bundle.adl), job_status(job)
-        made = status.made_in_kafka.topics if status.made_in_kafka else ()
-        found: set[str] = set()
-        for before in await self._running(job, expansion):
-            try:
-                spec = expansion.spec
-                check(before, stages, spec.drop_state, spec.changed_streams, made)
-            except EditRefused as error:
-                raise GraphError(str(error)) from error
-            found |= dropped(before, stages)
+        spec, version = expansion.spec, await self.before(job, expansion)
+        planted = await self._planted(job, expansion)
+        found = dropped(planted, stages) if planted else set()
+        accepted = await self._context.versions.accepted(job)
+        if accepted is not None and accepted.id == expansion.version.id:
+            return found  # it was judged, and a part of it may be there
+        made = status.made_in_kafka.written if status.made_in_kafka else frozenset[str]()
+        try:
+            if version is not None:
+                running = saved_stages(version.topology, version.bundle.adl)
+                check(running, stages, spec.drop_state, spec.changed_streams, made)
+                found |= dropped(running, stages)
+            if planted:
+                # What was made since is of that version.
+                since = () if version is not None else made
+                check(planted, stages, spec.drop_state, spec.changed_streams, since)
+        except EditRefused as error:
+            raise GraphError(str(error)) from error
         return found
 
     async def note(self, job: Object, expansion: Expansion, gone: Collection[str]) -> None:
         """Count what a version drops, before anything is made of it: what comes back must not meet
         what was there. Who is cut off in between counts it once more, which does no harm."""
         status = job_status(job)
-        if not gone or status.dropped_for == expansion.content_id:
+        if status.dropped_for == (expansion.content_id if gone else ""):
             return
         counts = dict(status.dropped_stages)
         counts |= {name: counts.get(name, 0) + 1 for name in sorted(gone)}
@@ -56,26 +65,24 @@ class EditChecker:
             [],
             job["metadata"]["generation"],
             dropped_stages=counts,
-            dropped_for=expansion.content_id,
+            dropped_for=expansion.content_id if gone else "",
         )
         if noted is None:
             raise Conflict(409, "Conflict", f"job {job['metadata']['name']} is gone")
 
-    async def _running(self, job: Object, expansion: Expansion) -> list[list[SavedStage]]:
-        """Return the stages of the graphs that run, as far as they may differ from a new one."""
+    async def _planted(self, job: Object, expansion: Expansion) -> list[SavedStage]:
+        """Return the stages of the graph that was planted last, if that is another one."""
         caches, (namespace, job_name) = self._context.caches, key_of(job)
         name = names.job_config_map(job_name)
-        version = await self.before(job, expansion)
-        accepted = [saved_stages(version.topology, version.bundle.adl)] if version else []
         if content_of(caches.config_maps.get((namespace, name))) == expansion.content_id:
-            return accepted
+            return []
         own = await self._context.client.find(CONFIG_MAP.path(namespace, name))
         if own is None or not is_owned_by(own, owner_of(job).uid):
-            return accepted  # nothing was planted, or somebody has deleted it
+            return []  # nothing was planted, or somebody has deleted it
         pes = caches.processing_elements_by_job.get(key_of(job))
         if any(pe_status(pe).runtime for pe in pes):
             check_same_volume(manifests.checkpoints_of(own), expansion.checkpoints)
-        return [manifests.stages_of(own), *accepted]
+        return manifests.stages_of(own)
 
     async def before(self, job: Object, expansion: Expansion) -> Expansion | None:
         """Return the version that was accepted last, if the job runs another one than this."""

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
@@ -60,14 +61,15 @@ class TopicKeeper:
         return event is not None, newest or job
 
     async def prepare(self, job: Object, before: Topology, after: Topology) -> None:
-        """Make the topics that an edit needs, before anything writes to them or reads them.
+        """Make the topics that an edit adds, before anything writes to them or reads them.
 
         Raises GraphError if that can't be done, and UnderWay.
         """
-        if set(after.topics) <= set(before.topics):
+        known = set(before.topics)
+        if not (added := tuple(topic for topic in after.topics if topic not in known)):
             return
         try:
-            await self._create(job, after, {})
+            await self._create(job, replace(after, topics=added), {}, awaiting=True)
         except (KafkaUnavailable, TopicUnusable) as error:
             raise GraphError(f"the topics for this edit can't be made: {error}") from error
 
@@ -90,10 +92,16 @@ class TopicKeeper:
         return states, None
 
     async def _create(
-        self, job: Object, topology: Topology, counted: dict[str, SourceTopic]
+        self,
+        job: Object,
+        topology: Topology,
+        counted: dict[str, SourceTopic],
+        *,
+        awaiting: bool = False,
     ) -> list[str]:
         """Create what is missing; return the missing sources, which are the users'. What is seen of
-        topics whose partitions count goes into `counted`."""
+        topics whose partitions count goes into `counted`. `awaiting`: whether nobody writes what is
+        new before an edit is accepted."""
         tls = await self._context.kafka_tls.of(job)
         groups: dict[Brokers, list[PlannedTopic]] = {}
         for topic in topology.topics:
@@ -110,7 +118,10 @@ class TopicKeeper:
             if made is not None:
                 new = [topic.name for topic in found.create if not topic.external]
                 stages = [pe.stage_name for pe in topology.stages]
-                await self._note(job, noted(made, there, new, stages))
+                made = noted(made, there, new, stages, new if awaiting else ())
+                await self._note(
+                    job, made if awaiting else made.without(topic.name for topic in topics)
+                )
             await self._context.kafka.change(brokers, found)
             seen.append((topics, found.create, there))
             awaited += found.awaited

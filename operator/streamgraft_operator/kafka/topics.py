@@ -92,13 +92,18 @@ def noted(
     there: KafkaCluster,
     topics: Iterable[str],
     stages: Iterable[str],
+    awaiting: Iterable[str] = (),
 ) -> MadeInKafka:
-    """Return the record with these topics and stages in it; another Kafka begins a new one."""
+    """Return the record with these topics and stages in it; another Kafka begins a new one.
+
+    `awaiting`: those of the topics that nobody writes before an edit is accepted.
+    """
     kept = old if old and old.cluster_id == there.id else MadeInKafka(cluster_id=there.id)
     return MadeInKafka(
         cluster_id=there.id,
         topics=sorted({*kept.topics, *topics}),
         stages=sorted({*kept.stages, *stages}),
+        awaiting=sorted({*kept.awaiting, *awaiting}),
     )
 
 

@@ -86,13 +86,19 @@ def _behavior(settings: Autoscaling) -> dict[str, Any]:
 
 def has_tolerance(item: Object) -> bool:
     """Return whether an autoscaler has tolerances of its own."""
-    return any(_TOLERANCE in rules for rules in item["spec"]["behavior"].values())
+    return any(_TOLERANCE in rules for rules in _rules(item).values())
 
 
 def without_tolerance(item: Object) -> Object:
     """Return an autoscaler as API servers keep it that don't know of tolerances."""
     behavior = {
         direction: {name: value for name, value in rules.items() if name != _TOLERANCE}
-        for direction, rules in item["spec"]["behavior"].items()
+        for direction, rules in _rules(item).items()
     }
     return {**item, "spec": {**item["spec"], "behavior": behavior}}
+
+
+def _rules(item: Object) -> dict[str, Any]:
+    """Return the rules of an autoscaler, which a user may have removed, by direction."""
+    behavior = item["spec"].get("behavior") or {}
+    return {direction: rules or {} for direction, rules in behavior.items()}

@@ -95,8 +95,8 @@ class AutoscalerController(Controller):
         if region_spec(region).width == 0 == spec["minReplicas"]:
             await self._wake(key, region)
         created = await self._write.create(wanted)
-        self._look_for_tolerance(wanted, created)
         if _owned(created, region):
+            self._look_for_tolerance(wanted, created)
             low, high = spec["minReplicas"], spec["maxReplicas"]
             name = wanted["metadata"]["name"]
             self._recorder.record(region, events.autoscaler_created(name, low, high))

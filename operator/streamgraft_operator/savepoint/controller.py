@@ -267,20 +267,19 @@ class SavepointController(Controller):
         if why:
             left = f"{name}/{item['metadata']['uid']} in the repository"
             self._context.recorder.record(item, events.savepoint_left_over(left, why))
-        path = names.savepoint_path(namespace, name)
+        path, why = names.savepoint_path(namespace, name), ""
         if (root := self._context.settings.checkpoint_root) is None:
-            event = events.savepoint_left_over(path, "the operator does not see that volume")
-            self._context.recorder.record(item, event)
+            why = "the operator does not see that volume"
         else:
             try:
                 await asyncio.to_thread(shutil.rmtree, root / path)
             except FileNotFoundError:
                 if savepoint_status(item).shards:  # else it never came to a copy
-                    event = events.savepoint_left_over(path, "it is not on the operator's volume")
-                    self._context.recorder.record(item, event)
+                    why = "it is not on the operator's volume"
             except OSError as error:
-                event = events.savepoint_left_over(str(root / path), str(error))
-                self._context.recorder.record(item, event)
+                why = str(error)
+        if why and _has_files(item):
+            self._context.recorder.record(item, events.savepoint_left_over(path, why))
         await self._context.write.savepoints.release(key_of(item))
         return None
 
@@ -303,6 +302,12 @@ def _has_changed(spec: SavepointSpec, expansion: Expansion) -> bool:
     regions = expansion.bundle.adl.consistent_regions
     now = [set(item.operators) for item in regions if item.name == spec.consistent_region]
     return spec.consistent_region is not None and now != [set(spec.operators)]
+
+
+def _has_files(item: Object) -> bool:
+    """Return whether files of a savepoint stay that the operator does not remove: a rollback makes
+    none, and those of cuts the PEs remove."""
+    return savepoint_spec(item).rolls_back_to is None and _cut_number(item) is None
 
 
 def _cut_number(item: Object) -> int | None:

@@ -23,6 +23,9 @@ class Checkpoint(root: Path) {
   /** Whether the run before ended within a batch, which comes again. */
   val interrupted: Boolean = newest("offsets") > newest("commits")
 
+  /** Whether real-time mode has written what no batch of the log has. */
+  val realTimeBegun: Boolean = files.exists(new Path(ledgers, "REAL-TIME"))
+
   def marker(target: String): Path = new Path(ledgers, target)
   def former(target: String): Path = new Path(ledgers, s"former/$target")
 

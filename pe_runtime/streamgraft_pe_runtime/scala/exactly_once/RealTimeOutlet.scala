@@ -19,8 +19,9 @@ case class Position(offset: Long, rows: Int)
   */
 class RealTimeOutlet(target: Target, identity: Identity, checkpoint: Checkpoint, everyMillis: Long)
     extends Logging {
-  // The log of a batch is written when it has ended: nothing tells that one was cut off.
-  val transactions = new Transactions(target, identity, checkpoint, mayBeLost = false)
+  // Of a ledger that ended with its batch, as one of micro-batches may have, nothing is missed.
+  val transactions = new Transactions(target, identity, checkpoint,
+    mayBeLost = !checkpoint.interrupted && !checkpoint.realTimeBegun)
   private lazy val positions: mutable.Map[Lane, Position] = {
     val found = RealTimeOutlet.parsed(transactions.last.plan)
     // The run before may have been in the other mode.
