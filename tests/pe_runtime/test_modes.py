@@ -72,7 +72,7 @@ def test_a_shard_that_comes_back_has_no_mark_of_a_run_that_came_late(tmp_path: P
     found = checkpoint(tmp_path / "0", begun=True, cut_off=False)
     keep_as_former(found)
     assert not may_be_repeated(found)
-    assert not (found / LEDGERS / "former").exists()
+    assert not (found / LEDGERS / "former" / REAL_TIME).exists()
 
 
 @pytest.mark.parametrize("begun", [False, True])
