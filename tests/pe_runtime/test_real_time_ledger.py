@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from tests.pe_runtime.one_driver import make_topic
 
 from streamgraft_local import Cluster
+from streamgraft_pe_runtime.modes import may_be_repeated
 
 pytestmark = pytest.mark.integration
 
@@ -59,6 +60,10 @@ class Outlet:
         """End the transaction."""
         self._owner.realTime().get().commit()
 
+    def end_batch(self) -> None:
+        """End a batch, behind which its log is written."""
+        self._owner.commit(0)
+
     def noted(self) -> dict[str, tuple[int, int]]:
         """Return offset and rows by the name of a lane, as the ledger has them."""
         transactions = self._owner.realTime().get().transactions()
@@ -96,6 +101,17 @@ def test_many_partitions_with_a_long_name(outlet: Outlet) -> None:
     outlet.open()
     expected = {f"Lane({SCAN},{topic},{partition})": (OFFSET, 1) for partition in range(249)}
     assert outlet.noted() == expected | {f"Lane({SCAN},{topic},0)": (OFFSET, 2)}
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_that_the_mode_has_begun_is_marked(outlet: Outlet, tmp_path: Path, rows: int) -> None:
+    """Before its first row is written, or its first batch has a log, but not by its start."""
+    outlet.open()
+    assert not may_be_repeated(tmp_path)
+    outlet.write("topic", rows, OFFSET)
+    assert may_be_repeated(tmp_path) == bool(rows)
+    outlet.end_batch()
+    assert may_be_repeated(tmp_path)
 
 
 def test_too_many_partitions(outlet: Outlet) -> None:
