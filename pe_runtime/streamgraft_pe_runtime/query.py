@@ -18,6 +18,7 @@ from streamgraft_pe_runtime.batch_ends import BatchEnds, staggered
 from streamgraft_pe_runtime.checkpoint_files import incarnation
 from streamgraft_pe_runtime.joint_checkpoints import is_joint
 from streamgraft_pe_runtime.plan import Plan, SinkCall
+from streamgraft_pe_runtime.query_logs import newest
 from streamgraft_pe_runtime.staggering import ALONE, Stagger
 from streamgraft_pe_runtime.triggers import Triggers
 
@@ -48,6 +49,7 @@ def start(
     if not plan.real_time or outputs[0].transactional_id:
         modes.check(checkpoint, real_time=plan.real_time)
     scan_order.arrange(checkpoint, plan.topics)
+    pending = _ended_batches(checkpoint) if modes.may_be_repeated(checkpoint) else None
     writer = _sink(plan, checkpoint).outputMode(plan.output_mode).queryName(name)
     writer = writer.option("checkpointLocation", str(checkpoint))
     interval = f"{round(seconds * 1000)} milliseconds"
@@ -66,7 +68,7 @@ def start(
         writer = writer.trigger(realTime=interval)  # type: ignore[call-overload]
         aligned = alignment(session, wanted=False)
         with aligned, staggered(session, seconds, stagger, plan.scans) as ends:
-            return ShardQuery(session, writer.start(), ends, checkpoint)
+            return ShardQuery(session, writer.start(), ends, checkpoint, pending)
     except Exception:
         _close_sink(session, checkpoint, clean=False)
         raise
@@ -104,6 +106,10 @@ def _sink(plan: Plan, checkpoint: Path) -> DataStreamWriter:
     )
 
 
+def _ended_batches(checkpoint: Path) -> int:
+    return newest(checkpoint / "commits")
+
+
 class ShardQuery:
     """A query that was started. All calls block."""
 
@@ -113,8 +119,11 @@ class ShardQuery:
         query: StreamingQuery,
         timing: Triggers | BatchEnds,
         checkpoint: Path,
+        pending: int | None = None,
     ) -> None:
-        """`timing`: of triggers, or in real-time mode of the ends of batches."""
+        """`timing`: of triggers, or in real-time mode of the ends of batches. `pending`: number of
+        the last batch that had ended, if one in real-time mode was cut off behind it."""
+        self._pending = pending
         self._session = session
         self._checkpoint = checkpoint
         self._triggers = timing if isinstance(timing, Triggers) else None
@@ -221,6 +230,9 @@ class ShardQuery:
         in_time = in_time and time.monotonic() < deadline
         self._handle.stop()
         clean = in_time and self._handle.exception().isEmpty()
+        # A batch that was cut off before this run must have run again: till then its ledger counts.
+        if self._pending is not None and _ended_batches(self._checkpoint) <= self._pending:
+            clean = False
         _close_sink(self._session, self._checkpoint, clean=clean)
         if clean:
             modes.forget(self._checkpoint)
