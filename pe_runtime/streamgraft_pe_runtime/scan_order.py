@@ -81,7 +81,8 @@ def arranged(
     if known == list(topics):
         return None
     places = [_place(topic, known) for topic in topics]
-    if missing := sorted({_shown(topic) for topic in topics if not _place(topic, known)}):
+    found = zip(topics, places, strict=True)
+    if missing := sorted({_shown(topic) for topic, there in found if not there}):
         raise OtherTopics(
             f"it reads {listed(missing)}, in which its checkpoint has no position: that has some in"
             f" {listed(sorted(map(_shown, known)))}; {WAYS}"
@@ -135,7 +136,7 @@ def _way(topic: str) -> str:
 
 
 def _name(topic: str) -> str:
-    return topic.partition("#")[0].partition("@")[0]
+    return _shown(topic).partition("@")[0]
 
 
 def _shown(topic: str) -> str:

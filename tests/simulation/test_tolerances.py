@@ -6,9 +6,19 @@ from tests.simulation.faults import submit
 from tests.simulation.world import World
 
 from streamgraft_common.kinds import AUTOSCALER, EVENT
+from streamgraft_common.kube.client import Object
 
 SECONDS = 180.0
 """Longer than the operator's look at everything: what is corrected without end would be by then."""
+
+
+def autoscaled(world: World) -> Object:
+    """Submit a job, let time pass, and return the autoscaler of its region."""
+    submit(world, Submission("job", stages=1, max_width=2, width=1, sleepy=True))
+    world.operators.start()
+    world.run(SECONDS)
+    (made,) = world.objects(AUTOSCALER)
+    return made
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -27,10 +37,7 @@ def test_a_server_that_drops_them_is_asked_once(
         return request(method, path, body, *more)  # type: ignore[arg-type]
 
     with world.surroundings():
-        submit(world, Submission("job", stages=1, max_width=2, width=1, sleepy=True))
-        world.operators.start()
-        world.run(SECONDS)
-        (made,) = world.objects(AUTOSCALER)
+        made = autoscaled(world)
         behavior = made["spec"]["behavior"]
         assert ["tolerance" in rules for rules in behavior.values()] == [known, known]
         without = {direction: {"tolerance": None} for direction in behavior}
@@ -47,10 +54,7 @@ def test_a_server_that_drops_them_is_asked_once(
 def test_rules_that_a_user_removes_come_back() -> None:
     world = World(1)
     with world.surroundings():
-        submit(world, Submission("job", stages=1, max_width=2, width=1, sleepy=True))
-        world.operators.start()
-        world.run(SECONDS)
-        (made,) = world.objects(AUTOSCALER)
+        made = autoscaled(world)
         name = made["metadata"]["name"]
         world.request("PATCH", AUTOSCALER, name, {"spec": {"behavior": None}})
         world.run(SECONDS)
