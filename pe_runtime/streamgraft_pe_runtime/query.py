@@ -43,7 +43,7 @@ def start(
     """Start the query of a plan on a checkpoint. Returns before its first batch.
 
     `seconds`: between triggers; in real-time mode the length of a batch. `stagger`: where in it
-    its triggers are, or its batches end. Raises OtherMode, OtherTopics, OtherWays.
+    its triggers are, or its batches end. Raises OtherMode, OtherTopics, OtherWays, RenamedWays.
     """
     outputs = plan.output if isinstance(plan.output, list) else []
     if not plan.real_time or outputs[0].transactional_id:

@@ -54,8 +54,8 @@ class EditChecker:
     async def note(self, job: Object, expansion: Expansion, gone: Collection[str]) -> None:
         """Count what a version drops, before anything is made of it: what comes back must not meet
         what was there. Who is cut off in between counts it once more, which does no harm."""
-        status = job_status(job)
-        if status.dropped_for == (expansion.content_id if gone else ""):
+        status, mark = job_status(job), expansion.content_id if gone else ""
+        if status.dropped_for == mark:
             return
         counts = dict(status.dropped_stages)
         counts |= {name: counts.get(name, 0) + 1 for name in sorted(gone)}
@@ -65,7 +65,7 @@ class EditChecker:
             [],
             job["metadata"]["generation"],
             dropped_stages=counts,
-            dropped_for=expansion.content_id if gone else "",
+            dropped_for=mark,
         )
         if noted is None:
             raise Conflict(409, "Conflict", f"job {job['metadata']['name']} is gone")
