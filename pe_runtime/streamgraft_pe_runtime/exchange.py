@@ -21,8 +21,8 @@ from streamgraft_common.pe_metadata import OwnTopic
 from streamgraft_pe_runtime import query
 from streamgraft_pe_runtime.expressions import HEADERS_TYPE
 from streamgraft_pe_runtime.kafka_access import UNASKED, consumer_options, spark_options
-from streamgraft_pe_runtime.plan import IMPATIENT, READ_COMMITTED, Plan
-from streamgraft_pe_runtime.real_time import noted
+from streamgraft_pe_runtime.plan import IMPATIENT, READ_COMMITTED, WAY, Plan
+from streamgraft_pe_runtime.real_time import noted, number_of
 from streamgraft_pe_runtime.targets import KafkaTarget
 
 log = logging.getLogger(__name__)
@@ -37,6 +37,7 @@ _PAUSE_SECONDS = 0.005
 _BETWEEN_LOOKS = 20
 """Records that are sent until the query is looked at again."""
 _LONGEST_SECONDS = 60.0
+_WAY = "exchange"
 _SOURCE, _TARGET = 0, 1
 """Partitions: of the one that is read, and of the other that is only written to."""
 
@@ -94,8 +95,8 @@ def _plan(session: SparkSession, topic: OwnTopic, real_time: bool) -> Plan:
         **UNASKED,
         **IMPATIENT,
     }
-    frame = session.readStream.format("kafka").options(**options).load()
-    frame = noted(frame, "exchange") if real_time else frame
+    reader = session.readStream.format("kafka").options(**options).option(WAY, number_of(_WAY))
+    frame = noted(reader.load(), _WAY) if real_time else reader.load()
     record = frame.select(
         F.lit(0).alias("target"),
         F.lit(topic.topic).alias("topic"),

@@ -18,7 +18,6 @@ from streamgraft_pe_runtime.batch_ends import BatchEnds, staggered
 from streamgraft_pe_runtime.checkpoint_files import incarnation
 from streamgraft_pe_runtime.joint_checkpoints import is_joint
 from streamgraft_pe_runtime.plan import Plan, SinkCall
-from streamgraft_pe_runtime.query_logs import newest
 from streamgraft_pe_runtime.staggering import ALONE, Stagger
 from streamgraft_pe_runtime.triggers import Triggers
 
@@ -49,7 +48,6 @@ def start(
     if not plan.real_time or outputs[0].transactional_id:
         modes.check(checkpoint, real_time=plan.real_time)
     scan_order.arrange(checkpoint, plan.topics)
-    pending = _ended_batches(checkpoint) if modes.may_be_repeated(checkpoint) else None
     writer = _sink(plan, checkpoint).outputMode(plan.output_mode).queryName(name)
     writer = writer.option("checkpointLocation", str(checkpoint))
     interval = f"{round(seconds * 1000)} milliseconds"
@@ -68,9 +66,9 @@ def start(
         writer = writer.trigger(realTime=interval)  # type: ignore[call-overload]
         aligned = alignment(session, wanted=False)
         with aligned, staggered(session, seconds, stagger, plan.scans) as ends:
-            return ShardQuery(session, writer.start(), ends, checkpoint, pending)
+            return ShardQuery(session, writer.start(), ends, checkpoint)
     except Exception:
-        _close_sink(session, checkpoint, clean=False)
+        _close_sink(session, checkpoint)
         raise
 
 
@@ -85,13 +83,15 @@ def _numbered(call: SinkCall, checkpoint: Path) -> Callable[[DataFrame, int], No
     return write
 
 
-def _close_sink(session: SparkSession, checkpoint: Path, *, clean: bool) -> None:
+def _close_sink(session: SparkSession, checkpoint: Path, ended: str | None = None) -> bool:
     """End the producers of the query that has, or had, a checkpoint.
 
-    `clean`: it ended between two batches.
+    `ended`: if that was between two batches, where, as scan_order.ended tells. Returns whether
+    nothing is written that batches have still to come to.
     """
     jvm: Any = session._jvm
-    jvm.org.apache.spark.sql.kafka010.exactlyonce.Owners.close(str(checkpoint), clean)
+    over = jvm.org.apache.spark.sql.kafka010.exactlyonce.Owners.close(str(checkpoint), ended)
+    return bool(over)
 
 
 def _sink(plan: Plan, checkpoint: Path) -> DataStreamWriter:
@@ -106,10 +106,6 @@ def _sink(plan: Plan, checkpoint: Path) -> DataStreamWriter:
     )
 
 
-def _ended_batches(checkpoint: Path) -> int:
-    return newest(checkpoint / "commits")
-
-
 class ShardQuery:
     """A query that was started. All calls block."""
 
@@ -119,11 +115,8 @@ class ShardQuery:
         query: StreamingQuery,
         timing: Triggers | BatchEnds,
         checkpoint: Path,
-        pending: int | None = None,
     ) -> None:
-        """`timing`: of triggers, or in real-time mode of the ends of batches. `pending`: number of
-        the last batch that had ended, if one in real-time mode was cut off behind it."""
-        self._pending = pending
+        """`timing`: of triggers, or in real-time mode of the ends of batches."""
         self._session = session
         self._checkpoint = checkpoint
         self._triggers = timing if isinstance(timing, Triggers) else None
@@ -230,11 +223,14 @@ class ShardQuery:
         in_time = in_time and time.monotonic() < deadline
         self._handle.stop()
         clean = in_time and self._handle.exception().isEmpty()
-        # A batch that was cut off before this run must have run again: till then its ledger counts.
-        if self._pending is not None and _ended_batches(self._checkpoint) <= self._pending:
-            clean = False
-        _close_sink(self._session, self._checkpoint, clean=clean)
-        if clean:
+        ended = None
+        try:
+            if clean:
+                ended = scan_order.ended(self._checkpoint) if self.real_time else ""
+        finally:
+            # A batch that runs again may end before what was written when it was cut off.
+            over = _close_sink(self._session, self._checkpoint, ended)
+        if over:
             modes.forget(self._checkpoint)
         if self._ends:
             self._ends.forget(run)

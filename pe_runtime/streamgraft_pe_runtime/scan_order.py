@@ -19,6 +19,7 @@ from pathlib import Path
 
 from streamgraft_common.edits import WAYS
 from streamgraft_common.text import listed
+from streamgraft_pe_runtime import query_logs
 from streamgraft_pe_runtime.checkpoint_files import CHECKSUM, KEPT_ENTRIES, entries, write
 from streamgraft_pe_runtime.checkpoint_health import reading
 from streamgraft_pe_runtime.modes import may_be_repeated
@@ -129,6 +130,26 @@ def arrange(checkpoint: Path, topics: Sequence[str | None]) -> None:
     if wanted != noted:
         checkpoint.mkdir(parents=True, exist_ok=True)
         write(note, json.dumps(wanted))
+
+
+def ended(checkpoint: Path) -> str:
+    """Return where the last batch of a query in real-time mode ended, as its ledger has positions.
+
+    For each scan with a way `way/topic:partition=offset;partition=offset`, with the next offset to read, and
+    commas in between; nothing if no batch was planned, or that
+    is not known. Raises CheckpointDamaged, OSError.
+    """
+    position, note = query_logs.read(checkpoint), checkpoint / NOTE
+    scans = json.loads(note.read_text()) if note.exists() else []
+    if position is None or len(scans) != len(position.sources):
+        return ""
+    return ",".join(
+        f"{_way(name)}/{topic}:" + ";".join(f"{partition}={at}" for partition, at in found.items())
+        for name, source in zip(scans, position.sources, strict=True)
+        if _way(name)
+        for topic, found in source.items()
+        if found
+    )
 
 
 def _way(topic: str) -> str:

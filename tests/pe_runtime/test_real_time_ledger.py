@@ -69,9 +69,9 @@ class Outlet:
         transactions = self._owner.realTime().get().transactions()
         return parsed(self._package, transactions.last().plan())
 
-    def close(self, clean: bool) -> None:
-        """End the run."""
-        self._package.Owners.close(self._checkpoint, clean)
+    def close(self, ended: str | None = None) -> bool:
+        """End the run; return whether its ledger is over. `ended`: where its last batch ended."""
+        return bool(self._package.Owners.close(self._checkpoint, ended))
 
 
 def parsed(package: Any, text: str) -> dict[str, tuple[int, int]]:
@@ -86,7 +86,7 @@ def outlet(session: SparkSession, cluster: Cluster, tmp_path: Path) -> Iterator[
     """A sink that is not open yet."""
     found = Outlet(session, cluster, tmp_path)
     yield found
-    found.close(clean=False)
+    found.close()
 
 
 def test_many_partitions_with_a_long_name(outlet: Outlet) -> None:
@@ -97,7 +97,7 @@ def test_many_partitions_with_a_long_name(outlet: Outlet) -> None:
     outlet.commit()
     outlet.write(topic, 1, OFFSET, rows=2)
     outlet.commit()
-    outlet.close(clean=False)
+    outlet.close()
     outlet.open()
     expected = {f"Lane({SCAN},{topic},{partition})": (OFFSET, 1) for partition in range(249)}
     assert outlet.noted() == expected | {f"Lane({SCAN},{topic},0)": (OFFSET, 2)}
@@ -112,6 +112,33 @@ def test_that_the_mode_has_begun_is_marked(outlet: Outlet, tmp_path: Path, rows:
     assert may_be_repeated(tmp_path) == bool(rows)
     outlet.end_batch()
     assert may_be_repeated(tmp_path)
+
+
+@pytest.mark.parametrize("again", [0, 1])
+def test_a_ledger_counts_until_batches_have_come_past_it(outlet: Outlet, again: int) -> None:
+    """A batch that was cut off may run again for a while only, or not at all, until a stop."""
+    outlet.open()
+    outlet.write("topic", 2, offset=7)
+    outlet.commit()
+    outlet.close()
+    for ended in (None, "", f"{SCAN}/topic:0=7;1=8", f"{SCAN}/topic:0=8"):
+        outlet.open()
+        outlet.write("topic", again, offset=6)
+        assert outlet.noted() == {f"Lane({SCAN},topic,{number})": (7, 1) for number in (0, 1)}
+        assert not outlet.close(ended)
+    outlet.open()
+    outlet.write("topic", again, offset=6)
+    outlet.noted()
+    assert outlet.close(f"{SCAN}/topic:0=8;1=8,{SCAN - 1}/topic:0=1")
+    outlet.open()
+    assert outlet.noted() == {}
+
+
+def test_what_is_not_read_any_more_has_no_say(outlet: Outlet) -> None:
+    outlet.open()
+    outlet.write("topic", 1, offset=7)
+    outlet.commit()
+    assert outlet.close(f"{SCAN}/other:0=1,{SCAN - 1}/topic:0=1")
 
 
 def test_too_many_partitions(outlet: Outlet) -> None:

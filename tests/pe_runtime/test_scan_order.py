@@ -13,7 +13,15 @@ from tests.pe_runtime.one_driver import make_topic, write
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, REAL_TIME
 from streamgraft_pe_runtime.plan import Plan
-from streamgraft_pe_runtime.scan_order import OtherTopics, OtherWays, RenamedWays, arrange, arranged
+from streamgraft_pe_runtime.scan_order import (
+    NOTE,
+    OtherTopics,
+    OtherWays,
+    RenamedWays,
+    arrange,
+    arranged,
+    ended,
+)
 from streamgraft_pe_runtime.spark_log import Offsets, Position, joined
 
 A, B = {"a": {"0": 7}}, {"b": {"0": 9}}
@@ -67,6 +75,25 @@ def test_no_way_is_renamed_while_its_batch_is_cut_off(tmp_path: Path) -> None:
         arrange(tmp_path, ["a#twice"])
     mark.unlink()
     arrange(tmp_path, ["a#twice"])
+
+
+def test_where_a_batch_has_ended_is_told_by_way(tmp_path: Path) -> None:
+    """As the ledger tells it: before the first batch, where that begins."""
+    assert ended(tmp_path) == ""
+    (tmp_path / NOTE).write_text(json.dumps(["a#1", "b@u:1#2", "c#3"]))
+    assert ended(tmp_path) == ""
+    for number, source in enumerate([{"a": {"0": 7, "1": 8}}, B, {}]):
+        (tmp_path / "sources" / str(number)).mkdir(parents=True)
+        (tmp_path / "sources" / str(number) / "0").write_text(f"\0v1\n{json.dumps(source)}")
+    assert ended(tmp_path) == "1/a:0=7;1=8,2/b:0=9"
+    for log, text in (("offsets", f"v1\n{{}}\n{json.dumps(LATER)}\n-\n-"), ("commits", "v1\n{}")):
+        (tmp_path / log).mkdir()
+        (tmp_path / log / "0").write_text(text)
+    assert ended(tmp_path) == "1/a:0=8"
+    (tmp_path / NOTE).write_text(json.dumps(["a#1"]))
+    assert ended(tmp_path) == "", "its note is of another plan"
+    (tmp_path / NOTE).write_text(json.dumps(["a", "b", "c"]))
+    assert ended(tmp_path) == "", "it has no ways"
 
 
 def test_a_topic_without_a_position_is_told() -> None:

@@ -54,7 +54,7 @@ class ExactlyOnceWrite(owner: Owner, schema: StructType) extends StreamingWrite 
   }
   override def commit(batch: Long, messages: Array[WriterCommitMessage]): Unit = owner.commit(batch)
   override def abort(batch: Long, messages: Array[WriterCommitMessage]): Unit =
-    owner.close(clean = false)
+    owner.close(ended = None)
 }
 
 /** Goes to the tasks, which find the owner by its key. */

@@ -9,9 +9,7 @@ trait Outlet {
   def begin(): Unit
   def send(batch: Long, records: Records): Unit
   def commit(batch: Long): Unit
-
-  /** @param clean whether the query has ended between two batches */
-  def close(clean: Boolean): Unit
+  def close(): Unit
 }
 
 object Outlet {
@@ -42,5 +40,5 @@ class PlainOutlet(target: Target) extends Outlet {
     if (failure != null) throw failure
   }
 
-  override def close(clean: Boolean): Unit = if (used) producer.close(Outlet.CloseWithin)
+  override def close(): Unit = if (used) producer.close(Outlet.CloseWithin)
 }

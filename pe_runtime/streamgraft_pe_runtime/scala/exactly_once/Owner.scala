@@ -23,10 +23,15 @@ object Owners {
 
   /** To be called when a query with this checkpoint has ended: its producers end, too.
     *
-    * @param clean whether it has ended between two batches
+    * @param ended in real-time mode where its last batch ended, by lane as in a ledger; null if it
+    *              was cut off within a batch
+    * @return whether nothing is written that its batches have still to come to
     */
-  def close(checkpoint: String, clean: Boolean): Unit =
-    owners.values.asScala.filter(_.checkpoint == checkpoint).foreach(_.close(clean))
+  def close(checkpoint: String, ended: String): Boolean = {
+    val positions = Option(ended).map(RealTimeOutlet.positions)
+    owners.values.asScala.filter(_.checkpoint == checkpoint)
+      .map(_.close(positions)).forall(identity) && positions.isDefined
+  }
 
   def remove(owner: Owner): Unit = owners.remove(owner.key)
 }
@@ -82,9 +87,12 @@ class Owner(settings: Settings) {
     realTime.foreach(_.end())
   }
 
-  def close(clean: Boolean): Unit = {
+  /** @param ended where the last batch has ended; none if one was cut off
+    * @return whether nothing is written that batches have still to come to
+    */
+  def close(ended: Option[Map[Lane, Position]]): Boolean = {
     Owners.remove(this)
-    outlets.foreach(_.close(clean))
-    realTime.foreach(_.close(clean))
+    outlets.foreach(_.close())
+    realTime.forall(_.close(ended))
   }
 }

@@ -3,6 +3,7 @@ package org.apache.spark.sql.kafka010.exactlyonce
 import java.util.concurrent.{Executors, TimeUnit}
 
 import scala.collection.mutable
+import scala.util.Try
 
 import org.apache.spark.internal.Logging
 
@@ -30,6 +31,7 @@ class RealTimeOutlet(target: Target, identity: Identity, checkpoint: Checkpoint,
   }
   private var open = false
   private var marked = false
+  private var begun = checkpoint.realTimeBegun // whether the ledger may have positions
   private var skipped = 0
   private var failure: Throwable = _
   private val timer = Executors.newSingleThreadScheduledExecutor { (run: Runnable) =>
@@ -46,7 +48,7 @@ class RealTimeOutlet(target: Target, identity: Identity, checkpoint: Checkpoint,
     if (origin.offset < done.offset || (origin.offset == done.offset && origin.rows <= done.rows))
       skipped += 1
     else {
-      if (!open) { mark(); transactions.begin(); open = true }
+      if (!open) { mark(); transactions.begin(); open = true; begun = true }
       transactions.failures.explained(transactions.send(record))
       positions(lane) = origin
     }
@@ -68,14 +70,27 @@ class RealTimeOutlet(target: Target, identity: Identity, checkpoint: Checkpoint,
     }
   }
 
-  /** @param clean whether all that is written belongs to batches that have ended */
-  def close(clean: Boolean): Unit = {
+  /** A batch that runs again may end before what was written when it was cut off. Till batches have
+    * come past that, the ledger counts.
+    *
+    * @param ended where the last batch has ended; none if one was cut off
+    * @return whether the ledger is over
+    */
+  def close(ended: Option[Map[Lane, Position]]): Boolean = {
     timer.shutdownNow()
     synchronized {
+      val over = !open && ended.exists(isWithin)
       transactions.close()
-      if (clean && !open) checkpoint.forget(target.name)
+      if (over) checkpoint.forget(target.name)
+      over
     }
   }
+
+  private def isWithin(ended: Map[Lane, Position]): Boolean =
+    !begun || ended.nonEmpty && transactions.isOpen && Try(positions.forall { case (lane, written) =>
+      val isRead = ended.keys.exists(at => at.scan == lane.scan && at.topic == lane.topic)
+      !isRead || ended.get(lane).exists(_.offset > written.offset)
+    }).getOrElse(false)
 
   private def mark(): Unit = if (!marked) { checkpoint.markRealTime(); marked = true }
 
@@ -106,6 +121,8 @@ object RealTimeOutlet {
     else Option.when(text.contains('='))(text.split(',').flatMap {
       case Topic(scan, topic, rest) => rest.split(';').map(positionOf(scan.toInt, topic, _))
     }.toMap)
+
+  def positions(text: String): Map[Lane, Position] = parsed(text).getOrElse(Map.empty)
 
   private val Topic = "([^/]+)/([^/:=]+):(.+)".r
 

@@ -36,7 +36,7 @@ class TransactionalOutlet(
       transactions.commit(Entry(transactions.last.incarnation, batch, plan))
   }
 
-  override def close(clean: Boolean): Unit = transactions.close()
+  override def close(): Unit = transactions.close()
 
   private def enter(batch: Long): Unit = synchronized {
     if (entered != batch) {

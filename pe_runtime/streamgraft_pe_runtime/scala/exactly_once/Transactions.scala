@@ -36,6 +36,9 @@ class Transactions(
     noted
   }
 
+  /** Whether this run owns the transactional id, or can't. */
+  def isOpen: Boolean = opening.isDone
+
   def begin(): Unit = failures.explained {
     producer.beginTransaction()
     failures.transactionBegan()
@@ -58,7 +61,7 @@ class Transactions(
 
   /** Offsets that nobody commits expire, after a week by default. */
   def renewIfOld(): Unit =
-    if (opening.isDone && System.nanoTime - notedAt > Transactions.RenewNanos) renew(last)
+    if (isOpen && System.nanoTime - notedAt > Transactions.RenewNanos) renew(last)
 
   /** Aborts what is open, if the brokers answer soon; else the next owner does. */
   def close(): Unit = {
