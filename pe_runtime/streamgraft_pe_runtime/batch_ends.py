@@ -63,6 +63,7 @@ class BatchEnds:
         self._clock = _clock(session)
         self._seconds = seconds
         self._stagger = stagger
+        self.scans = scans
         self.may_be_early = stagger.count > 1 and scans == 1
         """Whether it surely reads one partition: others, where no record comes, would go on to the
         end of the batch, and the records of this one would wait for them."""

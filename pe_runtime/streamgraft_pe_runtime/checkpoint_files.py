@@ -19,7 +19,9 @@ TAKEN_OVER = "TAKEN-OVER"
 """File in it: the query is over for whoever runs it, and a run that comes late begins no ledger."""
 REAL_TIME = "REAL-TIME"
 """File in it: real-time mode has begun to write, and did not end between two batches (modes.py)."""
-_FUNCTION, _FORMER = "FUNCTION", "former"
+FORMER = "former"
+"""Folder in it with the ledgers of before another query."""
+_FUNCTION = "FUNCTION"
 KEPT_ENTRIES = 2
 """Spark reads the entry before the last one, too, when it goes on."""
 
@@ -94,9 +96,9 @@ def keep_as_former(checkpoint: Path) -> None:
     not.
     """
     ledgers = checkpoint / LEDGERS
-    former = ledgers / _FORMER
+    former = ledgers / FORMER
     for marker in list(ledgers.glob("*")):
-        if marker.name not in (TAKEN_OVER, REAL_TIME, _FUNCTION, _FORMER):
+        if marker.name not in (TAKEN_OVER, REAL_TIME, _FUNCTION, FORMER):
             former.mkdir(exist_ok=True)
             with suppress(FileNotFoundError):  # another owner does the same
                 marker.rename(former / marker.name)

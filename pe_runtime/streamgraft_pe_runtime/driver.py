@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from streamgraft_common.adl import Adl
+from streamgraft_common.adl import Adl, KafkaEndpoint
 from streamgraft_common.joint import apart
 from streamgraft_common.pe_metadata import (
     HDFS,
@@ -252,9 +252,17 @@ class Driver:
 
     def starts_at_latest(self, port: InputPort) -> bool:
         """Return whether a shard that no query has run reads only what comes from now on."""
-        operators = {operator.name: operator for operator in self._adl.operators}
-        endpoint = operators[port.operator].kafka if port.external else None
+        endpoint = self._endpoint(port)
         return endpoint is not None and endpoint.starting_offsets == "latest"
+
+    def may_lose(self, port: InputPort) -> bool:
+        """Return whether an input goes on behind records that are deleted before it reads them."""
+        options = endpoint.options if (endpoint := self._endpoint(port)) else {}
+        return ("failondataloss", "false") in ((k.lower(), v.lower()) for k, v in options.items())
+
+    def _endpoint(self, port: InputPort) -> KafkaEndpoint | None:
+        operators = {operator.name: operator for operator in self._adl.operators}
+        return operators[port.operator].kafka if port.external else None
 
     def start(self, shards: Sequence[int], checkpoint: Path, *, joint: bool) -> ShardQuery:
         """Start the query of shards on its checkpoint; `joint`: made to keep several apart."""

@@ -26,12 +26,18 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from streamgraft_pe_runtime import exclusive_files, joint_state, modes, query_logs, state_metadata
+from streamgraft_pe_runtime import (
+    arrangement,
+    exclusive_files,
+    joint_state,
+    modes,
+    query_logs,
+    state_metadata,
+)
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER, keep_as_former
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, reading
 from streamgraft_pe_runtime.joint_state import Description
 from streamgraft_pe_runtime.protocol.failures import FENCED
-from streamgraft_pe_runtime.scan_order import NOTE
 from streamgraft_pe_runtime.spark_log import NotJoinable, Position, StartOf, joined
 
 log = logging.getLogger(__name__)
@@ -112,7 +118,7 @@ class JointCheckpoints:
             (own / LEDGERS / TAKEN_OVER).unlink(missing_ok=True)
             return own
         keep_as_former(own)
-        (own / NOTE).unlink(missing_ok=True)  # of what the log said before
+        (own / arrangement.NOTE).unlink(missing_ok=True)  # of what the log said before
         query_logs.reopen(own)
         number = query_logs.newest(own / "offsets") + 1
         if self._holder(shard) != holder:  # the entries are of whoever runs it by now
@@ -175,6 +181,7 @@ class JointCheckpoints:
             own = self._own(shard)
             if modes.may_be_repeated(own):  # only a query in real-time mode can end that
                 raise modes.OtherMode
+            arrangement.finish(own)
             # A batch more would be a version of the state more.
             stateful = (own / "state").is_dir()
             while not (query_logs.close(own) if stateful else query_logs.cut(own)):

@@ -7,8 +7,9 @@ what is written.
 
 from pathlib import Path
 
-from streamgraft_pe_runtime.checkpoint_files import LEDGERS, REAL_TIME, TAKEN_OVER
+from streamgraft_pe_runtime.checkpoint_files import FORMER, LEDGERS, REAL_TIME, TAKEN_OVER
 from streamgraft_pe_runtime.query_logs import is_cut_off
+from streamgraft_pe_runtime.targets import MAIN
 
 
 class OtherMode(Exception):
@@ -43,3 +44,10 @@ def _is_written(checkpoint: Path) -> bool:
 def forget(checkpoint: Path) -> None:
     """Let a checkpoint go on in any mode: its query has ended between two batches."""
     (checkpoint / LEDGERS / REAL_TIME).unlink(missing_ok=True)
+
+
+def give_up_ledger(checkpoint: Path) -> None:
+    """Let whoever writes exactly once begin a ledger of its own: a query that goes on with the
+    checkpoint in real-time mode, at least once, keeps none, and ends what was cut off."""
+    for file in (MAIN, f"{FORMER}/{MAIN}", REAL_TIME):
+        (checkpoint / LEDGERS / file).unlink(missing_ok=True)

@@ -6,7 +6,7 @@ split) share one pass over it: an array of records per row, exploded. So nothing
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any, Protocol
 
@@ -74,6 +74,8 @@ class Plan:
     real_time: bool = False
     joint: bool = False
     """Whether it has several shards, to be kept apart."""
+    outputs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Way → what its rows are written to (scan_order.Scans), in real-time mode."""
     states: int = 0
     """Of how many shards that are to be kept apart it keeps state."""
 
@@ -84,9 +86,7 @@ class Plan:
         With `@` and its brokers, if another one has this name in another Kafka cluster, and with
         the way that its rows go, if that is known (scan_order.py).
         """
-        leaves: Any = self.frame._jdf.queryExecution().analyzed().collectLeaves()
-        found = (leaves.apply(index) for index in range(leaves.size()))
-        scans = [_scan(leaf) for leaf in found if leaf.isStreaming()]
+        scans = _scans(self.frame)
         named = {topic for topic, _, _ in filter(None, scans)}
         places = {
             topic: {servers for name, servers, _ in filter(None, scans) if name == topic}
@@ -101,6 +101,13 @@ class Plan:
     def scans(self) -> int:
         """How many times it reads an input."""
         return len(self.topics)
+
+
+def _scans(frame: DataFrame) -> list[tuple[str, str, str] | None]:
+    """Return topic, brokers and way of each scan of a frame; None for one that is of no topic."""
+    leaves: Any = frame._jdf.queryExecution().analyzed().collectLeaves()
+    found = (leaves.apply(index) for index in range(leaves.size()))
+    return [_scan(leaf) for leaf in found if leaf.isStreaming()]
 
 
 def _scan(leaf: Any) -> tuple[str, str, str] | None:
@@ -343,6 +350,7 @@ class Compiler:
         # Whoever is first among shards lends its name to the transactions of all.
         targets = Targets(self._metadata, self._operators, min(shards))
         routes: dict[int, tuple[DataFrame, list[tuple[str, str | None]]]] = {}
+        written: dict[int, list[str]] = {}
         for port in self._metadata.outputs:
             stream = streams[port.stream]
             raw = stream.base.columns if self._is_raw(port) else None
@@ -352,6 +360,8 @@ class Compiler:
             record = expressions.record_expression(port, target, raw, nulls=nulls)
             _, records = routes.setdefault(id(stream.base), (stream.base, []))
             records.append((record, stream.condition))
+            output = port.operator if port.external else f"{port.operator}>{port.stream}"
+            written.setdefault(id(stream.base), []).append(output)
         encodings = targets.encodings
         partition = F.expr(expressions.partition_expression(shards))
         frames = [
@@ -368,7 +378,12 @@ class Compiler:
                 "real-time mode writes with one set of options, one delivery and to one set of"
                 " brokers: give the sinks the same, or leave out real_time"
             )
-        return Plan(whole, [targets.one], mode, real_time=True)
+        ways = {
+            scan[2]: written[base]
+            for base, (frame, _) in routes.items()
+            for scan in filter(None, _scans(frame))
+        }
+        return Plan(whole, [targets.one], mode, real_time=True, outputs=ways)
 
     def _is_raw(self, port: OutputPort) -> bool:
         operator = self._operators[port.operator]

@@ -10,7 +10,7 @@ from typing import Any
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime import real_time
 from streamgraft_pe_runtime.brokers import Bounds, Brokers, KafkaException
-from streamgraft_pe_runtime.connections import Connections, to_others
+from streamgraft_pe_runtime.connections import Connections, connected
 from streamgraft_pe_runtime.driver_counts import DriverCounts
 from streamgraft_pe_runtime.joint_checkpoints import is_joint
 from streamgraft_pe_runtime.losses import Gap, Losses
@@ -54,8 +54,7 @@ class Progress:
         self._known: dict[tuple[str, str], list[int]] = {}
         self._shown: set[tuple[str, int]] = set()
         """Partitions that have gauges."""
-        self._brokers: dict[str, Brokers] = {}
-        self._meet_brokers(metadata, {})
+        self._brokers = connected(metadata, {})
         self._failing: set[str] = set()
         self.losses = Losses()
         self.connections = Connections()
@@ -68,7 +67,7 @@ class Progress:
         known = self._brokers
         if consumer_group(metadata) != consumer_group(self._metadata):
             known, self._published = {}, {}  # our pod is another stage's now
-        self._meet_brokers(metadata, known)
+        self._brokers = connected(metadata, known)
         if metadata.real_time != self._metadata.real_time:  # it is measured in another way now
             self._busy_before = self._driver.busy_seconds()
         self._metadata = metadata
@@ -77,20 +76,9 @@ class Progress:
             for port in gone:
                 watched.partitions.pop(port, None)
 
-    def _meet_brokers(self, metadata: PeMetadata, known: Mapping[str, Brokers]) -> None:
-        """Connect to brokers that are not known yet, of inputs and of streams to other PEs."""
-        _, outputs = to_others(metadata)
-        group = consumer_group(metadata)
-        servers = {port.bootstrap_servers: port.tls for port in outputs}
-        servers |= {port.bootstrap_servers: port.tls for port in metadata.inputs}
-        self._brokers = {
-            **known,
-            **{
-                name: Brokers(name, group, tls=tls)
-                for name, tls in servers.items()
-                if name not in known
-            },
-        }
+    def brokers(self, bootstrap_servers: str) -> Brokers:
+        """Return those of an input, or of a stream to another PE."""
+        return self._brokers[bootstrap_servers]
 
     def watch(self, shards: Sequence[int], query: ShardQuery, checkpoint: Path) -> None:
         """Follow the query of shards, instead of earlier ones. Blocks."""
@@ -204,9 +192,10 @@ class Progress:
             counter.inc(count - self._malformed_before.get(labels, 0))
         self._malformed_before = malformed
         for gap in gaps:
-            self._lose(gap)
+            self.lose(gap)
 
-    def _lose(self, gap: Gap) -> None:
+    def lose(self, gap: Gap) -> None:
+        """Count records that are gone, and have them reported."""
         topic, number = gap.partition
         lost = self.losses.count(gap)
         self._metrics.lost_records.labels(topic, str(number)).inc(lost)
@@ -214,7 +203,7 @@ class Progress:
     def _check_slots(self, watched: Watched) -> None:
         """Let a real-time query start again, and say so, if topics have outgrown its slots."""
         counts = {topic: len(numbers) for topic, numbers in self._known.items()}
-        slots, scans = self._metadata.slots, len(self._metadata.inputs)
+        slots, scans = self._metadata.slots, watched.query.scans
         if reason := real_time.starvation(self._metadata, counts, scans, slots):
             watched.query.give_up(reason)
 
@@ -389,10 +378,11 @@ class Progress:
             labels = (topic, str(number))
             self._metrics.end_offset.labels(*labels).set(end)
             self._metrics.lost_records.labels(*labels)  # alerts need the 0 before
-            if 0 <= held[key] < start and not owners[key].may_have_read:
-                self._lose(Gap(key, held[key], start))
+            position = self._markers.past(key, held[key])
+            if 0 <= position < start and not owners[key].may_have_read:
+                self.lose(Gap(key, position, start))
             # Without a position a query starts at the log's start, as it does behind retention.
-            position = max(self._markers.past(key, held[key]), start)
+            position = max(position, start)
             self._metrics.committed_offset.labels(*labels).set(position)
             self._metrics.lag.labels(*labels).set(max(end - position, 0))
             self._metrics.position_ages.read(topic, number, bounds.asked_at[key])

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from streamgraft_common.batches import Batch
-from streamgraft_pe_runtime import modes, scan_order, targets
+from streamgraft_pe_runtime import arrangement, modes, targets
 from streamgraft_pe_runtime.alignment import alignment
 from streamgraft_pe_runtime.batch_ends import BatchEnds, staggered
 from streamgraft_pe_runtime.checkpoint_files import incarnation
@@ -42,12 +42,14 @@ def start(
     """Start the query of a plan on a checkpoint. Returns before its first batch.
 
     `seconds`: between triggers; in real-time mode the length of a batch. `stagger`: where in it
-    its triggers are, or its batches end. Raises OtherMode, OtherTopics, OtherWays, RenamedWays.
+    its triggers are, or its batches end. Raises OtherMode, OtherTopics, OtherWays, EditedWays.
     """
     outputs = plan.output if isinstance(plan.output, list) else []
-    if not plan.real_time or outputs[0].transactional_id:
+    if plan.real_time and not outputs[0].transactional_id:
+        modes.give_up_ledger(checkpoint)
+    else:
         modes.check(checkpoint, real_time=plan.real_time)
-    scan_order.arrange(checkpoint, plan.topics)
+    arrangement.arrange(checkpoint, plan.topics, plan.outputs)
     writer = _sink(plan, checkpoint).outputMode(plan.output_mode).queryName(name)
     writer = writer.option("checkpointLocation", str(checkpoint))
     interval = f"{round(seconds * 1000)} milliseconds"
@@ -86,7 +88,7 @@ def _numbered(call: SinkCall, checkpoint: Path) -> Callable[[DataFrame, int], No
 def _close_sink(session: SparkSession, checkpoint: Path, ended: str | None = None) -> bool:
     """End the producers of the query that has, or had, a checkpoint.
 
-    `ended`: if that was between two batches, where, as scan_order.ended tells. Returns whether
+    `ended`: if that was between two batches, where, as arrangement.ended tells. Returns whether
     nothing is written that batches have still to come to.
     """
     jvm: Any = session._jvm
@@ -170,6 +172,12 @@ class ShardQuery:
         return self._triggers is None
 
     @property
+    def scans(self) -> int:
+        """How many times it reads an input, in real-time mode."""
+        assert self._ends is not None, "it is not in real-time mode"
+        return self._ends.scans
+
+    @property
     def interval_seconds(self) -> float:
         """The time between two triggers."""
         assert self._triggers is not None, "a real-time query has none"
@@ -226,7 +234,7 @@ class ShardQuery:
         ended = None
         try:
             if clean:
-                ended = scan_order.ended(self._checkpoint) if self.real_time else ""
+                ended = arrangement.ended(self._checkpoint) if self.real_time else ""
         finally:
             # A batch that runs again may end before what was written when it was cut off.
             over = _close_sink(self._session, self._checkpoint, ended)

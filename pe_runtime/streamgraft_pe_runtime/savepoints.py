@@ -22,7 +22,7 @@ from streamgraft_common.repositories import RepositoryUnavailable
 from streamgraft_common.repositories.manifest import Share
 from streamgraft_common.resources import Saved, SavedStage, SavedState, Saving
 from streamgraft_common.restore import NotRestorable, match, stage_of, united_state
-from streamgraft_pe_runtime import cuts, modes
+from streamgraft_pe_runtime import arrangement, cuts, modes
 from streamgraft_pe_runtime.checkpoint_files import (
     CHECKSUM,
     LEDGERS,
@@ -300,6 +300,7 @@ def _copy(checkpoint: Path, target: Path, committed: int, document: Mapping[str,
     """Copy a checkpoint up to a batch; `document`: what to say of the copy beside its size."""
     if target.exists():  # of an earlier savepoint of this name
         shutil.rmtree(target)
+    arrangement.finish(checkpoint)
     with Beside(target) as copy:
         if checkpoint.exists():
             link_tree(checkpoint, copy, frozenset({"offsets", "commits", LEDGERS, cuts.INHERITED}))
@@ -335,6 +336,8 @@ def _make_own(copy: Path, checkpoint: Path, topics: Mapping[str, str]) -> None:
         _edit(entry, lambda lines: rewritten(lines, topics))
     for entry in copy.glob("sources/*/0"):  # all that a shard has which never had a record
         _edit(entry, lambda lines: [rewritten_line(line, topics) for line in lines])
+    for entry in copy.glob(arrangement.NOTE):
+        _edit(entry, lambda lines: arrangement.rename_topics(lines, topics))
     for entry in copy.glob("state/*/_metadata/v2/[0-9]*"):
         _edit(entry, lambda lines: relocated(lines, str(checkpoint)))
 

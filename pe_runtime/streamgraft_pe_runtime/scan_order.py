@@ -1,4 +1,4 @@
-"""Positions belong to topics: a checkpoint's log is put into the order of a plan's scans.
+"""Positions belong to topics: which of a log's each scan of a plan goes on from. Pure.
 
 Spark numbers the sources of a query as they stand in its plan, and its log has a line for each. So
 an edit that has a union begin with its other side, or rows of a topic go one way more or less,
@@ -7,44 +7,33 @@ source for Spark, whose lines say the same.
 
 The log does not say which Kafka cluster a topic is in, nor by which input it is read, or in
 real-time mode by which of the ways that rows go: each has scans of its own there, which may end at
-different records. So that is noted beside it; without the note, the order counts. A way with
-another name goes on where the only one did that is not there any more.
+different records. So that is noted beside it, and what each way writes to; without the note, the
+order counts. What is written to goes on where the way did that wrote to it; a way with another name
+that writes to nothing of before, where the only one did that is not there any more.
 """
 
-import json
-import shutil
-import uuid
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from streamgraft_common.edits import WAYS
 from streamgraft_common.text import listed
-from streamgraft_pe_runtime import query_logs
-from streamgraft_pe_runtime.checkpoint_files import CHECKSUM, KEPT_ENTRIES, entries, write
-from streamgraft_pe_runtime.checkpoint_health import reading
-from streamgraft_pe_runtime.modes import may_be_repeated
-from streamgraft_pe_runtime.spark_log import Offsets, Position, offsets_of
-
-NOTE = "scans"
-"""File with the names of the scans whose positions a checkpoint's log has, in their order."""
-_HEAD = 2
-"""Lines of an entry of the offset log before those of sources."""
+from streamgraft_pe_runtime.spark_log import Offsets
 
 
 class OtherTopics(Exception):
     """A plan reads what its checkpoint has no position in; the message says what to do."""
 
 
-class RenamedWays(Exception):
-    """A batch in real-time mode was cut off, and its ways have other names; the message says what
-    to do."""
+class EditedWays(Exception):
+    """A batch in real-time mode was cut off, and its rows would go other ways; the message says
+    what to do."""
 
-    def __init__(self, gone: set[str], new: set[str]) -> None:
+    def __init__(self) -> None:
         super().__init__(
-            "the last run was cut off within a batch in real-time mode, in which rows went by"
-            f" {listed(sorted(gone))}, and now would by {listed(sorted(new))}: what is written"
-            " already can't be told any more. Set the operators' names and inputs as they were, let"
-            " the query run until it can be stopped, and then change them"
+            "the last run was cut off within a batch in real-time mode, and since then operators"
+            " between its inputs and its outputs, or the outputs, were edited: what is written"
+            " already can't be told any more. Set back what was edited, let the query run until it"
+            " can be stopped, and then edit it"
         )
 
 
@@ -59,156 +48,140 @@ class OtherWays(Exception):
         )
 
 
+@dataclass(frozen=True)
+class Scans:
+    """What a plan reads, and what it writes to."""
+
+    names: Sequence[str] = ()
+    """Of its scans (`scan_name`), in the order of the plan."""
+    outputs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Way → what its rows are written to, in the order of a record's rows; none in micro-batches,
+    where all rows end at one record."""
+
+    def of(self, name: str) -> Sequence[str]:
+        """Return what the rows of a scan are written to, as far as that is known."""
+        return self.outputs.get(way_of(name), ())
+
+
 def scan_name(topic: str, servers: str = "", way: str = "") -> str:
     """Return the name by which a scan is known here."""
     return topic + (f"@{servers}" if servers else "") + (f"#{way}" if way else "")
 
 
-def arranged(
-    positions: Sequence[Offsets], topics: Sequence[str], noted: Sequence[str] = ()
-) -> list[int] | None:
-    """Return which of a log's positions each scan of a plan goes on from; None if each has its own.
+def way_of(name: str) -> str:
+    """Return the way in the name of a scan."""
+    return name.partition("#")[2]
 
-    `positions`: the partitions of each source by topic; `topics`: of the scans; `noted`: those of
-    the plan that the positions are of, as far as that was noted. Raises OtherTopics, OtherWays.
+
+def servers_of(name: str) -> str:
+    """Return the brokers in the name of a scan; '' if its topic is in one cluster only."""
+    return _shown(name).partition("@")[2]
+
+
+def renamed(name: str, topics: Mapping[str, str]) -> str:
+    """Return the name of a scan whose topic has another name by now; `topics`: new by old ones."""
+    topic = _topic(name)
+    return topics.get(topic, topic) + name[len(topic) :]
+
+
+def ways_are_edited(before: Scans, now: Scans) -> bool:
+    """Return whether the ledger of a batch that was cut off can't tell what is written of it.
+
+    It has how many rows of which record of a way are written. A way or an output that is new gets
+    all of them, so others must be what they were.
     """
-    known = [next(iter(position)) for position in positions if len(position) == 1]
-    if len(known) != len(positions):
-        return None  # a source without a position yet, or not of one topic, has its place only
-    if [_name(topic) for topic in noted] == known:
-        known = list(noted)
-    elif known == [_name(topic) for topic in topics]:
-        return None
-    if known == list(topics):
-        return None
-    places = [_place(topic, known) for topic in topics]
-    found = zip(topics, places, strict=True)
-    if missing := sorted({_shown(topic) for topic, there in found if not there}):
-        raise OtherTopics(
-            f"it reads {listed(missing)}, in which its checkpoint has no position: that has some in"
-            f" {listed(sorted(map(_shown, known)))}; {WAYS}"
-        )
-    order: list[int] = []
-    for topic, there in zip(topics, places, strict=True):
-        same = [index for index in there if known[index] == topic]
-        if same and len(same) == topics.count(topic):
-            # Spark may make several sources of one name, too: each has its place among them.
-            order.append(same[topics[: len(order)].count(topic)])
-        else:
-            order.append(_source_of(topic, there, positions, known, topics))
-    return None if [positions[index] for index in order] == [*positions] else order
-
-
-def arrange(checkpoint: Path, topics: Sequence[str | None]) -> None:
-    """Put the logs of a query that nobody runs into the order of a plan's scans.
-
-    `topics`: of the scans; None for one that is not of one topic. Each file is replaced at once, so
-    whoever is cut off does it again. Raises OtherTopics, OtherWays, RenamedWays, CheckpointDamaged,
-    OSError.
-    """
-    wanted = [topic for topic in topics if topic is not None]
-    if len(wanted) != len(topics):
-        return
-    log, note = checkpoint / "offsets", checkpoint / NOTE
-    noted = json.loads(note.read_text()) if note.exists() else []
-    if may_be_repeated(checkpoint):
-        before, now = ({_way(topic) for topic in each} for each in (noted, wanted))
-        if before - now and now - before:
-            raise RenamedWays(before - now, now - before)
-    for number in entries(log)[-KEPT_ENTRIES:]:
-        file = log / str(number)
-        with reading(file):
-            lines = file.read_text().splitlines()
-            sources = lines[_HEAD:]
-            order = arranged([*map(offsets_of, sources)], wanted, noted) if sources else None
-        if order is not None:
-            (log / CHECKSUM.format(number)).unlink(missing_ok=True)
-            write(file, "\n".join([*lines[:_HEAD], *(sources[index] for index in order)]))
-    if not entries(checkpoint / "commits"):
-        told = list(dict.fromkeys(noted))
-        _arrange_sources(checkpoint / "sources", list(dict.fromkeys(wanted)), told)
-    if wanted != noted:
-        checkpoint.mkdir(parents=True, exist_ok=True)
-        write(note, json.dumps(wanted))
-
-
-def ended(checkpoint: Path) -> str:
-    """Return where the last batch of a query in real-time mode ended, as its ledger has positions.
-
-    For each scan with a way `way/topic:partition=offset;partition=offset`, with the next offset to read, and
-    commas in between; nothing if no batch was planned, or that
-    is not known. Raises CheckpointDamaged, OSError.
-    """
-    position, note = query_logs.read(checkpoint), checkpoint / NOTE
-    scans = json.loads(note.read_text()) if note.exists() else []
-    if position is None or len(scans) != len(position.sources):
-        return ""
-    return ",".join(
-        f"{_way(name)}/{topic}:" + ";".join(f"{partition}={at}" for partition, at in found.items())
-        for name, source in zip(scans, position.sources, strict=True)
-        if _way(name)
-        for topic, found in source.items()
-        if found
+    gone, new = (
+        {way_of(name) for name in one.names} - {way_of(name) for name in other.names}
+        for one, other in ((before, now), (now, before))
+    )
+    if gone and new:
+        return True
+    written = {output for outputs in now.outputs.values() for output in outputs}
+    return any(
+        list(outputs) != list(now.outputs[way][: len(outputs)])
+        if way in now.outputs
+        else not written.isdisjoint(outputs)
+        for way, outputs in before.outputs.items()
     )
 
 
-def _way(topic: str) -> str:
-    return topic.partition("#")[2]
+def arranged(
+    positions: Sequence[Offsets], now: Scans, before: Scans | None = None
+) -> list[int] | None:
+    """Return which of a log's positions each scan of a plan goes on from; None if each has its own.
+
+    `positions`: the partitions of each source by topic; `before`: of the plan that the positions
+    are of, as far as that was noted. Raises OtherTopics, OtherWays.
+    """
+    before = before or Scans()
+    known = [next(iter(position)) for position in positions if len(position) == 1]
+    if len(known) != len(positions):
+        return None  # a source without a position yet, or not of one topic, has its place only
+    if [_topic(name) for name in before.names] != known:
+        if [_topic(name) for name in now.names] == known:
+            return None
+        before = Scans(known)
+    places = [_place(name, before.names) for name in now.names]
+    found = zip(now.names, places, strict=True)
+    if missing := sorted({_shown(name) for name, there in found if not there}):
+        raise OtherTopics(
+            f"it reads {listed(missing)}, in which its checkpoint has no position: that has some in"
+            f" {listed(sorted(map(_shown, before.names)))}; {WAYS}"
+        )
+    order: list[int] = []
+    for name, there in zip(now.names, places, strict=True):
+        went_on, fits = _went_on(name, there, now, before)
+        same = [index for index in fits if before.names[index] == name]
+        if same and len(same) == now.names.count(name):
+            # Spark may make several sources of one name, too: each has its place among them.
+            order.append(same[list(now.names[: len(order)]).count(name)])
+            continue
+        gone = [index for index in there if _is_gone(before.names[index], now, before)]
+        chosen = same or ((fits or went_on) if went_on else gone)
+        if any(positions[index] != positions[chosen[0]] for index in chosen[1:]):
+            raise OtherWays(_shown(name))
+        order.append((chosen or there)[0])
+    return None if [positions[index] for index in order] == [*positions] else order
 
 
-def _name(topic: str) -> str:
-    return _shown(topic).partition("@")[0]
+def _went_on(
+    name: str, there: Sequence[int], now: Scans, before: Scans
+) -> tuple[list[int], list[int]]:
+    """Return the positions of ways that wrote to something that this scan's rows go to now, and of
+    those that wrote to all of it that is not new."""
+    outputs, by = set(now.of(name)), {index: set(before.of(before.names[index])) for index in there}
+    known = outputs.intersection(set[str]().union(*by.values()))
+    return (
+        [index for index in there if known & by[index]],
+        [index for index in there if known <= by[index]],
+    )
 
 
-def _shown(topic: str) -> str:
-    return topic.partition("#")[0]
+def _is_gone(name: str, now: Scans, before: Scans) -> bool:
+    """Return whether a way is not there any more, and nothing that it wrote to."""
+    written = {output for outputs in now.outputs.values() for output in outputs}
+    return name not in now.names and written.isdisjoint(before.of(name))
 
 
-def _place(topic: str, known: Sequence[str]) -> list[int]:
+def _topic(name: str) -> str:
+    return _shown(name).partition("@")[0]
+
+
+def _shown(name: str) -> str:
+    return name.partition("#")[0]
+
+
+def _place(name: str, known: Sequence[str]) -> list[int]:
     """Return the positions that are of the topic of a scan.
 
     A name says which cluster it is in only where there are two, so that may have come or gone, or
-    have other brokers by now.
+    have other brokers by now. If it has come, only ways tell which of them was there before.
     """
-    there = [index for index, name in enumerate(known) if _shown(name) == _shown(topic)]
+    there = [index for index, other in enumerate(known) if _shown(other) == _shown(name)]
     if there:
         return there
-    named = [index for index, name in enumerate(known) if _name(name) == _name(topic)]
-    ours = [index for index in named if _way(known[index]) == _way(topic)] or named
+    named = [index for index, other in enumerate(known) if _topic(other) == _topic(name)]
+    ours = [index for index in named if way_of(known[index]) == way_of(name)]
+    if not ours and not ("@" in _shown(name) and all("@" not in known[index] for index in named)):
+        ours = named
     return ours if len({_shown(known[index]) for index in ours}) == 1 else []
-
-
-def _source_of(
-    topic: str,
-    there: Sequence[int],
-    positions: Sequence[Offsets],
-    known: Sequence[str],
-    topics: Sequence[str],
-) -> int:
-    """Return which of the positions in its topic a scan goes on from. Raises OtherWays."""
-    gone = [index for index in there if known[index] not in topics]
-    found = [index for index in there if known[index] == topic] or gone
-    if any(positions[index] != positions[found[0]] for index in found[1:]):
-        raise OtherWays(_shown(topic))
-    return (found or there)[0]
-
-
-def _arrange_sources(folder: Path, topics: Sequence[str], noted: Sequence[str]) -> None:
-    """Do the same to where sources began, which counts until a batch has ended."""
-    files = sorted(folder.glob("*/0"), key=lambda file: int(file.parent.name))
-    texts: list[str] = []
-    for file in files:
-        with reading(file):
-            texts.append(file.read_text())
-    if not texts:
-        return
-    with reading(folder):
-        order = arranged(Position.initial(texts).sources, topics, noted)
-    if order is None:
-        return
-    draft = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")
-    for number, index in enumerate(order):
-        (draft / str(number)).mkdir(parents=True)
-        (draft / str(number) / "0").write_text(texts[index])
-    shutil.rmtree(folder)
-    draft.rename(folder)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamgraft_common.content import Content
-from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_common.resources import MatchedImport, Saved, Saving
-from streamgraft_pe_runtime import late_batches
+from streamgraft_pe_runtime import late_batches, log_starts
 from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.bundles import Bundles
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, check
@@ -18,6 +18,7 @@ from streamgraft_pe_runtime.driver import Driver
 from streamgraft_pe_runtime.earlier_cuts import remove_earlier
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints, TakenByAnother, is_joint
 from streamgraft_pe_runtime.joint_query import JointQuery, QueryFailed
+from streamgraft_pe_runtime.losses import Gap
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.modes import OtherMode, may_be_repeated
 from streamgraft_pe_runtime.progress import Progress
@@ -128,6 +129,9 @@ class SparkStage:
 
     def _started(self, shards: Sequence[int], checkpoint: Path) -> Query:
         check(checkpoint)
+        if self._metadata.real_time:
+            inputs = self._metadata.inputs
+            log_starts.pass_deleted(checkpoint, inputs, self.progress.brokers, self._lost)
         query = self._driver.start(shards, checkpoint, joint=is_joint(checkpoint))
         try:
             self.progress.watch(shards, query, checkpoint)
@@ -136,6 +140,10 @@ class SparkStage:
             raise
         self._places.update(dict.fromkeys(shards, checkpoint))
         return SparkQuery(query)
+
+    def _lost(self, port: InputPort, gap: Gap) -> bool:
+        self.progress.lose(gap)
+        return self._driver.may_lose(port)
 
     def _end_batch(self, checkpoint: Path, shards: Sequence[int]) -> None:
         """Run the query of a former owner until the batch that was cut off is committed."""

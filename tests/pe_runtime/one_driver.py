@@ -23,7 +23,7 @@ from streamgraft_operator.graph import JobContext, topology_of
 from streamgraft_pe_runtime import query
 from streamgraft_pe_runtime.conf import spark_conf
 from streamgraft_pe_runtime.driver import check_slots
-from streamgraft_pe_runtime.plan import Compiler, RealInputs
+from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
 from streamgraft_pe_runtime.real_time import BATCH_SECONDS
 from streamgraft_pe_runtime.warm_up import warm_up
 
@@ -99,13 +99,17 @@ class Job:
     def start(self) -> None:
         """Start the queries of all PEs, as their shards 0, the way a new owner does."""
         for pe in self.pes:
-            inputs = RealInputs(self._session, pe, self._adl)
-            plan = Compiler(self._app, self._adl, pe).compile((0,), inputs)
+            plan = self.plan(pe)
             check_slots(plan, pe)
             name = f"{pe.job}-{pe.stage_name}"
             checkpoint = self._folder / pe.stage_name
             seconds = BATCH_SECONDS if pe.real_time else 0.2
             self.queries[pe.stage_name] = query.start(plan, checkpoint, seconds, name)
+
+    def plan(self, pe: PeMetadata) -> Plan:
+        """Return what the query of a PE is made of."""
+        inputs = RealInputs(self._session, pe, self._adl)
+        return Compiler(self._app, self._adl, pe).compile((0,), inputs)
 
     def pe_of(self, operator: str) -> PeMetadata:
         """Return the PE that has an operator."""

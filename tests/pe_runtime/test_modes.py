@@ -8,7 +8,13 @@ import pytest
 
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, REAL_TIME, keep_as_former
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints
-from streamgraft_pe_runtime.modes import OtherMode, check, forget, may_be_repeated
+from streamgraft_pe_runtime.modes import (
+    OtherMode,
+    check,
+    forget,
+    give_up_ledger,
+    may_be_repeated,
+)
 from streamgraft_pe_runtime.query_logs import newest
 from streamgraft_pe_runtime.spark_work import SparkStage
 
@@ -49,6 +55,16 @@ def test_a_batch_of_a_savepoint_may_run_in_another_mode(tmp_path: Path) -> None:
     found = checkpoint(tmp_path / "0", begun=False, cut_off=True)
     (found / LEDGERS / "MAIN").unlink()
     check(found, real_time=True)
+
+
+def test_a_ledger_that_is_given_up_refuses_nobody(tmp_path: Path) -> None:
+    found = checkpoint(tmp_path / "0", begun=True, cut_off=True)
+    keep_as_former(found)
+    (found / LEDGERS / "MAIN").touch()
+    give_up_ledger(found)
+    for real_time in (False, True):
+        check(found, real_time=real_time)
+    assert [file for file in (found / LEDGERS).rglob("*") if file.is_file()] == []
 
 
 def unused(folder: Path, shards: Any) -> None:

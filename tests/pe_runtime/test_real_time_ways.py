@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,12 @@ from tests.pe_runtime.one_driver import Job, rows
 
 import streamgraft as sg
 from streamgraft_local import Cluster
-from streamgraft_pe_runtime.checkpoint_files import entries
+from streamgraft_pe_runtime.arrangement import noted
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, entries
 from streamgraft_pe_runtime.modes import OtherMode, may_be_repeated
+from streamgraft_pe_runtime.query import start
+from streamgraft_pe_runtime.real_time import BATCH_SECONDS
+from streamgraft_pe_runtime.targets import MAIN
 
 pytestmark = pytest.mark.integration
 
@@ -118,6 +123,28 @@ def copy(frame: DataFrame) -> DataFrame:
     return frame.select("key", "n")
 
 
+def test_at_least_once_leaves_no_ledger_behind(run: Run, topic: str) -> None:
+    """It ends what was cut off; whoever writes exactly once then, in any mode, begins anew."""
+    app = sg.Application("copied")
+    source = app.kafka_source("numbers", topic=topic, schema="key string, n long")
+    copied = app.operator(inputs=source, real_time=True)(copy)
+    app.kafka_sink("out", input=copied, topic=f"{topic}-out", partitions=1)
+    job = run(app)
+    (query,) = job.queries.values()
+    assert numbers(job, f"{topic}-out", RECORDS) == [*range(RECORDS)]
+    query.stop(0)
+    checkpoint = query._checkpoint
+    assert may_be_repeated(checkpoint)
+    plan = job.plan(job.pes[0])
+    assert isinstance(plan.output, list)
+    loose = replace(plan, output=[target.at_least_once() for target in plan.output])
+    start(loose, checkpoint, BATCH_SECONDS, "loose").stop(30)
+    assert not may_be_repeated(checkpoint)
+    assert not (checkpoint / LEDGERS / MAIN).exists()
+    job.pes = [pe.model_copy(update={"real_time": False}) for pe in job.pes]
+    job.start()
+
+
 def branched(topic: str) -> sg.Application:
     """An application with a way for all rows, one for few, and one on which those meet others."""
     app = sg.Application("branched")
@@ -156,7 +183,10 @@ def test_rows_go_several_ways(run: Run, cluster: Cluster, topic: str) -> None:
             assert may_be_repeated(checkpoint)
             job.stop()
             assert not may_be_repeated(checkpoint)
-            noted = json.loads((checkpoint / "scans").read_text())
-            assert len(set(noted)) == len(noted) == 4
+            found = noted(checkpoint)
+            assert len(set(found.names)) == len(found.names) == 4
+            written = sorted(output for name in found.names for output in found.of(name))
+            united = "united-sink"
+            assert written == ["doubled-sink", "negative-sink", united, united]
             write(cluster, topic, range(RECORDS, 2 * RECORDS))
             job.start()

@@ -11,16 +11,15 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.pe_runtime.one_driver import make_topic, write
 
 from streamgraft_local import Cluster
-from streamgraft_pe_runtime.checkpoint_files import LEDGERS, REAL_TIME
+from streamgraft_pe_runtime.arrangement import arrange
 from streamgraft_pe_runtime.plan import Plan
 from streamgraft_pe_runtime.scan_order import (
-    NOTE,
     OtherTopics,
     OtherWays,
-    RenamedWays,
-    arrange,
+    Scans,
     arranged,
-    ended,
+    renamed,
+    ways_are_edited,
 )
 from streamgraft_pe_runtime.spark_log import Offsets, Position, joined
 
@@ -41,64 +40,34 @@ A, B = {"a": {"0": 7}}, {"b": {"0": 9}}
 def test_each_scan_goes_on_where_its_topic_was(
     positions: list[Offsets], topics: list[str], order: list[int] | None
 ) -> None:
-    assert arranged(positions, topics) == order
+    assert arranged(positions, Scans(topics)) == order
 
 
 @pytest.mark.parametrize("noted", [[], ["a", "a"], ["a#x", "a#x"]])
 def test_several_sources_of_one_name_have_their_places(noted: list[str]) -> None:
     """As Spark makes of some joins of a stream with itself; they end at different records."""
     positions = [{"a": {"0": 7}}, {"a": {"0": 8}}]
-    assert arranged(positions, noted or ["a", "a"], noted) is None
+    assert arranged(positions, Scans(noted or ["a", "a"]), Scans(noted)) is None
     more = [*positions, B]
-    assert arranged(more, ["b", "a", "a"], ["a", "a", "b"]) == [2, 0, 1]
+    assert arranged(more, Scans(["b", "a", "a"]), Scans(["a", "a", "b"])) == [2, 0, 1]
 
 
 def test_a_cluster_that_goes_leaves_the_other_one_its_positions() -> None:
     eu, us = {"a": {"0": 7}}, {"a": {"0": 9}}
-    assert arranged([eu, us], ["a#us"], ["a@e:1#eu", "a@u:1#us"]) == [1]
-    assert arranged([eu], ["a@e:1#eu"], ["a#eu"]) is None
-    assert arranged([eu, us], ["a@u:1,u:2#us", "a@e:1#eu"], ["a@e:1#eu", "a@u:1#us"]) == [1, 0]
+    both = Scans(["a@e:1#eu", "a@u:1#us"])
+    assert arranged([eu, us], Scans(["a#us"]), both) == [1]
+    assert arranged([eu], Scans(["a@e:1#eu"]), Scans(["a#eu"])) is None
+    assert arranged([eu, us], Scans(["a@u:1,u:2#us", "a@e:1#eu"]), both) == [1, 0]
 
 
-def test_no_way_is_renamed_while_its_batch_is_cut_off(tmp_path: Path) -> None:
-    """The ledger knows what is written by the ways that rows went."""
-    log = tmp_path / "offsets"
-    log.mkdir()
-    (log / "0").write_text("v1\n{}\n" + json.dumps(A))
-    arrange(tmp_path, ["a#doubled"])
-    mark = tmp_path / LEDGERS / REAL_TIME
-    mark.parent.mkdir()
-    mark.touch()
-    arrange(tmp_path, ["a#doubled", "a#more"])
-    arrange(tmp_path, ["a#doubled"])
-    with pytest.raises(RenamedWays, match="rows went by doubled, and now would by twice"):
-        arrange(tmp_path, ["a#twice"])
-    mark.unlink()
-    arrange(tmp_path, ["a#twice"])
-
-
-def test_where_a_batch_has_ended_is_told_by_way(tmp_path: Path) -> None:
-    """As the ledger tells it: before the first batch, where that begins."""
-    assert ended(tmp_path) == ""
-    (tmp_path / NOTE).write_text(json.dumps(["a#1", "b@u:1#2", "c#3"]))
-    assert ended(tmp_path) == ""
-    for number, source in enumerate([{"a": {"0": 7, "1": 8}}, B, {}]):
-        (tmp_path / "sources" / str(number)).mkdir(parents=True)
-        (tmp_path / "sources" / str(number) / "0").write_text(f"\0v1\n{json.dumps(source)}")
-    assert ended(tmp_path) == "1/a:0=7;1=8,2/b:0=9"
-    for log, text in (("offsets", f"v1\n{{}}\n{json.dumps(LATER)}\n-\n-"), ("commits", "v1\n{}")):
-        (tmp_path / log).mkdir()
-        (tmp_path / log / "0").write_text(text)
-    assert ended(tmp_path) == "1/a:0=8"
-    (tmp_path / NOTE).write_text(json.dumps(["a#1"]))
-    assert ended(tmp_path) == "", "its note is of another plan"
-    (tmp_path / NOTE).write_text(json.dumps(["a", "b", "c"]))
-    assert ended(tmp_path) == "", "it has no ways"
+def test_a_cluster_that_comes_does_not_begin_where_the_other_one_is() -> None:
+    with pytest.raises(OtherTopics, match="it reads a@u:1, in which"):
+        arranged([{"a": {"0": 7}}], Scans(["a@e:1#eu", "a@u:1#us"]), Scans(["a#eu"]))
 
 
 def test_a_topic_without_a_position_is_told() -> None:
     with pytest.raises(OtherTopics, match="it reads c, in which its checkpoint has no position"):
-        arranged([A, B], ["a", "c"])
+        arranged([A, B], Scans(["a", "c"]))
 
 
 LATER = {"a": {"0": 8}}
@@ -123,65 +92,86 @@ def test_each_way_goes_on_where_it_was(
     positions: list[Offsets], topics: list[str], noted: list[str], order: list[int] | None
 ) -> None:
     """Also under another name, if it is the only one that is not there any more."""
-    assert arranged(positions, topics, noted) == order
+    assert arranged(positions, Scans(topics), Scans(noted)) == order
 
 
 @pytest.mark.parametrize("topics", [["a#3", "a#4"], ["a#3"], ["a#0", "a#0"]])
 def test_ways_that_can_not_be_told_apart_are_refused(topics: list[str]) -> None:
     """Two have other names; or rows go all ways from one scan again, in micro-batches."""
     with pytest.raises(OtherWays, match="it read a in several ways"):
-        arranged([A, LATER], topics, WAYS)
+        arranged([A, LATER], Scans(topics), Scans(WAYS))
 
 
-def test_where_ways_began_does_not_count_behind_a_batch(tmp_path: Path) -> None:
-    for number, source in enumerate((A, LATER)):
-        (tmp_path / "sources" / str(number)).mkdir(parents=True)
-        (tmp_path / "sources" / str(number) / "0").write_text(f"\0v1\n{json.dumps(source)}")
+OUTPUTS = {"1": ["x"], "2": ["y"]}
+BEFORE = Scans(WAYS, OUTPUTS)
+
+
+@pytest.mark.parametrize(
+    ("names", "outputs", "order"),
+    [
+        (["a#1", "a#2"], {"1": ["y"], "2": ["x"]}, [1, 0]),
+        (["a#1", "a#2", "a#3"], {"1": ["x"], "2": ["z"], "3": ["y"]}, [0, 1, 1]),
+        (["a#1", "a#3"], {"1": ["x", "z"], "3": ["y"]}, None),
+        (["a#3", "a#4"], {"3": ["y"], "4": ["x"]}, [1, 0]),
+        (["a#3", "a#4"], {"3": ["z"], "4": ["x"]}, [1, 0]),
+        (["a#1", "a#2", "a#3"], {**OUTPUTS, "3": ["z"]}, [0, 1, 0]),
+        (["a#3"], {"3": ["y"]}, [1]),
+        (["a#2"], {"2": ["x"]}, [0]),
+        (["a#3", "a#4"], {"3": ["x"], "4": ["x"]}, [0, 0]),
+    ],
+)
+def test_an_output_goes_on_where_its_way_was(
+    names: list[str], outputs: dict[str, list[str]], order: list[int] | None
+) -> None:
+    """Whichever way its rows go now; what is new begins where a way is that has gone, or any."""
+    assert arranged([A, LATER], Scans(names, outputs), BEFORE) == order
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_outputs_of_several_ways_can_not_go_one(way: str) -> None:
+    """One of them would lose records, or get them twice."""
+    outputs = {way[-1]: ["x", "y"]}
     with pytest.raises(OtherWays):
-        arrange(tmp_path, ["a#0", "a#0"])
-    for log in ("offsets", "commits"):
-        (tmp_path / log).mkdir()
-        (tmp_path / log / "0").write_text("v1\n{}\n" + "\n".join(map(json.dumps, (B, B))))
-    arrange(tmp_path, ["b#0", "b#0"])
+        arranged([A, LATER], Scans([way], outputs), BEFORE)
+    assert arranged([A, A], Scans([way], outputs), BEFORE) == [0]
 
 
-def test_files_that_are_in_order_are_left_alone(tmp_path: Path) -> None:
-    """And so are those of a plan with a scan whose topic nobody knows."""
-    log = tmp_path / "offsets"
-    log.mkdir()
-    text = "v1\n{}\n" + "\n".join(map(json.dumps, (A, B)))
-    for number in range(3):
-        (log / str(number)).write_text(text)
-    before = [(log / str(number)).stat().st_ino for number in range(3)]
-    arrange(tmp_path, ["a", "b"])
-    arrange(tmp_path, ["b", None])
-    assert [(log / str(number)).stat().st_ino for number in range(3)] == before
-    arrange(tmp_path, ["b", "a"])
-    swapped = "v1\n{}\n" + "\n".join(map(json.dumps, (B, A)))
-    assert [(log / str(number)).read_text() for number in range(3)] == [text, swapped, swapped]
+def test_a_topic_that_one_way_reads_twice() -> None:
+    """Its scans have the same outputs, and go on each where it was."""
+    both = {"1": ["x"], "2": ["x"]}
+    before = Scans(WAYS, both)
+    assert arranged([A, LATER], Scans(["a#2", "a#1"], both), before) == [1, 0]
+    more = Scans([*WAYS, "a#3"], {**both, "3": ["x"]})
+    with pytest.raises(OtherWays):
+        arranged([A, LATER], more, before)
 
 
-def test_topics_of_one_name_in_two_clusters(tmp_path: Path) -> None:
-    """Which positions are whose is noted; where it was not, the order counts."""
-    log, eu, us = tmp_path / "offsets", {"a": {"0": 7}}, {"a": {"0": 9}}
-    log.mkdir()
-    (log / "0").write_text("v1\n{}\n" + "\n".join(map(json.dumps, (eu, us))))
-    arrange(tmp_path, ["a@eu", "a@us"])
-    arrange(tmp_path, ["a@us", "a@eu", "a@us"])
-    assert (log / "0").read_text() == "v1\n{}\n" + "\n".join(map(json.dumps, (us, eu, us)))
-    arrange(tmp_path, ["a@eu", "a@us"])
-    assert (log / "0").read_text() == "v1\n{}\n" + "\n".join(map(json.dumps, (eu, us)))
-    with pytest.raises(OtherTopics, match="it reads a@asia"):
-        arrange(tmp_path, ["a@eu", "a@asia"])
+@pytest.mark.parametrize(
+    ("names", "outputs", "edited"),
+    [
+        (WAYS, OUTPUTS, False),
+        (WAYS, {"1": ["x", "z"], "2": ["y"]}, False),
+        ([*WAYS, "a#3"], {**OUTPUTS, "3": ["z"]}, False),
+        (["a#1"], {"1": ["x"]}, False),
+        (["a#1"], {"1": ["x", "y"]}, True),
+        (WAYS, {"1": ["z", "x"], "2": ["y"]}, True),
+        (WAYS, {"1": [], "2": ["y"]}, True),
+        ([*WAYS, "a#3"], {"1": ["x"], "2": [], "3": ["y"]}, True),
+        (["a#1", "a#3"], {"1": ["x"], "3": ["z"]}, True),
+        (["a#1", "a#3"], {"1": ["x"], "3": ["y"]}, True),
+    ],
+)
+def test_what_a_ledger_can_not_tell_any_more(
+    names: list[str], outputs: dict[str, list[str]], edited: bool
+) -> None:
+    """It counts the rows of a record over all outputs of a way, in their order."""
+    assert ways_are_edited(BEFORE, Scans(names, outputs)) == edited
 
 
-def test_where_a_query_began_is_put_in_order_too(tmp_path: Path) -> None:
-    for number, source in enumerate((A, B)):
-        (tmp_path / "sources" / str(number)).mkdir(parents=True)
-        (tmp_path / "sources" / str(number) / "0").write_text(f"\0v1\n{json.dumps(source)}")
-    arrange(tmp_path, ["b", "b", "a"])
-    found = [(tmp_path / "sources" / name / "0").read_text() for name in "01"]
-    assert found == [f"\0v1\n{json.dumps(source)}" for source in (B, A)]
+def test_a_topic_that_was_renamed() -> None:
+    topics = {"a": "b"}
+    names = [renamed(name, topics) for name in ("a", "a@e:1#2", "a#2", "ab#1")]
+    assert names == ["b", "b@e:1#2", "b#2", "ab#1"]
 
 
 def test_shards_of_different_plans_join() -> None:

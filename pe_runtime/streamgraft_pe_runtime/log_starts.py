@@ -1,0 +1,93 @@
+"""Where a query in real-time mode goes on if what comes next in its checkpoint was deleted.
+
+Spark's reader fails there each time in this mode, or seeks for ever, whatever a source's option
+failOnDataLoss says. Nothing need be lost: behind the last record of a transaction is its end, which
+nobody reads, so a partition without records comes to that once retention has emptied it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from streamgraft_common.pe_metadata import InputPort
+from streamgraft_pe_runtime import arrangement, query_logs
+from streamgraft_pe_runtime.brokers import Brokers
+from streamgraft_pe_runtime.losses import Gap
+from streamgraft_pe_runtime.scan_order import servers_of
+from streamgraft_pe_runtime.spark_log import Offsets
+
+Starts = Mapping[tuple[str, int], int]
+"""Topic and partition → the first offset that is left."""
+
+
+class RecordsLost(Exception):
+    """Records were deleted before they were read; the message is one that Spark has for it."""
+
+    def __init__(self, gap: Gap) -> None:
+        topic, number = gap.partition
+        super().__init__(
+            f"records {gap.position} to {gap.start - 1} of partition {number} of {topic}: some data"
+            " may have been lost because they are not available in Kafka any more"
+        )
+
+
+def pass_deleted(
+    checkpoint: Path,
+    inputs: Sequence[InputPort],
+    brokers: Callable[[str], Brokers],
+    lost: Callable[[InputPort, Gap], bool],
+) -> None:
+    """Have a query that nobody runs go on from the first records that are left.
+
+    `brokers`: by their addresses; `lost`: takes note of records that are lost, and tells whether to
+    go on without them. Raises RecordsLost, CheckpointDamaged, OSError, KafkaException.
+    """
+    position = query_logs.read(checkpoint)
+    if position is None:
+        return
+    names = arrangement.noted(checkpoint).names
+    known = len(names) == len(position.sources)
+    sources = list(position.sources)
+    for index, source in enumerate(position.sources):
+        servers = servers_of(names[index]) if known else ""
+        port = next((port for port in inputs if _reads(port, source, servers)), None)
+        if port is None:
+            continue  # an edit has dropped it
+        cluster = brokers(port.bootstrap_servers)
+        bounds = cluster.bounds(
+            (topic, int(number)) for topic in source for number in source[topic]
+        )
+        starts = {key: start for key, (start, _) in bounds.found.items()}
+        if not (gaps := behind(source, starts)):
+            continue
+        # What is published is past offsets without records.
+        read = cluster.published(gap.partition for gap in gaps)
+        for gap in gaps:
+            if read.get(gap.partition, gap.position) < gap.start and not lost(port, gap):
+                raise RecordsLost(gap)
+        sources[index] = past(source, starts)
+    arrangement.go_on(checkpoint, position, sources)
+
+
+def behind(source: Offsets, starts: Starts) -> list[Gap]:
+    """Return what lies between the positions in a source and where its logs start. Pure."""
+    found = [
+        Gap((topic, int(number)), position, starts.get((topic, int(number)), 0))
+        for topic, positions in source.items()
+        for number, position in positions.items()
+    ]
+    return [gap for gap in found if gap.position < gap.start]
+
+
+def past(source: Offsets, starts: Starts) -> Offsets:
+    """Return the positions in a source, none of them before a log's start. Pure."""
+    return {
+        topic: {
+            number: max(position, starts.get((topic, int(number)), position))
+            for number, position in positions.items()
+        }
+        for topic, positions in source.items()
+    }
+
+
+def _reads(port: InputPort, source: Offsets, servers: str) -> bool:
+    return port.topic in source and servers in ("", port.bootstrap_servers)
