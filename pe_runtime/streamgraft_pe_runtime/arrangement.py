@@ -5,6 +5,7 @@ off there is finished by the next one, and does not begin anew with half of the 
 """
 
 import json
+import os
 import shutil
 import uuid
 from collections.abc import Mapping, Sequence
@@ -38,12 +39,17 @@ def arrange(
     checkpoint: Path,
     topics: Sequence[str | None],
     outputs: Mapping[str, Sequence[str]] | None = None,
+    *,
+    ledger_counts: bool = True,
 ) -> None:
     """Put the logs of a query that nobody runs into the order of a plan's scans.
 
-    `topics`: of the scans; None for one that is not of one topic. `outputs`: Scans.outputs. Raises
-    OtherTopics, OtherWays, EditedWays, CheckpointDamaged, OSError.
+    `topics`: of the scans; None for one that is not of one topic. `outputs`: Scans.outputs.
+    `ledger_counts`: whether what was cut off is not written again. Raises OtherTopics, OtherWays,
+    EditedWays, CheckpointDamaged, OSError.
     """
+    for draft in checkpoint.glob(f".{_PENDING}-*"):
+        shutil.rmtree(draft, ignore_errors=True)
     finish(checkpoint)
     wanted = [topic for topic in topics if topic is not None]
     if len(wanted) != len(topics):
@@ -52,7 +58,7 @@ def arrange(
     now, before = Scans(wanted, to), noted(checkpoint)
     if now == before:
         return
-    if may_be_repeated(checkpoint) and ways_are_edited(before, now):
+    if ledger_counts and may_be_repeated(checkpoint) and ways_are_edited(before, now):
         raise EditedWays
     files: dict[str, str] = {}
     for number in entries(checkpoint / "offsets")[-KEPT_ENTRIES:]:
@@ -82,10 +88,10 @@ def noted(checkpoint: Path) -> Scans:
         return Scans(found["scans"], found["outputs"])
 
 
-def go_on(checkpoint: Path, position: Position, sources: Sequence[Offsets]) -> None:
-    """Have a query that nobody runs, and that is at a position, go on from others in its sources.
+def go_on(checkpoint: Path, number: int, position: Position, sources: Sequence[Offsets]) -> None:
+    """Have a query that nobody runs go on from other positions in its sources.
 
-    Raises CheckpointDamaged, OSError.
+    `number`: of its last batch, which ended at `position`. Raises OSError.
     """
     if tuple(sources) == position.sources:
         return
@@ -94,7 +100,6 @@ def go_on(checkpoint: Path, position: Position, sources: Sequence[Offsets]) -> N
         _replace(checkpoint, {}, new.initial_sources())
         return
     offsets, _ = new.entries()
-    number = query_logs.newest(checkpoint / "commits")
     _replace(checkpoint, {f"offsets/{number}": offsets}, None)
 
 
@@ -104,8 +109,10 @@ def finish(checkpoint: Path) -> None:
     if not pending.is_dir():
         return
     if (pending / _SOURCES).is_dir():
+        # A list: another owner may have put all in place by the time that we go on.
+        kept = os.listdir(pending / _SOURCES)
         for folder in checkpoint.glob(f"{_SOURCES}/*"):
-            if not (pending / _SOURCES / folder.name).exists():
+            if folder.name not in kept:
                 shutil.rmtree(folder)
     for file in filter(Path.is_file, sorted(pending.rglob("*"))):
         target = checkpoint / file.relative_to(pending)
@@ -114,6 +121,12 @@ def finish(checkpoint: Path) -> None:
         write(target, file.read_bytes())
     # A part of it must not be taken for the whole.
     shutil.rmtree(pending.rename(checkpoint / f".{_PENDING}-{uuid.uuid4().hex}"))
+
+
+def forget(checkpoint: Path) -> None:
+    """Drop what is noted, and was to be put in place: the log has become another's."""
+    shutil.rmtree(checkpoint / _PENDING, ignore_errors=True)
+    (checkpoint / NOTE).unlink(missing_ok=True)
 
 
 def rename_topics(lines: Sequence[str], topics: Mapping[str, str]) -> list[str]:

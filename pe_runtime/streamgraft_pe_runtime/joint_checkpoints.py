@@ -118,7 +118,7 @@ class JointCheckpoints:
             (own / LEDGERS / TAKEN_OVER).unlink(missing_ok=True)
             return own
         keep_as_former(own)
-        (own / arrangement.NOTE).unlink(missing_ok=True)  # of what the log said before
+        arrangement.forget(own)
         query_logs.reopen(own)
         number = query_logs.newest(own / "offsets") + 1
         if self._holder(shard) != holder:  # the entries are of whoever runs it by now
@@ -191,6 +191,7 @@ class JointCheckpoints:
             if end is None or end.batch is None or not stateful:
                 return end
             return joint_state.ended_alone(end, shard, query_logs.newest(own / "commits"))
+        arrangement.finish(holder.query)
         description = self._description(holder.query)
         while not query_logs.close(holder.query):
             self.end_batch(holder.query, description.shards)

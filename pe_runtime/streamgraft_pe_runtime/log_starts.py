@@ -5,15 +5,21 @@ failOnDataLoss says. Nothing need be lost: behind the last record of a transacti
 nobody reads, so a partition without records comes to that once retention has emptied it.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from streamgraft_common.pe_metadata import InputPort
 from streamgraft_pe_runtime import arrangement, query_logs
 from streamgraft_pe_runtime.brokers import Brokers
+from streamgraft_pe_runtime.checkpoint_files import write
+from streamgraft_pe_runtime.checkpoint_health import reading
 from streamgraft_pe_runtime.losses import Gap
 from streamgraft_pe_runtime.scan_order import servers_of
 from streamgraft_pe_runtime.spark_log import Offsets
+
+_READ_UP = "read-up.json"
+"""File in a checkpoint with topic, partition, a position, and where no records were up to there."""
 
 Starts = Mapping[tuple[str, int], int]
 """Topic and partition → the first offset that is left."""
@@ -41,7 +47,8 @@ def pass_deleted(
     `brokers`: by their addresses; `lost`: takes note of records that are lost, and tells whether to
     go on without them. Raises RecordsLost, CheckpointDamaged, OSError, KafkaException.
     """
-    position = query_logs.read(checkpoint)
+    number = query_logs.newest(checkpoint / "commits")
+    position, read = query_logs.read(checkpoint), _read_up(checkpoint)
     if position is None:
         return
     names = arrangement.noted(checkpoint).names
@@ -59,13 +66,29 @@ def pass_deleted(
         starts = {key: start for key, (start, _) in bounds.found.items()}
         if not (gaps := behind(source, starts)):
             continue
-        # What is published is past offsets without records.
-        read = cluster.published(gap.partition for gap in gaps)
         for gap in gaps:
-            if read.get(gap.partition, gap.position) < gap.start and not lost(port, gap):
+            begin, end = read.get(gap.partition, (-1, -1))
+            empty = begin == gap.position and end >= gap.start
+            if not empty and not lost(port, gap):
                 raise RecordsLost(gap)
         sources[index] = past(source, starts)
-    arrangement.go_on(checkpoint, position, sources)
+    # By number: a former owner may have gone on meanwhile.
+    arrangement.go_on(checkpoint, number, position, sources)
+
+
+def note_read_up(checkpoint: Path, key: tuple[str, int], position: int, end: int) -> None:
+    """Have it known when retention has deleted it that no records are between two offsets."""
+    found = _read_up(checkpoint) | {key: (position, end)}
+    text = json.dumps([[*key, *offsets] for key, offsets in sorted(found.items())])
+    write(checkpoint / _READ_UP, text)
+
+
+def _read_up(checkpoint: Path) -> dict[tuple[str, int], tuple[int, int]]:
+    file = checkpoint / _READ_UP
+    if not file.exists():
+        return {}
+    with reading(file):
+        return {(row[0], row[1]): (row[2], row[3]) for row in json.loads(file.read_text())}
 
 
 def behind(source: Offsets, starts: Starts) -> list[Gap]:

@@ -10,9 +10,11 @@ from typing import Any
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime import real_time
 from streamgraft_pe_runtime.brokers import Bounds, Brokers, KafkaException
+from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.connections import Connections, connected
 from streamgraft_pe_runtime.driver_counts import DriverCounts
 from streamgraft_pe_runtime.joint_checkpoints import is_joint
+from streamgraft_pe_runtime.log_starts import note_read_up
 from streamgraft_pe_runtime.losses import Gap, Losses
 from streamgraft_pe_runtime.markers import Markers
 from streamgraft_pe_runtime.metrics import PeMetrics
@@ -317,10 +319,11 @@ class Progress:
                     continue
                 try:
                     found = brokers.has_records(key, position)
-                except KafkaException as error:
-                    log.debug("records of %s: %s", key, error)
-                else:
                     self._markers.looked(key, position, end, records=found)
+                    if not found:
+                        note_read_up(watched.checkpoint, key, position, end)
+                except (KafkaException, CheckpointDamaged, OSError) as error:
+                    log.debug("records of %s: %s", key, error)
 
     def _past_markers(self, positions: Positions) -> Positions:
         return {key: self._markers.past(key, at) for key, at in list(positions.items())}

@@ -1,6 +1,7 @@
 """Run a plan as one Spark streaming query, and stop it at a batch boundary."""
 
 import json
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -16,10 +17,13 @@ from streamgraft_pe_runtime import arrangement, modes, targets
 from streamgraft_pe_runtime.alignment import alignment
 from streamgraft_pe_runtime.batch_ends import BatchEnds, staggered
 from streamgraft_pe_runtime.checkpoint_files import incarnation
+from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.joint_checkpoints import is_joint
 from streamgraft_pe_runtime.plan import Plan, SinkCall
 from streamgraft_pe_runtime.staggering import ALONE, Stagger
 from streamgraft_pe_runtime.triggers import Triggers
+
+log = logging.getLogger(__name__)
 
 _RECORD = ("topic", "key", "value", "partition", "headers")
 _POLL_SECONDS = 0.003
@@ -45,11 +49,10 @@ def start(
     its triggers are, or its batches end. Raises OtherMode, OtherTopics, OtherWays, EditedWays.
     """
     outputs = plan.output if isinstance(plan.output, list) else []
-    if plan.real_time and not outputs[0].transactional_id:
-        modes.give_up_ledger(checkpoint)
-    else:
+    loose = plan.real_time and not outputs[0].transactional_id
+    if not loose:
         modes.check(checkpoint, real_time=plan.real_time)
-    arrangement.arrange(checkpoint, plan.topics, plan.outputs)
+    arrangement.arrange(checkpoint, plan.topics, plan.outputs, ledger_counts=not loose)
     writer = _sink(plan, checkpoint).outputMode(plan.output_mode).queryName(name)
     writer = writer.option("checkpointLocation", str(checkpoint))
     interval = f"{round(seconds * 1000)} milliseconds"
@@ -68,7 +71,10 @@ def start(
         writer = writer.trigger(realTime=interval)  # type: ignore[call-overload]
         aligned = alignment(session, wanted=False)
         with aligned, staggered(session, seconds, stagger, plan.scans) as ends:
-            return ShardQuery(session, writer.start(), ends, checkpoint)
+            running = ShardQuery(session, writer.start(), ends, checkpoint)
+        if loose:
+            running.give_up_ledger()
+        return running
     except Exception:
         _close_sink(session, checkpoint)
         raise
@@ -142,6 +148,14 @@ class ShardQuery:
             return self._given_up
         error = self._handle.exception()
         return self._told(error.get()) if error.isDefined() else "the query ended by itself"
+
+    def give_up_ledger(self) -> None:
+        """Leave the ledger of whoever wrote exactly once before: from now on it tells nothing."""
+        try:
+            modes.give_up_ledger(self._checkpoint)
+        except OSError:
+            self.stop(0)
+            raise
 
     def give_up(self, reason: str) -> None:
         """Have the query count as failed, though Spark goes on with it."""
@@ -231,18 +245,22 @@ class ShardQuery:
         in_time = in_time and time.monotonic() < deadline
         self._handle.stop()
         clean = in_time and self._handle.exception().isEmpty()
-        ended = None
-        try:
-            if clean:
-                ended = arrangement.ended(self._checkpoint) if self.real_time else ""
-        finally:
-            # A batch that runs again may end before what was written when it was cut off.
-            over = _close_sink(self._session, self._checkpoint, ended)
-        if over:
+        ended = self._ended() if clean else None
+        # A batch that runs again may end before what was written when it was cut off.
+        if _close_sink(self._session, self._checkpoint, ended):
             modes.forget(self._checkpoint)
         if self._ends:
             self._ends.forget(run)
         return in_time
+
+    def _ended(self) -> str | None:
+        """Return where the last batch ended, as a ledger in real-time mode tells it; None if that
+        can't be read, so that the ledger stays."""
+        try:
+            return arrangement.ended(self._checkpoint) if self.real_time else ""
+        except (CheckpointDamaged, OSError) as error:
+            log.warning("where %s ended is not known: %s", self._checkpoint, error)
+            return None
 
     def _told(self, error: Any) -> str:
         """Return what an exception says; of state that can't be loaded, why and where it is, which

@@ -136,11 +136,15 @@ def arranged(
             # Spark may make several sources of one name, too: each has its place among them.
             order.append(same[list(now.names[: len(order)]).count(name)])
             continue
-        gone = [index for index in there if _is_gone(before.names[index], now, before)]
-        chosen = same or ((fits or went_on) if went_on else gone)
+        if went_on:
+            left = [index for index in went_on if not _is_taken(index, name, now, before)]
+            chosen = same or [index for index in left if index in fits] or left or went_on[:1]
+        else:
+            gone = [index for index in there if _is_gone(before.names[index], now, before)]
+            chosen = same or gone or there[:1]
         if any(positions[index] != positions[chosen[0]] for index in chosen[1:]):
             raise OtherWays(_shown(name))
-        order.append((chosen or there)[0])
+        order.append(chosen[0])
     return None if [positions[index] for index in order] == [*positions] else order
 
 
@@ -155,6 +159,14 @@ def _went_on(
         [index for index in there if known & by[index]],
         [index for index in there if known <= by[index]],
     )
+
+
+def _is_taken(index: int, name: str, now: Scans, before: Scans) -> bool:
+    """Return whether the outputs that a scan shares with a way of before get their rows by that way
+    still, so that the scan is one more."""
+    way = before.names[index]
+    shared = set(now.of(name)).intersection(before.of(way))
+    return way != name and way in now.names and shared <= set(now.of(way))
 
 
 def _is_gone(name: str, now: Scans, before: Scans) -> bool:

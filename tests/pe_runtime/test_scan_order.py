@@ -142,8 +142,19 @@ def test_a_topic_that_one_way_reads_twice() -> None:
     before = Scans(WAYS, both)
     assert arranged([A, LATER], Scans(["a#2", "a#1"], both), before) == [1, 0]
     more = Scans([*WAYS, "a#3"], {**both, "3": ["x"]})
+    assert arranged([A, LATER], more, before) == [0, 1, 0], "it is one more"
+    other = Scans(["a#1", "a#3"], {"1": ["x"], "3": ["x"]})
+    assert arranged([A, LATER], other, before) is None, "it has another name"
+    others = Scans(["a#3", "a#4"], {"3": ["x"], "4": ["x"]})
     with pytest.raises(OtherWays):
-        arranged([A, LATER], more, before)
+        arranged([A, LATER], others, before)
+
+
+def test_an_output_that_leaves_a_way_which_stays() -> None:
+    """It had rows of both ways; the one that it goes now goes on where the first one was."""
+    before = Scans(WAYS, {"1": ["x", "y"], "2": ["y"]})
+    now = Scans(["a#1", "a#2", "a#3"], {"1": ["x"], "2": ["y"], "3": ["y"]})
+    assert arranged([A, LATER], now, before) == [0, 1, 0]
 
 
 @pytest.mark.parametrize(
