@@ -20,6 +20,7 @@ from streamgraft_pe_runtime.scan_order import (
     EditedWays,
     Scans,
     arranged,
+    is_topic,
     renamed,
     way_of,
     ways_are_edited,
@@ -66,7 +67,7 @@ def arrange(
         with reading(file):
             lines = file.read_text().splitlines()
             sources = lines[_HEAD:]
-            order = arranged([*map(offsets_of, sources)], now, before) if sources else None
+            order = arranged([*map(_offsets, sources)], now, before) if sources else None
         if order is not None:
             text = "\n".join([*lines[:_HEAD], *(sources[index] for index in order)])
             files[f"offsets/{number}"] = text
@@ -97,7 +98,7 @@ def go_on(checkpoint: Path, number: int, position: Position, sources: Sequence[O
         return
     new = replace(position, sources=tuple(sources))
     if position.batch is None:
-        _replace(checkpoint, {}, new.initial_sources())
+        _replace(checkpoint, {}, dict(enumerate(new.initial_sources())))
         return
     offsets, _ = new.entries()
     _replace(checkpoint, {f"offsets/{number}": offsets}, None)
@@ -154,31 +155,48 @@ def ended(checkpoint: Path) -> str:
     )
 
 
-def _arranged_sources(checkpoint: Path, now: Scans, before: Scans) -> list[str] | None:
-    """Do the same to where sources began, which counts until a batch has ended. None: nothing."""
-    files = sorted(checkpoint.glob(f"{_SOURCES}/*/0"), key=lambda file: int(file.parent.name))
-    texts: list[str] = []
-    for file in files:
+def _offsets(line: str) -> Offsets:
+    """Return the positions in a line of the offset log; none if they are not of topics."""
+    found = offsets_of(line)
+    return found if isinstance(found, dict) else {}
+
+
+def _arranged_sources(checkpoint: Path, now: Scans, before: Scans) -> dict[int, str] | None:
+    """Do the same to where sources began, which counts until a batch has ended. None: nothing.
+
+    Of what is no topic there may be no file, or one of another form.
+    """
+    texts: dict[int, str] = {}
+    for file in checkpoint.glob(f"{_SOURCES}/*/0"):
         with reading(file):
-            texts.append(file.read_text())
+            texts[int(file.parent.name)] = file.read_text()
     if not texts:
         return None
     now, before = (Scans(list(dict.fromkeys(one.names)), one.outputs) for one in (now, before))
-    if len(texts) < len(before.names) and not entries(checkpoint / "offsets"):
-        return []  # it was cut off while it looked where each begins
+    topics = {number for number, name in enumerate(before.names) if is_topic(name)}
+    if topics - texts.keys() and not entries(checkpoint / "offsets"):
+        return {}  # it was cut off while it looked where each begins
+    count = max(len(before.names), *(number + 1 for number in texts))
+    known = topics or set(range(count))
     with reading(checkpoint / _SOURCES):
-        order = arranged(Position.initial(texts).sources, now, before)
-    return None if order is None else [texts[index] for index in order]
+        positions = [
+            Position.initial([texts[number]]).sources[0] if number in known & texts.keys() else {}
+            for number in range(count)
+        ]
+    order = arranged(positions, now, before)
+    if order is None:
+        return None
+    return {number: texts[index] for number, index in enumerate(order) if index in texts}
 
 
-def _replace(checkpoint: Path, files: Mapping[str, str], sources: Sequence[str] | None) -> None:
+def _replace(checkpoint: Path, files: Mapping[str, str], sources: Mapping[int, str] | None) -> None:
     """Write files, and exactly these files of sources, all or none."""
     checkpoint.mkdir(parents=True, exist_ok=True)
     with Beside(checkpoint / _PENDING) as draft:
         texts = dict(files)
         if sources is not None:
             (draft / _SOURCES).mkdir()
-            texts |= {f"{_SOURCES}/{number}/0": text for number, text in enumerate(sources)}
+            texts |= {f"{_SOURCES}/{number}/0": text for number, text in sources.items()}
         for name, text in texts.items():
             (draft / name).parent.mkdir(parents=True, exist_ok=True)
             (draft / name).write_text(text)

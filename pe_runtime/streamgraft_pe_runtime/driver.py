@@ -130,6 +130,7 @@ class Driver:
         """Modes (whether real-time) in which records went to Kafka and back."""
         self._imports: tuple[MatchedImport, ...] = ()
         self._filters: dict[str, str] = {}
+        self._telling = threading.Lock()
         self._compiling = threading.Lock()  # user functions need not be safe for threads
         log.info("session after %.1f s", time.monotonic() - began)
 
@@ -208,9 +209,10 @@ class Driver:
     def read_on(self) -> None:
         """Have imports read the topics that they are connected to."""
         jvm: Any = self._session._jvm
-        for item in self._imports:
-            matches = jvm.org.apache.spark.sql.kafka010.imports.Matches
-            matches.set(item.operator, list(item.topics))
+        matches = jvm.org.apache.spark.sql.kafka010.imports.Matches
+        with self._telling:  # so whoever is late says what is true by then
+            for item in self._imports:
+                matches.set(item.operator, list(item.topics))
 
     def imported_topics(self, operator: str) -> Sequence[str]:
         """Return the topics that an import is connected to."""

@@ -21,7 +21,8 @@ from streamgraft_common.pe_metadata import OwnTopic
 from streamgraft_pe_runtime import query
 from streamgraft_pe_runtime.expressions import HEADERS_TYPE
 from streamgraft_pe_runtime.kafka_access import UNASKED, consumer_options, spark_options
-from streamgraft_pe_runtime.plan import IMPATIENT, READ_COMMITTED, WAY, Plan
+from streamgraft_pe_runtime.plan import IMPATIENT, READ_COMMITTED, Plan
+from streamgraft_pe_runtime.plan_scans import WAY
 from streamgraft_pe_runtime.real_time import noted, number_of
 from streamgraft_pe_runtime.targets import KafkaTarget
 

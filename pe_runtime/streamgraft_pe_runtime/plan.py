@@ -18,12 +18,11 @@ from streamgraft_common import names
 from streamgraft_common.adl import Adl, Operator
 from streamgraft_common.batches import Batch
 from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
-from streamgraft_pe_runtime import encoded, expressions, malformed
+from streamgraft_pe_runtime import encoded, expressions, malformed, plan_scans
 from streamgraft_pe_runtime.application import Application
 from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
 from streamgraft_pe_runtime.kept_columns import all_kept
 from streamgraft_pe_runtime.real_time import noted, number_of
-from streamgraft_pe_runtime.scan_order import scan_name
 from streamgraft_pe_runtime.targets import KafkaTarget, Targets
 
 KAFKA_COLUMNS = (
@@ -39,10 +38,6 @@ READ_COMMITTED = {"kafka.isolation.level": "read_committed"}
 IMPATIENT = {"kafka.default.api.timeout.ms": "10000", "kafka.request.timeout.ms": "9000"}
 """A query that can't reach Kafka fails, and says so, within ten seconds rather than sixty; it can't
 be stopped before."""
-IMPORTED = "imported-streams"
-"""The source of imports: scala/imports."""
-WAY = "streamgraft.way"
-"""Option of a source, of no meaning to Spark: the number of the way that its rows go."""
 AT_ONCE = {"kafka.fetch.max.wait.ms": "0"}
 """A micro-batch reads records that are there. Spark's consumer asks the broker where they begin and
 end, on the connection on which Kafka's client has just asked for more, and the broker answers in
@@ -81,46 +76,13 @@ class Plan:
 
     @cached_property
     def topics(self) -> list[str | None]:
-        """The topic of each scan: rows of one may go several ways. None: it is not of one topic.
-
-        With `@` and its brokers, if another one has this name in another Kafka cluster, and with
-        the way that its rows go, if that is known (scan_order.py).
-        """
-        scans = _scans(self.frame)
-        named = {topic for topic, _, _ in filter(None, scans)}
-        places = {
-            topic: {servers for name, servers, _ in filter(None, scans) if name == topic}
-            for topic in named
-        }
-        return [
-            scan and scan_name(scan[0], scan[1] if len(places[scan[0]]) > 1 else "", scan[2])
-            for scan in scans
-        ]
+        """The name of each scan, as plan_scans.names has it."""
+        return plan_scans.names(self.frame)
 
     @property
     def scans(self) -> int:
         """How many times it reads an input."""
         return len(self.topics)
-
-
-def _scans(frame: DataFrame) -> list[tuple[str, str, str] | None]:
-    """Return topic, brokers and way of each scan of a frame; None for one that is of no topic."""
-    leaves: Any = frame._jdf.queryExecution().analyzed().collectLeaves()
-    found = (leaves.apply(index) for index in range(leaves.size()))
-    return [_scan(leaf) for leaf in found if leaf.isStreaming()]
-
-
-def _scan(leaf: Any) -> tuple[str, str, str] | None:
-    """Return topic, brokers and way of what a leaf of a plan reads; None if it is no topic."""
-    if leaf.nodeName() != "StreamingRelationV2" or leaf.sourceName() != "kafka":
-        return None
-    options = leaf.extraOptions()
-    if assigned := options.get("assign"):
-        topic = next(iter(json.loads(assigned)))
-    else:
-        topic = options.get("subscribe")
-    servers, way = options.get("kafka.bootstrap.servers"), options.get(WAY) or ""
-    return (str(topic), str(servers), str(way)) if topic else None
 
 
 class Inputs(Protocol):
@@ -200,9 +162,9 @@ class RealInputs:
     def records(self, port: InputPort, shards: Sequence[int], way: str) -> DataFrame:
         """Return the Kafka columns of an input port as a streaming frame."""
         options = kafka_options(port, self._metadata, self._operators.get(port.operator), shards)
-        source = IMPORTED if port.imported else "kafka"
+        source = plan_scans.IMPORTED if port.imported else "kafka"
         reader = self._session.readStream.format(source).options(**options)
-        records = passing(reader.option(WAY, number_of(way)).load())
+        records = passing(reader.option(plan_scans.WAY, number_of(way)).load())
         if self._metadata.real_time:  # a task waits for its partition's records all the time
             return noted(records, way)
         return records.coalesce(tasks(port, self._metadata))
@@ -381,7 +343,7 @@ class Compiler:
         ways = {
             scan[2]: written[base]
             for base, (frame, _) in routes.items()
-            for scan in filter(None, _scans(frame))
+            for scan in filter(None, plan_scans.of(frame))
         }
         return Plan(whole, [targets.one], mode, real_time=True, outputs=ways)
 

@@ -167,10 +167,13 @@ class Progress:
         self._publish()
 
     def _follow(self, rounds: int) -> None:
+        calm = rounds % _CALM_PERIODS == 0
+        if calm:  # brokers drop what is old, and a former owner's last word may have come late
+            self._published = {}
         self._tell()
         self._count_for_the_driver()
         for name, brokers in self._brokers.items():  # which another thread replaces as a whole
-            self._ask(name, brokers, calm=rounds % _CALM_PERIODS == 0)
+            self._ask(name, brokers, calm=calm)
         self._forget()
         self._measure_loads()
         pressure = cpu_pressure()

@@ -68,6 +68,16 @@ def scan_name(topic: str, servers: str = "", way: str = "") -> str:
     return topic + (f"@{servers}" if servers else "") + (f"#{way}" if way else "")
 
 
+def other_name(kind: str, name: str) -> str:
+    """Return the name of a scan of something that is no topic: of an import, or a source."""
+    return f"{kind} {name}"
+
+
+def is_topic(name: str) -> bool:
+    """Return whether a scan is of a topic, so that its position says which."""
+    return " " not in _topic(name)
+
+
 def way_of(name: str) -> str:
     """Return the way in the name of a scan."""
     return name.partition("#")[2]
@@ -114,14 +124,17 @@ def arranged(
     are of, as far as that was noted. Raises OtherTopics, OtherWays.
     """
     before = before or Scans()
-    known = [next(iter(position)) for position in positions if len(position) == 1]
-    if len(known) != len(positions):
-        return None  # a source without a position yet, or not of one topic, has its place only
-    if [_topic(name) for name in before.names] != known:
-        if [_topic(name) for name in now.names] == known:
-            return None
+    if len(before.names) != len(positions) or not all(map(_may_be, before.names, positions)):
+        known = [next(iter(position)) for position in positions if len(position) == 1]
+        if len(known) != len(positions) or [_topic(name) for name in now.names] == known:
+            return None  # a source without a position yet, or not of one topic, has its place only
         before = Scans(known)
-    places = [_place(name, before.names) for name in now.names]
+    if any(is_topic(name) and not at for name, at in zip(before.names, positions, strict=True)):
+        return None
+    places = [
+        _place(name, before.names) if is_topic(name) else _other_place(name, before, now)
+        for name in now.names
+    ]
     found = zip(now.names, places, strict=True)
     if missing := sorted({_shown(name) for name, there in found if not there}):
         raise OtherTopics(
@@ -181,6 +194,23 @@ def _topic(name: str) -> str:
 
 def _shown(name: str) -> str:
     return name.partition("#")[0]
+
+
+def _may_be(name: str, position: Offsets) -> bool:
+    return not is_topic(name) or not position or [*position] == [_topic(name)]
+
+
+def _other_place(name: str, before: Scans, now: Scans) -> list[int]:
+    """Return the positions of what is no topic: under its name, or else of the only one of its kind
+    that is not there any more."""
+    there = [index for index, other in enumerate(before.names) if other == name]
+    kind = name.partition(" ")[0]
+    gone = [
+        index
+        for index, other in enumerate(before.names)
+        if other not in now.names and not is_topic(other) and other.partition(" ")[0] == kind
+    ]
+    return there or (gone if len(gone) == 1 else [])
 
 
 def _place(name: str, known: Sequence[str]) -> list[int]:

@@ -123,6 +123,22 @@ def test_a_start_that_was_cut_off_looks_again_where_sources_begin(tmp_path: Path
     assert begun(tmp_path) == []
 
 
+def test_sources_that_are_no_topics_may_have_no_beginning(tmp_path: Path) -> None:
+    """An import has none; that of another source is its own affair."""
+    log = tmp_path / "offsets"
+    log.mkdir()
+    lines = [json.dumps({"x": {"0": 1}}), json.dumps(A), "7"]
+    (log / "0").write_text("\n".join(["v1", "{}", *lines]))
+    arrange(tmp_path, ["import i", "a", "source rate"])
+    for number, text in ((1, f"\0v1\n{json.dumps(A)}"), (2, "v1\nsomething")):
+        (tmp_path / "sources" / str(number)).mkdir(parents=True)
+        (tmp_path / "sources" / str(number) / "0").write_text(text)
+    arrange(tmp_path, ["source rate", "import i", "a"])
+    assert (log / "0").read_text().splitlines()[2:] == [lines[2], lines[0], lines[1]]
+    found = {file.parent.name: file.read_text() for file in tmp_path.glob("sources/*/0")}
+    assert found == {"0": "v1\nsomething", "2": f"\0v1\n{json.dumps(A)}"}
+
+
 def test_whoever_is_cut_off_is_finished_by_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,16 +15,18 @@ from tests.pe_runtime.one_driver import Job, make_topic, rows, write
 
 import streamgraft as sg
 from streamgraft_local import Cluster
+from streamgraft_pe_runtime import query_logs
+from streamgraft_pe_runtime.checkpoint_files import entries
 
 pytestmark = pytest.mark.integration
 
 SCHEMA = "key string, n bigint"
 
 
-def connect(session: SparkSession, topics: Sequence[str]) -> None:
-    """Have the import read these topics from now on, as a PE does that the broker has told."""
+def connect(session: SparkSession, topics: Sequence[str], operator: str = "shared") -> None:
+    """Have an import read these topics from now on, as a PE does that the broker has told."""
     jvm: Any = session._jvm
-    jvm.org.apache.spark.sql.kafka010.imports.Matches.set("shared", list(topics))
+    jvm.org.apache.spark.sql.kafka010.imports.Matches.set(operator, list(topics))
 
 
 def exporter(session: SparkSession, cluster: Cluster, folder: Path) -> tuple[Job, str, str]:
@@ -71,7 +73,7 @@ def test_each_record_is_read_once(session: SparkSession, cluster: Cluster, tmp_p
         connect(session, [out_two])
         assert reads(60) == [*range(30), *range(100, 130)]
         importer.stop()
-        connect(session, [out_one, out_two, "a-topic-that-is-not-there"])
+        connect(session, [out_one, out_two, "a-topic-that-is-not-there", ""])
         importer.start()
         everything = [*range(60), *range(100, 130)]
         assert reads(90) == everything
@@ -136,6 +138,77 @@ def test_partitions_that_a_known_topic_gets_are_read_from_their_beginning(
     finally:
         importer.stop()
         one.stop()
+
+
+def test_a_batch_that_comes_again_misses_no_topic_that_is_to_be_read(
+    session: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    """A broker may not know it for a moment. Once it is no export any more its records are lost."""
+    passed: Any = session._jvm.org.apache.spark.sql.kafka010.imports.Passed  # type: ignore[union-attr]
+    one, source, exported = exporter(session, cluster, tmp_path)
+    importer, result = one_import(session, cluster, tmp_path, "earliest")
+    try:
+        connect(session, [exported])
+        write(cluster, source, range(10))
+        importer.read(result, 10)
+        importer.stop()
+        (query,) = importer.queries.values()
+        commits = query._checkpoint / "commits"
+        (commits / str(max(entries(commits)))).unlink()
+        one.stop()
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        admin.delete_topics([exported])[exported].result()
+        importer.start()
+        (query,) = importer.queries.values()
+        deadline = time.monotonic() + 60
+        while (failure := query.failure()) is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert f"shared is to read {exported}, which is not found" in failure
+        importer.stop()
+        assert list(passed.take()) == []
+        connect(session, [])
+        importer.start()
+        while query_logs.is_cut_off(query._checkpoint):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert sum(int(gap[3]) - int(gap[2]) for gap in passed.take()) >= 1
+    finally:
+        importer.stop()
+        one.stop()
+
+
+def test_a_union_of_imports_is_turned_round(
+    session: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Spark numbers sources as they stand in the plan: each would begin anew with its topics."""
+    exporters = [exporter(session, cluster, tmp_path) for _ in range(2)]
+    app = sg.Application("importer")
+    inputs = [app.import_stream(name, name="numbers", schema=SCHEMA) for name in ("one", "two")]
+    order = [0, 1]
+
+    @app.operator(inputs=inputs)
+    def united(*frames: DataFrame) -> DataFrame:
+        return frames[order[0]].unionAll(frames[order[1]])
+
+    result = f"out-{uuid.uuid4().hex[:8]}"
+    app.kafka_sink("copy", input=united, topic=result, partitions=1)
+    importer = Job(app, session, cluster, tmp_path)
+    try:
+        for (_, _, exported), name in zip(exporters, ("one", "two"), strict=True):
+            connect(session, [exported], name)
+        for first in (0, 20):
+            for number, (_, source, _) in enumerate(exporters):
+                write(cluster, source, range(100 * number + first, 100 * number + first + 20))
+            found = sorted(row["n"] for row in rows(importer.read(result, 2 * first + 40)))
+            assert found == [*range(first + 20), *range(100, 100 + first + 20)]
+            importer.stop()
+            order.reverse()
+            importer.start()
+    finally:
+        importer.stop()
+        for job, _, _ in exporters:
+            job.stop()
 
 
 def test_what_retention_took_from_an_import_is_told(

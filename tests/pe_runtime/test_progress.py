@@ -10,10 +10,12 @@ from typing import Any, cast
 import pytest
 
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
+from streamgraft_pe_runtime import connections
 from streamgraft_pe_runtime import progress as module
 from streamgraft_pe_runtime.brokers import Bounds
 from streamgraft_pe_runtime.losses import Gap
 from streamgraft_pe_runtime.metrics import PeMetrics
+from streamgraft_pe_runtime.positions import Positions
 from streamgraft_pe_runtime.progress import Progress
 from streamgraft_pe_runtime.protocol.work import Load
 from streamgraft_pe_runtime.query import ShardQuery
@@ -44,6 +46,7 @@ class PlayedBrokers:
     """Ten records in each partition; something may happen while they are asked."""
 
     meanwhile: list[Callable[[], object]] = []
+    published: list[Positions] = []
 
     def __init__(self, *_arguments: object, **_options: object) -> None:
         """Nobody is connected to."""
@@ -54,6 +57,10 @@ class PlayedBrokers:
         while self.meanwhile:
             self.meanwhile.pop()()
         return Bounds(found, dict.fromkeys(found, time.monotonic()))
+
+    def publish(self, positions: Positions) -> None:
+        """Take note."""
+        self.published.append(dict(positions))
 
 
 class PlayedQuery:
@@ -109,7 +116,7 @@ class PlayedDriver:
 
 @pytest.fixture
 def metrics(monkeypatch: pytest.MonkeyPatch) -> PeMetrics:
-    monkeypatch.setattr(module, "Brokers", PlayedBrokers)
+    monkeypatch.setattr(connections, "Brokers", PlayedBrokers)
     monkeypatch.setattr(module, "_PERIOD_SECONDS", 0.1)
     return PeMetrics(slots=1)
 
@@ -155,6 +162,22 @@ async def test_shard_that_goes_while_kafka_is_asked_leaves_no_gauge(
     await rounds(progress)
     for gauge in ("lag_records", "position_age_seconds"):
         assert partitions(metrics, f"streamgraft_pe_{gauge}") == {*others}
+
+
+@pytest.mark.parametrize("often", [2, 1000])
+async def test_positions_are_published_again_now_and_then(
+    metrics: PeMetrics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, often: int
+) -> None:
+    """Brokers drop those of a stream that is idle for long: it would look as if all waited."""
+    monkeypatch.setattr(module, "_CALM_PERIODS", often)
+    PlayedBrokers.published = []
+    text = '{"t": {"0": 7}}'
+    for log, entry in (("offsets", f"v1\n{{}}\n{text}"), ("commits", "v1\n{}")):
+        (tmp_path / log).mkdir()
+        (tmp_path / log / "0").write_text(entry)
+    await rounds(followed(metrics, tmp_path))
+    assert PlayedBrokers.published[0] == {("t", 0): 7}
+    assert (len(PlayedBrokers.published) > 1) == (often == 2)
 
 
 async def test_input_that_goes_takes_its_gauges_along(metrics: PeMetrics, tmp_path: Path) -> None:

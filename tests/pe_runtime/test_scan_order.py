@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -63,6 +64,40 @@ def test_a_cluster_that_goes_leaves_the_other_one_its_positions() -> None:
 def test_a_cluster_that_comes_does_not_begin_where_the_other_one_is() -> None:
     with pytest.raises(OtherTopics, match="it reads a@u:1, in which"):
         arranged([{"a": {"0": 7}}], Scans(["a@e:1#eu", "a@u:1#us"]), Scans(["a#eu"]))
+
+
+SHARED, RATE = {"x": {"0": 1}, "y": {"0": 2}}, {"offset": 3}
+
+
+@pytest.mark.parametrize(
+    ("names", "order"),
+    [
+        (["import i", "a", "source rate"], None),
+        (["a", "import i", "source rate"], [1, 0, 2]),
+        (["source rate", "a", "import j", "import j"], [2, 1, 0, 0]),
+        (["source sockets", "import i"], [2, 0]),
+    ],
+)
+def test_what_is_no_topic_goes_by_its_name(names: list[str], order: list[int] | None) -> None:
+    """Or as the only one of its kind that is not there any more: topics come and go in imports."""
+    before = Scans(["import i", "a", "source rate"])
+    positions: list[Any] = [SHARED, A, RATE]
+    assert arranged(positions, Scans(names), before) == order
+    assert arranged([{}, A, {}], Scans(names), before) in (order, None)
+    assert arranged(positions, Scans(names)) is None, "without a note each has its place"
+
+
+@pytest.mark.parametrize("names", [["import i", "import j"], ["a", "import i", "import j"]])
+def test_an_import_without_a_position_is_told(names: list[str]) -> None:
+    with pytest.raises(OtherTopics, match="it reads import j, in which"):
+        arranged([SHARED, A], Scans(names), Scans(["import i", "a"]))
+
+
+def test_two_imports_change_places() -> None:
+    """Spark would give each the positions of the other: it would begin anew in its own topics."""
+    before, now = Scans(["import i", "import j"]), Scans(["import j", "import i"])
+    assert arranged([SHARED, {"z": {"0": 5}}], now, before) == [1, 0]
+    assert arranged([SHARED, {}], now, before) == [1, 0]
 
 
 def test_a_topic_without_a_position_is_told() -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from streamgraft_common.brokers import addresses
 from streamgraft_common.resources import ExportSpec, ImportSpec
 from streamgraft_common.shared_streams import (
     Expression,
@@ -109,9 +110,10 @@ def _wants(subscriber: Subscriber, offer: Offer) -> bool:
 def _obstacle(subscriber: Subscriber, offer: Offer) -> str:
     if subscriber.spec.filter and not offer.spec.allow_filter:
         return "it allows no filter"
-    if (subscriber.spec.bootstrap_servers, subscriber.spec.tls) != (
-        offer.spec.bootstrap_servers,
-        offer.spec.tls,
+    ours, theirs = subscriber.spec, offer.spec
+    if (addresses(ours.bootstrap_servers), ours.tls) != (
+        addresses(theirs.bootstrap_servers),
+        theirs.tls,
     ):
         return "its job has other brokers"
     return misfit(_schema(subscriber.spec.stream_schema), _schema(offer.spec.stream_schema))

@@ -61,13 +61,16 @@ class ProcessingElement:
         self._reporter = Reporter(client, pod.uid, self.status)
         self._stopping = False
         self._disowned = False
+        self._starts = 0
+        """How often we have begun as a PE's pod: the same one may come again, from a warm pool."""
         self._start_anew()
         self.own.listen(self._follow)
 
     def _start_anew(self) -> None:
         self._saver = Saver(self._on_copy)
-        self._stream_changes = StreamChanges(self._pod.uid)
-        self._cut_requests = CutRequests(self._pod.uid)
+        self._starts += 1
+        launch = f"{self._pod.uid}.{self._starts}"
+        self._stream_changes, self._cut_requests = StreamChanges(launch), CutRequests(launch)
         self._shards: Shards | None = None
         """None until a content of our PE is applied."""
         self._applied = ""

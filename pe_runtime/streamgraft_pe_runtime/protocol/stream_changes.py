@@ -9,8 +9,9 @@ from streamgraft_pe_runtime.protocol.clock import now
 class StreamChanges:
     """The last change of each field, of earlier launches too: it may still have to be applied."""
 
-    def __init__(self, pod_uid: str) -> None:
-        self._pod_uid = pod_uid
+    def __init__(self, launch: str) -> None:
+        """`launch`: tells ours from each before, and from each time that our pod was this PE's."""
+        self._launch = launch
         self._count = 0
         self._ours: dict[tuple[str, str], StreamChange] = {}
 
@@ -20,7 +21,7 @@ class StreamChanges:
         if before is not None and before.value == value:
             return False
         self._count += 1
-        name = f"{self._pod_uid}.{self._count}"
+        name = f"{self._launch}.{self._count}"
         change = StreamChange(operator=operator, field=field, value=value, id=name, at=now())
         self._ours[operator, field] = change
         return True

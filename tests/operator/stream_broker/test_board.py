@@ -65,6 +65,13 @@ def test_what_does_not_fit_takes_nothing() -> None:
         assert decision.states[1].message == f"it takes nothing of ns/out: {why}"
 
 
+def test_brokers_may_be_written_in_another_way() -> None:
+    wanted = subscriber(bootstrap_servers="a:1, b:1")
+    found = pair(wanted, offer(bootstrap_servers="b:1,A:1"))
+    assert found is not None
+    assert import_step(wanted, [found]).matched.topics == ["out"]
+
+
 def test_invalid_expressions_connect_to_nothing() -> None:
     """The condition has the place of the error."""
     wanted = subscriber(subscription="kind = 1")

@@ -5,10 +5,13 @@ import java.util.{List => JList, Set => JSet, UUID}
 import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue, ExecutionException}
 
 import scala.jdk.CollectionConverters._
+import scala.util.{Failure, Try}
 
 import org.apache.kafka.clients.admin.{Admin, TopicDescription}
 import org.apache.kafka.common.{KafkaFuture, TopicPartition}
-import org.apache.kafka.common.errors.UnknownTopicOrPartitionException
+import org.apache.kafka.common.errors.{
+  InvalidTopicException, TopicAuthorizationException, UnknownTopicOrPartitionException}
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability}
 import org.apache.spark.sql.connector.read.{InputPartition, Scan, ScanBuilder}
@@ -26,7 +29,7 @@ object Matches {
   def of(operator: String): Set[String] = topics.getOrDefault(operator, Set.empty)
 }
 
-/** Where batches went past records that retention had deleted. */
+/** Where batches went past records that were deleted: by retention, or with their topic. */
 object Passed {
   private val gaps = new ConcurrentLinkedQueue[Array[String]]()
   def note(at: TopicPartition, position: Long, start: Long): Unit =
@@ -66,35 +69,67 @@ class ImportScan(options: CaseInsensitiveStringMap) extends Scan {
 }
 
 /** The partitions of the topics that are matched now, and exist. */
-class MatchedTopics(operator: String) extends AssignStrategy(Array.empty) {
+class MatchedTopics(operator: String) extends AssignStrategy(Array.empty) with Logging {
   @volatile var there: Set[String] = Set.empty
+  private var refused = Map.empty[String, String]
 
   override def assignedTopicPartitions(admin: Admin): Set[TopicPartition] = {
-    val found = MatchedTopics.partitions(admin, Matches.of(operator))
+    val (found, failed) = MatchedTopics.partitions(admin, Matches.of(operator))
+    // One export that we may not read keeps nobody from the others.
+    val (ours, theirs) = failed.partition { case (_, why) =>
+      why.isInstanceOf[TopicAuthorizationException] || why.isInstanceOf[InvalidTopicException]
+    }
+    theirs.values.headOption.foreach(why => throw why)
+    val now = ours.map { case (topic, why) => topic -> why.getMessage }
+    for ((topic, why) <- now -- refused.keySet)
+      logWarning(s"$operator does not read '$topic': $why")
+    refused = now
     there = found.map(_.topic)
     found
+  }
+
+  /** Which of these topics there are. One that is to be read and is not found makes the query fail,
+    * and be tried again: a broker that has just come may not know it yet. An export is unmatched
+    * before its topic goes.
+    */
+  def existing(wanted: Set[String], reader: KafkaOffsetReader): Set[String] = {
+    val unsure = wanted -- there
+    if (unsure.isEmpty) wanted
+    else {
+      val admin = Admin.create(reader.driverKafkaParams)
+      try {
+        val (found, failed) = MatchedTopics.partitions(admin, unsure)
+        failed.values.headOption.foreach(why => throw why)
+        val known = (wanted & there) ++ found.map(_.topic)
+        for (topic <- wanted -- known if Matches.of(operator)(topic))
+          throw new UnknownTopicOrPartitionException(
+            s"$operator is to read $topic, which is not found")
+        known
+      } finally admin.close()
+    }
   }
   override def toString: String = s"Matches[$operator]"
 }
 
 object MatchedTopics {
-  def partitions(admin: Admin, topics: Set[String]): Set[TopicPartition] =
-    if (topics.isEmpty) Set.empty
+  /** The partitions of the topics that are there, and of others why they can't be known. */
+  def partitions(
+      admin: Admin, topics: Set[String]): (Set[TopicPartition], Map[String, Throwable]) =
+    if (topics.isEmpty) (Set.empty, Map.empty)
     else {
-      val described = admin.describeTopics(topics.asJava).topicNameValues().asScala
-      described.flatMap { case (topic, found) => existing(topic, found) }.toSet
+      val described = admin.describeTopics(topics.asJava).topicNameValues().asScala.toMap
+      val found = described.map { case (topic, future) => topic -> partitionsOf(topic, future) }
+      (found.values.flatMap(_.getOrElse(Nil)).toSet,
+        found.collect { case (topic, Failure(why)) => topic -> why })
     }
 
-  private def existing(
-      topic: String, described: KafkaFuture[TopicDescription]): Seq[TopicPartition] =
-    try {
-      val found = described.get().partitions().asScala.toSeq
-      found.map(each => new TopicPartition(topic, each.partition))
-    } catch {
+  private def partitionsOf(
+      topic: String, described: KafkaFuture[TopicDescription]): Try[Seq[TopicPartition]] =
+    Try(described.get().partitions().asScala.toSeq)
+      .map(_.map(each => new TopicPartition(topic, each.partition)))
+      .recoverWith { case e: ExecutionException => Failure(e.getCause) }
       // An export that is gone, or just comes.
-      case e: ExecutionException if e.getCause.isInstanceOf[UnknownTopicOrPartitionException] =>
-        Seq.empty
-    }
+      .recover { case _: UnknownTopicOrPartitionException => Nil }
 }
 
 /** Keeps the positions of topics that are not matched in its offsets: when they are matched again,
@@ -137,22 +172,12 @@ class ImportStream(
   override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
     val (from, until) = (positions(start), positions(end))
     val busy = until.filter { case (at, last) => from.get(at).exists(_ < last) }
-    val exist = existing(busy.keySet.map(_.topic))
-    val read = busy.filter { case (at, _) => exist(at.topic) }
+    val exist = topics.existing(busy.keySet.map(_.topic), reader)
+    val (read, gone) = busy.partition { case (at, _) => exist(at.topic) }
+    for ((at, end) <- gone) Passed.note(at, from(at), end)
     for ((at, start) <- earliest(read) if start > from(at)) Passed.note(at, from(at), start)
     super.planInputPartitions(
       KafkaSourceOffset(from.filter(each => read.contains(each._1))), KafkaSourceOffset(read))
-  }
-
-  /** What is left of topics; the records of one that was deleted are gone with it. */
-  private def existing(wanted: Set[String]): Set[String] = {
-    val unsure = wanted -- topics.there
-    if (unsure.isEmpty) wanted
-    else {
-      val admin = Admin.create(reader.driverKafkaParams)
-      try (wanted & topics.there) ++ MatchedTopics.partitions(admin, unsure).map(_.topic)
-      finally admin.close()
-    }
   }
 
   private def positions(offset: Offset): Positions =
