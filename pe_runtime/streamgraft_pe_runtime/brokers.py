@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from streamgraft_pe_runtime.kafka_access import consumer_options
-from streamgraft_pe_runtime.positions import Positions
+from streamgraft_pe_runtime.positions import Positions, topic_of
 
 _TIMEOUT_SECONDS = 5.0
 _PARTITION_SECONDS = 2.5
@@ -34,8 +34,12 @@ class Bounds:
     failed: dict[tuple[str, int], str] = field(default_factory=dict)
 
 
+def _topic(key: tuple[str, int]) -> tuple[str, int]:
+    return topic_of(key[0]), key[1]
+
+
 class Brokers:
-    """One set of brokers and one consumer group; for use by any thread.
+    """One set of brokers and one consumer group; for use by any thread. Partitions go by place.
 
     All calls block for at most some seconds; what goes wrong is a KafkaException.
     """
@@ -89,7 +93,7 @@ class Brokers:
 
     def _bounds(self, key: tuple[str, int], seconds: float) -> tuple[int, int]:
         answer: tuple[int, int] | None = self._consumer.get_watermark_offsets(
-            TopicPartition(*key), timeout=seconds
+            TopicPartition(*_topic(key)), timeout=seconds
         )
         if answer is None:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
@@ -98,7 +102,7 @@ class Brokers:
     def has_records(self, key: tuple[str, int], position: int) -> bool:
         """Return whether a reader finds a record from a position on."""
         with self._lock:
-            self._consumer.assign([TopicPartition(*key, position)])
+            self._consumer.assign([TopicPartition(*_topic(key), position)])
             try:
                 message = self._consumer.poll(_PARTITION_SECONDS)
             finally:
@@ -110,9 +114,8 @@ class Brokers:
 
     def publish(self, positions: Positions) -> None:
         """Commit positions for the group, which has no members."""
-        offsets = [
-            TopicPartition(topic, number, offset) for (topic, number), offset in positions.items()
-        ]
+        positions = {_topic(key): offset for key, offset in positions.items()}
+        offsets = [TopicPartition(*key, offset) for key, offset in positions.items()]
         deadline = time.monotonic() + _TIMEOUT_SECONDS
         with self._lock:
             self._results.clear()

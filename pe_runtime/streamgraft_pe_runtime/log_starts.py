@@ -15,6 +15,7 @@ from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.checkpoint_files import write
 from streamgraft_pe_runtime.checkpoint_health import reading
 from streamgraft_pe_runtime.losses import Gap
+from streamgraft_pe_runtime.positions import place_in
 from streamgraft_pe_runtime.scan_order import servers_of
 from streamgraft_pe_runtime.spark_log import Offsets
 
@@ -67,7 +68,7 @@ def pass_deleted(
         if not (gaps := behind(source, starts)):
             continue
         for gap in gaps:
-            begin, end = read.get(gap.partition, (-1, -1))
+            begin, end = read.get((place_in(inputs, port), gap.partition[1]), (-1, -1))
             empty = begin == gap.position and end >= gap.start
             if not empty and not lost(port, gap):
                 raise RecordsLost(gap)

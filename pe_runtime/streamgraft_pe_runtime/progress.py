@@ -9,6 +9,7 @@ from typing import Any
 
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime import real_time
+from streamgraft_pe_runtime.arrangement import noted
 from streamgraft_pe_runtime.brokers import Bounds, Brokers, KafkaException
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.connections import Connections, connected
@@ -20,7 +21,7 @@ from streamgraft_pe_runtime.markers import Markers
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.pacing import Pace, Work, fill_a_batch, is_behind
 from streamgraft_pe_runtime.plan import batch_limit
-from streamgraft_pe_runtime.positions import Positions, merged, read_checkpoint
+from streamgraft_pe_runtime.positions import Positions, merged, place_in, read_checkpoint, topic_of
 from streamgraft_pe_runtime.pressure import cpu_pressure
 from streamgraft_pe_runtime.protocol import Load
 from streamgraft_pe_runtime.query import ShardQuery
@@ -58,8 +59,7 @@ class Progress:
         """Partitions that have gauges."""
         self._brokers = connected(metadata, {})
         self._failing: set[str] = set()
-        self.losses = Losses()
-        self.connections = Connections()
+        self.losses, self.connections = Losses(), Connections()
         self._markers = Markers()
         self._pace = Pace(metadata.trigger_seconds)
 
@@ -85,7 +85,8 @@ class Progress:
     def watch(self, shards: Sequence[int], query: ShardQuery, checkpoint: Path) -> None:
         """Follow the query of shards, instead of earlier ones. Blocks."""
         found = read_checkpoint(checkpoint)
-        watched = Watched(shards, query, checkpoint, found.positions, unclean=not found.clean)
+        scans = [*dict.fromkeys(noted(checkpoint).names)]
+        watched = Watched(shards, query, checkpoint, found.positions, not found.clean, scans)
         for shard in shards:
             if before := self._shards.get(shard):
                 self._collect(before)
@@ -128,11 +129,9 @@ class Progress:
         del self._shards[shard]
         self._metrics.drop_shard(shard)
         for port in watched.partitions:
-            region = self._metadata.region is not None
-            for topic in self._topics(port):
-                known = self._known.get((port.bootstrap_servers, topic), ())
-                for number in owned_partitions(port, region, shard, known):
-                    self._metrics.drop_partition(topic, number)
+            for place in self._places(port):
+                for number in self._numbers(port, place, shard):
+                    self._metrics.drop_partition(place, number)
         return watched.last_batch_at
 
     def loads(self) -> dict[int, Load]:
@@ -238,7 +237,8 @@ class Progress:
         watched.batch = report["batchId"]
         watched.unclean = False
         watched.last_batch_at = ended_at(report)
-        watched.positions |= merged(source["endOffset"] for source in report["sources"])
+        ends = (source["endOffset"] for source in report["sources"])
+        watched.positions |= merged(ends, watched.scans)
         watched.stateful = bool(report["stateOperators"])
         self._pace.took(
             batch_seconds(report), report["numInputRows"], batch_seconds(report, "addBatch")
@@ -276,7 +276,7 @@ class Progress:
                 topic
                 for port in self._metadata.inputs
                 if port.bootstrap_servers == name
-                for topic in self._topics(port)
+                for topic in self._places(port)
             }
             fresh = {
                 key: offset
@@ -333,12 +333,14 @@ class Progress:
 
     def _know(self, brokers: Brokers, port: InputPort, *, calm: bool) -> None:
         outside = self._metadata.region is None and port.partitions is None
-        for topic in self._topics(port) if outside else ():
+        for topic in map(topic_of, self._places(port)) if outside else ():
             if calm or not self._known.get((port.bootstrap_servers, topic)):
                 self._known[port.bootstrap_servers, topic] = brokers.partitions(topic)
 
-    def _topics(self, port: InputPort) -> Sequence[str]:
-        return self._driver.imported_topics(port.operator) if port.imported else [port.topic]
+    def _places(self, port: InputPort) -> Sequence[str]:
+        if port.imported:
+            return self._driver.imported_topics(port.operator)
+        return [place_in(self._metadata.inputs, port)]
 
     def _owned(self, port: InputPort) -> list[tuple[str, int]]:
         queries = self._queries
@@ -348,15 +350,17 @@ class Progress:
 
     def _partitions(self, watched: Watched, port: InputPort) -> list[tuple[str, int]]:
         """Return what a query reads of an input, for the shards that it still has."""
-        region, servers = self._metadata.region is not None, port.bootstrap_servers
-        known = self._known
         return [
-            (topic, number)
-            for topic in self._topics(port)
+            (place, number)
+            for place in self._places(port)
             for shard in watched.shards
             if self._shards.get(shard) is watched
-            for number in owned_partitions(port, region, shard, known.get((servers, topic), ()))
+            for number in self._numbers(port, place, shard)
         ]
+
+    def _numbers(self, port: InputPort, place: str, shard: int) -> list[int]:
+        known = self._known.get((port.bootstrap_servers, topic_of(place)), ())
+        return owned_partitions(port, self._metadata.region is not None, shard, known)
 
     def _forget(self) -> None:
         """Drop the gauges of partitions that no query reads any more: their age would hold the
@@ -375,7 +379,7 @@ class Progress:
         owners: dict[tuple[str, int], Watched] = {}
         for watched in self._queries:
             read = watched.read()
-            held |= {key: watched.positions.get(key, -1) for key in read}
+            held |= {key: watched.position(key) for key in read}
             owners |= dict.fromkeys(read, watched)
         for key, (start, end) in bounds.found.items():
             if key not in held:

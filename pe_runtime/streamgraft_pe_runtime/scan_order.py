@@ -83,9 +83,14 @@ def way_of(name: str) -> str:
     return name.partition("#")[2]
 
 
+def place_of(name: str) -> str:
+    """Return the name of a scan without its way: topic and, if need be, brokers."""
+    return name.partition("#")[0]
+
+
 def servers_of(name: str) -> str:
     """Return the brokers in the name of a scan; '' if its topic is in one cluster only."""
-    return _shown(name).partition("@")[2]
+    return place_of(name).partition("@")[2]
 
 
 def renamed(name: str, topics: Mapping[str, str]) -> str:
@@ -136,10 +141,10 @@ def arranged(
         for name in now.names
     ]
     found = zip(now.names, places, strict=True)
-    if missing := sorted({_shown(name) for name, there in found if not there}):
+    if missing := sorted({place_of(name) for name, there in found if not there}):
         raise OtherTopics(
             f"it reads {listed(missing)}, in which its checkpoint has no position: that has some in"
-            f" {listed(sorted(map(_shown, before.names)))}; {WAYS}"
+            f" {listed(sorted(map(place_of, before.names)))}; {WAYS}"
         )
     order: list[int] = []
     for name, there in zip(now.names, places, strict=True):
@@ -156,7 +161,7 @@ def arranged(
             gone = [index for index in there if _is_gone(before.names[index], now, before)]
             chosen = same or gone or there[:1]
         if any(positions[index] != positions[chosen[0]] for index in chosen[1:]):
-            raise OtherWays(_shown(name))
+            raise OtherWays(place_of(name))
         order.append(chosen[0])
     return None if [positions[index] for index in order] == [*positions] else order
 
@@ -189,11 +194,7 @@ def _is_gone(name: str, now: Scans, before: Scans) -> bool:
 
 
 def _topic(name: str) -> str:
-    return _shown(name).partition("@")[0]
-
-
-def _shown(name: str) -> str:
-    return name.partition("#")[0]
+    return place_of(name).partition("@")[0]
 
 
 def _may_be(name: str, position: Offsets) -> bool:
@@ -219,11 +220,11 @@ def _place(name: str, known: Sequence[str]) -> list[int]:
     A name says which cluster it is in only where there are two, so that may have come or gone, or
     have other brokers by now. If it has come, only ways tell which of them was there before.
     """
-    there = [index for index, other in enumerate(known) if _shown(other) == _shown(name)]
+    there = [index for index, other in enumerate(known) if place_of(other) == place_of(name)]
     if there:
         return there
     named = [index for index, other in enumerate(known) if _topic(other) == _topic(name)]
     ours = [index for index in named if way_of(known[index]) == way_of(name)]
-    if not ours and not ("@" in _shown(name) and all("@" not in known[index] for index in named)):
+    if not ours and not ("@" in place_of(name) and all("@" not in known[index] for index in named)):
         ours = named
-    return ours if len({_shown(known[index]) for index in ours}) == 1 else []
+    return ours if len({place_of(known[index]) for index in ours}) == 1 else []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from streamgraft_common.pe_metadata import InputPort
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
-from streamgraft_pe_runtime.positions import Positions, read_checkpoint
+from streamgraft_pe_runtime.positions import Positions, read_checkpoint, topic_of
 from streamgraft_pe_runtime.protocol import Load
 from streamgraft_pe_runtime.query import ShardQuery
 
@@ -26,6 +26,8 @@ class Watched:
     positions: Positions
     unclean: bool
     """Whether the batch that it begins with was begun before, and runs again."""
+    scans: Sequence[str] = ()
+    """Their names, in the order of its sources."""
     batch: int = -1
     last_batch_at: str | None = None
     stateful: bool = False
@@ -58,6 +60,12 @@ class Watched:
     def read(self) -> set[tuple[str, int]]:
         """Return the partitions of all inputs that it reads."""
         return {key for keys in list(self.partitions.values()) for key in keys}
+
+    def position(self, key: tuple[str, int]) -> int:
+        """Return the next offset that it reads of a partition, -1 if that is not known."""
+        place, number = key
+        # Its plan may read the topic in one of two clusters only.
+        return self.positions.get(key, self.positions.get((topic_of(place), number), -1))
 
     @property
     def may_have_read(self) -> bool:

@@ -34,6 +34,11 @@ async def test_a_partition_that_fails_leaves_the_others_readable(cluster: Cluste
     async with asyncio.timeout(60):
         while len((await asyncio.to_thread(brokers.bounds, partitions)).found) < 2:
             await asyncio.sleep(0.2)
+    place = (f"{topic}@{cluster.bootstrap_servers}", 1)
+    assert (await asyncio.to_thread(brokers.bounds, [place])).found == {place: (0, 0)}
+    await asyncio.to_thread(brokers.publish, {place: 3})
+    assert await asyncio.to_thread(brokers.published, [(topic, 1)]) == {(topic, 1): 3}
+    assert not await asyncio.to_thread(brokers.has_records, place, 0)
     brokers.close()
 
 

@@ -49,6 +49,13 @@ def test_of_a_topic_that_is_read_in_several_ways_the_earliest_counts() -> None:
     }
 
 
+def test_topics_of_one_name_in_two_clusters_are_two_places() -> None:
+    names = ["t@a:1#1", "t@b:1#2", "t@a:1#3", "import i"]
+    ends = [{"t": {"0": 7}}, {"t": {"0": 5}}, {"t": {"0": 6}}, {"x": {"0": 1}}]
+    assert merged(ends, names) == {("t@a:1", 0): 6, ("t@b:1", 0): 5, ("x", 0): 1}
+    assert merged(ends, names[:2])["t", 0] == 5, "its note is of another plan"
+
+
 def test_offsets_of_other_sources_are_left_out() -> None:
     """A rate source has a number, a source without data nothing, and Python's what they like."""
     others = [{"offsets": {"shard-a": 5}}, {"a": {"1": {"x": 2}}}, {"b": {"1": True}}]

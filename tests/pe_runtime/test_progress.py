@@ -1,6 +1,7 @@
 """Gauges of partitions: who has them when a shard goes while Kafka is asked. Kafka is played."""
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -12,6 +13,7 @@ import pytest
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime import connections
 from streamgraft_pe_runtime import progress as module
+from streamgraft_pe_runtime.arrangement import NOTE
 from streamgraft_pe_runtime.brokers import Bounds
 from streamgraft_pe_runtime.losses import Gap
 from streamgraft_pe_runtime.metrics import PeMetrics
@@ -47,13 +49,16 @@ class PlayedBrokers:
 
     meanwhile: list[Callable[[], object]] = []
     published: list[Positions] = []
+    logs: dict[str, tuple[int, int]] = {}
+    """Bounds of all partitions, by brokers."""
 
-    def __init__(self, *_arguments: object, **_options: object) -> None:
+    def __init__(self, name: str, *_arguments: object, **_options: object) -> None:
         """Nobody is connected to."""
+        self._log = self.logs.get(name, (0, 10))
 
     def bounds(self, keys: Iterable[tuple[str, int]]) -> Bounds:
         """Answer, late."""
-        found = dict.fromkeys(keys, (0, 10))
+        found = dict.fromkeys(keys, self._log)
         while self.meanwhile:
             self.meanwhile.pop()()
         return Bounds(found, dict.fromkeys(found, time.monotonic()))
@@ -178,6 +183,35 @@ async def test_positions_are_published_again_now_and_then(
     await rounds(followed(metrics, tmp_path))
     assert PlayedBrokers.published[0] == {("t", 0): 7}
     assert (len(PlayedBrokers.published) > 1) == (often == 2)
+
+
+@pytest.mark.parametrize("plan", [["t@a:1#1", "t@b:1#2"], ["t@a:1#1", "t@b:1#2", "t@a:1#1"]])
+async def test_topics_of_one_name_in_two_clusters(
+    metrics: PeMetrics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: list[str]
+) -> None:
+    """Each has its lag and its position; the start of one's log is no loss of the other's."""
+    monkeypatch.setattr(PlayedBrokers, "logs", {"a:1": (0, 10), "b:1": (100, 110)})
+    PlayedBrokers.published = []
+    at = {"t@a:1#1": 7, "t@b:1#2": 105}
+    lines = [json.dumps({"t": {"0": at[name]}}) for name in plan]
+    for log, entry in (("offsets", "\n".join(["v1", "{}", *lines])), ("commits", "v1\n{}")):
+        (tmp_path / log).mkdir()
+        (tmp_path / log / "0").write_text(entry)
+    (tmp_path / NOTE).write_text(json.dumps({"scans": plan, "outputs": {}}))
+    ports = [
+        PORT.model_copy(update={"bootstrap_servers": name, "stream": name, "partitions": 1})
+        for name in ("a:1", "b:1")
+    ]
+    metadata = METADATA.model_copy(update={"inputs": ports, "shard_count": 1})
+    progress = Progress(metadata, metrics, PlayedDriver())
+    progress.watch((0,), query(), tmp_path)
+    await rounds(progress)
+    lines = metrics.exposition().decode().splitlines()
+    for brokers, lag in (("a:1", 3.0), ("b:1", 5.0)):
+        assert f'streamgraft_pe_lag_records{{partition="0",topic="t@{brokers}"}} {lag}' in lines
+    assert {("t@a:1", 0): 7} in PlayedBrokers.published
+    assert {("t@b:1", 0): 105} in PlayedBrokers.published
+    assert progress.losses.unreported() == {}
 
 
 async def test_input_that_goes_takes_its_gauges_along(metrics: PeMetrics, tmp_path: Path) -> None:
