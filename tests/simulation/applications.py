@@ -47,6 +47,8 @@ class Submission:
     """How the region changes its width."""
     consistent: bool = False
     """Whether all between the first source and the sink is a consistent region."""
+    region: str = "c"
+    """Name of the consistent region; with '' it is dropped, and all else stays."""
     falls_back: bool = False
     """Whether that goes back to its last cut whenever a pod of it fails."""
     sources: int = 1
@@ -68,7 +70,7 @@ class Submission:
     def content(self) -> bytes:
         """The bundle."""
         flags = self.pooled, self.sleepy, self.consistent, self.falls_back
-        more = self.sources, self.chained, self.kept
+        more = self.sources, self.chained, self.kept, self.region
         return _bundle(self.stages, self.max_width, self.version, *flags, *more)
 
     @property
@@ -147,6 +149,7 @@ def _bundle(
     sources: int,
     chained: bool,
     kept: str,
+    consistent_region: str,
 ) -> bytes:
     adl = application(NAMESPACE, builtBy=f"0.0.{version}")
     read, work, write = adl["operators"]
@@ -166,10 +169,10 @@ def _bundle(
         adl["streams"] = [raw, middle, done]
     if consistent:
         members = [operator["name"] for operator in adl["operators"]]
-        asked: dict[str, Any] = {"name": "c", "operators": members, "trigger": "operatorDriven"}
-        asked |= {"drainTimeoutSeconds": 60, "retainedCuts": 2}
+        asked: dict[str, Any] = {"name": consistent_region, "operators": members}
+        asked |= {"trigger": "operatorDriven", "drainTimeoutSeconds": 60, "retainedCuts": 2}
         asked |= {"rollBackOn": "failure"} if falls_back else {}
-        adl["consistentRegions"] = [asked]
+        adl["consistentRegions"] = [asked] if consistent_region else []
         adl["operators"][-1] = {**write, "commits": True}
     if sources > 1:
         other = {**read, "name": "other", "outputs": ["more"]}

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from types import ModuleType
+from typing import Any
 
 import pytest
 from tests.simulation.applications import Submission
@@ -20,6 +21,7 @@ from streamgraft_common.resources import (
     SAVEPOINT,
     SavepointStatus,
 )
+from streamgraft_operator.job import controller as job_controller
 from streamgraft_operator.savepoint import controller, stages
 
 SEEDS = 20
@@ -160,8 +162,9 @@ def test_planted_bug_is_found(
     assert any(found(seed) for seed in range(SEEDS))
 
 
-def edit_meanwhile(world: World, kept: str = "count") -> None:
-    """Cut, go back, and submit another version as soon as checkpoints are put back."""
+def edit_meanwhile(world: World, **edit: Any) -> None:
+    """Cut, go back, and submit another version, or an `edit`, as soon as checkpoints are put
+    back."""
     submit(world, Submission("job", stages=1, max_width=2, width=2, consistent=True))
     world.operators.start()
     while not is_healthy(world, "job"):
@@ -174,7 +177,7 @@ def edit_meanwhile(world: World, kept: str = "count") -> None:
     while (back := rollback_of(world)).phase != "RollingBack":
         assert back.phase not in ("Completed", "Failed")
         world.run(0.1)
-    submit(world, replace(world.jobs["job"], version=2, kept=kept))
+    submit(world, replace(world.jobs["job"], **(edit or {"version": 2})))
     world.run(2.0)
     assert rollback_of(world).phase == "RollingBack"
 
@@ -233,10 +236,61 @@ def test_what_the_rollback_needs_comes_back_while_an_edit_waits_for_it() -> None
         assert job["status"]["bundleDigest"] == world.jobs["job"].digest
 
 
+def is_over(world: World) -> bool:
+    """Return whether the first rollback has ended, or is gone."""
+    item = world.get(SAVEPOINT, "job-c-rollback-1")
+    return item is None or item["status"]["phase"] in ("Completed", "Failed")
+
+
+def was_whole(world: World) -> bool:
+    """Return whether no rollback failed in the midst."""
+    failed = [item for item in world.objects(EVENT) if item["reason"] == "SavepointFailed"]
+    return not_complete(world) == [] and failed == []
+
+
+def stays_of(world: World, name: str) -> None:
+    """Let time pass; what is left is the consistent region of this name, and no cut of `c`."""
+    for _ in range(PATIENCE_SECONDS):
+        if is_over(world):
+            break
+        world.run(1.0)
+    assert is_over(world)
+    world.run(120.0)
+    assert was_whole(world)
+    regions = [item["spec"]["region"] for item in world.objects(CONSISTENT_REGION)]
+    assert regions == ([name] if name else [])
+    of_cuts = {item["spec"]["consistentRegion"] for item in world.objects(SAVEPOINT)}
+    assert of_cuts <= {name}
+    assert is_healthy(world, "job")
+
+
+@pytest.mark.parametrize("name", ["", "d"])
+def test_a_consistent_region_is_dropped_or_renamed_behind_its_rollback(name: str) -> None:
+    """Its cuts go with it, and a part of it would stay where it was before."""
+    world = World(1)
+    with world.surroundings():
+        edit_meanwhile(world, region=name)
+        assert accepted(world)["reason"] == "RollbackUnderWay"
+        stays_of(world, name)
+
+
+@pytest.mark.parametrize("name", ["", "d"])
+def test_a_cut_that_is_being_gone_back_to_outlives_its_region(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Such an edit may have been let through the moment before."""
+    monkeypatch.setattr(job_controller, "held_by", lambda *_: "")
+    world = World(1)
+    with world.surroundings():
+        edit_meanwhile(world, region=name)
+        assert accepted(world)["reason"] == "Planned"
+        stays_of(world, name)
+
+
 def test_a_refused_edit_does_not_end_the_rollback() -> None:
     world = World(1)
     with world.surroundings():
-        edit_meanwhile(world, kept="sum")
+        edit_meanwhile(world, version=2, kept="sum")
         assert accepted(world)["reason"] == "GraphInvalid"
         until(world, "completedRollbackId", 1)
         assert not_complete(world) == []

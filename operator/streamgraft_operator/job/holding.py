@@ -1,7 +1,8 @@
 """Which edits wait: those of a job of which a part goes back to a cut.
 
 Some of its checkpoints are those of the cut by then, and others are not. If a stage became another
-one in the midst of that, nobody could bring the rest there.
+one in the midst of that, nobody could bring the rest there; nor could anybody if the cut went with
+its consistent region.
 """
 
 from collections.abc import Iterable
@@ -11,19 +12,26 @@ from streamgraft_common.kube.store import Key
 from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.graph import Change, diff
 from streamgraft_operator.kit.caches import Caches
-from streamgraft_operator.kit.parsed import pe_spec, savepoint_status
+from streamgraft_operator.kit.parsed import pe_spec, savepoint_spec, savepoint_status
 from streamgraft_operator.pe.grafting import contents_of
 
 
 def held_by(caches: Caches, job: Key, expansion: Expansion) -> str:
     """Return the rollback that a graph has to wait for; '' if it has to wait for none."""
-    rollbacks = (
-        item["metadata"]["name"]
+    rollbacks = [
+        item
         for item in caches.savepoints_by_job.get(job)
         if savepoint_status(item).phase == "RollingBack"
+    ]
+    if rollbacks and _edits(caches.processing_elements_by_job.get(job), expansion):
+        return str(rollbacks[0]["metadata"]["name"])
+    kept = {None, *(region.name for region in expansion.bundle.adl.consistent_regions)}
+    of_dropped = (
+        str(item["metadata"]["name"])
+        for item in rollbacks
+        if savepoint_spec(item).consistent_region not in kept
     )
-    found = next(rollbacks, "")
-    return found if found and _edits(caches.processing_elements_by_job.get(job), expansion) else ""
+    return next(of_dropped, "")
 
 
 def _edits(pes: Iterable[Object], expansion: Expansion) -> bool:

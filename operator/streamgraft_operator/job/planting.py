@@ -1,5 +1,7 @@
 """The regions of a job as resources: created and deleted, what users set of them left alone."""
 
+from collections.abc import Iterable
+
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import ParallelRegionSpec
@@ -106,9 +108,19 @@ class ConsistentRegionPlanter:
             if key_of(item) not in wanted and is_owned_by(item, owner.uid):
                 await self._write.delete(item)
         named = {region.name for region in expansion.bundle.adl.consistent_regions}
-        for savepoint in self._caches.savepoints_by_job.get((owner.namespace, owner.name)):
+        savepoints = self._caches.savepoints_by_job.get((owner.namespace, owner.name))
+        needed = _needed(savepoints)
+        for savepoint in savepoints:
             region_name = savepoint_spec(savepoint).consistent_region
             surplus = region_name is not None and region_name not in named
-            going_back = savepoint_status(savepoint).phase == "RollingBack"
-            if surplus and not going_back and is_owned_by(savepoint, owner.uid):
+            spared = savepoint["metadata"]["name"] in needed
+            if surplus and not spared and is_owned_by(savepoint, owner.uid):
                 await self._write_savepoints.delete(savepoint)
+
+
+def _needed(savepoints: Iterable[Object]) -> set[str]:
+    """Return rollbacks that put copies in the place of checkpoints, and the cuts that they go to:
+    without them the region would stay half rolled back."""
+    going_back = [item for item in savepoints if savepoint_status(item).phase == "RollingBack"]
+    cuts = {cut for item in going_back if (cut := savepoint_spec(item).rolls_back_to)}
+    return cuts | {item["metadata"]["name"] for item in going_back}
