@@ -235,3 +235,34 @@ async def test_a_savepoint_is_copied_once_and_again_only_after_a_failure(
     saver.follow(request, stage)
     await asyncio.sleep(0)
     assert len(stage.saves) == count
+
+
+async def test_the_checkpoint_of_a_shard_in_use_is_not_replaced(stage: PlayedStage) -> None:
+    """The rollback has ended by then, or the shard would not be in use."""
+    saver = Saver(lambda: None)
+    look = Saving(savepoint="s", uid="u", shards=[0], rolls_back_to="cut")
+    put_back = look.model_copy(update={"commit": True})
+    saver.follow(put_back, stage, in_use={0, 3})
+    assert not saver.copying
+    saver.follow(look, stage, in_use={0})
+    assert saver.copying
+    assert not saver.putting_back
+    await until(lambda: not saver.copying)
+    saver.follow(put_back, stage, in_use={3})
+    assert saver.putting_back == {0}
+    await until(lambda: not saver.copying)
+    assert not saver.putting_back
+    assert stage.saves == [look, put_back]
+
+
+async def test_a_shard_that_is_withheld_keeps_its_epoch_from_being_applied(
+    stage: PlayedStage,
+) -> None:
+    shards = holding(stage)
+    shards.follow(spec(2, 0, 1), withheld=frozenset({1}))
+    await until(lambda: shards.statuses()[0].state == "Running")
+    assert (shards.held, shards.epoch) == ({0}, 0)
+    shards.follow(spec(2, 0, 1))
+    await until(lambda: shards.epoch == 2)
+    assert stage.started == [(0, 2), (1, 2)]
+    await shards.stop(1.0)

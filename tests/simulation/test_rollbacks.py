@@ -135,6 +135,20 @@ def test_when_a_pod_crashes_it_goes_back_by_itself(seed: int) -> None:
         assert status_of(world)["rollbacksInARow"] == 0
 
 
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_what_is_put_back_is_run_by_nobody_though_the_rollback_is_deleted(seed: int) -> None:
+    """A pod goes on to copy for it; the shards are given back at once, and then taken again."""
+    world = World(seed)
+    with world.surroundings():
+        goes_back(world)
+        world.run(world.chance.random() * 5)
+        options = {"propagationPolicy": "Background"}
+        world.request("DELETE", SAVEPOINT, "job-c-rollback-1", options)
+        until(world, "completedRollbackId", 1)
+        world.run(60.0)
+        assert is_healthy(world, "job")
+
+
 async def nothing_is_skipped(*_: object) -> dict[str, list[int]]:
     """Let stages go on where they were at the cut, in topics that are written again."""
     return {}
@@ -162,9 +176,8 @@ def test_planted_bug_is_found(
     assert any(found(seed) for seed in range(SEEDS))
 
 
-def edit_meanwhile(world: World, **edit: Any) -> None:
-    """Cut, go back, and submit another version, or an `edit`, as soon as checkpoints are put
-    back."""
+def goes_back(world: World) -> None:
+    """Cut, and go back, until checkpoints are put back; that takes its time."""
     submit(world, Submission("job", stages=1, max_width=2, width=2, consistent=True))
     world.operators.start()
     while not is_healthy(world, "job"):
@@ -177,6 +190,11 @@ def edit_meanwhile(world: World, **edit: Any) -> None:
     while (back := rollback_of(world)).phase != "RollingBack":
         assert back.phase not in ("Completed", "Failed")
         world.run(0.1)
+
+
+def edit_meanwhile(world: World, **edit: Any) -> None:
+    """Submit another version, or an `edit`, while checkpoints are put back."""
+    goes_back(world)
     submit(world, replace(world.jobs["job"], **(edit or {"version": 2})))
     world.run(2.0)
     assert rollback_of(world).phase == "RollingBack"

@@ -98,8 +98,14 @@ class ProcessingElement:
 
     @property
     def shards(self) -> dict[int, ShardStatus]:
-        """The status of each shard that is ours, or was and is not released yet, by number."""
-        return self._shards.statuses() if self._shards else {}
+        """The status of each shard that is ours, or was and is not released yet, by number.
+
+        One whose checkpoint is being replaced is ours: no other PE may take it up meanwhile.
+        """
+        if self._shards is None:
+            return {}
+        replaced = ShardStatus(state="Stopping", epoch=self._shards.epoch)
+        return dict.fromkeys(self._saver.putting_back, replaced) | self._shards.statuses()
 
     def status(self) -> RuntimeStatus:
         """Return our status."""
@@ -244,8 +250,10 @@ class ProcessingElement:
                 self._connected = imports
                 if self._shards.stage.connect(imports):
                     self._shards.replan(self._shards.stage)
-            self._shards.follow(self.own.now.spec)
-            self._saver.follow(self.own.now.spec.saving, self._shards.stage)
+            spec = self.own.now.spec
+            self._shards.follow(spec, self._saver.putting_back)
+            in_use = self._shards.held.union(spec.shards)
+            self._saver.follow(spec.saving, self._shards.stage, in_use)
 
     async def _is_ours(self, shard: int) -> bool:
         """Ask the API server, not our cache: one that is cut off from it may not go on."""

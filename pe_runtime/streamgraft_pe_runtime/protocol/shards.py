@@ -32,6 +32,7 @@ class Shards:
         """The last release of every shard that our PE ever held, by number."""
         self._wanted: frozenset[int] = frozenset()
         self._wanted_epoch = 0
+        self._withheld: frozenset[int] = frozenset()
         self._changed = changed
         self._is_ours = is_ours
         self._telemetry = telemetry
@@ -39,8 +40,17 @@ class Shards:
         self._stop_seconds: float | None = None
         self._publishes = True
 
-    def follow(self, spec: ProcessingElementSpec) -> None:
-        """Take up and release shards as a spec says; nothing more once we stop."""
+    @property
+    def held(self) -> frozenset[int]:
+        """The shards that we hold."""
+        return frozenset(self._held)
+
+    def follow(self, spec: ProcessingElementSpec, withheld: frozenset[int] = frozenset()) -> None:
+        """Take up and release shards as a spec says; nothing more once we stop.
+
+        `withheld`: shards that may not be taken up yet.
+        """
+        self._withheld = withheld
         self._wanted, self._wanted_epoch = frozenset(spec.shards), spec.epoch
         self._reconcile()
 
@@ -73,7 +83,7 @@ class Shards:
     def _reconcile(self) -> None:
         stopping = self._stop_seconds is not None
         wanted: frozenset[int] = frozenset() if stopping else self._wanted
-        for number in sorted(wanted - self._held.keys()):
+        for number in sorted(wanted - self._held.keys() - self._withheld):
             self._take_up(number)
         for number, (shard, _) in self._held.items():
             if number not in wanted:
