@@ -141,7 +141,7 @@ def _advance(
     if view.waiting_for:
         return status, (), _AGAIN_SECONDS
     # The Savepoints may know of a number that our status, which is new, does not.
-    number = max(status.sequence_id, view.last_number) + 1
+    number = max(status.sequence_id + 1, view.last_number + 1, view.spec.requested)
     begun = {
         "state": "Draining",
         "sequence_id": number,
@@ -266,10 +266,11 @@ def _going_back(
     asked = view.spec.rollback_requested > status.completed_rollback_id
     in_a_row = 0 if asked else status.rollbacks_in_a_row
     target = _target(view, status)
+    number = max(status.rollback_id, view.last_rollback) + 1
     going = status.model_copy(
         update={
             "state": "RollingBack",
-            "rollback_id": max(status.rollback_id, view.last_rollback) + 1,
+            "rollback_id": max(number, view.spec.rollback_requested),
             "rolls_back_to": target,
             "rollback_begun_at": to_rfc3339(view.now),
             "rollbacks_in_a_row": in_a_row + 1 if by_itself else in_a_row,

@@ -135,6 +135,23 @@ def test_without_a_period_a_cut_comes_when_it_is_asked_for() -> None:
     assert asked.create == 3
 
 
+def test_a_number_that_is_far_above_the_last_one_is_one_cut_and_one_rollback() -> None:
+    """As the time of day: whoever asks need not know the last number."""
+    status = draining(2, 1).model_copy(update={"state": "Running"})
+    spec = ON_DEMAND.model_copy(update={"requested": 70, "rollback_requested": 90})
+    here = {"spec": spec, "last_number": 2, "cuts": {1: cut(1, "Completed")}}
+    goes_back = step(view(status=status, **here)).status
+    assert goes_back.rollback_id == 90
+    ended = replace(back("Completed"), number=90)
+    rest = step(view(status=goes_back, rollbacks={90: ended}, **here)).status
+    begun = step(view(status=rest, **here))
+    assert (begun.create, begun.roll_back) == (70, None)
+    cuts = {1: cut(1, "Completed"), 70: cut(70, "Completed")}
+    done = step(view(status=begun.status, **{**here, "cuts": cuts})).status
+    after = step(view(status=done, **{**here, "cuts": cuts}))
+    assert (after.create, after.roll_back, after.again_seconds) == (None, None, None)
+
+
 def test_a_cut_has_the_time_of_its_region() -> None:
     owner = Owner(namespace="ns", name="job", uid="u1", generation_id=1)
     region = ConsistentRegionSpec(job="job", region="all", drain_timeout_seconds=7.5)
