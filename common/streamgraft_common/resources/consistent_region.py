@@ -98,6 +98,8 @@ class ConsistentRegionStatus(Model):
     """When the last rollback was begun (RFC 3339)."""
     rollbacks_in_a_row: int = 0
     """How often it went back by itself since the last complete cut, or since it was asked to."""
+    pending_failures: dict[str, str] = {}
+    """Failures that it is to go back for as soon as it can, each with what it was."""
     seen_failures: list[str] = []
     """Failures that it has gone back for, or did not have to."""
     taken_requests: dict[str, str] = {}

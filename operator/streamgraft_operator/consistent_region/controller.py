@@ -13,12 +13,8 @@ from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import SavedStage
 from streamgraft_operator import manifests
 from streamgraft_operator.consistent_region import elements
-from streamgraft_operator.consistent_region.step import (
-    ConsistentRegionDecision,
-    ConsistentRegionView,
-    CutView,
-    step,
-)
+from streamgraft_operator.consistent_region.step import ConsistentRegionDecision, step
+from streamgraft_operator.consistent_region.view import ConsistentRegionView, CutView
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import GraphError
 from streamgraft_operator.graph.stages import saved_stages

@@ -13,17 +13,16 @@ no failure leads to another one, since going back does not help.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from streamgraft_common.conditions import find
 from streamgraft_common.resources import (
-    ConsistentRegionSpec,
     ConsistentRegionStatus,
     Cut,
-    SavepointStatus,
 )
 from streamgraft_common.timestamps import from_rfc3339, to_rfc3339
 from streamgraft_operator import events
+from streamgraft_operator.consistent_region.view import ConsistentRegionView
 from streamgraft_operator.events import Event
 from streamgraft_operator.kit.conditions import READY, State, merged
 
@@ -33,50 +32,10 @@ _LONGEST_REST_SECONDS = 600.0
 """Behind a cut that failed, where the period is not longer."""
 _AGAIN_SECONDS = 2.0
 """How soon a cut that is due and can't begin is looked at again."""
+_NOTED_FAILURES = 20
+"""That are kept, though there may be many until a rollback can begin."""
 _ROLLBACK_AGAIN_SECONDS = 10.0
 """From the begin of a rollback that failed to that of the next one."""
-
-
-@dataclass(frozen=True)
-class CutView:
-    """A cut's Savepoint."""
-
-    number: int
-    name: str
-    status: SavepointStatus
-    operators: frozenset[str] = frozenset()
-    """Whose state it has."""
-    fits: bool = True
-    """Whether the stages of today could go on from there."""
-
-
-@dataclass(frozen=True)
-class ConsistentRegionView:
-    """A region, the Savepoints of its cuts, and the time (Unix seconds)."""
-
-    name: str
-    generation: int
-    spec: ConsistentRegionSpec
-    status: ConsistentRegionStatus
-    cuts: Mapping[int, CutView]
-    """By number."""
-    last_number: int
-    """Of a Savepoint of such a name that is there, be it of an earlier job."""
-    rollbacks: Mapping[int, CutView]
-    """By number."""
-    last_rollback: int
-    """As last_number."""
-    now: float
-    failures: Mapping[str, str] = field(default_factory=dict)
-    """Of its PEs, as far as it goes back for them: a name for each → what it is."""
-    let_pass: frozenset[str] = frozenset()
-    """Names of those that its policy of now does not go back for."""
-    requests: Mapping[str, str] = field(default_factory=dict)
-    """PE → id of the last cut that its functions asked for."""
-    waiting_for: str = ""
-    """What has to be before a cut may begin; '' if nothing."""
-    held_up_by: str = ""
-    """What has to be before a rollback may begin."""
 
 
 @dataclass(frozen=True)
@@ -200,17 +159,20 @@ def _is_whole(cut: Cut) -> bool:
 def _looked_at(
     view: ConsistentRegionView, status: ConsistentRegionStatus
 ) -> tuple[ConsistentRegionStatus, tuple[Event, ...]]:
-    """Return the status with failures noted that lead to nothing."""
+    """Return the status with failures noted: those to go back for, which may be over before that
+    can begin, and those that lead to nothing."""
     fresh = _fresh(view, status)
     hopeless = status.rollbacks_in_a_row >= view.spec.max_rollbacks
-    if not fresh and view.let_pass <= set(status.seen_failures):
-        return status, ()
     if fresh and _target(view, status) and not hopeless:
+        noted = dict(sorted(fresh.items())[:_NOTED_FAILURES])
+        return status.model_copy(update={"pending_failures": noted}), ()
+    status = status.model_copy(update={"pending_failures": {}})
+    if not fresh and view.let_pass <= set(status.seen_failures):
         return status, ()
     seen = status.model_copy(update={"seen_failures": _seen(view)})
     if not fresh:
         return seen, ()
-    why = "; ".join(fresh)
+    why = _told(fresh)
     event = events.no_more_rollbacks(view.name, status.rollbacks_in_a_row, why)
     return seen, (event,) if hopeless else ()
 
@@ -220,10 +182,16 @@ def _seen(view: ConsistentRegionView) -> list[str]:
     return sorted({*view.failures, *view.let_pass})
 
 
-def _fresh(view: ConsistentRegionView, status: ConsistentRegionStatus) -> list[str]:
-    """Return what failed that was not looked at yet."""
-    known = set(status.seen_failures)
-    return [text for name, text in sorted(view.failures.items()) if name not in known]
+def _fresh(view: ConsistentRegionView, status: ConsistentRegionStatus) -> dict[str, str]:
+    """Return what failed and led to nothing yet. What is over counts by policy `failure` alone:
+    what is damaged fails again."""
+    noted = status.pending_failures if view.spec.roll_back_on == "failure" else {}
+    found = {**noted, **view.failures}
+    return {name: text for name, text in found.items() if name not in status.seen_failures}
+
+
+def _told(failures: Mapping[str, str]) -> str:
+    return "; ".join(text for _, text in sorted(failures.items()))
 
 
 def _may_go_back(view: ConsistentRegionView, status: ConsistentRegionStatus) -> bool:
@@ -274,9 +242,10 @@ def _going_back(
             "rolls_back_to": target,
             "rollback_begun_at": to_rfc3339(view.now),
             "rollbacks_in_a_row": in_a_row + 1 if by_itself else in_a_row,
+            "pending_failures": {},
         }
     )
-    why = "; ".join(_fresh(view, status))
+    why = _told(_fresh(view, status))
     return going, (events.rolls_back(view.name, target or "", why),) if by_itself else ()
 
 
@@ -344,10 +313,11 @@ def _rested(view: ConsistentRegionView, status: ConsistentRegionStatus, begun: f
 def _ready(
     view: ConsistentRegionView, status: ConsistentRegionStatus, recorded: tuple[Event, ...]
 ) -> State:
-    if _is_wanted(view, status) or status.state == "RollingBack":
+    going_back = status.state == "RollingBack" or status.pending_failures
+    if going_back or _is_wanted(view, status):
         return _until_rolled_back(view, status)
     if status.rollbacks_in_a_row >= view.spec.max_rollbacks and view.failures:
-        left = "; ".join(view.failures.values())
+        left = _told(view.failures)
         event = events.no_more_rollbacks(view.name, status.rollbacks_in_a_row, left)
         return State(READY, "False", event.reason, event.message)
     if recorded and status.failed_cuts:

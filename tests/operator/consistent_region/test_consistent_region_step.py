@@ -10,11 +10,8 @@ from streamgraft_common.resources import (
     SavepointStatus,
 )
 from streamgraft_common.timestamps import to_rfc3339
-from streamgraft_operator.consistent_region.step import (
-    ConsistentRegionView,
-    CutView,
-    step,
-)
+from streamgraft_operator.consistent_region.step import step
+from streamgraft_operator.consistent_region.view import ConsistentRegionView, CutView
 from streamgraft_operator.manifests import cut_savepoint
 from streamgraft_operator.manifests.metadata import Owner
 
@@ -292,6 +289,40 @@ def test_it_goes_back_by_itself_once_for_a_failure() -> None:
     assert (done.status.state, done.status.rollbacks_in_a_row) == ("Running", 1)
     assert step(failing(done.status, failures=more)).roll_back is None
     assert step(failing(done.status, failures={**more, "pe-2:4": "again"})).roll_back == 2
+
+
+def test_a_failure_that_is_over_before_it_can_go_back_still_leads_to_a_rollback() -> None:
+    """A query starts again within a second; a width change or a cut under way may take minutes."""
+    held_up = step(failing(running(3, 4), held_up_by="the width change of region r to end")).status
+    assert (held_up.state, held_up.pending_failures) == ("Running", FAILED)
+    ready = find(held_up.conditions, "Ready")
+    assert ready
+    assert (ready.status, ready.reason) == ("False", "RollingBack")
+    assert "the width change of region r" in ready.message
+    begun = step(failing(held_up, failures={}))
+    assert (begun.roll_back, begun.status.pending_failures) == (1, {})
+    assert FAILED["pe-1:2"] in begun.events[0].message
+    done = step(failing(begun.status, failures={}, rollbacks={1: back("Completed")}))
+    assert step(failing(done.status, failures={})).roll_back is None
+
+    cuts = {4: cut(4, "Completed"), 5: cut(5, "Saving")}
+    copies = step(failing(draining(5, 4), cuts=cuts)).status
+    cuts[5] = cut(5, "Completed")
+    complete = step(failing(copies, cuts=cuts, failures={})).status
+    assert (complete.completed_sequence_id, complete.pending_failures) == (5, FAILED)
+    assert step(failing(complete, cuts=cuts, failures={})).roll_back == 1
+
+
+def test_a_failure_that_waits_makes_way_for_a_request_and_for_another_policy() -> None:
+    held_up = step(failing(running(3, 4), held_up_by="a width change")).status
+    asked = BY_ITSELF.model_copy(update={"rollback_requested": 1})
+    begun = step(failing(held_up, spec=asked, failures={}))
+    assert (begun.status.rollbacks_in_a_row, begun.status.pending_failures) == (0, {})
+    never = BY_ITSELF.model_copy(update={"roll_back_on": "never"})
+    dropped = step(failing(held_up, spec=never, failures={}))
+    assert (dropped.roll_back, dropped.status.pending_failures) == (None, {})
+    many = {f"pe-1:{number}": "job-1 failed" for number in range(100)}
+    assert len(step(failing(held_up, held_up_by="x", failures=many)).status.pending_failures) == 20
 
 
 def test_a_rollback_by_itself_that_failed_is_begun_anew_and_counts_once() -> None:
