@@ -237,6 +237,15 @@ async def test_a_savepoint_is_copied_once_and_again_only_after_a_failure(
     assert len(stage.saves) == count
 
 
+async def test_shards_that_come_later_are_copied_for_the_same_savepoint(stage: PlayedStage) -> None:
+    saver = Saver(lambda: None)
+    requests = [Saving(savepoint="s", uid="u", shards=shards) for shards in ([0], [0, 1], [1])]
+    for request in requests:
+        saver.follow(request, stage)
+        await until(lambda: not saver.copying)
+    assert stage.saves == requests[:2]
+
+
 async def test_the_checkpoint_of_a_shard_in_use_is_not_replaced(stage: PlayedStage) -> None:
     """The rollback has ended by then, or the shard would not be in use."""
     saver = Saver(lambda: None)

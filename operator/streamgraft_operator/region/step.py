@@ -10,7 +10,7 @@ At width 0 the region sleeps: no shard is assigned, no channel exists, and recor
 
 With strategy savepoint the region stops, and a savepoint of it is written, instead of warming
 up; new channels come when shards move. While another savepoint has stages stand still, no change
-begins.
+begins, and none decides where shards go.
 
 Surge first: shards move only to channels that are warm, so nobody waits for a pod to start. If
 some are warm long before the others, the change is divided: shards go to those at once, and the
@@ -269,6 +269,8 @@ def _warm_up(view: RegionView, change: WidthChange) -> _Progress:
     status = view.status
     if change.savepoint:
         return _save(view, change, change.savepoint)
+    if view.parked:
+        return _Progress(status)  # that savepoint began in the same moment, with these owners
     if view.width != change.to_width:
         without = status.model_copy(update={"changes": status.changes[:-1]})
         if view.width == change.from_width:
@@ -364,7 +366,7 @@ def _hand_over(view: RegionView, change: WidthChange) -> _Progress:
     """Note that the new width serves, once every moved shard runs where it belongs."""
     shards = Shards(view, view.status)
     if missing := shards.not_running(change.moved_shards):
-        if change.rollback or not overdue(change, view.deadline_seconds, view.now):
+        if change.rollback or view.parked or not overdue(change, view.deadline_seconds, view.now):
             return _Progress(view.status)
         if change.from_width > 0:  # nobody goes back to sleep because some shard does not run
             return _roll_back(view, change, shards.why_not_running(missing))
@@ -384,8 +386,7 @@ def _hand_over(view: RegionView, change: WidthChange) -> _Progress:
 
 def _remove(view: RegionView, change: WidthChange) -> _Progress:
     """Finish once surplus channels are gone, or wanted again."""
-    surplus = any(pe.channel >= change.to_width for pe in view.pes)
-    if surplus and view.width == change.to_width:
+    if view.width == change.to_width and any(pe.channel >= change.to_width for pe in view.pes):
         return _Progress(view.status)
     status = _changed(view.status, change, finished_at=to_rfc3339(view.now))
     return _Progress(status, (events.width_change_finished(change.to_width),))

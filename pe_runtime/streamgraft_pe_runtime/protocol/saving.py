@@ -67,5 +67,5 @@ class Saver:
 
 
 def _is_more(request: Saving, saved: Saved) -> bool:
-    """Return whether a commit is asked for that was not made yet."""
-    return request.commit and not saved.committed
+    """Return whether a commit is asked for that was not made yet, or shards that came later."""
+    return (request.commit and not saved.committed) or not set(request.shards) <= set(saved.shards)

@@ -514,6 +514,28 @@ def test_no_change_begins_while_a_savepoint_is_taken() -> None:
     assert decision.status.changes == []
 
 
+def test_a_change_that_begins_in_the_moment_of_a_savepoint_waits_for_its_end() -> None:
+    """Owners copy what they own, so no shard may get another one meanwhile."""
+    owner, fresh = running(0, {0, 1, 2, 3}), running(1, set())
+    begun = step(region(2, STEADY, owner)).status
+    still = replace(owner, spec_shards=frozenset(), held={})
+    warm = region(2, begun, still, fresh, now=NOW + 5)
+    for width in (2, 1):
+        waits = step(replace(warm, width=width, parked=frozenset({0})))
+        assert (waits.status.epoch, waits.status.changes) == (1, begun.changes)
+        assert step(replace(warm, width=width)).status.changes != begun.changes
+
+
+def test_shards_that_stand_still_for_a_savepoint_are_not_handed_back() -> None:
+    fresh = running(1, set())
+    begun = step(region(2, STEADY, running(0, {0, 1, 2, 3}))).status
+    decided = step(region(2, begun, running(0, {0, 1, 2, 3}), fresh)).status
+    assert decided.epoch == 2
+    still = replace(running(0, set()), spec_epoch=2)
+    late = replace(region(2, decided, still, fresh, now=NOW + 1000), parked=frozenset({0}))
+    assert step(late).status.changes == decided.changes
+
+
 ASLEEP = ParallelRegionStatus(width=0, epoch=2, assignment={})
 
 
