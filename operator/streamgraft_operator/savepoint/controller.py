@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from weakref import WeakValueDictionary
 
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
@@ -66,6 +67,7 @@ class SavepointController(Controller):
         self._context = context
         self._caches = context.caches
         self._repositories = Repositories(context.client, context.external_calls, context.settings)
+        self._beginning: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
 
     @property
     def watches(self) -> Sequence[Watch]:
@@ -95,7 +97,11 @@ class SavepointController(Controller):
         if savepoint_status(item).phase in OVER:
             await self._ask(item, {})
             return None
-        return await self._conduct(item)
+        if savepoint_status(item).phase != "Pending":
+            return await self._conduct(item)
+        # Of two of a job the second sees what was written of the first, and waits for its end.
+        async with self._beginning.setdefault(saved_job(item), asyncio.Lock()):
+            return await self._conduct(item)
 
     async def _conduct(self, item: Object) -> Outcome:
         try:
