@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -14,7 +15,14 @@ import pytest
 import yaml
 
 from streamgraft.scenarios.runner import Runner
-from streamgraft_common.kube import ApiError, KubeClient, KubeConfig, Unreachable
+from streamgraft_common.kube import (
+    ApiError,
+    Conflict,
+    KubeClient,
+    KubeConfig,
+    NotFound,
+    Unreachable,
+)
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import Scenario, SuiteSpec
 
@@ -67,6 +75,73 @@ async def test_the_last_look_is_told() -> None:
 
 async def test_a_refusal_is_final() -> None:
     (found,) = await problems(SERVED, ApiError(403, "Forbidden", "not allowed"))
+    assert found.endswith("403 Forbidden: not allowed")
+
+
+class ClientOfPods(CannedClient):
+    """Has two pods that run; what is to be deleted is refused first, and gone then."""
+
+    def __init__(self, *refusals: Exception) -> None:
+        super().__init__({})
+        self.pods = {name: {"name": name, "uid": f"{name}-1"} for name in ("a", "b")}
+        self.refusals = list(refusals)
+        self.deleted: list[str] = []
+
+    async def request(self, method: str, path: str, **more: Any) -> Object:
+        """List, find or delete pods."""
+        name = path.rpartition("/")[2]
+        if self.refusals and (method == "DELETE" or name != "pods"):
+            raise self.refusals.pop(0)
+        if name == "pods":
+            return {"metadata": {}, "items": [self.pod(name) for name in self.pods]}
+        if method == "DELETE":
+            self.deleted.append(more["body"]["preconditions"]["uid"])
+            del self.pods[name]
+        elif name not in self.pods:
+            raise NotFound(404, "NotFound", name)
+        return self.pod(name) if name in self.pods else {}
+
+    async def get(self, path: str, **query: str) -> Object:
+        """Find a pod."""
+        return await self.request("GET", path)
+
+    def pod(self, name: str) -> Object:
+        """Return a pod that runs."""
+        return {"metadata": self.pods[name], "status": {"phase": "Running"}}
+
+
+async def killing(client: ClientOfPods) -> list[str]:
+    """Return what fails in a scenario that kills both pods."""
+    step = {"kill": {"selector": "app=x", "count": 2, "seed": 1}, "timeoutSeconds": 5}
+    scenario = Scenario.model_validate({"name": "kills", "steps": [step]})
+    return await Runner(client, "ns", lambda line: None).run(scenario, asyncio.Event())
+
+
+@pytest.mark.parametrize("away", [Unreachable("refused"), ApiError(503, "Busy", "no leader")])
+async def test_a_kill_goes_on_without_an_answer(away: Exception) -> None:
+    client = ClientOfPods(away, away)
+    assert await killing(client) == []
+    assert sorted(client.deleted) == ["a-1", "b-1"]
+
+
+@pytest.mark.parametrize("gone", [NotFound(404, "NotFound", "a"), Conflict(409, "Conflict", "a")])
+async def test_a_pod_that_is_gone_before_its_kill_or_is_another_one_by_now_is_no_failure(
+    gone: Exception,
+) -> None:
+    client = ClientOfPods(gone)
+    first = next(iter(random.Random(1).sample(["a", "b"], 2)))
+
+    async def killed() -> None:
+        while client.refusals:
+            await asyncio.sleep(0)
+        client.pods[first] = {"name": first, "uid": f"{first}-2"}
+
+    assert (await asyncio.gather(killing(client), killed()))[0] == []
+    assert client.pods == {first: {"name": first, "uid": f"{first}-2"}}
+
+
+async def test_a_kill_that_is_forbidden_fails() -> None:
+    (found,) = await killing(ClientOfPods(ApiError(403, "Forbidden", "not allowed")))
     assert found.endswith("403 Forbidden: not allowed")
 
 

@@ -3,15 +3,19 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 from streamgraft.scenarios.fields import text_at
 from streamgraft_common.kinds import POD
-from streamgraft_common.kube import ApiError, KubeClient, NotFound, Unreachable
+from streamgraft_common.kube import ApiError, Conflict, KubeClient, NotFound, Unreachable
 from streamgraft_common.resources import Probe, Scenario, Step, Target
 from streamgraft_common.resources.suite import Kill
+
+_T = TypeVar("_T")
 
 _POLL_SECONDS = 0.25
 _KILL_GRACE_SECONDS = 1
@@ -114,9 +118,13 @@ class Runner:
             self._say(f"{target.kind} {target.name} is absent")
 
     async def _kill(self, kill: Kill) -> None:
-        """Kill pods, and wait until they are gone: a later probe must not see them."""
+        """Kill pods, and wait until they are gone: a later probe must not see them.
+
+        One that is gone before is as good as killed; another one by its name stays.
+        """
         selector = {"labelSelector": kill.selector}
-        found = (await self._client.list(POD.path(self._namespace), selector))["items"]
+        pods = POD.path(self._namespace)
+        found = (await self._answer(lambda: self._client.list(pods, selector)))["items"]
         alive = sorted(
             pod["metadata"]["name"]
             for pod in found
@@ -129,13 +137,37 @@ class Runner:
         victims = random.Random(seed).sample(alive, kill.count)
         self._say(f"kills {', '.join(victims)} of {len(alive)} (seed {seed})")
         uids = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in found}
-        grace = {"gracePeriodSeconds": _KILL_GRACE_SECONDS}
         for name in victims:
-            await self._client.request("DELETE", POD.path(self._namespace, name), body=grace)
+            await self._answer(partial(self._kill_one, name, uids[name]))
         for name in victims:
-            path = POD.path(self._namespace, name)
-            while (pod := await self._client.find(path)) and pod["metadata"]["uid"] == uids[name]:
+            find = partial(self._client.find, POD.path(self._namespace, name))
+            while (pod := await self._answer(find)) and pod["metadata"]["uid"] == uids[name]:
                 await asyncio.sleep(_POLL_SECONDS)
+
+    async def _kill_one(self, name: str, uid: str) -> None:
+        body = {"gracePeriodSeconds": _KILL_GRACE_SECONDS, "preconditions": {"uid": uid}}
+        with suppress(NotFound, Conflict):
+            await self._client.request("DELETE", POD.path(self._namespace, name), body=body)
+
+    async def _answer(self, ask: Callable[[], Awaitable[_T]]) -> _T:
+        """Ask until there is an answer."""
+        while True:
+            try:
+                answer = await ask()
+            except (ApiError, Unreachable) as error:
+                self._note_absence(error)
+                await asyncio.sleep(_POLL_SECONDS)
+            else:
+                self._last_look = ""
+                return answer
+
+    def _note_absence(self, error: ApiError | Unreachable) -> None:
+        """Take note that the API server can't answer now: it may be restarting. Raise what is an
+        answer."""
+        busy = HTTPStatus.TOO_MANY_REQUESTS
+        if isinstance(error, ApiError) and error.code < 500 and error.code != busy:
+            raise error
+        self._last_look = str(error)
 
     async def _wait(self, probe: Probe) -> None:
         since: float | None = None
@@ -149,15 +181,11 @@ class Runner:
             await asyncio.sleep(_POLL_SECONDS)
 
     async def _is_seen(self, probe: Probe) -> bool:
-        """Look once. An API server that can't answer now is asked again: it may be restarting."""
+        """Look once. An API server that can't answer now is asked again."""
         try:
             return self._holds(probe, await self._client.find(await self._path(probe)))
-        except Unreachable as error:
-            self._last_look = str(error)
-        except ApiError as error:
-            if error.code < 500 and error.code != HTTPStatus.TOO_MANY_REQUESTS:
-                raise
-            self._last_look = str(error)
+        except (ApiError, Unreachable) as error:
+            self._note_absence(error)
         return False
 
     def _holds(self, probe: Probe, item: dict[str, Any] | None) -> bool:
