@@ -147,6 +147,35 @@ def test_every_test_runs_once_and_ends_as_its_pod_did(seed: int) -> None:
     assert left.keys() <= kept.get(str(suite.spec["artifacts"]), set())
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_results_come_though_the_operator_was_long_away_behind_the_end(seed: int) -> None:
+    """It ended right behind the status that says how the suite ended."""
+    suite = SuiteWorld(seed)
+    world = suite.world
+    world.weather.calm()
+
+    def end(resource: FakeResource, _: Change) -> None:
+        if resource.plural == TEST_SUITE.plural and suite.status().phase in ("Passed", "Failed"):
+            for one in [*world.operators.replicas]:
+                one.process.steps_left = 0
+                world.operators.replicas.remove(one)
+                world.loop.later(0.0, one.process.kill)
+
+    with world.surroundings():
+        manifest = TEST_SUITE.manifest("suite", NAMESPACE, suite.spec)
+        world.server.request("POST", TEST_SUITE.path(NAMESPACE), manifest, {}, "json")
+        world.server.storage.observers.append(end)
+        world.operators.start()
+        while world.operators.replicas:
+            world.run(5.0)
+        world.run(400.0)
+        assert world.get(CONFIG_MAP, names.junit_config_map("suite")) is None
+        world.server.storage.observers.remove(end)
+        world.operators.start()
+        world.run(60.0)
+        assert world.get(CONFIG_MAP, names.junit_config_map("suite"))
+
+
 def test_a_test_that_begins_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a planted fault: a pod that is gone is taken for one that was never made."""
     monkeypatch.setattr(suite_step, "_noted", lambda run, pod: run)

@@ -35,7 +35,8 @@ from streamgraft_operator.test_suite.step import OVER, SuiteView, step
 
 LOOK_AGAIN_SECONDS = 1.0
 SWEPT_SECONDS = 300.0
-"""How long after its end a suite is looked at: pods and the ConfigMap may come late."""
+"""How long after its end a suite is looked at, for pods may come late. Once its results are there,
+that is: nobody may have been here when it ended."""
 
 
 class PodInTheWay(Exception):
@@ -64,7 +65,9 @@ class SuiteController(Controller):
         before = suite_status(item)
         now = time.time()
         completed = from_rfc3339(before.completed_at) if before.completed_at else now
-        if now - completed > SWEPT_SECONDS:
+        late = now - completed > SWEPT_SECONDS
+        results = key[0], names.junit_config_map(key[1])
+        if late and self._context.caches.config_maps.get(results):
             return None
         pods = await self._pods(item)
         seen = {scenario: scenario_pod(pod) for scenario, pod in pods.items()}
@@ -76,7 +79,8 @@ class SuiteController(Controller):
             if seen[scenario].name in decision.delete:
                 await self._delete(pod)
         if decision.status.phase in OVER:
-            return await self._ended(item, before.phase not in OVER)
+            await self._ended(item, before.phase not in OVER)
+            return None if late else SWEPT_SECONDS / 10
         return await self._begin(item, decision.create)
 
     async def _begin(self, item: Object, tests: Sequence[str]) -> Outcome:
@@ -128,11 +132,11 @@ class SuiteController(Controller):
         await self._context.write.test_suites.update(key_of(item), command, status=True)
         self._context.recorder.record(item, events.pod_refused(why))
 
-    async def _ended(self, item: Object, just_now: bool) -> Outcome:
-        """Write the results, and look for what comes late."""
+    async def _ended(self, item: Object, just_now: bool) -> None:
+        """Write the results."""
         newest = self._suites.get(key_of(item))
         if newest is None:
-            return None
+            return
         status = suite_status(newest)
         if just_now:
             counts = len(status.passed), len(status.failed), len(status.aborted)
@@ -144,7 +148,6 @@ class SuiteController(Controller):
         if not is_owned_by(there, newest["metadata"]["uid"]):
             name = manifest["metadata"]["name"]
             self._context.recorder.record(newest, events.junit_in_the_way(name))
-        return SWEPT_SECONDS / 10
 
     async def _pods(self, item: Object) -> dict[str, Object]:
         """Return the pods of a suite, by the names of their tests."""
