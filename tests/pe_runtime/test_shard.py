@@ -119,6 +119,10 @@ async def test_a_failed_query_starts_again() -> None:
     assert stage.states.count("Failed") == 2
     assert stage.shard.status.message == ""
     assert len(stage.queries) == 3
+    said = stage.shard.status  # an operator that was away meanwhile still sees that it failed
+    assert said.failed_run
+    assert said.started_at
+    assert said.failed_run < said.started_at
     stage.shard.release(5)
     await stage.task
 

@@ -122,6 +122,8 @@ class ShardStatus(Model):
     """When the query was started."""
     first_batch_at: str | None = None
     """When its first batch since then was committed (idle triggers count)."""
+    failed_run: str | None = None
+    """When the last of its queries was started that ran and failed, since the PE has the shard."""
     message: str = ""
     """Why it failed, and what to do."""
     reason: str = ""

@@ -50,6 +50,9 @@ def _failures(element: Object, *, every: bool) -> Iterator[tuple[str, str]]:
     for shard, said in sorted((status.runtime.shards if status.runtime else {}).items()):
         if said.state == "Failed" and (every or said.reason == _DAMAGED):
             yield f"{launch}:{shard}:{said.started_at}", f"shard {shard} of {name}: {said.message}"
+        elif every and said.failed_run:  # perhaps while no operator was there to see it
+            why = f"shard {shard} of {name} failed, and was started again"
+            yield f"{launch}:{shard}:{said.failed_run}", why
 
 
 def requests(spec: ConsistentRegionSpec, elements: Iterable[Object]) -> dict[str, str]:
@@ -67,9 +70,11 @@ def matters(old: Object | None, new: Object | None) -> bool:
 def _words(element: Object | None) -> object:
     status = (element or {}).get("status") or {}
     runtime = status.get("runtime") or {}
+    shards = (runtime.get("shards") or {}).items()
     failed = {
         number: (shard.get("startedAt"), shard.get("reason"))
-        for number, shard in (runtime.get("shards") or {}).items()
+        for number, shard in shards
         if shard.get("state") == "Failed"
     }
-    return status.get("launchCount"), failed, runtime.get("cutRequests")
+    runs = {number: run for number, shard in shards if (run := shard.get("failedRun"))}
+    return status.get("launchCount"), failed, runs, runtime.get("cutRequests")

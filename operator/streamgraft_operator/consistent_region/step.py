@@ -186,7 +186,7 @@ def _fresh(view: ConsistentRegionView, status: ConsistentRegionStatus) -> dict[s
     """Return what failed and led to nothing yet. What is over counts by policy `failure` alone:
     what is damaged fails again."""
     noted = status.pending_failures if view.spec.roll_back_on == "failure" else {}
-    found = {**noted, **view.failures}
+    found = {**view.failures, **noted}
     return {name: text for name, text in found.items() if name not in status.seen_failures}
 
 

@@ -52,6 +52,7 @@ class Shard:
     _deadline_seconds: float | None = None
     _replan_seconds: float | None = None
     _asked_at: str | None = None
+    _failed_run: str | None = None
 
     def __post_init__(self) -> None:
         self.status = ShardStatus(state="Starting", epoch=self.epoch)
@@ -93,6 +94,7 @@ class Shard:
             ran = asyncio.get_running_loop().time() - began
             log.warning("shard %d failed: %s", self.number, failure)
             await self._stop_query(0)
+            self._failed_run = self.status.started_at or self._failed_run
             said = failures.explained(failure)
             self._set("Failed", message=said.message, reason=said.reason)
             self.telemetry.failed(self.number)
@@ -209,6 +211,7 @@ class Shard:
             epoch=self.epoch,
             started_at=started_at,
             first_batch_at=first_batch_at,
+            failed_run=self._failed_run,
             message=message,
             reason=reason,
         )

@@ -33,6 +33,15 @@ def failed(reason: str, at: str = "T1") -> dict[str, Any]:
     return element(shard=said)
 
 
+def started_again(after: str) -> dict[str, Any]:
+    """Return what a PE says of a query that failed and runs again."""
+    said = {"state": "Running", "epoch": 1, "startedAt": "T9", "failedRun": after}
+    return element(shard=said)
+
+
+AGAIN = "shard 0 of job-1 failed, and was started again"
+
+
 @pytest.mark.parametrize(
     ("policy", "item", "found"),
     [
@@ -40,6 +49,8 @@ def failed(reason: str, at: str = "T1") -> dict[str, Any]:
         ("failure", element("GraphChanged"), {}),
         ("failure", element("PodFailed"), {"u1:3": "job-1 had to be launched again (PodFailed)"}),
         ("failure", failed("QueryFailed"), {"u1:3:0:T1": "shard 0 of job-1: bad"}),
+        ("failure", started_again("T1"), {"u1:3:0:T1": AGAIN}),
+        ("damage", started_again("T1"), {}),
         ("damage", element("PodFailed"), {}),
         ("damage", failed("QueryFailed"), {}),
         ("damage", failed("CheckpointDamaged"), {"u1:3:0:T1": "shard 0 of job-1: bad"}),
@@ -72,4 +83,5 @@ def test_what_a_region_is_to_hear_of() -> None:
     assert matters(quiet, element(cutRequests={"all": "p.2"}))
     assert matters(quiet, failed("QueryFailed"))
     assert matters(failed("QueryFailed"), failed("QueryFailed", "T2"))
+    assert matters(quiet, started_again("T1"))
     assert matters(quiet, None)
