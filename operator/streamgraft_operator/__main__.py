@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
+from typing import get_args
 
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.kube.config import ConfigError
-from streamgraft_common.resources import CheckpointRepository, TransportSecurity
+from streamgraft_common.resources import CheckpointRepository, PullPolicy, TransportSecurity
 from streamgraft_operator import assembly
 from streamgraft_operator.certificates import Issuer
 from streamgraft_operator.kit import metrics
@@ -47,6 +48,14 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--driver-starts", type=int, help="drivers that a region starts at a time; default: all")
     add("--image", required=True, help="image of the PE runtime")
+    add(
+        "--image-pull-secret",
+        action="append",
+        default=[],
+        metavar="SECRET",
+        help="credentials of its registry, in each namespace with jobs; repeatable",
+    )
+    add("--image-pull-policy", choices=get_args(PullPolicy), help="default: Kubernetes' own rule")
     add("--namespace", nargs="*", action="extend", default=[], help="namespaces; default: all")
     add(
         "--pod-security",
@@ -97,6 +106,8 @@ async def _run(arguments: argparse.Namespace) -> None:
         bootstrap_servers=arguments.bootstrap_servers,
         checkpoint_volume=arguments.checkpoint_volume,
         image=arguments.image,
+        image_pull_secrets=tuple(arguments.image_pull_secret),
+        image_pull_policy=arguments.image_pull_policy,
         checkpoint_root=arguments.checkpoint_root,
         driver_starts=arguments.driver_starts,
         own_namespace=arguments.own_namespace or config.namespace,

@@ -11,6 +11,7 @@ from streamgraft_common.resources import (
     CheckpointRepository,
     JobSpec,
     JobStatus,
+    PullPolicy,
     TransportSecurity,
 )
 
@@ -41,6 +42,10 @@ class Settings:
 
     repository: CheckpointRepository | None = None
     """Where savepoints of jobs are kept besides that name no repository."""
+    image_pull_secrets: tuple[str, ...] = ()
+    """Secrets with the credentials of registries; each namespace with jobs has its own."""
+    image_pull_policy: PullPolicy | None = None
+    """When pods pull our image that say nothing of it. None: Kubernetes' own rule."""
 
     def security_of(self, job: JobSpec) -> TransportSecurity:
         """Return a job's transport security: its own, or that of our brokers."""

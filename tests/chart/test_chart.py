@@ -53,6 +53,7 @@ EVERYTHING = (
     *("--set", "monitors.transportSecurity=true", "--set", "adapter.metricsConfig=rules:\n  []\n"),
     *("--set", "adapter.prometheusSecret=prometheus-client"),
     *("--set", "monitors.serviceAccount=monitoring/prometheus"),
+    *("--set", "image.pullSecrets[0].name=registry", "--set", "image.pullPolicy=Always"),
     *("--set", "kafka.tls=true", "--set", "kafka.secretName=kafka-client"),
     *("--set", "adapter.prometheusHeaders.X-Scope-OrgID=team"),
     *("--set", "dashboards.enabled=true", "--set", "checkpoints.repository.s3.bucket=copies"),
@@ -119,6 +120,8 @@ def test_programs_understand_their_arguments(settings: tuple[str, ...]) -> None:
     assert operator.kafka_secret == ("kafka-client" if settings else None)
     kept = operator.checkpoint_repository
     assert (kept and kept.s3.bucket) == ("copies" if settings else None)
+    assert operator.image_pull_secret == (["registry"] if settings else [])
+    assert operator.image_pull_policy == ("Always" if settings else "IfNotPresent")
     assert operator.own_namespace == NAMESPACE
     assert operator.namespace == (["a", "b"] if settings else [])
     assert bool(operator.checkpoint_root) == bool(settings)

@@ -57,6 +57,7 @@ from streamgraft_common.resources.settings import (
     FileSystemRepository,
     PodSettings,
     ProcessingElementSettings,
+    PullPolicy,
     TraceLevel,
     VolumeClaim,
 )
@@ -132,6 +133,7 @@ __all__ = [
     "ProcessingElementSettings",
     "ProcessingElementSpec",
     "ProcessingElementStatus",
+    "PullPolicy",
     "RedisRepository",
     "RegionOverride",
     "RegionStage",

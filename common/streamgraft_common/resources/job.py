@@ -131,7 +131,7 @@ class JobSpec(Model):
     image: str | None = None
     """Image of the PE runtime. Default: the operator's."""
     image_pull_policy: PullPolicy | None = None
-    """When the image is pulled. Default: Kubernetes' own rule."""
+    """When the image is pulled. Default: the operator's for its image, or Kubernetes' own rule."""
     image_pull_secret: str | None = None
     """Secret with the credentials of the image's registry."""
     submission_timeout_seconds: Annotated[int, Field(ge=1)] = 300

@@ -190,7 +190,7 @@ def _spec(
     }
     container = {
         "name": names.PE_CONTAINER,
-        **pod_settings.image(effective, settings.image),
+        **pod_settings.image(effective.image, settings, effective.image_pull_policy),
         "command": ["python", "-m", "streamgraft_pe_runtime"],
         "env": _environment(values),
         "ports": [{"name": "control", "containerPort": names.CONTROL_PORT}],
@@ -204,7 +204,7 @@ def _spec(
         "serviceAccountName": names.SERVICE_ACCOUNT_PE,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": 30,
-        **pod_settings.image_pull_secrets(effective),
+        **pod_settings.image_pull_secrets(settings, effective.image_pull_secret),
         "containers": [container],
         "volumes": [mount.volume() for mount in mounts],
     }

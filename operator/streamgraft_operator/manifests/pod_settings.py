@@ -3,8 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
-from streamgraft_common.resources import CheckpointRepository, PodSettings, VolumeClaim
+from streamgraft_common.resources import (
+    CheckpointRepository,
+    PodSettings,
+    PullPolicy,
+    VolumeClaim,
+)
 from streamgraft_operator.manifests.metadata import digest
+from streamgraft_operator.settings import Settings
 
 DATA_PATH = "/var/lib/streamgraft/data"
 CHECKPOINT_ROOT = "/var/lib/streamgraft/checkpoints"
@@ -181,18 +187,23 @@ def security_context(settings: PodSettings) -> dict[str, Any]:
     return {"securityContext": {"capabilities": {"add": ["SYS_PTRACE"]}}}
 
 
-def image(settings: PodSettings, default: str) -> dict[str, Any]:
-    """Return the container's fields about its image."""
-    fields: dict[str, Any] = {"image": settings.image or default}
-    if settings.image_pull_policy:
-        fields["imagePullPolicy"] = settings.image_pull_policy
+def image(image: str | None, ours: Settings, policy: PullPolicy | None = None) -> dict[str, Any]:
+    """Return a container's fields about its image: what it names, else what is ours."""
+    fields: dict[str, Any] = {"image": image or ours.image}
+    # An image of somebody else's may be one whose tag moves.
+    if found := policy or (ours.image_pull_policy if fields["image"] == ours.image else None):
+        fields["imagePullPolicy"] = found
     return fields
 
 
-def image_pull_secrets(settings: PodSettings) -> dict[str, Any]:
-    """Return the pod's fields about the image's registry."""
-    secret = settings.image_pull_secret
-    return {"imagePullSecrets": [{"name": secret}]} if secret else {}
+def image_pull_secrets(ours: Settings, own: str | None = None) -> dict[str, Any]:
+    """Return the pod's fields about registries.
+
+    Ours are in all pods: images of applications are made of ours, and a job keeps the one that it
+    began with when ours is another.
+    """
+    secrets = dict.fromkeys([*([own] if own else []), *ours.image_pull_secrets])
+    return {"imagePullSecrets": [{"name": name} for name in secrets]} if secrets else {}
 
 
 def probes(settings: PodSettings) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import PodSettings, Scenario, SuiteSpec
-from streamgraft_operator.manifests import pod_security
+from streamgraft_operator.manifests import pod_security, pod_settings
 from streamgraft_operator.manifests.metadata import owner_reference
 from streamgraft_operator.manifests.template import merged
 from streamgraft_operator.settings import Settings
@@ -30,7 +30,7 @@ def suite_pod(
     }
     container = {
         "name": "test",
-        "image": spec.image or settings.image,
+        **pod_settings.image(spec.image, settings),
         "command": scenario.command or RUNNER,
         "env": [{"name": name, "value": value} for name, value in environment.items()],
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -47,6 +47,7 @@ def suite_pod(
             "serviceAccountName": names.SERVICE_ACCOUNT_TEST,
             "enableServiceLinks": False,
             "nodeSelector": scenario.node_selector,
+            **pod_settings.image_pull_secrets(settings),
             "containers": [container],
             **_grace(scenario),
         },

@@ -59,14 +59,19 @@ def planned(bundle_digest: str = "d", **place: Any) -> PlannedPe:
     )
 
 
-def pod(spec: dict[str, Any], own: dict[str, Any] | None = None, **place: Any) -> dict[str, Any]:
+def pod(
+    spec: dict[str, Any],
+    own: dict[str, Any] | None = None,
+    settings: Settings = SETTINGS,
+    **place: Any,
+) -> dict[str, Any]:
     """Return the pod of launch 7 of the PE; `own`: settings of this PE only."""
     job = JobSpec.model_validate(spec)
     item = manifests.processing_element(OWNER, job, planned(**place), "content", [1, 0], 5)
     item["spec"]["settings"] = own or {}
     item["metadata"]["uid"] = "pe-uid"
     item["status"] = {"launchCount": 7}
-    return manifests.pod(item, OWNER, job, SETTINGS, None)
+    return manifests.pod(item, OWNER, job, settings, None)
 
 
 def environment(manifest: dict[str, Any]) -> dict[str, Any]:

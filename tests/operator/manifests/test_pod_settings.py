@@ -1,10 +1,11 @@
 """What each setting of a PE does to its pod."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.operator.manifests.test_manifests import IN_CONFIG_MAP, environment, pod
+from tests.operator.manifests.test_manifests import IN_CONFIG_MAP, SETTINGS, environment, pod
 
 from streamgraft_common.resources import CheckpointRepository
 from streamgraft_operator.manifests.pod_settings import checkpoint_volume
@@ -39,6 +40,17 @@ def test_image_settings() -> None:
     assert manifest["spec"]["containers"][0]["image"] == "mine:2"
     assert manifest["spec"]["containers"][0]["imagePullPolicy"] == "Always"
     assert "imagePullPolicy" not in container({})
+
+
+def test_image_settings_of_the_installation() -> None:
+    """Its registry is that of images made of ours, too; when to pull is said of ours alone."""
+    ours = replace(SETTINGS, image_pull_secrets=("a", "b"), image_pull_policy="Never")
+    manifest = pod(IN_CONFIG_MAP, settings=ours)
+    assert manifest["spec"]["imagePullSecrets"] == [{"name": "a"}, {"name": "b"}]
+    assert manifest["spec"]["containers"][0]["imagePullPolicy"] == "Never"
+    manifest = pod(IN_CONFIG_MAP, {"image": "mine:2", "imagePullSecret": "b"}, ours)
+    assert manifest["spec"]["imagePullSecrets"] == [{"name": "b"}, {"name": "a"}]
+    assert "imagePullPolicy" not in manifest["spec"]["containers"][0]
 
 
 def test_probes() -> None:

@@ -1,6 +1,7 @@
 """The pods of test suites."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -64,6 +65,15 @@ def test_an_image_of_the_suite_wins() -> None:
     suite = TEST_SUITE.manifest("nightly", "ns", spec, uid="u-1")
     pod = suite_pod(suite, spec, spec.scenarios[0], SETTINGS)
     assert pod["spec"]["containers"][0]["image"] == "mine:2"
+
+
+def test_our_image_is_pulled_as_the_installation_says() -> None:
+    suite = TEST_SUITE.manifest("nightly", "ns", {}, uid="u-1")
+    spec = SuiteSpec.model_validate({"scenarios": [{"name": "kills", "steps": []}]})
+    ours = replace(SETTINGS, image_pull_secrets=("registry",), image_pull_policy="Always")
+    pod = suite_pod(suite, spec, spec.scenarios[0], ours)
+    assert pod["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+    assert pod["spec"]["containers"][0]["imagePullPolicy"] == "Always"
 
 
 def test_a_template_adds_what_a_test_needs() -> None:
