@@ -66,6 +66,11 @@ http://streamgraft-prometheus.{{ .Release.Namespace }}.svc:9090
 {{- end -}}
 {{- end -}}
 
+{{/* A file of alerts, with the addresses of the runbook as they are where it is read. */}}
+{{- define "streamgraft.alerts" -}}
+{{ toString .text | replace "runbook_url: docs/operate/runbook.md" (print "runbook_url: " .root.Values.alerts.runbookUrl) }}
+{{- end -}}
+
 {{- define "streamgraft.rules" -}}
 {{- toYaml (index (.root.Files.Get "files/rules.yaml" | fromYaml) .of) -}}
 {{- end -}}
