@@ -5,7 +5,6 @@ groups; then checkpoints; then the finalizer.
 """
 
 import asyncio
-import shutil
 import time
 from collections.abc import Sequence
 
@@ -17,6 +16,7 @@ from streamgraft_common.resources import MadeInKafka
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
+from streamgraft_operator.job.checkpoints import remove_checkpoints
 from streamgraft_operator.job.commands import tell
 from streamgraft_operator.job.topics import look
 from streamgraft_operator.kafka.client import KafkaUnavailable
@@ -91,7 +91,9 @@ class Cleaner:
                 return Again.WITH_BACKOFF
             self._leave_topics(job, str(error))
         await self._delete(key, self._notes())
-        await self._remove_checkpoints(job)
+        root = self._context.settings.checkpoint_root
+        if left := await remove_checkpoints(root, job):
+            self._context.recorder.record(job, left)
         await self._context.write.jobs.release(key)
         return None
 
@@ -179,23 +181,6 @@ class Cleaner:
         what = ", ".join(made.topics) or "nothing"
         event = events.topics_left_over(self._context.servers_of(job), what, message)
         self._context.recorder.record(job, event)
-
-    async def _remove_checkpoints(self, job: Object) -> None:
-        namespace, name = key_of(job)
-        folder = f"{namespace}/{name}-{job['metadata']['uid']}"
-        if (root := self._context.settings.checkpoint_root) is None:
-            if job_status(job).generation_id:
-                event = events.checkpoints_left_over(folder, "the operator does not see the volume")
-                self._context.recorder.record(job, event)
-            return
-        path = root / folder
-        try:
-            await asyncio.to_thread(shutil.rmtree, path)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            event = events.checkpoints_left_over(str(path), str(error))
-            self._context.recorder.record(job, event)
 
 
 def _silent_seconds(job: Object) -> float:
