@@ -14,6 +14,8 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import get_args
 
+from pydantic import ValidationError
+
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.kube.config import ConfigError
 from streamgraft_common.resources import CheckpointRepository, PullPolicy, TransportSecurity
@@ -42,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
     add("--checkpoint-root", type=Path, help="where the operator sees that volume")
     add(
         "--checkpoint-repository",
-        type=CheckpointRepository.model_validate_json,
+        type=_repository,
         metavar="JSON",
         help="where savepoints are kept besides, of jobs that name no repository: '{\"s3\": {…}}'",
     )
@@ -97,7 +99,19 @@ def _security(arguments: argparse.Namespace) -> TransportSecurity:
 
 
 def _network(text: str) -> str:
-    return str(ip_network(text))
+    try:
+        return str(ip_network(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _repository(text: str) -> CheckpointRepository:
+    try:
+        return CheckpointRepository.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = "".join(f"{part}: " for part in first["loc"])
+        raise argparse.ArgumentTypeError(f"{where}{first['msg']}") from error
 
 
 async def _run(arguments: argparse.Namespace) -> None:

@@ -61,7 +61,19 @@ def test_our_repository_is_for_jobs_that_name_none() -> None:
     assert (theirs.s3, theirs.keeps_copies) == (None, True)
 
 
-def test_a_repository_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("argument", "why"),
+    [
+        ("--checkpoint-repository={}}", "Invalid JSON"),
+        ('--checkpoint-repository={"s3": {}}', "s3: bucket: Field required"),
+        ("--bundle-network=10.1.0.1/16", "10.1.0.1/16 has host bits set"),
+    ],
+)
+def test_wrong_arguments_are_refused_with_the_reason(
+    argument: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
-        arguments_of([*NEEDED, "--checkpoint-repository={}}"])
-    assert "--checkpoint-repository" in capsys.readouterr().err
+        arguments_of([*NEEDED, argument])
+    said = capsys.readouterr().err
+    assert argument.partition("=")[0] in said
+    assert why in said
