@@ -344,6 +344,10 @@ async def test_installed_upgraded_and_uninstalled(api_server: Setting) -> None:
         assert await authority(client) == first
         succeeds("upgrade", *release, "--set", "adapter.certificate.rotate=true")
         assert await authority(client) != first
+        done = helm(
+            "upgrade", *release, *BROUGHT
+        )  # with the name of the Secret that it would delete
+        assert "give yours another name" in done.stderr
         succeeds("uninstall", "streamgraft", *where)
         assert await left_over(client) == []
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

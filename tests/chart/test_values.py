@@ -1,9 +1,14 @@
 """The values of the Helm chart: what each of them changes."""
 
+import json
+
 import pytest
 import yaml
-from tests.chart.helm import bare, rendered
-from tests.chart.test_chart import OWN, named
+from tests.chart.helm import CHART, NAMESPACE, NEEDED, bare, helm, rendered, succeeds
+from tests.chart.test_chart import OWN, command, named
+
+from streamgraft_common.resources import CheckpointRepository
+from streamgraft_metrics_adapter import settings as adapter_settings
 
 pytestmark = pytest.mark.integration
 
@@ -16,3 +21,62 @@ def test_the_runbook_is_where_the_installation_has_it() -> None:
     for found in (named(items, "PrometheusRule")["streamgraft"]["spec"], yaml.safe_load(own)):
         (first, *_) = found["groups"][0]["rules"]
         assert first["annotations"]["runbook_url"] == f"{page}#{first['alert'].lower()}"
+
+
+@pytest.mark.parametrize("kind", ["s3", "redis"])
+def test_a_repository_has_the_fields_of_a_job_s(kind: str) -> None:
+    """Misspelt ones are refused, since the operator would not know them."""
+    model = CheckpointRepository.model_json_schema()["$defs"][f"{kind.capitalize()}Repository"]
+    values = json.loads((CHART / "values.schema.json").read_text())
+    ours = values["properties"]["checkpoints"]["properties"]["repository"]["properties"][kind]
+    assert ours["properties"].keys() == model["properties"].keys()
+    assert ours["required"] == model["required"]
+    wrong = f"checkpoints.repository.{kind}.{ours['required'][0]}=abc"
+    done = helm("template", "x", str(CHART), *NEEDED, "--set", f"{wrong}d,{wrong[:-4]}s=x")
+    assert done.returncode != 0
+    assert "not allowed" in done.stderr
+
+
+def test_set_gives_the_adapter_fractions_of_seconds() -> None:
+    """Helm reads what has a point as a string."""
+    values = "adapter.refreshSeconds=2.5,adapter.windowSeconds=90"
+    found = command(rendered("--set", values), "streamgraft-metrics-adapter")
+    adapter = adapter_settings.parse(found)
+    assert (adapter.refresh_seconds, adapter.window_seconds) == (2.5, 90)
+    done = helm("template", "x", str(CHART), *NEEDED, "--set", "adapter.refreshSeconds=soon")
+    assert "/adapter/refreshSeconds" in done.stderr
+
+
+def test_the_adapter_listens_where_a_firewall_lets_the_api_server_through() -> None:
+    """The Service and the probes know its port by name."""
+    items = rendered("--set", "adapter.port=10250")
+    assert adapter_settings.parse(command(items, "streamgraft-metrics-adapter")).port == 10250
+    template = named(items, "Deployment")["streamgraft-metrics-adapter"]["spec"]["template"]
+    (port,) = template["spec"]["containers"][0]["ports"]
+    assert port == {"name": "https", "containerPort": 10250}
+    done = helm("template", "x", str(CHART), *NEEDED, "--set", "adapter.port=443")
+    assert "/adapter/port" in done.stderr
+
+
+def test_a_token_may_come_from_a_secret() -> None:
+    """Prometheus may refuse monitors that name files (arbitraryFSAccessThroughSMs.deny)."""
+    monitors = ("--set", "monitors.enabled=true")
+
+    def endpoint(*settings: str) -> dict[str, object]:
+        monitor = named(rendered(*monitors, *settings), "ServiceMonitor")
+        (found,) = monitor["streamgraft-metrics-adapter"]["spec"]["endpoints"]
+        return dict(found)
+
+    assert "bearerTokenFile" in endpoint()
+    found = endpoint("--set", "monitors.tokenSecret=reader")
+    assert "bearerTokenFile" not in found
+    assert found["authorization"] == {"credentials": {"name": "reader", "key": "token"}}
+
+
+def test_notes_say_how_the_claim_is_mounted() -> None:
+    mode = ("--set", "checkpoints.accessModes={ReadWriteOnce}")
+    said = succeeds(
+        *("install", "streamgraft", str(CHART), "--dry-run=client", "--namespace", NAMESPACE),
+        *(*NEEDED, *mode),
+    )
+    assert "streamgraft-checkpoints (ReadWriteOnce)" in said.partition("NOTES:")[2]
