@@ -326,7 +326,10 @@ def api_server(tmp_path: Path) -> Iterator[Setting]:
 
 
 async def test_installed_upgraded_and_uninstalled(api_server: Setting) -> None:
-    """The authority lasts through an upgrade until it is rotated; the definitions stay."""
+    """The authority lasts through an upgrade until it is rotated; the definitions stay.
+
+    A Secret of the chart's own is refused as one that is brought: Helm would delete it.
+    """
     admin = api_server.home.kubeconfig("admin")
     where = ("--kubeconfig", str(admin), "--namespace", NAMESPACE)
     release = ("streamgraft", str(CHART), *where, *NEEDED)
@@ -344,9 +347,7 @@ async def test_installed_upgraded_and_uninstalled(api_server: Setting) -> None:
         assert await authority(client) == first
         succeeds("upgrade", *release, "--set", "adapter.certificate.rotate=true")
         assert await authority(client) != first
-        done = helm(
-            "upgrade", *release, *BROUGHT
-        )  # with the name of the Secret that it would delete
+        done = helm("upgrade", *release, *BROUGHT)
         assert "give yours another name" in done.stderr
         succeeds("uninstall", "streamgraft", *where)
         assert await left_over(client) == []
