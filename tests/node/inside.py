@@ -29,6 +29,8 @@ _SOURCE, _SINK, _WIDEST = "node-in", "node-out", 4
 _RATE = 300.0
 """Records a second: what keeps channels busy for less than a twentieth of the time says nothing of
 what they can process, and the HPA would hold the width."""
+_SAVEPOINT = "numbers-kept"
+"""It outlives its job."""
 _NEXT = "next"
 """Tag that the image has from the chart's upgrade on."""
 
@@ -53,9 +55,11 @@ async def play(node: Node, work: Path) -> Figures:
             await probe.drained(load.sent)
         figures["records"] = load.sent
         figures["lost"] = probe.arrivals.lost(load.sent)
+        await job.command("savepoint", "create", _NAME, "--name", _SAVEPOINT)
         await job.cancel()
         figures |= await flights.play(node, client, work, say)
         topics = topics_left(BROKERS)
+        await job.command("savepoint", "delete", _SAVEPOINT)
         await release.uninstall()
         left = topics + await left_over(client)
         for name in left:

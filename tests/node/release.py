@@ -13,6 +13,7 @@ from streamgraft_common.access import SYSTEM_NAMESPACE
 from streamgraft_common.kinds import ROLE_BINDING, SERVICE_ACCOUNT
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import KINDS
 
 JOBS = "default"
 """Namespace of jobs."""
@@ -25,6 +26,7 @@ _CLAIMS = {
     "data-streamgraft-prometheus-0": (65534, (SYSTEM_NAMESPACE,)),
 }
 """Users that own their volumes, and namespaces that have such a claim."""
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _PROGRAMS = ("deployments", "statefulsets")
 BROKERS = f"streamgraft-kafka.{SYSTEM_NAMESPACE}.svc:9092"
 PROMETHEUS = f"http://streamgraft-prometheus.{SYSTEM_NAMESPACE}.svc:9090"
@@ -67,6 +69,7 @@ class Release:
     async def uninstall(self) -> None:
         """Take the release away, and what the page on installing says that stays."""
         succeeds("uninstall", "streamgraft", "--wait", *self._access())
+        await self._delete_definitions()
         for kind in (SERVICE_ACCOUNT, ROLE_BINDING):
             await self._client.delete(kind.path(JOBS, names.SERVICE_ACCOUNT_PE))
         path = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}"
@@ -77,6 +80,17 @@ class Release:
             return SYSTEM_NAMESPACE not in {item["metadata"]["name"] for item in listed}
 
         await until("the namespace is gone", gone)
+
+    async def _delete_definitions(self) -> None:
+        """Delete the definitions: they would wait for an object with a finalizer for ever."""
+        for kind in KINDS:
+            await self._client.delete(f"{_DEFINITIONS}/{kind.qualified}")
+
+        async def gone() -> bool:
+            listed = (await self._client.get(_DEFINITIONS))["items"]
+            return not any(item["spec"]["group"] == names.GROUP for item in listed)
+
+        await until("the definitions are gone", gone)
 
     async def available(self) -> None:
         """Wait until all replicas are ready and the API server asks the adapter."""
