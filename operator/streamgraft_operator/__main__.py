@@ -13,7 +13,7 @@ from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
 
-from streamgraft_common.kube import KubeClient, load_config
+from streamgraft_common.kube import KubeClient, account_config
 from streamgraft_common.kube.config import ConfigError
 from streamgraft_common.resources import CheckpointRepository, TransportSecurity
 from streamgraft_operator import assembly
@@ -92,7 +92,7 @@ def _network(text: str) -> str:
 
 
 async def _run(arguments: argparse.Namespace) -> None:
-    config = load_config(arguments.kubeconfig)
+    config = account_config(arguments.kubeconfig)
     settings = Settings(
         bootstrap_servers=arguments.bootstrap_servers,
         checkpoint_volume=arguments.checkpoint_volume,
