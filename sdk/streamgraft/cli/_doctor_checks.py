@@ -15,8 +15,9 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import KINDS, JobStatus
 from streamgraft_common.timestamps import from_rfc3339
 
-OLDEST_MINOR = 30
-"""Of Kubernetes 1: older ones have no admission policies (docs/operate/install.md)."""
+OLDEST_MINOR = 31
+"""Of Kubernetes 1: older ones have no field selectors of custom resources, by which pods find their
+PEs (docs/operate/install.md)."""
 _LEASE_SECONDS = 60.0
 _SETTLING_SECONDS = 120.0
 """A region younger than this may have no samples: they are rates over a minute."""
