@@ -125,7 +125,7 @@ def test_all_is_well() -> None:
             "caBundle",
         ),
         ({"claims": {}}, "Checkpoint volume", "ReadWriteMany"),
-        ({"allowed": {RIGHTS[0]: True, RIGHTS[-1]: False}}, "Your rights", "Role"),
+        ({"allowed": {RIGHTS[0]: True, RIGHTS[-1]: False}}, "Your rights", "streamgraft-edit"),
         (
             {
                 "jobs": [
