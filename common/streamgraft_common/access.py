@@ -1,7 +1,9 @@
-"""What each component may do in the API: one table, from which all roles are generated.
+"""What each component, and who uses them, may do in the API: one table, from which all roles are
+generated.
 
 `python -m streamgraft_common.access DIR` writes them. The integration tests run under these roles,
-so a call that is missing here fails there; and a test compares them with what the operator calls.
+so a call that is missing here fails there; and tests compare them with what the operator and the
+command line call.
 Who a component is (an account, or a user with a certificate) is bound elsewhere.
 """
 
@@ -147,6 +149,56 @@ METRICS_READER = (
     Rule("external.metrics.k8s.io", ("*",), ("get", "list")),
 )
 
+VIEW = (
+    Rule(
+        names.GROUP,
+        (
+            "jobs",
+            "processingelements",
+            "parallelregions",
+            "savepoints",
+            "consistentregions",
+            "exports",
+            "imports",
+            "hostpools",
+            "testsuites",
+        ),
+        _READ,
+    ),
+    Rule(names.GROUP, ("parallelregions/scale",), ("get",)),
+    *METRICS_READER,
+    # Kubernetes' own role for readers has these, too; so this one is enough by itself.
+    Rule("", ("configmaps", "pods"), _READ),
+    Rule("", ("pods/log",), ("get",)),
+    Rule("autoscaling", ("horizontalpodautoscalers",), _READ),
+)
+"""For people who look at jobs."""
+
+EDIT = (
+    *VIEW,
+    Rule(
+        names.GROUP,
+        ("jobs", "savepoints", "exports", "imports", "hostpools", "testsuites"),
+        ("create", "update", "patch", "delete", "deletecollection"),
+    ),
+    # The operator makes these, and makes them again.
+    Rule(
+        names.GROUP,
+        ("processingelements", "parallelregions", "consistentregions"),
+        ("update", "patch", "delete"),
+    ),
+    Rule(names.GROUP, ("parallelregions/scale",), ("update", "patch")),
+    # Bundles.
+    Rule("", ("configmaps",), ("create", "update", "patch", "delete")),
+)
+"""For people who run jobs: all that the command line does in a namespace."""
+
+_PEOPLE = {
+    "streamgraft-view": (VIEW, ("view",)),
+    "streamgraft-edit": (EDIT, ("edit", "admin")),
+}
+"""Rules by role, and to which roles of Kubernetes they are added."""
+
 
 def role(kind: str, name: str, rules: tuple[Rule, ...], namespace: str = "") -> dict[str, Any]:
     """Return a Role or ClusterRole."""
@@ -156,6 +208,14 @@ def role(kind: str, name: str, rules: tuple[Rule, ...], namespace: str = "") -> 
         "metadata": {"name": name} | ({"namespace": namespace} if namespace else {}),
         "rules": [rule.to_wire() for rule in rules],
     }
+
+
+def _aggregated(name: str) -> dict[str, Any]:
+    """Return a role for people, whose rules `view`, `edit` or `admin` of Kubernetes take in."""
+    rules, into = _PEOPLE[name]
+    found = role("ClusterRole", name, rules)
+    found["metadata"]["labels"] = {f"{_RBAC}/aggregate-to-{own}": "true" for own in into}
+    return found
 
 
 def cluster_roles() -> list[dict[str, Any]]:
@@ -170,6 +230,7 @@ def cluster_roles() -> list[dict[str, Any]]:
         role("ClusterRole", "streamgraft-metrics-adapter", METRICS_ADAPTER),
         _prometheus(),
         role("ClusterRole", "streamgraft-metrics-reader", METRICS_READER),
+        *map(_aggregated, _PEOPLE),
         *admission.policies(),
         {
             "apiVersion": f"{_RBAC}/v1",
@@ -213,6 +274,8 @@ def rules_of_chart() -> dict[str, Any]:
         "test": TEST,
         "metricsAdapter": METRICS_ADAPTER,
         "metricsReader": METRICS_READER,
+        "view": VIEW,
+        "edit": EDIT,
     }
     rules = {name: [rule.to_wire() for rule in table] for name, table in wire.items()}
     return rules | {"prometheus": _prometheus()["rules"]}

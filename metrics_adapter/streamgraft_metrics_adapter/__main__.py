@@ -11,7 +11,7 @@ from typing import Any
 
 import uvicorn
 
-from streamgraft_common.kube import KubeClient, Store, load_config
+from streamgraft_common.kube import KubeClient, Store, account_config
 from streamgraft_common.kube.config import ConfigError
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_metrics_adapter.access.authentication import Authenticator
@@ -51,7 +51,7 @@ async def serve(settings: Settings) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     configuration = ConfigurationFile(settings.metrics_config)
     server_asked = settings.prometheus
-    async with KubeClient(load_config(settings.kubeconfig)) as client:
+    async with KubeClient(account_config(settings.kubeconfig)) as client:
         tls = ServerContext(settings.tls_cert, settings.tls_key)
         watch = AuthoritiesWatch(client, tls)
         regions = Store(client, PARALLEL_REGION.path())

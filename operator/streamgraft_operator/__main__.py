@@ -16,7 +16,7 @@ from typing import get_args
 
 from pydantic import ValidationError
 
-from streamgraft_common.kube import KubeClient, load_config
+from streamgraft_common.kube import KubeClient, account_config
 from streamgraft_common.kube.config import ConfigError
 from streamgraft_common.resources import CheckpointRepository, PullPolicy, TransportSecurity
 from streamgraft_operator import assembly
@@ -115,7 +115,7 @@ def _repository(text: str) -> CheckpointRepository:
 
 
 async def _run(arguments: argparse.Namespace) -> None:
-    config = load_config(arguments.kubeconfig)
+    config = account_config(arguments.kubeconfig)
     settings = Settings(
         bootstrap_servers=arguments.bootstrap_servers,
         checkpoint_volume=arguments.checkpoint_volume,

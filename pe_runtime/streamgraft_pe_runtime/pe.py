@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from streamgraft_common import names
-from streamgraft_common.kube import KubeClient, load_config
+from streamgraft_common.kube import KubeClient, account_config
 from streamgraft_common.spark_jvm import DEFAULT_LOG_LEVEL, SparkJvm
 from streamgraft_pe_runtime import checkpoint_mount, connections, losses, server
 from streamgraft_pe_runtime.application import Code
@@ -52,7 +52,7 @@ async def run(settings: Settings, application: Code, jvm: SparkJvm) -> int:
     jvm.on_exit(lambda code: _call(loop, end, 1, f"the driver's JVM ended with code {code}"))
     metrics = PeMetrics(settings.slots)
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(KubeClient(load_config()))
+        client = await stack.enter_async_context(KubeClient(account_config()))
         pod = Pod(settings.namespace, settings.pod, settings.pod_uid)
         element = ProcessingElement(client, pod, metrics)
         levels = TraceLevels(settings.spark_conf.get("spark.log.level", DEFAULT_LOG_LEVEL))

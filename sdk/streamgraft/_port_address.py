@@ -34,10 +34,10 @@ async def _resolved(namespace: str, job: str, label: str) -> PortAddress:
     # The client is slow to import, and hardly any application needs it.
     from streamgraft_common import names, port_labels
     from streamgraft_common.kinds import CONFIG_MAP
-    from streamgraft_common.kube import KubeClient, load_config
+    from streamgraft_common.kube import KubeClient, account_config
 
     path = CONFIG_MAP.path(namespace, names.job_config_map(job))
-    async with KubeClient(load_config()) as client:
+    async with KubeClient(account_config()) as client:
         found = await client.get(path)
     labels = port_labels.parse(found["data"][names.PORT_LABELS_KEY])
     if label not in labels:

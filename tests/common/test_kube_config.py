@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from streamgraft_common.kube import KubeClient, Unreachable
-from streamgraft_common.kube.config import ConfigError, load_config
+from streamgraft_common.kube import config as kube_config
+from streamgraft_common.kube.config import ConfigError, account_config, load_config
 
 
 def kubeconfig(folder: Path) -> Path:
@@ -195,6 +196,47 @@ def test_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, paths)))
     assert load_config().bearer_token() == "mine"
     assert load_config(context="two").bearer_token() == "from-file"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Be in a pod of another cluster than those of kubeconfig files; return the home directory."""
+    account = tmp_path / "account"
+    account.mkdir()
+    for name, text in {"namespace": "pods\n", "ca.crt": "CA", "token": "pod's"}.items():
+        (account / name).write_text(text)
+    monkeypatch.setattr(kube_config, "_ACCOUNT", account)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".kube").mkdir()
+    return tmp_path
+
+
+def test_in_a_pod_without_kubeconfig_it_is_the_pods_cluster(home: Path) -> None:
+    """And its account, for people as for the pod's own process."""
+    for config in (load_config(), account_config()):
+        assert (config.server, config.namespace) == ("https://10.0.0.1:443", "pods")
+        assert config.bearer_token() == "pod's"
+
+
+def test_in_a_pod_a_kubeconfig_comes_first_for_people(home: Path) -> None:
+    """As for kubectl; a pod's own process stays the pod's account, whatever its image has."""
+    kubeconfig(home / ".kube")
+    assert load_config().server == "https://127.0.0.1:6443"
+    assert load_config(context="two").namespace == "team"
+    assert account_config().server == "https://10.0.0.1:443"
+
+
+def test_in_a_pod_what_is_named_is_never_dropped(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rather than act on another cluster than the one that was meant."""
+    with pytest.raises(ConfigError, match="no kubeconfig"):
+        load_config(context="prod")
+    monkeypatch.setenv("KUBECONFIG", str(written(home, {"token": "mine"})))
+    assert load_config().bearer_token() == account_config().bearer_token() == "mine"
 
 
 def test_the_official_client_is_imported_only_when_needed(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_all_is_well() -> None:
 @pytest.mark.parametrize(
     ("change", "name", "words"),
     [
-        ({"version": "v1.29.4"}, "Kubernetes", "1.30 or newer"),
+        ({"version": "v1.30.9"}, "Kubernetes", "1.31 or newer"),
         ({"kinds": None}, "Resource definitions", "streamgraft up"),
         ({"kinds": frozenset({"jobs"})}, "Resource definitions", "deploy/crds"),
         ({"definitions": {"jobs.streamgraft.io": "0"}}, "Resource definitions", "deploy/crds"),
@@ -125,7 +125,7 @@ def test_all_is_well() -> None:
             "caBundle",
         ),
         ({"claims": {}}, "Checkpoint volume", "ReadWriteMany"),
-        ({"allowed": {RIGHTS[0]: True, RIGHTS[-1]: False}}, "Your rights", "Role"),
+        ({"allowed": {RIGHTS[0]: True, RIGHTS[-1]: False}}, "Your rights", "streamgraft-edit"),
         (
             {
                 "jobs": [

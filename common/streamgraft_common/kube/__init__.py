@@ -5,7 +5,7 @@ and its model classes cost milliseconds per object. See docs/decisions/0002-kube
 """
 
 from streamgraft_common.kube.client import KubeClient, MergePatch
-from streamgraft_common.kube.config import KubeConfig, load_config
+from streamgraft_common.kube.config import KubeConfig, account_config, load_config
 from streamgraft_common.kube.errors import (
     ApiError,
     Conflict,
@@ -29,5 +29,6 @@ __all__ = [
     "NotFound",
     "Store",
     "Unreachable",
+    "account_config",
     "load_config",
 ]

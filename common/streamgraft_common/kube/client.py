@@ -11,6 +11,7 @@ import aiohttp
 from streamgraft_common.kube.config import KubeConfig
 from streamgraft_common.kube.documents import loads
 from streamgraft_common.kube.errors import ConfigError, NotFound, Unreachable, error_of
+from streamgraft_common.kube.proxies import environment_proxy
 
 Object = dict[str, Any]
 MergePatch = Mapping[str, Any]
@@ -37,9 +38,15 @@ class KubeClient:
         *,
         timeout_seconds: float = 30.0,
         peer: str = "the API server",
+        environment_proxies: bool = False,
     ) -> None:
-        """`peer`: what errors call the server."""
+        """`peer`: what errors call the server. `environment_proxies`: whether $HTTPS_PROXY and
+        $NO_PROXY hold where the configuration names no proxy, as for people's tools; components
+        get them by accident only, with a pod's other variables. Raises ConfigError.
+        """
         self.config = config
+        proxy = environment_proxy(config.server) if environment_proxies else None
+        self._proxy = config.proxy or proxy
         self._peer = peer
         self._timeout = aiohttp.ClientTimeout(total=timeout_seconds)
         self._session: aiohttp.ClientSession | None = None
@@ -195,7 +202,7 @@ class KubeClient:
                 headers=sent,
                 timeout=timeout,
                 server_hostname=self.config.tls_server_name,
-                proxy=self.config.proxy,
+                proxy=self._proxy,
             ),
             self._peer,
         )

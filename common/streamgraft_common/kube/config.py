@@ -11,7 +11,7 @@ from typing import Any
 from streamgraft_common.kube.errors import ConfigError
 from streamgraft_common.kube.kubeconfig import Chosen, chosen
 
-__all__ = ["ConfigError", "KubeConfig", "load_config"]
+__all__ = ["ConfigError", "KubeConfig", "account_config", "load_config"]
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -59,6 +59,9 @@ class KubeConfig:
         if not self.server.startswith("https"):
             return None
         context = ssl.create_default_context(cadata=self.ca_data)
+        # From Python 3.13 on it is strict, and refuses authorities without key identifiers, as many
+        # clusters have (EKS); kubectl is not.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if self.insecure:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
@@ -72,16 +75,36 @@ class KubeConfig:
 
 
 def load_config(path: str | Path | None = None, context: str | None = None) -> KubeConfig:
-    """Return the configuration: `path`, else $KUBECONFIG, else in-cluster, else ~/.kube/config.
+    """Return the configuration that kubectl would use: for people, wherever they are.
 
-    $KUBECONFIG may name several files, as for kubectl. Raises ConfigError if there is none, if the
+    That is `path`, else the files of $KUBECONFIG, else ~/.kube/config; in-cluster only where none
+    of them says anything, and no context is named. Raises ConfigError if there is none, if the
     context is unknown, or if it asks for a way to log in that is not known.
     """
-    named = str(path) if path else os.environ.get("KUBECONFIG", "")
-    if not named and "KUBERNETES_SERVICE_HOST" in os.environ and _ACCOUNT.exists():
+    paths = _named(path)
+    # Path.home() raises for a user without a home directory, as pods on OpenShift have.
+    home = Path(os.path.expanduser("~/.kube/config"))
+    if not (paths or context or home.is_file()) and _in_pod():
         return _in_cluster()
-    paths = [Path(part) for part in named.split(os.pathsep) if part]
-    return _from_kubeconfig(chosen(paths or [Path.home() / ".kube" / "config"], context))
+    return _from_kubeconfig(chosen(paths or [home], context))
+
+
+def account_config(path: str | Path | None = None) -> KubeConfig:
+    """Return the configuration of a process that is a pod's own: the pod's account.
+
+    Whatever home directory an image has; only `path` and $KUBECONFIG come before it. Outside of a
+    pod it is `load_config`'s. Raises ConfigError.
+    """
+    return _in_cluster() if not _named(path) and _in_pod() else load_config(path)
+
+
+def _named(path: str | Path | None) -> list[Path]:
+    named = str(path) if path else os.environ.get("KUBECONFIG", "")
+    return [Path(part) for part in named.split(os.pathsep) if part]
+
+
+def _in_pod() -> bool:
+    return "KUBERNETES_SERVICE_HOST" in os.environ and _ACCOUNT.exists()
 
 
 def _in_cluster() -> KubeConfig:

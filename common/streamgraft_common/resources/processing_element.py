@@ -276,8 +276,8 @@ class ProcessingElementStatus(Model):
     """metadata.generation of the spec that this status is about."""
     conditions: list[Condition] = []
     """Ready: its pod is. ShardsRunning: False while a shard's query fails. RecordsLost: retention
-    deleted records before they were read. JobFound and Accepted are there once it had no Job, or
-    could not be read."""
+    deleted records before they were read. PodCreated: False while the API server refuses its pod.
+    JobFound and Accepted are there once it had no Job, or could not be read."""
 
 
 PROCESSING_ELEMENT = CustomKind(

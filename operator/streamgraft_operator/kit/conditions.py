@@ -19,6 +19,7 @@ BUNDLE_MISSING = "BundleMissing"
 BUNDLE_AWAITED = "BundleAwaited"
 GRAPH_INVALID = "GraphInvalid"
 POD_FORBIDDEN = "PodForbidden"
+POD_CREATED = "PodCreated"
 
 Status = Literal["True", "False", "Unknown"]
 

@@ -8,7 +8,7 @@ from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import ProcessingElementStatus, RuntimeStatus
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
-from streamgraft_operator.kit.conditions import SUBMITTED, State
+from streamgraft_operator.kit.conditions import POD_CREATED, SUBMITTED, State
 from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, launch_changed
 from streamgraft_operator.kit.objects import content_of, own_key, pe_key
 from streamgraft_operator.kit.parsed import job_status, pe_status
@@ -58,8 +58,10 @@ class ProcessingElementController(Controller):
         uid = pod["metadata"]["uid"] if pod else None
         runtime = status.runtime if status.runtime and status.runtime.pod_uid == uid else None
         phase, message = _phase(pod, runtime, content_of(item))
+        if pod is None:
+            message = refusal(status) or message
         lost = lost_records(status)
-        states = (*lost, *failing_shards(status, runtime))
+        states = (*lost, *failing_shards(status, runtime), *pod_created(status, pod))
         await commands.report(self._write, item, name, phase, message, states)
         for state in lost:
             known = find(status.conditions, state.type)
@@ -87,7 +89,8 @@ def _submission_changed(old: Object | None, new: Object | None) -> bool:
 
 
 def _report_changed(old: Object | None, new: Object | None) -> bool:
-    """Return whether a PE's launch changed, or what its pod says beside how its shards are."""
+    """Return whether a PE's launch changed, why it gets no pod, or what its pod says beside how its
+    shards are."""
     return launch_changed(old, new) or _report(old) != _report(new)
 
 
@@ -96,7 +99,7 @@ def _report(item: Object | None) -> tuple[object, ...]:
     shards = runtime.get("shards") or {}
     failures = {shard: said["message"] for shard, said in shards.items() if said.get("message")}
     said = (runtime.get(field) for field in ("podUid", "contentId", "message", "lost"))
-    return (*said, failures)
+    return (*said, failures, refusal(pe_status(item)) if item else "")
 
 
 def lost_records(status: ProcessingElementStatus) -> tuple[State, ...]:
@@ -124,6 +127,19 @@ def failing_shards(
     if find(status.conditions, "ShardsRunning"):
         return (State("ShardsRunning", "True", "NoFailures"),)
     return ()
+
+
+def refusal(status: ProcessingElementStatus) -> str:
+    """Return why the API server lets no pod be created for a PE; "" if it does, as far as known."""
+    found = find(status.conditions, POD_CREATED)
+    return found.message if found and found.status == "False" else ""
+
+
+def pod_created(status: ProcessingElementStatus, pod: Object | None) -> tuple[State, ...]:
+    """Take a refusal back once there is a pod; nothing if none was ever refused."""
+    if pod is None or not find(status.conditions, POD_CREATED):
+        return ()
+    return (State(POD_CREATED, "True", "Created"),)
 
 
 def _phase(

@@ -15,11 +15,13 @@ from streamgraft_operator.application.references import LOOK_AGAIN_SECONDS, Refe
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import GraphError
 from streamgraft_operator.kit import metrics
+from streamgraft_operator.kit.conditions import POD_CREATED, State
 from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, launch_changed
 from streamgraft_operator.kit.coordinator import Patch
 from streamgraft_operator.kit.objects import content_of, own_key, pe_key
 from streamgraft_operator.kit.parsed import job_spec, pe_spec, pe_status
 from streamgraft_operator.manifests import placement
+from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.launches import not_before
 from streamgraft_operator.pe.pods import pod_view, warm_pod_view
 from streamgraft_operator.pe.step import PeLaunch, PodDecision, step
@@ -114,17 +116,25 @@ class PodConductor(Controller):
                 check_volume(self._caches, job, manifests.checkpoint_volume(spec, settings))
                 pod = manifests.pod(item, owner_of(job), spec, settings, pool)
             except (GraphError, manifests.PodForbidden) as error:
-                self._context.recorder.record(item, events.pod_refused(str(error)))
+                await self._tell_refusal(item, str(error))
                 return LOOK_AGAIN_SECONDS
             try:
                 await self._context.write.pods.create(pod)
             except ApiError as error:
-                self._context.recorder.record(item, events.pod_refused(error.message))
+                await self._tell_refusal(item, error.message)
                 raise
             metrics.LAUNCHES.labels("cold").inc()
         elif decision.waiting_for:
             self._context.recorder.record(item, events.pe_waiting(decision.waiting_for))
         return decision.again_in
+
+    async def _tell_refusal(self, item: Object, message: str) -> None:
+        """Keep why a PE has no pod, until it has one."""
+        event = events.pod_refused(message)
+        self._context.recorder.record(item, event)
+        refused = State(POD_CREATED, "False", event.reason, event.message)
+        write = self._context.write.processing_elements
+        await commands.report(write, item, None, "Pending", event.message, (refused,))
 
     async def _missing(self, item: Object, spec: JobSpec) -> tuple[Reference, ...]:
         settings = pe_spec(item).effective()

@@ -28,7 +28,8 @@ async def adapter(
         raise CommandError(_where(signals))
     config = cluster.client.config
     config = reached(config.of_bearer(token) if token else config, url.rstrip("/"), signals)
-    async with KubeClient(config, peer=f"the metrics adapter at {url}") as client:
+    peer = f"the metrics adapter at {url}"
+    async with KubeClient(config, peer=peer, environment_proxies=True) as client:
         yield client
 
 

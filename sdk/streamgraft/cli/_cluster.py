@@ -44,7 +44,7 @@ async def connected(target: Target) -> AsyncIterator[Cluster]:
     if target.may_be_embedded:
         path = running_kubeconfig()
     config = load_config(path, target.context)
-    async with KubeClient(config) as client:
+    async with KubeClient(config, environment_proxies=True) as client:
         yield Cluster(client, target.namespace or config.namespace)
 
 

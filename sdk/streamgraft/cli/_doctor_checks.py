@@ -15,8 +15,9 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import KINDS, JobStatus
 from streamgraft_common.timestamps import from_rfc3339
 
-OLDEST_MINOR = 30
-"""Of Kubernetes 1: older ones have no admission policies (docs/operate/install.md)."""
+OLDEST_MINOR = 31
+"""Of Kubernetes 1: older ones have no field selectors of custom resources, by which pods find their
+PEs (docs/operate/install.md)."""
 _LEASE_SECONDS = 60.0
 _SETTLING_SECONDS = 120.0
 """A region younger than this may have no samples: they are rates over a minute."""
@@ -40,12 +41,14 @@ RIGHTS = (
     # What is applied (patch) and is not there yet is created.
     *(Right(verb, "jobs") for verb in ("get", "list", "create", "patch", "delete")),
     Right("list", "processingelements"),
-    Right("list", "parallelregions"),
+    *(Right(verb, "parallelregions") for verb in ("get", "list")),
     Right("patch", "parallelregions", subresource="scale"),
-    Right("create", "savepoints"),
-    *(Right(verb, "configmaps", group="") for verb in ("list", "create", "patch", "delete")),
-    Right("list", "pods", group=""),
-    Right("get", "pods", group="", subresource="log"),
+    *(Right(verb, "savepoints") for verb in ("get", "list", "create", "delete")),
+    *(Right(verb, "testsuites") for verb in ("get", "create", "patch", "delete")),
+    *(Right(verb, "configmaps", "") for verb in ("get", "list", "create", "patch", "delete")),
+    *(Right(verb, "pods", "") for verb in ("get", "list")),
+    Right("get", "pods", "", subresource="log"),
+    Right("list", "horizontalpodautoscalers", "autoscaling"),
 )
 """What the commands of the command line ask for."""
 
@@ -220,7 +223,8 @@ def _api_service(group: str, item: Object | Unseen, *, needed: bool) -> Check:
 def _rights(allowed: Mapping[Right, bool], namespace: str) -> Check:
     if denied := [str(right) for right, may in allowed.items() if not may]:
         text = f"in namespace {namespace} you may not {', '.join(denied)}"
-        return Check("Your rights", "bad", text, "ask for a Role with these verbs")
+        mend = "ask for a RoleBinding there to the ClusterRole edit, or to streamgraft-edit"
+        return Check("Your rights", "bad", text, mend)
     return Check("Your rights", "good", f"all that the commands need in namespace {namespace}")
 
 
@@ -264,7 +268,7 @@ def _prometheus(
     signals: Mapping[str, str | None] | None, young: Mapping[str, str]
 ) -> Iterator[Check]:
     if signals is None:
-        mend = "ask for the ClusterRole streamgraft-metrics-reader"
+        mend = "ask for a RoleBinding there to the ClusterRole streamgraft-view"
         yield Check("Prometheus", "unknown", "you may not see whether it has lags of regions", mend)
         return
     silent = {name: why for name, why in signals.items() if why is not None}

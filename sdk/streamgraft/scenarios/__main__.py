@@ -10,7 +10,7 @@ import signal
 import sys
 
 from streamgraft.scenarios.runner import Runner
-from streamgraft_common.kube import KubeClient, load_config
+from streamgraft_common.kube import KubeClient, account_config
 from streamgraft_common.resources import Scenario
 
 
@@ -20,7 +20,7 @@ async def main() -> int:
     namespace = os.environ["STREAMGRAFT_NAMESPACE"]
     ending = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ending.set)
-    async with KubeClient(load_config()) as client:
+    async with KubeClient(account_config()) as client:
         problems = await Runner(client, namespace, _say).run(scenario, ending)
     for problem in problems:
         _say(f"FAILED: {problem}")

@@ -165,14 +165,14 @@ async def test_pod_reaches_the_api_as_its_service_account(api: Any, node: Any) -
     await api.create("configmaps", "cm", data={"a": "seen"})
     script = f"""
 import asyncio
-from streamgraft_common.kube import ApiError, KubeClient, load_config
+from streamgraft_common.kube import ApiError, KubeClient, account_config
 async def read():
-    async with KubeClient(load_config()) as client:
+    async with KubeClient(account_config()) as client:
         print((await client.get("{api.path("configmaps", "cm")}"))["data"]["a"])
         try:
             await client.get("{api.path("secrets")}")
         except ApiError as error:
-            print(error.code, load_config().namespace)
+            print(error.code, account_config().namespace)
 asyncio.run(read())
 """
     await api.run(node, "p", "python", "-c", script, restartPolicy="Never")

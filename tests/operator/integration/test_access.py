@@ -5,16 +5,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from tests.operator.integration.accounts import ACCOUNT, Account
 from tests.operator.integration.conftest import running
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle, condition
+from tests.rights import Use, use_of, uses_of
 
 from streamgraft_common import names
-from streamgraft_common.access import NODES, OPERATOR, OWN, Rule, namespaced_roles
+from streamgraft_common.access import NODES, OPERATOR, OWN, namespaced_roles
 from streamgraft_common.kinds import AUTOSCALER, EVENT, LEASE, POD, SECRET, SERVICE
 from streamgraft_common.kube import ApiError, KubeClient, KubeConfig, load_config
 from streamgraft_common.kube.client import Object
@@ -35,9 +35,6 @@ from streamgraft_operator.settings import Settings
 
 pytestmark = pytest.mark.integration
 
-Use = tuple[str, str, str]
-"""API group, resource with subresource, verb."""
-
 
 class RecordingClient(KubeClient):
     """A client that notes what it calls."""
@@ -51,34 +48,6 @@ class RecordingClient(KubeClient):
     ) -> Any:
         self.used.add(use_of(method, path, query or {}))
         return super()._open(method, path, body, query, *rest)
-
-
-def use_of(method: str, path: str, query: Mapping[str, str]) -> Use:
-    """Return what the API server authorizes for a request in a namespace."""
-    parts = urlsplit(path).path.strip("/").split("/")
-    group = parts[1] if parts[0] == "apis" else ""
-    rest = parts[3 if parts[0] == "apis" else 2 :]
-    resource, *name = rest[2:] if rest[0] == "namespaces" else rest
-    if len(name) == 2:
-        resource = f"{resource}/{name[1]}"
-    verbs = {
-        "GET": "get" if name else "watch" if "watch" in query else "list",
-        "POST": "create",
-        "PUT": "update",
-        "PATCH": "patch",
-        "DELETE": "delete" if name else "deletecollection",
-    }
-    return group, resource, verbs[method]
-
-
-def uses_of(rules: tuple[Rule, ...]) -> set[Use]:
-    """Return everything that rules allow."""
-    return {
-        (rule.group, resource, verb)
-        for rule in rules
-        for resource in rule.resources
-        for verb in rule.verbs
-    }
 
 
 @pytest.fixture
