@@ -155,6 +155,12 @@ def test_rights_are_those_of_the_table_and_follow_the_scope() -> None:
         if item["kind"] == "RoleBinding" and item["metadata"]["name"] == "streamgraft-operator"
     }
     assert bound == {"a", "b"}
+    for name, into in (("view", {"view"}), ("edit", {"edit", "admin"})):
+        role = named(everywhere, "ClusterRole")[f"streamgraft-{name}"]
+        assert role["rules"] == rules[name]
+        prefix = "rbac.authorization.k8s.io/aggregate-to-"
+        labels = {key for key, on in role["metadata"]["labels"].items() if on == "true"}
+        assert labels == {f"{prefix}{each}" for each in into}
 
 
 def test_authority_of_cert_manager() -> None:
