@@ -221,6 +221,20 @@ def test_in_a_pod_without_kubeconfig_it_is_the_pods_cluster(home: Path) -> None:
         assert config.bearer_token() == "pod's"
 
 
+def test_in_a_pod_whose_home_may_not_be_looked_into(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of another user: it has no kubeconfig, then."""
+
+    def refuse(path: Path, **_: object) -> os.stat_result:
+        if path.name == "config":
+            raise PermissionError
+        return os.stat(path)
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    assert load_config().server == "https://10.0.0.1:443"
+
+
 def test_in_a_pod_a_kubeconfig_comes_first_for_people(home: Path) -> None:
     """As for kubectl; a pod's own process stays the pod's account, whatever its image has."""
     kubeconfig(home / ".kube")

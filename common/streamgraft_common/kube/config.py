@@ -84,7 +84,8 @@ def load_config(path: str | Path | None = None, context: str | None = None) -> K
     paths = _named(path)
     # Path.home() raises for a user without a home directory, as pods on OpenShift have.
     home = Path(os.path.expanduser("~/.kube/config"))
-    if not (paths or context or home.is_file()) and _in_pod():
+    # Unlike Path's, it raises nothing in a home directory that may not be looked into.
+    if not (paths or context or os.path.isfile(home)) and _in_pod():
         return _in_cluster()
     return _from_kubeconfig(chosen(paths or [home], context))
 

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +59,7 @@ def chosen(paths: Sequence[Path], context_name: str | None) -> Chosen:
 
     As for kubectl, the first file that has an entry of a name wins. Raises ConfigError.
     """
-    documents = [(_read(path), path.absolute().parent) for path in paths if path.is_file()]
+    documents = [(_read(path), path.absolute().parent) for path in paths if os.path.isfile(path)]
     files = ", ".join(map(str, paths))
     if not documents:
         raise ConfigError(f"no kubeconfig at {files}: run `streamgraft up`, or set KUBECONFIG")

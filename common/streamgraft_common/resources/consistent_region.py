@@ -31,10 +31,10 @@ class ConsistentRegionSpec(Model):
     """Who begins a cut: the clock, or whoever raises `requested`."""
     period_seconds: Annotated[float, Field(gt=0)] | None = None
     """Time from the begin of a cut to that of the next one; for trigger periodic."""
-    requested: Annotated[int, Field(ge=0)] = 0
+    requested: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """A cut with at least this number is wanted, whatever the clock says: raise it above
     `status.sequenceId`. However far above, that is one cut, and it has this number."""
-    rollback_requested: Annotated[int, Field(ge=0)] = 0
+    rollback_requested: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """A rollback with at least this number is wanted, to the last cut: raise it above
     `status.rollbackId`. However far above, that is one rollback, and it has this number."""
     drain_timeout_seconds: Annotated[float, Field(gt=0)] = 180.0

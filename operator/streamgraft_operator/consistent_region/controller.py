@@ -100,6 +100,8 @@ class ConsistentRegionController(Controller):
             last_rollback=max((cut.number for cut in _rollbacks(item, there)), default=0),
             failures=elements.failures(spec, known, pes),
             let_pass=elements.let_pass(spec, known, pes),
+            over=elements.over(pes),
+            unheld=elements.unheld(pes),
             requests=elements.requests(spec, pes),
             now=time.time(),
             waiting_for=self._waiting_for(item),

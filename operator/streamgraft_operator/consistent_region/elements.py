@@ -50,9 +50,37 @@ def _failures(element: Object, *, every: bool) -> Iterator[tuple[str, str]]:
     for shard, said in sorted((status.runtime.shards if status.runtime else {}).items()):
         if said.state == "Failed" and (every or said.reason == _DAMAGED):
             yield f"{launch}:{shard}:{said.started_at}", f"shard {shard} of {name}: {said.message}"
-        elif every and said.failed_run:  # perhaps while no operator was there to see it
-            why = f"shard {shard} of {name} failed, and was started again"
-            yield f"{launch}:{shard}:{said.failed_run}", why
+    for shard, run in _over(element) if every else ():
+        why = f"shard {shard} of {name} failed, and was started again"
+        yield f"{launch}:{shard}:{run}", why
+
+
+def _over(element: Object) -> Iterator[tuple[str, str]]:
+    """Return the shards whose last failure is over, perhaps since before an operator was there to
+    see it, and which of their runs failed."""
+    status = pe_status(element)
+    if status.runtime and status.runtime.launch_count == status.launch_count:
+        for shard, said in sorted(status.runtime.shards.items()):
+            if said.state != "Failed" and said.failed_run:
+                yield shard, said.failed_run
+
+
+def over(elements: Iterable[Object]) -> frozenset[str]:
+    """Return the names of failures that are over."""
+    return frozenset(
+        f"{element['metadata']['uid']}:{pe_status(element).launch_count}:{shard}:{run}"
+        for element in elements
+        for shard, run in _over(element)
+    )
+
+
+def unheld(elements: Iterable[Object]) -> frozenset[str]:
+    """Return the names of failures of PEs that have no shard: no record has come to them."""
+    return frozenset(
+        f"{element['metadata']['uid']}:{pe_status(element).launch_count}"
+        for element in elements
+        if not pe_spec(element).shards
+    )
 
 
 def requests(spec: ConsistentRegionSpec, elements: Iterable[Object]) -> dict[str, str]:

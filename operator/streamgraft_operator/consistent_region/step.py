@@ -164,7 +164,9 @@ def _looked_at(
     fresh = _fresh(view, status)
     hopeless = status.rollbacks_in_a_row >= view.spec.max_rollbacks
     if fresh and _target(view, status) and not hopeless:
-        noted = dict(sorted(fresh.items())[:_NOTED_FAILURES])
+        # A channel that comes may be given up: then its failures go with it.
+        held = sorted(item for item in fresh.items() if item[0] not in view.unheld)
+        noted = dict(held[:_NOTED_FAILURES])
         return status.model_copy(update={"pending_failures": noted}), ()
     status = status.model_copy(update={"pending_failures": {}})
     if not fresh and view.let_pass <= set(status.seen_failures):
@@ -316,8 +318,9 @@ def _ready(
     going_back = status.state == "RollingBack" or status.pending_failures
     if going_back or _is_wanted(view, status):
         return _until_rolled_back(view, status)
-    if status.rollbacks_in_a_row >= view.spec.max_rollbacks and view.failures:
-        left = _told(view.failures)
+    there = {name: text for name, text in view.failures.items() if name not in view.over}
+    if status.rollbacks_in_a_row >= view.spec.max_rollbacks and there:
+        left = _told(there)
         event = events.no_more_rollbacks(view.name, status.rollbacks_in_a_row, left)
         return State(READY, "False", event.reason, event.message)
     if recorded and status.failed_cuts:

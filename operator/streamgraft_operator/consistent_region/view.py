@@ -44,6 +44,10 @@ class ConsistentRegionView:
     """Of its PEs, as far as it goes back for them: a name for each → what it is."""
     let_pass: frozenset[str] = frozenset()
     """Names of those that its policy of now does not go back for."""
+    over: frozenset[str] = frozenset()
+    """Names of those that are over."""
+    unheld: frozenset[str] = frozenset()
+    """Names of those of PEs without a shard."""
     requests: Mapping[str, str] = field(default_factory=dict)
     """PE → id of the last cut that its functions asked for."""
     waiting_for: str = ""

@@ -23,7 +23,7 @@ async def remove_checkpoints(root: Path | None, job: Object) -> events.Event | N
         await asyncio.to_thread(shutil.rmtree, path)
     except FileNotFoundError:
         # The folder of a namespace stays: without it this is another volume than the jobs'.
-        if began and not path.parent.exists():
+        if began and not await asyncio.to_thread(path.parent.exists):
             return events.checkpoints_left_over(folder, "it is not on the operator's volume")
     except OSError as error:
         return events.checkpoints_left_over(str(path), str(error))

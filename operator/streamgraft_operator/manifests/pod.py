@@ -155,6 +155,7 @@ def _pod(
         ours["spec"]["affinity"] = driver.affinity
     pod_security.check(driver.settings, settings.pod_security)
     template = merged(driver.settings.pod_template or {}, ours)
+    filled = pod_settings.with_pull_policy(template["spec"], settings)
     identity = {
         "name": name,
         "namespace": owner.namespace,
@@ -165,7 +166,7 @@ def _pod(
         "kind": "Pod",
         "metadata": {**template["metadata"], **identity},
         "spec": placement.spread(
-            placement.tolerating(pod_security.with_defaults(template["spec"])),
+            placement.tolerating(pod_security.with_defaults(filled)),
             metadata["labels"],
         ),
     }

@@ -190,10 +190,18 @@ def security_context(settings: PodSettings) -> dict[str, Any]:
 def image(image: str | None, ours: Settings, policy: PullPolicy | None = None) -> dict[str, Any]:
     """Return a container's fields about its image: what it names, else what is ours."""
     fields: dict[str, Any] = {"image": image or ours.image}
-    # An image of somebody else's may be one whose tag moves.
-    if found := policy or (ours.image_pull_policy if fields["image"] == ours.image else None):
-        fields["imagePullPolicy"] = found
-    return fields
+    return fields | ({"imagePullPolicy": policy} if policy else {})
+
+
+def with_pull_policy(spec: dict[str, Any], ours: Settings) -> dict[str, Any]:
+    """Return a pod's spec in which containers with our image are pulled as the installation says,
+    unless they say how. An image of somebody else's may be one whose tag moves."""
+    policy = {"imagePullPolicy": ours.image_pull_policy} if ours.image_pull_policy else {}
+    containers = [
+        {**policy, **container} if container.get("image") == ours.image else container
+        for container in spec["containers"]
+    ]
+    return {**spec, "containers": containers}
 
 
 def image_pull_secrets(ours: Settings, own: str | None = None) -> dict[str, Any]:

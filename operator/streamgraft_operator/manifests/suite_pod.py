@@ -53,6 +53,7 @@ def suite_pod(
         },
     }
     template = merged(spec.pod_template or {}, ours)
+    filled = pod_settings.with_pull_policy(template["spec"], settings)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -62,7 +63,7 @@ def suite_pod(
             "namespace": metadata["namespace"],
             "ownerReferences": [_owned_by(suite)],
         },
-        "spec": pod_security.with_defaults(template["spec"]),
+        "spec": pod_security.with_defaults(filled),
     }
 
 

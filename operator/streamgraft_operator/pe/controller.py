@@ -99,7 +99,11 @@ def _report(item: Object | None) -> tuple[object, ...]:
     shards = runtime.get("shards") or {}
     failures = {shard: said["message"] for shard, said in shards.items() if said.get("message")}
     said = (runtime.get(field) for field in ("podUid", "contentId", "message", "lost"))
-    return (*said, failures, refusal(pe_status(item)) if item else "")
+    # As it is: this is asked of each load that is reported.
+    conditions = ((item or {}).get("status") or {}).get("conditions") or []
+    created = [said for said in conditions if said.get("type") == POD_CREATED]
+    refused = [(said.get("status"), said.get("message")) for said in created]
+    return (*said, failures, refused)
 
 
 def lost_records(status: ProcessingElementStatus) -> tuple[State, ...]:

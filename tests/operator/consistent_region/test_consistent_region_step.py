@@ -313,6 +313,28 @@ def test_a_failure_that_is_over_before_it_can_go_back_still_leads_to_a_rollback(
     assert step(failing(complete, cuts=cuts, failures={})).roll_back == 1
 
 
+def test_what_fails_without_a_shard_is_over_when_it_is_gone() -> None:
+    """A channel that comes may be given up; nothing in the region has failed with it."""
+    unheld = frozenset(FAILED)
+    held_up = step(failing(running(3, 4), held_up_by="a width change", unheld=unheld)).status
+    assert held_up.pending_failures == {}
+    assert step(failing(held_up, failures={})).roll_back is None
+    assert step(failing(held_up, unheld=unheld)).roll_back == 1
+
+
+def test_a_region_is_well_when_what_it_let_pass_is_over() -> None:
+    status = running(3, 4).model_copy(
+        update={"rollbacks_in_a_row": 100, "seen_failures": [*FAILED]}
+    )
+    for over, reason in (
+        (frozenset[str](), "NoMoreRollbacks"),
+        (frozenset(FAILED), "CutCompleted"),
+    ):
+        ready = find(step(failing(status, over=over)).status.conditions, "Ready")
+        assert ready
+        assert ready.reason == reason
+
+
 def test_a_failure_that_waits_makes_way_for_a_request_and_for_another_policy() -> None:
     held_up = step(failing(running(3, 4), held_up_by="a width change")).status
     asked = BY_ITSELF.model_copy(update={"rollback_requested": 1})

@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from streamgraft_common.resources import ConsistentRegionSpec
-from streamgraft_operator.consistent_region.elements import failures, let_pass, matters, requests
+from streamgraft_operator.consistent_region.elements import (
+    failures,
+    let_pass,
+    matters,
+    over,
+    requests,
+    unheld,
+)
 
 STAGES = {"counted"}
 
@@ -33,10 +40,10 @@ def failed(reason: str, at: str = "T1") -> dict[str, Any]:
     return element(shard=said)
 
 
-def started_again(after: str) -> dict[str, Any]:
-    """Return what a PE says of a query that failed and runs again."""
+def started_again(after: str, launch: int = 3) -> dict[str, Any]:
+    """Return what a PE says of a query that failed and runs again; `launch`: whose pod says so."""
     said = {"state": "Running", "epoch": 1, "startedAt": "T9", "failedRun": after}
-    return element(shard=said)
+    return element(shard=said, launchCount=launch)
 
 
 AGAIN = "shard 0 of job-1 failed, and was started again"
@@ -50,6 +57,7 @@ AGAIN = "shard 0 of job-1 failed, and was started again"
         ("failure", element("PodFailed"), {"u1:3": "job-1 had to be launched again (PodFailed)"}),
         ("failure", failed("QueryFailed"), {"u1:3:0:T1": "shard 0 of job-1: bad"}),
         ("failure", started_again("T1"), {"u1:3:0:T1": AGAIN}),
+        ("failure", started_again("T1", launch=2), {}),
         ("damage", started_again("T1"), {}),
         ("damage", element("PodFailed"), {}),
         ("damage", failed("QueryFailed"), {}),
@@ -62,6 +70,16 @@ def test_which_failures_a_policy_goes_back_for(
 ) -> None:
     assert failures(region(policy), STAGES, [item]) == found
     assert failures(region(policy), {"other"}, [item]) == {}, "it is in no cut"
+
+
+def test_which_failures_are_over_and_which_concern_no_shard() -> None:
+    died, again, now = element("PodFailed"), started_again("T1"), failed("QueryFailed")
+    assert over([died, again, now]) == {"u1:3:0:T1"} == over([again])
+    assert over([died, now]) == frozenset()
+    died["spec"]["shards"] = []
+    now["spec"]["shards"] = [0]
+    assert unheld([now]) == frozenset()
+    assert unheld([died]) == {"u1:3"}
 
 
 def test_which_failures_a_policy_lets_pass() -> None:

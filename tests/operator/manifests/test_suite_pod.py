@@ -74,6 +74,10 @@ def test_our_image_is_pulled_as_the_installation_says() -> None:
     pod = suite_pod(suite, spec, spec.scenarios[0], ours)
     assert pod["spec"]["imagePullSecrets"] == [{"name": "registry"}]
     assert pod["spec"]["containers"][0]["imagePullPolicy"] == "Always"
+    own = {"spec": {"containers": [{"name": "test", "imagePullPolicy": "Never"}]}}
+    spec = spec.model_copy(update={"pod_template": own})
+    pod = suite_pod(suite, spec, spec.scenarios[0], ours)
+    assert pod["spec"]["containers"][0]["imagePullPolicy"] == "Never", "the template's own"
 
 
 def test_a_template_adds_what_a_test_needs() -> None:
