@@ -185,6 +185,8 @@ class JointCheckpoints:
             # A batch more would be a version of the state more.
             stateful = (own / "state").is_dir()
             while not (query_logs.close(own) if stateful else query_logs.cut(own)):
+                # Of a takeover that never came to its end: whose batch this is could not end it.
+                (own / LEDGERS / TAKEN_OVER).unlink(missing_ok=True)
                 self.end_batch(own, [shard])
             _mark(own)
             end = query_logs.read(own)
