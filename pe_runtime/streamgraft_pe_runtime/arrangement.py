@@ -170,14 +170,14 @@ def _arranged_sources(checkpoint: Path, now: Scans, before: Scans) -> dict[int, 
     for file in checkpoint.glob(f"{_SOURCES}/*/0"):
         with reading(file):
             texts[int(file.parent.name)] = file.read_text()
-    if not texts:
+    if not texts or not (before.names or all(map(is_topic, now.names))):
         return None
     now, before = (Scans(list(dict.fromkeys(one.names)), one.outputs) for one in (now, before))
     topics = {number for number, name in enumerate(before.names) if is_topic(name)}
     if topics - texts.keys() and not entries(checkpoint / "offsets"):
         return {}  # it was cut off while it looked where each begins
     count = max(len(before.names), *(number + 1 for number in texts))
-    known = topics or set(range(count))
+    known = topics if before.names else {*range(count)}
     with reading(checkpoint / _SOURCES):
         positions = [
             Position.initial([texts[number]]).sources[0] if number in known & texts.keys() else {}

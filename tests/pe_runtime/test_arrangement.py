@@ -139,6 +139,14 @@ def test_sources_that_are_no_topics_may_have_no_beginning(tmp_path: Path) -> Non
     assert found == {"0": "v1\nsomething", "2": f"\0v1\n{json.dumps(A)}"}
 
 
+def test_no_source_may_be_a_topic(tmp_path: Path) -> None:
+    (tmp_path / "sources" / "0").mkdir(parents=True)
+    (tmp_path / "sources" / "0" / "0").write_text("v1\nsomething")
+    arrange(tmp_path, ["source rate"])
+    arrange(tmp_path, ["source sockets"])
+    assert begun(tmp_path) == ["something"]
+
+
 def test_whoever_is_cut_off_is_finished_by_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
