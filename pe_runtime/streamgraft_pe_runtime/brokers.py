@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from streamgraft_pe_runtime.kafka_access import consumer_options
-from streamgraft_pe_runtime.positions import Positions, topic_of
+from streamgraft_pe_runtime.positions import Positions
+from streamgraft_pe_runtime.scan_order import topic_of
 
 _TIMEOUT_SECONDS = 5.0
 _PARTITION_SECONDS = 2.5

@@ -14,16 +14,11 @@ from streamgraft_common.pe_metadata import InputPort
 from streamgraft_pe_runtime.arrangement import noted
 from streamgraft_pe_runtime.checkpoint_files import entries
 from streamgraft_pe_runtime.checkpoint_health import reading
-from streamgraft_pe_runtime.scan_order import place_of, scan_name
+from streamgraft_pe_runtime.scan_order import place_of, scan_name, topic_of
 
 Positions = dict[tuple[str, int], int]
 """(place, partition) → next offset to read. A place is a topic, with `@` and its brokers behind it
 if the PE reads topics of that name in several Kafka clusters."""
-
-
-def topic_of(place: str) -> str:
-    """Return the topic of a place."""
-    return place.partition("@")[0]
 
 
 def place_in(inputs: Iterable[InputPort], port: InputPort) -> str:
@@ -39,6 +34,8 @@ class Checkpoint:
     clean: bool = True
     """Whether every batch that was begun is committed."""
     positions: Positions = field(default_factory=dict)
+    scans: Sequence[str] = ()
+    """The names of those that the positions are of, as far as noted."""
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
@@ -47,14 +44,15 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     Raises CheckpointDamaged.
     """
     planned, committed = _newest(folder / "offsets"), _newest(folder / "commits")
+    scans = noted(folder).names
     if committed is None:
-        return Checkpoint(clean=planned is None)
+        return Checkpoint(clean=planned is None, scans=scans)
     file = folder / "offsets" / str(committed)
     with reading(file):
         lines = file.read_text().splitlines()
         # Line 0 is the version, line 1 the batch's metadata, then one line per source.
         found = [*map(_document, lines[2:])]
-        return Checkpoint(planned == committed, merged(found, noted(folder).names))
+        return Checkpoint(planned == committed, merged(found, scans), scans)
 
 
 def merged(offsets: Iterable[Any], scans: Sequence[str] = ()) -> Positions:

@@ -9,7 +9,6 @@ from typing import Any
 
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime import real_time
-from streamgraft_pe_runtime.arrangement import noted
 from streamgraft_pe_runtime.brokers import Bounds, Brokers, KafkaException
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.connections import Connections, connected
@@ -21,7 +20,7 @@ from streamgraft_pe_runtime.markers import Markers
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.pacing import Pace, Work, fill_a_batch, is_behind
 from streamgraft_pe_runtime.plan import batch_limit
-from streamgraft_pe_runtime.positions import Positions, merged, place_in, read_checkpoint, topic_of
+from streamgraft_pe_runtime.positions import Positions, merged, place_in, read_checkpoint
 from streamgraft_pe_runtime.pressure import cpu_pressure
 from streamgraft_pe_runtime.protocol import Load
 from streamgraft_pe_runtime.query import ShardQuery
@@ -32,6 +31,7 @@ from streamgraft_pe_runtime.reports import (
     owned_partitions,
     shares,
 )
+from streamgraft_pe_runtime.scan_order import topic_of
 from streamgraft_pe_runtime.settings import consumer_group
 from streamgraft_pe_runtime.watched import Watched
 
@@ -85,7 +85,7 @@ class Progress:
     def watch(self, shards: Sequence[int], query: ShardQuery, checkpoint: Path) -> None:
         """Follow the query of shards, instead of earlier ones. Blocks."""
         found = read_checkpoint(checkpoint)
-        scans = [*dict.fromkeys(noted(checkpoint).names)]
+        scans = [*dict.fromkeys(found.scans)]
         watched = Watched(shards, query, checkpoint, found.positions, not found.clean, scans)
         for shard in shards:
             if before := self._shards.get(shard):

@@ -75,7 +75,7 @@ def other_name(kind: str, name: str) -> str:
 
 def is_topic(name: str) -> bool:
     """Return whether a scan is of a topic, so that its position says which."""
-    return " " not in _topic(name)
+    return " " not in topic_of(name)
 
 
 def way_of(name: str) -> str:
@@ -88,6 +88,11 @@ def place_of(name: str) -> str:
     return name.partition("#")[0]
 
 
+def topic_of(name: str) -> str:
+    """Return the topic of a scan, or of a place."""
+    return place_of(name).partition("@")[0]
+
+
 def servers_of(name: str) -> str:
     """Return the brokers in the name of a scan; '' if its topic is in one cluster only."""
     return place_of(name).partition("@")[2]
@@ -95,7 +100,7 @@ def servers_of(name: str) -> str:
 
 def renamed(name: str, topics: Mapping[str, str]) -> str:
     """Return the name of a scan whose topic has another name by now; `topics`: new by old ones."""
-    topic = _topic(name)
+    topic = topic_of(name)
     return topics.get(topic, topic) + name[len(topic) :]
 
 
@@ -131,7 +136,7 @@ def arranged(
     before = before or Scans()
     if len(before.names) != len(positions) or not all(map(_may_be, before.names, positions)):
         known = [next(iter(position)) for position in positions if len(position) == 1]
-        if len(known) != len(positions) or [_topic(name) for name in now.names] == known:
+        if len(known) != len(positions) or [topic_of(name) for name in now.names] == known:
             return None  # a source without a position yet, or not of one topic, has its place only
         before = Scans(known)
     if any(is_topic(name) and not at for name, at in zip(before.names, positions, strict=True)):
@@ -193,12 +198,8 @@ def _is_gone(name: str, now: Scans, before: Scans) -> bool:
     return name not in now.names and written.isdisjoint(before.of(name))
 
 
-def _topic(name: str) -> str:
-    return place_of(name).partition("@")[0]
-
-
 def _may_be(name: str, position: Offsets) -> bool:
-    return not is_topic(name) or not position or [*position] == [_topic(name)]
+    return not is_topic(name) or not position or [*position] == [topic_of(name)]
 
 
 def _other_place(name: str, before: Scans, now: Scans) -> list[int]:
@@ -223,7 +224,7 @@ def _place(name: str, known: Sequence[str]) -> list[int]:
     there = [index for index, other in enumerate(known) if place_of(other) == place_of(name)]
     if there:
         return there
-    named = [index for index, other in enumerate(known) if _topic(other) == _topic(name)]
+    named = [index for index, other in enumerate(known) if topic_of(other) == topic_of(name)]
     ours = [index for index in named if way_of(known[index]) == way_of(name)]
     if not ours and not ("@" in place_of(name) and all("@" not in known[index] for index in named)):
         ours = named

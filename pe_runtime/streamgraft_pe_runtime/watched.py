@@ -8,9 +8,10 @@ from pathlib import Path
 
 from streamgraft_common.pe_metadata import InputPort
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
-from streamgraft_pe_runtime.positions import Positions, read_checkpoint, topic_of
+from streamgraft_pe_runtime.positions import Positions, read_checkpoint
 from streamgraft_pe_runtime.protocol import Load
 from streamgraft_pe_runtime.query import ShardQuery
+from streamgraft_pe_runtime.scan_order import topic_of
 
 LOAD_SECONDS = 30.0
 """Period over which the load of shards is measured."""

@@ -43,44 +43,38 @@ def _of_stages(
 
 
 def _failures(element: Object, *, every: bool) -> Iterator[tuple[str, str]]:
-    (_, name), status = key_of(element), pe_status(element)
-    launch = f"{element['metadata']['uid']}:{status.launch_count}"
+    (_, name), status, launch = key_of(element), pe_status(element), _launch(element)
     if every and status.launch_reason in _ENDED:
         yield launch, f"{name} had to be launched again ({status.launch_reason})"
     for shard, said in sorted((status.runtime.shards if status.runtime else {}).items()):
         if said.state == "Failed" and (every or said.reason == _DAMAGED):
             yield f"{launch}:{shard}:{said.started_at}", f"shard {shard} of {name}: {said.message}"
-    for shard, run in _over(element) if every else ():
-        why = f"shard {shard} of {name} failed, and was started again"
-        yield f"{launch}:{shard}:{run}", why
+    for failure, shard in _over(element) if every else ():
+        yield failure, f"shard {shard} of {name} failed, and was started again"
+
+
+def _launch(element: Object) -> str:
+    return f"{element['metadata']['uid']}:{pe_status(element).launch_count}"
 
 
 def _over(element: Object) -> Iterator[tuple[str, str]]:
-    """Return the shards whose last failure is over, perhaps since before an operator was there to
-    see it, and which of their runs failed."""
+    """Return the names of failures that are over, perhaps since before an operator was there to see
+    them, each with its shard."""
     status = pe_status(element)
     if status.runtime and status.runtime.launch_count == status.launch_count:
         for shard, said in sorted(status.runtime.shards.items()):
             if said.state != "Failed" and said.failed_run:
-                yield shard, said.failed_run
+                yield f"{_launch(element)}:{shard}:{said.failed_run}", shard
 
 
 def over(elements: Iterable[Object]) -> frozenset[str]:
     """Return the names of failures that are over."""
-    return frozenset(
-        f"{element['metadata']['uid']}:{pe_status(element).launch_count}:{shard}:{run}"
-        for element in elements
-        for shard, run in _over(element)
-    )
+    return frozenset(failure for element in elements for failure, _ in _over(element))
 
 
 def unheld(elements: Iterable[Object]) -> frozenset[str]:
     """Return the names of failures of PEs that have no shard: no record has come to them."""
-    return frozenset(
-        f"{element['metadata']['uid']}:{pe_status(element).launch_count}"
-        for element in elements
-        if not pe_spec(element).shards
-    )
+    return frozenset(_launch(element) for element in elements if not pe_spec(element).shards)
 
 
 def requests(spec: ConsistentRegionSpec, elements: Iterable[Object]) -> dict[str, str]:
