@@ -3,7 +3,9 @@
 import json
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +106,46 @@ def one_import(
     return Job(app, session, cluster, folder), result
 
 
+@dataclass(frozen=True)
+class Copied:
+    """A job that exports, and one that has copied ten records of it and is stopped."""
+
+    exporter: Job
+    source: str
+    exported: str
+    importer: Job
+    result: str
+    passed: Any
+    """Where the importer tells of what it went past."""
+
+
+@contextmanager
+def copied(session: SparkSession, cluster: Cluster, folder: Path) -> Iterator[Copied]:
+    """Run both."""
+    jvm: Any = session._jvm
+    passed = jvm.org.apache.spark.sql.kafka010.imports.Passed
+    one, source, exported = exporter(session, cluster, folder)
+    importer, result = one_import(session, cluster, folder, "earliest")
+    try:
+        connect(session, [exported])
+        write(cluster, source, range(10))
+        importer.read(result, 10)
+        importer.stop()
+        assert list(passed.take()) == []
+        yield Copied(one, source, exported, importer, result, passed)
+    finally:
+        importer.stop()
+        one.stop()
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait for what the end of a batch brings, which Spark tells nobody."""
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 def test_partitions_that_a_known_topic_gets_are_read_from_their_beginning(
     session: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -115,10 +157,7 @@ def test_partitions_that_a_known_topic_gets_are_read_from_their_beginning(
         write(cluster, source, range(10))
         one.taken("numbers-export", 10)
         connect(session, [exported])
-        deadline = time.monotonic() + 60
-        while not importer.reports("shared"):  # until it has a position
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until(lambda: importer.reports("shared"))  # it has a position then
         write(cluster, source, range(10, 20))
         assert sorted(row["n"] for row in rows(importer.read(result, 10))) == [*range(10, 20)]
         connect(session, [])
@@ -144,38 +183,24 @@ def test_a_batch_that_comes_again_misses_no_topic_that_is_to_be_read(
     session: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     """A broker may not know it for a moment. Once it is no export any more its records are lost."""
-    passed: Any = session._jvm.org.apache.spark.sql.kafka010.imports.Passed  # type: ignore[union-attr]
-    one, source, exported = exporter(session, cluster, tmp_path)
-    importer, result = one_import(session, cluster, tmp_path, "earliest")
-    try:
-        connect(session, [exported])
-        write(cluster, source, range(10))
-        importer.read(result, 10)
-        importer.stop()
+    with copied(session, cluster, tmp_path) as both:
+        exported, importer, passed = both.exported, both.importer, both.passed
         (query,) = importer.queries.values()
         commits = query._checkpoint / "commits"
         (commits / str(max(entries(commits)))).unlink()
-        one.stop()
+        both.exporter.stop()
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
         admin.delete_topics([exported])[exported].result()
         importer.start()
         (query,) = importer.queries.values()
-        deadline = time.monotonic() + 60
-        while (failure := query.failure()) is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        assert f"shared is to read {exported}, which is not found" in failure
+        until(query.failure)
+        assert f"shared is to read {exported}, which is not found" in (query.failure() or "")
         importer.stop()
         assert list(passed.take()) == []
         connect(session, [])
         importer.start()
-        while query_logs.is_cut_off(query._checkpoint):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until(lambda: not query_logs.is_cut_off(query._checkpoint))
         assert sum(int(gap[3]) - int(gap[2]) for gap in passed.take()) >= 1
-    finally:
-        importer.stop()
-        one.stop()
 
 
 def test_a_union_of_imports_is_turned_round(
@@ -215,17 +240,10 @@ def test_what_retention_took_from_an_import_is_told(
     session: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     """It goes on behind what is gone, and says once how much that was."""
-    passed: Any = session._jvm.org.apache.spark.sql.kafka010.imports.Passed  # type: ignore[union-attr]
-    one, source, exported = exporter(session, cluster, tmp_path)
-    importer, result = one_import(session, cluster, tmp_path, "earliest")
-    try:
-        connect(session, [exported])
-        write(cluster, source, range(10))
-        importer.read(result, 10)
-        importer.stop()
-        assert list(passed.take()) == []
-        write(cluster, source, range(10, 40))
-        one.taken("numbers-export", 40)
+    with copied(session, cluster, tmp_path) as both:
+        exported, passed = both.exported, both.passed
+        write(cluster, both.source, range(10, 40))
+        both.exporter.taken("numbers-export", 40)
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
         partitions = [TopicPartition(exported, number) for number in range(2)]
         latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -236,14 +254,11 @@ def test_what_retention_took_from_an_import_is_told(
         cut = [TopicPartition(exported, number, start) for number, start in kept.items()]
         for deleted in admin.delete_records(cut).values():
             deleted.result(30)
-        write(cluster, source, range(40, 50))
-        importer.start()
-        found = {row["n"] for row in rows(importer.read(result, 20))}
+        write(cluster, both.source, range(40, 50))
+        both.importer.start()
+        found = {row["n"] for row in rows(both.importer.read(both.result, 20))}
         assert {*range(10), *range(40, 50)} <= found
         gaps = {int(gap[1]): (int(gap[2]), int(gap[3])) for gap in passed.take()}
         assert {number: start for number, (_, start) in gaps.items()} == kept
         assert all(position < start for position, start in gaps.values())
         assert list(passed.take()) == []
-    finally:
-        importer.stop()
-        one.stop()

@@ -3,14 +3,13 @@
 import base64
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import ThreadingHTTPServer
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from tests.serving import serving
+from tests.serving import JsonHandler, serving
 
 CLIENT, SECRET = "streamgraft", "client's secret"
 _KEY = rsa.generate_private_key(65537, 2048)
@@ -23,29 +22,18 @@ def token_server() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_port}"
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(JsonHandler):
     def do_GET(self) -> None:
-        self._answer(200, {"keys": [_public()]})
+        self.answer(200, {"keys": [_public()]})
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
         shown = base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
         if self.headers["Authorization"] != f"Basic {shown}":
-            self._answer(401, {"error": "invalid_client"})
+            self.answer(401, {"error": "invalid_client"})
             return
         token = {"access_token": _token(), "token_type": "Bearer", "expires_in": 300}
-        self._answer(200, token)
-
-    def _answer(self, status: int, body: Mapping[str, Any]) -> None:
-        content = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
+        self.answer(200, token)
 
 
 def _public() -> dict[str, str]:

@@ -3,13 +3,13 @@
 import json
 from collections.abc import Iterator
 from copy import deepcopy
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from tests.serving import serving
+from tests.serving import JsonHandler, serving
 from typer.testing import CliRunner
 
 from streamgraft.cli._app import app
@@ -33,7 +33,7 @@ SHOWN: dict[str, Any] = {
 FORBIDDEN = {"kind": "Status", "reason": "Forbidden", "message": "forbidden"}
 
 
-class ApiServer(BaseHTTPRequestHandler):
+class ApiServer(JsonHandler):
     """Shows what is in the namespace, and forbids all that is outside of it."""
 
     protocol_version = "HTTP/1.1"
@@ -42,23 +42,12 @@ class ApiServer(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer a request for an object, or a list."""
         found = self.shown.get(self.path)
-        self._answer(403 if found is None else 200, FORBIDDEN if found is None else found)
+        self.answer(403 if found is None else 200, FORBIDDEN if found is None else found)
 
     def do_POST(self) -> None:
         """Answer a SelfSubjectAccessReview."""
         self.rfile.read(int(self.headers["Content-Length"]))
-        self._answer(201, {"status": {"allowed": True}})
-
-    def _answer(self, code: int, body: dict[str, Any]) -> None:
-        text = json.dumps(body).encode()
-        self.send_response(code)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Keep quiet."""
+        self.answer(201, {"status": {"allowed": True}})
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import json
 from copy import deepcopy
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -11,7 +11,7 @@ import pytest
 import yaml
 from tests.rights import Use, use_of, uses_of
 from tests.sdk.test_cli import bundle
-from tests.serving import serving
+from tests.serving import JsonHandler, serving
 from typer.testing import CliRunner
 
 from streamgraft.cli import _logs
@@ -70,7 +70,7 @@ SUITES = f"labelSelector={names.LABEL_TEST_SUITE}"
 WRITING = {"create", "update", "patch", "delete", "deletecollection"}
 
 
-class ApiServer(BaseHTTPRequestHandler):
+class ApiServer(JsonHandler):
     """Serves one namespace and the metrics adapter, and notes what is asked for in the former."""
 
     protocol_version = "HTTP/1.1"
@@ -81,22 +81,22 @@ class ApiServer(BaseHTTPRequestHandler):
         """Answer with an object, with those of a collection, or with a log."""
         at = urlsplit(self.path).path
         if at.startswith("/adapter"):
-            self._answer(200, {"name": "j-r", "job": "j"})
+            self.answer(200, {"name": "j-r", "job": "j"})
         elif at == "/version":
-            self._answer(200, {"gitVersion": "v1.34.1"})
+            self.answer(200, {"gitVersion": "v1.34.1"})
         elif at == f"/apis/{names.API_VERSION}":
-            self._answer(200, {"resources": []})
+            self.answer(200, {"resources": []})
         elif self._note("GET") == "list":
             below = [item for path, item in self.objects.items() if path.rpartition("/")[0] == at]
-            self._answer(200, {"items": [] if SUITES in self.path else below})
+            self.answer(200, {"items": [] if SUITES in self.path else below})
         elif at.endswith("/log"):
-            self._answer(200, {})
+            self.answer(200, {})
         elif found := self.objects.get(at):
             if found is self.objects.get(f"{CORE}/pods/p"):
                 del self.objects[at]  # who follows it is done then
-            self._answer(200, found)
+            self.answer(200, found)
         else:
-            self._answer(404, {"message": "the server could not find it"})
+            self.answer(404, {"message": "the server could not find it"})
 
     def do_POST(self) -> None:
         """Create an object; everything is allowed."""
@@ -105,7 +105,7 @@ class ApiServer(BaseHTTPRequestHandler):
         if "name" in body.get("metadata", {}):
             self._store(f"{urlsplit(self.path).path}/{body['metadata']['name']}", body)
         else:
-            self._answer(201, {"status": {"allowed": True}})
+            self.answer(201, {"status": {"allowed": True}})
 
     def do_PATCH(self) -> None:
         """Apply an object, which takes the right to create it where it is not there."""
@@ -119,7 +119,7 @@ class ApiServer(BaseHTTPRequestHandler):
         """Delete an object, if it is there."""
         self._note("DELETE")
         self._body()
-        self._answer(200 if self.objects.pop(urlsplit(self.path).path, None) else 404, {})
+        self.answer(200 if self.objects.pop(urlsplit(self.path).path, None) else 404, {})
 
     def _note(self, method: str, path: str | None = None) -> str:
         """Note a request in the namespace, and return its verb."""
@@ -134,22 +134,11 @@ class ApiServer(BaseHTTPRequestHandler):
         metadata = {**body.get("metadata", {}), "uid": "u", "generation": 1}
         status = BECOMES.get(path.split("/")[-2], {})
         self.objects[path] = _named(path, {**body, "metadata": metadata, "status": status})
-        self._answer(200, self.objects[path])
+        self.answer(200, self.objects[path])
 
     def _body(self) -> dict[str, Any]:
         body: dict[str, Any] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         return body
-
-    def _answer(self, code: int, body: dict[str, Any]) -> None:
-        text = json.dumps(body).encode()
-        self.send_response(code)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Keep quiet."""
 
 
 def _named(path: str, item: dict[str, Any]) -> dict[str, Any]:
