@@ -4,12 +4,14 @@ import asyncio
 import uuid
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.metrics import PeMetrics
+from streamgraft_pe_runtime.positions import Positions
 
 
 @pytest.mark.integration
@@ -36,10 +38,20 @@ async def test_a_partition_that_fails_leaves_the_others_readable(cluster: Cluste
             await asyncio.sleep(0.2)
     place = (f"{topic}@{cluster.bootstrap_servers}", 1)
     assert (await asyncio.to_thread(brokers.bounds, [place])).found == {place: (0, 0)}
-    await asyncio.to_thread(brokers.publish, {place: 3})
+    await published(brokers, {place: 3})
     assert await asyncio.to_thread(brokers.published, [(topic, 1)]) == {(topic, 1): 3}
     assert not await asyncio.to_thread(brokers.has_records, place, 0)
     brokers.close()
+
+
+async def published(brokers: Brokers, positions: Positions) -> None:
+    """Publish as a PE does: a broker that has just started coordinates no groups yet."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                return await asyncio.to_thread(brokers.publish, positions)
+            except KafkaException:
+                await asyncio.sleep(0.2)
 
 
 def test_positions_have_an_age_as_of_the_scrape(monkeypatch: pytest.MonkeyPatch) -> None:
