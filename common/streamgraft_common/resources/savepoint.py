@@ -127,7 +127,7 @@ class SavepointStatus(Model):
     drained_at: str | None = None
     """When all stood still."""
     completed_at: str | None = None
-    """When the last copy was there."""
+    """When it was over: the last copy was there, or it failed."""
     ends: dict[str, list[int]] = {}
     """Rollbacks: topics between the stages, and where their partitions ended when all stood still.
     Stages go on from there: what is before was read, or comes again."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from streamgraft_common.resources import AvoidedWidth, ParallelRegionStatus, WidthChange
 from streamgraft_common.timestamps import from_rfc3339, to_rfc3339
+from streamgraft_operator.region.view import RegionView
 
 FIRST_BACKOFF_SECONDS = 60.0
 LONGEST_BACKOFF_SECONDS = 3600.0
@@ -32,9 +33,11 @@ def without(status: ParallelRegionStatus, width: int) -> list[AvoidedWidth]:
     return [entry for entry in status.avoided if entry.width != width]
 
 
-def overdue(change: WidthChange, deadline: float, now: float) -> bool:
-    """Return whether the phase that a change is in has lasted longer than `deadline` seconds."""
-    return now - from_rfc3339(change.decided_at or change.requested_at) >= deadline
+def overdue(view: RegionView, change: WidthChange, seconds: float) -> bool:
+    """Return whether the phase that a change is in has lasted so long, but for a savepoint in which
+    nothing could move."""
+    began = from_rfc3339(change.decided_at or change.requested_at)
+    return view.now - max(began, view.parked_until) >= seconds
 
 
 def _find(entries: Iterable[AvoidedWidth], width: int) -> AvoidedWidth | None:

@@ -150,7 +150,7 @@ def _channels(view: RegionView, status: ParallelRegionStatus, wanted: int) -> in
     rollback must end: what does not give back its shards in time is deleted, and they with it.
     """
     change = under_way(status)
-    if change and change.rollback and overdue(change, view.deadline_seconds, view.now):
+    if change and change.rollback and overdue(view, change, view.deadline_seconds):
         return assigned_width(status.assignment)
     busy = (pe.channel + 1 for pe in view.pes if pe.spec_shards or (pe.pod_alive and pe.held))
     old = _going(view, change) if change else 0
@@ -282,10 +282,10 @@ def _warm_up(view: RegionView, change: WidthChange) -> _Progress:
     if not cold:
         return _decide(view, _Progress(status))
     warm = shards.warm(change.from_width, change.to_width)
-    if warm > change.from_width and overdue(change, PATIENCE_SECONDS, view.now):
+    if warm > change.from_width and overdue(view, change, PATIENCE_SECONDS):
         event = events.width_change_divided(change.to_width, warm)
         return _decide(view, _Progress(_changed(status, change, to_width=warm), (event,)))
-    if not overdue(change, view.deadline_seconds, view.now):
+    if not overdue(view, change, view.deadline_seconds):
         return _Progress(status)
     why = "; ".join(_why_cold(view, pe) for pe in cold)
     return _failed(view, change, f"not ready in time: {why}")
@@ -366,7 +366,7 @@ def _hand_over(view: RegionView, change: WidthChange) -> _Progress:
     """Note that the new width serves, once every moved shard runs where it belongs."""
     shards = Shards(view, view.status)
     if missing := shards.not_running(change.moved_shards):
-        if change.rollback or view.parked or not overdue(change, view.deadline_seconds, view.now):
+        if change.rollback or view.parked or not overdue(view, change, view.deadline_seconds):
             return _Progress(view.status)
         if change.from_width > 0:  # nobody goes back to sleep because some shard does not run
             return _roll_back(view, change, shards.why_not_running(missing))

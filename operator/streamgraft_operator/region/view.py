@@ -32,6 +32,8 @@ class RegionView:
     """How a width change is made."""
     parked: frozenset[int] = frozenset()
     """Stages that hold no shards while a savepoint is taken."""
+    parked_until: float = 0.0
+    """When stages last went on behind a savepoint (Unix time): nothing is late for its sake."""
     may_sleep: bool = False
     """Whether width 0 may be wanted."""
     starts: int | None = None

@@ -2,6 +2,7 @@
 
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
+from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.parsed import savepoint_status
 from streamgraft_operator.savepoint.step import ACTIVE
@@ -15,6 +16,13 @@ def parked_stages(caches: Caches, job: Key) -> frozenset[str]:
         if is_active(item)
         for name in savepoint_status(item).parked
     )
+
+
+def parked_until(caches: Caches, job: Key) -> float:
+    """Return when stages of the job last went on behind a savepoint (Unix time), 0 if never."""
+    found = map(savepoint_status, caches.savepoints_by_job.get(job))
+    over = (item.completed_at for item in found if item.started_at or item.drained_at)
+    return max((from_rfc3339(at) for at in over if at), default=0.0)
 
 
 def is_active(savepoint: Object) -> bool:

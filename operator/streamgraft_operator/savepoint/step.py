@@ -296,7 +296,8 @@ def _drained_at(view: SavepointView) -> float:
 
 
 def _failed(view: SavepointView, why: str) -> tuple[SavepointStatus, tuple[Event, ...]]:
-    update = {"phase": "Failed", "parked": [], "message": why}
+    over = to_rfc3339(view.now)
+    update = {"phase": "Failed", "parked": [], "message": why, "completed_at": over}
     return view.status.model_copy(update=update), (events.savepoint_failed(view.name, why),)
 
 

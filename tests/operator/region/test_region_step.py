@@ -534,6 +534,9 @@ def test_shards_that_stand_still_for_a_savepoint_are_not_handed_back() -> None:
     still = replace(running(0, set()), spec_epoch=2)
     late = replace(region(2, decided, still, fresh, now=NOW + 1000), parked=frozenset({0}))
     assert step(late).status.changes == decided.changes
+    over = replace(late, parked=frozenset(), parked_until=NOW + 990)
+    assert step(over).status.changes == decided.changes, "its deadline counts from there"
+    assert step(replace(over, now=NOW + 1290)).status.changes[0].failure
 
 
 ASLEEP = ParallelRegionStatus(width=0, epoch=2, assignment={})

@@ -6,6 +6,7 @@ import pytest
 
 from streamgraft_common.conditions import find
 from streamgraft_common.resources import SavedStage, SavepointSpec, SavepointStatus
+from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_operator.savepoint.step import (
     JobFacts,
     SavepointDecision,
@@ -121,6 +122,7 @@ def test_it_fails_at_once_if_nobody_is_left_to_copy(phase: str) -> None:
     failed = step(view(abandoned="region work fell asleep", status=parked("read", phase=phase)))
     assert (failed.status.phase, failed.status.parked) == ("Failed", [])
     assert failed.status.message == "region work fell asleep"
+    assert failed.status.completed_at == to_rfc3339(NOW)
 
 
 def test_it_waits_for_regions_that_sleep_before_it_begins() -> None:
