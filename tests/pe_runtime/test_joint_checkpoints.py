@@ -88,7 +88,11 @@ class FakeBrokers:
 def stage_of(folder: Path, brokers: FakeBrokers) -> JointCheckpoints:
     """Return a stage whose new owners end the batches of old ones."""
 
+    asked = Counter[Path]()
+
     def end_batch(checkpoint: Path, shards: Sequence[int]) -> None:
+        asked[checkpoint] += 1
+        assert asked[checkpoint] < 100, "nobody can end its batch"
         owner = Owner(brokers)
         owner.open(checkpoint, shards)
         if owner.cut_off:
@@ -441,12 +445,15 @@ def crash() -> None:
 
 _BACK: list[Ownership] = [(0, "alone", 2, 0), (1, "write", 1, 0)]
 """The next owner runs the shard alone, and the one before wakes up."""
+_CUT_OFF: list[Ownership] = [(0, "crashed start", 1, 3), (0, "crashed start", 1, 1)]
+"""A takeover that dies behind the end of the shard's own query, and one in that query's batch."""
 
 
 @given(ownerships)
 @example([(1, "alone", 2, 0), (1, "register", 1, 0), (0, "start", 2, 0), *_BACK])
 @example([(1, "alone", 2, 0), (1, "plan", 1, 0), (0, "start", 2, 0), *_BACK])
 @example([(1, "alone", 2, 0), (1, "plan", 1, 0), (0, "start", 2, 0), (0, "batch", 1, 0), *_BACK])
+@example([(0, "start", 1, 0), (0, "plan", 1, 0), (0, "alone", 1, 0), *_CUT_OFF, (0, "start", 1, 0)])
 def test_nothing_is_lost_or_written_twice(
     tmp_path_factory: pytest.TempPathFactory, plan: list[Ownership]
 ) -> None:
