@@ -183,8 +183,11 @@ class SparkStage:
         return saved.model_copy(update={"unclean": sorted({*saved.unclean, *late})})
 
     def _leave(self, shard: int, publish: bool) -> Left:
-        checkpoint = self._places.pop(shard, self._storage.checkpoint(shard))
+        started = self._places.pop(shard, None)
+        checkpoint = started or self._storage.checkpoint(shard)
         try:
+            if started is None:  # by us: the pod before us may have died amid a batch
+                checkpoint = self._checkpoints.checkpoint(shard)
             clean = not is_cut_off(checkpoint) and not may_be_repeated(checkpoint)
             return Left(clean, self.progress.release(shard, checkpoint, publish=publish))
         except (CheckpointDamaged, OSError) as error:

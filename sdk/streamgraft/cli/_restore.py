@@ -18,7 +18,7 @@ from streamgraft.cli._cancel import cancel
 from streamgraft.cli._cluster import Cluster, connected
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
-from streamgraft.cli._savepoint import find, status_of
+from streamgraft.cli._savepoint import find, repeats, status_of
 from streamgraft.cli._submit import (
     Request,
     apply,
@@ -96,7 +96,7 @@ async def _restore(target: Target, restore: Restore, wait_seconds: float | None)
         exists = await cluster.client.find(JOB.path(cluster.namespace, name)) is not None
         if exists and restore.fork:
             raise CommandError(f"there is a job {name} already: choose another name, or cancel it")
-        _announce(work, spec, ask=not restore.yes and sys.stdin.isatty())
+        _announce(notes(status, work, spec), ask=not restore.yes and sys.stdin.isatty())
         if exists:
             output.say(f"Cancelling job {name}")
             await cancel(cluster, name, _CANCEL_SECONDS)
@@ -168,11 +168,17 @@ def announced(work: Redistribution, channels: int) -> str:
     )
 
 
-def _announce(work: list[Redistribution], spec: dict[str, Any], *, ask: bool) -> None:
-    for item in work:
-        settings = spec.get("regions", {}).get(item.region, {})
-        output.say(announced(item, settings.get("width", 1)))
-    if work and ask:
+def notes(status: SavepointStatus, work: list[Redistribution], spec: dict[str, Any]) -> list[str]:
+    """Return what the user has to know before anything is stopped."""
+    regions = spec.get("regions", {})
+    found = [announced(item, regions.get(item.region, {}).get("width", 1)) for item in work]
+    return [note for note in (repeats(status), *found) if note]
+
+
+def _announce(notes: list[str], *, ask: bool) -> None:
+    for note in notes:
+        output.say(note)
+    if notes and ask:
         typer.confirm("Go on?", abort=True, err=True)
 
 
