@@ -10,6 +10,7 @@ import typer
 from streamgraft.cli import _output as output
 from streamgraft.cli._cluster import Cluster, connected
 from streamgraft.cli._doctor_checks import (
+    FORWARDING,
     RIGHTS,
     Check,
     Facts,
@@ -87,7 +88,8 @@ async def _examine(target: Target) -> list[Check]:
                 lease=await tried(cluster, LEASE.path(system, lease)),
                 claims=claims and {item["metadata"]["name"]: item for item in claims["items"]},
                 api_services=services,
-                allowed={right: await _may(cluster, right) for right in RIGHTS},
+                allowed={right: await _may(cluster, right, cluster.namespace) for right in RIGHTS},
+                forwards=await _may(cluster, FORWARDING, system),
                 jobs=await _items(cluster, JOB.path(cluster.namespace)),
                 regions=regions,
                 autoscalers=await _items(cluster, AUTOSCALER.path(cluster.namespace)),
@@ -126,8 +128,8 @@ def _content_id(definition: Object) -> str:
     return str(annotations.get(names.ANNOTATION_CONTENT, ""))
 
 
-async def _may(cluster: Cluster, right: Right) -> bool:
-    attributes = {"namespace": cluster.namespace, "verb": right.verb, "resource": right.resource}
+async def _may(cluster: Cluster, right: Right, namespace: str) -> bool:
+    attributes = {"namespace": namespace, "verb": right.verb, "resource": right.resource}
     attributes |= {"group": right.group, "subresource": right.subresource}
     body = {
         "apiVersion": "authorization.k8s.io/v1",

@@ -49,8 +49,15 @@ RIGHTS = (
     *(Right(verb, "pods", "") for verb in ("get", "list")),
     Right("get", "pods", "", subresource="log"),
     Right("list", "horizontalpodautoscalers", "autoscaling"),
+    *(
+        Right("get", f"parallelregions.{names.GROUP}", "custom.metrics.k8s.io", metric)
+        for metric in ("total_lag", "utilization", "demand", names.EXPLANATION)
+    ),
 )
 """What the commands of the command line ask for."""
+
+FORWARDING = Right("create", "pods", "", "portforward")
+"""What the console needs besides, in the adapter's namespace."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,8 @@ class Facts:
     """Of the namespace, by name."""
     api_services: Mapping[str, Object | Unseen]
     allowed: Mapping[Right, bool]
+    forwards: bool
+    """Whether we may forward a port to the adapter."""
     jobs: Sequence[Object]
     regions: Sequence[Object]
     autoscalers: Sequence[Object]
@@ -103,6 +112,7 @@ def checks(facts: Facts) -> list[Check]:
         needed = used or not group.startswith("external.")
         found.append(_api_service(group, item, needed=needed))
     found.append(_rights(facts.allowed, facts.namespace))
+    found.append(_console(facts.forwards, facts.system))
     found += _checkpoints(facts)
     found += _kafka(facts.jobs)
     young = _without_samples(facts.regions, facts.jobs)
@@ -226,6 +236,14 @@ def _rights(allowed: Mapping[Right, bool], namespace: str) -> Check:
         mend = "ask for a RoleBinding there to the ClusterRole edit, or to streamgraft-edit"
         return Check("Your rights", "bad", text, mend)
     return Check("Your rights", "good", f"all that the commands need in namespace {namespace}")
+
+
+def _console(forwards: bool, system: str) -> Check:
+    if forwards:
+        return Check("Console", "good", f"you may forward a port to the adapter in {system}")
+    text = f"you may not forward a port to the adapter in {system}"
+    mend = "ask for a RoleBinding there to the Role streamgraft-console, or for another way to it"
+    return Check("Console", "unknown", text, mend)
 
 
 def _kafka(jobs: Sequence[Object]) -> Iterator[Check]:
