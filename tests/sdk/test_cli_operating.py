@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from streamgraft.cli import _output as output
+from streamgraft.cli._doctor_autoscaling import Scaling
 from streamgraft.cli._doctor_checks import (
     RIGHTS,
     Facts,
@@ -86,13 +87,14 @@ def facts(**changes: Any) -> Facts:
         "regions": [region("2026-01-01T00:00:00Z")],
         "autoscalers": [autoscaler],
         "signals": {"j-r": None},
+        "scaling": Scaling(zero=True, tolerance=True, flags={}),
     }
     return Facts(**{**good, **changes})
 
 
 def test_all_is_well() -> None:
     found = checks(facts())
-    assert [(check.state, check.mend) for check in found] == [("good", "")] * 11
+    assert [(check.state, check.mend) for check in found] == [("good", "")] * 14
     assert settings_of(deployment())["lease"] == "own"
 
 

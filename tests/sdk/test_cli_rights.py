@@ -76,12 +76,15 @@ COMMANDS = {
 ANYWAY = {
     # Of the claim of checkpoints nothing is said to whom it is not shown.
     ("", "persistentvolumeclaims", "list"),
+    # Nor what the API server would make of an HPA.
+    ("autoscaling", "horizontalpodautoscalers", "create"),
 }
 OUTSIDE = {
     # `doctor` says that it may not see them.
     ("apiextensions.k8s.io", "customresourcedefinitions", "get"),
     ("apps", "deployments", "get"),
     ("coordination.k8s.io", "leases", "get"),
+    ("", "pods", "list"),
     # `plan` leaves out how many CPUs are free.
     ("", "nodes", "list"),
     ("metrics.k8s.io", "nodes", "list"),

@@ -8,11 +8,12 @@ from http import HTTPStatus
 import typer
 
 from streamgraft.cli import _output as output
+from streamgraft.cli._check import Check
 from streamgraft.cli._cluster import Cluster, connected
+from streamgraft.cli._doctor_autoscaling import Scaling, flags_of, probe
 from streamgraft.cli._doctor_checks import (
     FORWARDING,
     RIGHTS,
-    Check,
     Facts,
     Right,
     checks,
@@ -35,14 +36,17 @@ from streamgraft_common.kinds import (
     CUSTOM_RESOURCE_DEFINITION,
     LEASE,
     PERSISTENT_VOLUME_CLAIM,
+    POD,
 )
-from streamgraft_common.kube import ApiError
+from streamgraft_common.kube import ApiError, Invalid
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, PARALLEL_REGION
+from streamgraft_operator.manifests.autoscaler import has_tolerance
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _METRIC_GROUPS = (SIGNALS, "external.metrics.k8s.io")
 _SIGNAL = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{}/parallelregions.streamgraft.io/{}/{}"
+_CONTROLLERS = {"labelSelector": "component=kube-controller-manager"}
 _MARKS = {"good": ("✓", "green"), "bad": ("✗", "red"), "unknown": ("?", "yellow")}
 
 
@@ -94,6 +98,7 @@ async def _examine(target: Target) -> list[Check]:
                 regions=regions,
                 autoscalers=await _items(cluster, AUTOSCALER.path(cluster.namespace)),
                 signals=await _signals(cluster, regions[:20]),
+                scaling=await _scaling(cluster),
             )
         )
 
@@ -154,6 +159,26 @@ async def _signals(cluster: Cluster, regions: Sequence[Object]) -> dict[str, str
                 return None
             found[name] = error.message
     return found
+
+
+async def _scaling(cluster: Cluster) -> Scaling:
+    seen = await look(cluster, POD.path("kube-system"), **_CONTROLLERS)
+    flags = seen if isinstance(seen, Unseen) else flags_of(seen["items"])
+    kept = await _kept(cluster, least=0)
+    zero = None if kept is Unseen.HIDDEN else kept is not Unseen.ABSENT
+    if kept is Unseen.ABSENT:
+        kept = await _kept(cluster, least=1)
+    return Scaling(zero, None if isinstance(kept, Unseen) else has_tolerance(kept), flags)
+
+
+async def _kept(cluster: Cluster, least: int) -> Object | Unseen:
+    """Return what the API server would keep of an HPA; ABSENT: it refuses so few replicas."""
+    path = AUTOSCALER.path(cluster.namespace)
+    try:
+        return await cluster.client.create(path, probe(cluster.namespace, least), dryRun="All")
+    except ApiError as error:
+        refused = isinstance(error, Invalid) and "minReplicas" in error.message
+        return Unseen.ABSENT if refused else Unseen.HIDDEN
 
 
 async def _items(cluster: Cluster, path: str) -> list[Object]:

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Any
 
+from streamgraft.cli._check import Check
+from streamgraft.cli._doctor_autoscaling import Scaling, scaling_checks
 from streamgraft.cli._installation import Unseen, settings_of
 from streamgraft_common import names
 from streamgraft_common.conditions import find
@@ -61,17 +63,6 @@ FORWARDING = Right("create", "pods", "", "portforward")
 
 
 @dataclass(frozen=True)
-class Check:
-    """One thing that was looked at."""
-
-    name: str
-    state: Literal["good", "bad", "unknown"]
-    text: str
-    mend: str = ""
-    """What to do about it."""
-
-
-@dataclass(frozen=True)
 class Facts:
     """What was seen; None: it is not there, or may not be read."""
 
@@ -98,6 +89,7 @@ class Facts:
     autoscalers: Sequence[Object]
     signals: Mapping[str, str | None] | None
     """Why a region has no lag, by the region's name; None where it has."""
+    scaling: Scaling
 
 
 def checks(facts: Facts) -> list[Check]:
@@ -118,6 +110,7 @@ def checks(facts: Facts) -> list[Check]:
     young = _without_samples(facts.regions, facts.jobs)
     found += _prometheus(facts.signals, young)
     found += _autoscalers(facts.autoscalers, young)
+    found += scaling_checks(facts.scaling, facts.regions, facts.autoscalers)
     return found
 
 
