@@ -147,6 +147,10 @@ def test_rights_are_those_of_the_table_and_follow_the_scope() -> None:
     everywhere, scoped = rendered(), rendered(*EVERYTHING)
     role = named(everywhere, "ClusterRole")["streamgraft-operator"]
     assert role["rules"] == rules["operator"]
+    assert named(everywhere, "Role")["streamgraft-console"]["rules"] == rules["console"]
+    assert named(everywhere, "ClusterRole")["streamgraft-discovery"]["rules"] == rules["discovery"]
+    (everybody,) = named(everywhere, "ClusterRoleBinding")["streamgraft-discovery"]["subjects"]
+    assert (everybody["kind"], everybody["name"]) == ("Group", "system:authenticated")
     assert "streamgraft-operator" in named(everywhere, "ClusterRoleBinding")
     assert "streamgraft-operator" not in named(scoped, "ClusterRoleBinding")
     bound = {

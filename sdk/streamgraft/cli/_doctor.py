@@ -8,10 +8,12 @@ from http import HTTPStatus
 import typer
 
 from streamgraft.cli import _output as output
+from streamgraft.cli._check import Check
 from streamgraft.cli._cluster import Cluster, connected
+from streamgraft.cli._doctor_autoscaling import Scaling, flags_of, probe
 from streamgraft.cli._doctor_checks import (
+    FORWARDING,
     RIGHTS,
-    Check,
     Facts,
     Right,
     checks,
@@ -34,14 +36,17 @@ from streamgraft_common.kinds import (
     CUSTOM_RESOURCE_DEFINITION,
     LEASE,
     PERSISTENT_VOLUME_CLAIM,
+    POD,
 )
-from streamgraft_common.kube import ApiError
+from streamgraft_common.kube import ApiError, Invalid
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, PARALLEL_REGION
+from streamgraft_operator.manifests.autoscaler import has_tolerance
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _METRIC_GROUPS = (SIGNALS, "external.metrics.k8s.io")
 _SIGNAL = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{}/parallelregions.streamgraft.io/{}/{}"
+_CONTROLLERS = {"labelSelector": "component=kube-controller-manager"}
 _MARKS = {"good": ("✓", "green"), "bad": ("✗", "red"), "unknown": ("?", "yellow")}
 
 
@@ -87,11 +92,13 @@ async def _examine(target: Target) -> list[Check]:
                 lease=await tried(cluster, LEASE.path(system, lease)),
                 claims=claims and {item["metadata"]["name"]: item for item in claims["items"]},
                 api_services=services,
-                allowed={right: await _may(cluster, right) for right in RIGHTS},
+                allowed={right: await _may(cluster, right, cluster.namespace) for right in RIGHTS},
+                forwards=await _may(cluster, FORWARDING, system),
                 jobs=await _items(cluster, JOB.path(cluster.namespace)),
                 regions=regions,
                 autoscalers=await _items(cluster, AUTOSCALER.path(cluster.namespace)),
                 signals=await _signals(cluster, regions[:20]),
+                scaling=await _scaling(cluster),
             )
         )
 
@@ -126,8 +133,8 @@ def _content_id(definition: Object) -> str:
     return str(annotations.get(names.ANNOTATION_CONTENT, ""))
 
 
-async def _may(cluster: Cluster, right: Right) -> bool:
-    attributes = {"namespace": cluster.namespace, "verb": right.verb, "resource": right.resource}
+async def _may(cluster: Cluster, right: Right, namespace: str) -> bool:
+    attributes = {"namespace": namespace, "verb": right.verb, "resource": right.resource}
     attributes |= {"group": right.group, "subresource": right.subresource}
     body = {
         "apiVersion": "authorization.k8s.io/v1",
@@ -152,6 +159,26 @@ async def _signals(cluster: Cluster, regions: Sequence[Object]) -> dict[str, str
                 return None
             found[name] = error.message
     return found
+
+
+async def _scaling(cluster: Cluster) -> Scaling:
+    seen = await look(cluster, POD.path("kube-system"), **_CONTROLLERS)
+    flags = seen if isinstance(seen, Unseen) else flags_of(seen["items"])
+    kept = await _kept(cluster, least=0)
+    zero = None if kept is Unseen.HIDDEN else kept is not Unseen.ABSENT
+    if kept is Unseen.ABSENT:
+        kept = await _kept(cluster, least=1)
+    return Scaling(zero, None if isinstance(kept, Unseen) else has_tolerance(kept), flags)
+
+
+async def _kept(cluster: Cluster, least: int) -> Object | Unseen:
+    """Return what the API server would keep of an HPA; ABSENT: it refuses so few replicas."""
+    path = AUTOSCALER.path(cluster.namespace)
+    try:
+        return await cluster.client.create(path, probe(cluster.namespace, least), dryRun="All")
+    except ApiError as error:
+        refused = isinstance(error, Invalid) and "minReplicas" in error.message
+        return Unseen.ABSENT if refused else Unseen.HIDDEN
 
 
 async def _items(cluster: Cluster, path: str) -> list[Object]:
