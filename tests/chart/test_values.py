@@ -1,6 +1,8 @@
 """The values of the Helm chart: what each of them changes."""
 
+import argparse
 import json
+import re
 
 import pytest
 import yaml
@@ -9,6 +11,7 @@ from tests.chart.test_chart import OWN, command, named
 
 from streamgraft_common.resources import CheckpointRepository
 from streamgraft_metrics_adapter import settings as adapter_settings
+from streamgraft_operator.__main__ import parser as operator_parser
 
 pytestmark = pytest.mark.integration
 
@@ -56,6 +59,33 @@ def test_the_adapter_listens_where_a_firewall_lets_the_api_server_through() -> N
     assert port == {"name": "https", "containerPort": 10250}
     done = helm("template", "x", str(CHART), *NEEDED, "--set", "adapter.port=443")
     assert "/adapter/port" in done.stderr
+
+
+def test_the_adapter_learns_from_the_targets_that_prometheus_calls_its_own() -> None:
+    """Which have other labels where somebody else wrote the scrapes."""
+    items = rendered()
+    default = adapter_settings.parse(command(items, "streamgraft-metrics-adapter")).own_targets
+    assert default == adapter_settings.OWN_TARGETS
+    matchers = 'job="adapter",cluster=~"a|b"'
+    values = ("--set", f"adapter.ownTargets={matchers.replace(',', chr(92) + ',')}")
+    found = command(rendered(*values), "streamgraft-metrics-adapter")
+    assert adapter_settings.parse(found).own_targets == matchers
+    for wrong in ("", "adapter", "{}"):
+        done = helm("template", "x", str(CHART), *NEEDED, "--set", f"adapter.ownTargets={wrong}")
+        assert "/adapter/ownTargets" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("template", "parser"),
+    [("operator", operator_parser()), ("adapter", adapter_settings.parser())],
+    ids=["operator", "adapter"],
+)
+def test_the_chart_sets_every_argument(template: str, parser: argparse.ArgumentParser) -> None:
+    """All but what a pod has of itself: its account, and all of its addresses."""
+    text = (CHART / "templates" / f"{template}.yaml").read_text()
+    options = {action.option_strings[-1] for action in parser._actions} - {"--help"}
+    left = {option for option in options if not re.search(rf"{option}\b[^-]", text)}
+    assert left <= {"--kubeconfig", "--bind"}
 
 
 def test_a_token_may_come_from_a_secret() -> None:
