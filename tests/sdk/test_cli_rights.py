@@ -81,7 +81,7 @@ class ApiServer(JsonHandler):
         """Answer with an object, with those of a collection, or with a log."""
         at = urlsplit(self.path).path
         if at.startswith("/adapter"):
-            self.answer(200, {"name": "j-r", "job": "j"})
+            self.answer(200, {"name": "j-r", "job": "j", "region": "r"})
         elif at == "/version":
             self.answer(200, {"gitVersion": "v1.34.1"})
         elif at == f"/apis/{names.API_VERSION}":
