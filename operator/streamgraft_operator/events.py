@@ -53,6 +53,11 @@ def records_lost(message: str) -> Event:
     return Event("Warning", "RecordsLost", message)
 
 
+def query_per_shard(message: str) -> Event:
+    """Report that a PE runs more queries than were planned, since Spark's plan is a strange one."""
+    return Event("Warning", "QueryPerShard", message)
+
+
 def asleep() -> Event:
     """Report that a region has no channels now."""
     return Event("Normal", "Asleep", "every shard has stopped behind a batch; the region sleeps")

@@ -13,18 +13,11 @@ What more batches cost is no load: a channel would look busy that has little to 
 
 from dataclasses import dataclass
 
+from streamgraft_common.triggers import SHARE, assumed_batch, longest_interval
 from streamgraft_pe_runtime.fixed_cost import FixedCost
 
-_BATCH_SECONDS = {False: 0.1, True: 0.2}
-"""What a batch with few rows takes, by whether it has state (bench/batch_cost.py)."""
-_SHARD_SECONDS = 0.01
-"""For each further shard of a query whose state is kept apart."""
-_SHARE = 0.5
-"""Share of a core's time that batches may take, and of the slots that many queries may take."""
 SHORTEST = 0.1
 """Seconds between two triggers at least: looking for records costs something, too."""
-LONGEST = 4.0
-"""Many queries have this many times the user's trigger at most."""
 _NEWEST = 0.2
 """Weight of the newest batch in the mean."""
 _CALM, _SHORT = 0.25, 0.75
@@ -50,7 +43,7 @@ class Work:
     @property
     def assumed(self) -> float:
         """What a batch is assumed to take."""
-        return _BATCH_SECONDS[self.stateful] + self.stateful * (self.shards - 1) * _SHARD_SECONDS
+        return assumed_batch(self.shards, stateful=self.stateful)
 
 
 class Pace:
@@ -88,11 +81,8 @@ class Pace:
         return self._chosen
 
     def _affordable(self, now: float, work: Work) -> float:
-        longest = self.trigger_seconds
-        if work.queries > 1:
-            fixed = work.queries * work.assumed / (work.slots * _SHARE)
-            longest = min(max(longest, fixed), LONGEST * self.trigger_seconds)
-        share = _SHARE * min(max((_SHORT - work.pressure) / (_SHORT - _CALM), 0.0), 1.0)
+        longest = longest_interval(self.trigger_seconds, work.queries, work.slots, work.assumed)
+        share = SHARE * min(max((_SHORT - work.pressure) / (_SHORT - _CALM), 0.0), 1.0)
         batch = self._seconds if self._batches else work.assumed
         least = min(SHORTEST, self.trigger_seconds)
         wanted = min(max(work.queries * batch / share, least), longest) if share else longest

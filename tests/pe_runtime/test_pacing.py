@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgraft_common.triggers import LONGEST
 from streamgraft_pe_runtime.fixed_cost import FixedCost
-from streamgraft_pe_runtime.pacing import LONGEST, SHORTEST, Pace, Work, fill_a_batch, is_behind
+from streamgraft_pe_runtime.pacing import SHORTEST, Pace, Work, fill_a_batch, is_behind
 from streamgraft_pe_runtime.pressure import cpu_pressure, parse
 
 

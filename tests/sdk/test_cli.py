@@ -276,6 +276,19 @@ def element(number: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def test_watch_shows_a_query_per_shard_that_was_not_planned() -> None:
+    """If nothing worse is to be told."""
+    strange = element(2)
+    strange["status"]["runtime"]["apart"] = "it has a watermark"
+    failing = {**element(3), "status": {**strange["status"], "message": "shard 0 fails"}}
+    console = Console(width=160, record=True)
+    with console.capture() as capture:
+        console.print(render(Snapshot(jobs=[], regions=[], elements=[strange, failing])))
+    assert "a query per shard: it has a watermark" in capture.get()
+    assert "shard 0 fails" in capture.get()
+    assert capture.get().count("a query per shard") == 1
+
+
 @pytest.mark.parametrize(("text", "number"), [("12", 12.0), ("1500m", 1.5), ("-250m", -0.25)])
 def test_quantities_of_metrics(text: str, number: float) -> None:
     """Metrics are whole or in thousandths."""

@@ -31,6 +31,7 @@ AUTOSCALER = {
 
 
 POOL = {"size": "auto", "memory": "2Gi", "drivers": 3, "ready": 2}
+APART = {"totals": "a query per shard, where one was planned"}
 
 
 def explained(signal: dict[str, Any], *autoscalers: dict[str, Any], **more: Any) -> str:
@@ -48,7 +49,7 @@ def explained(signal: dict[str, Any], *autoscalers: dict[str, Any], **more: Any)
         "signals": {"demand": signal},
         **more,
     }
-    return "\n".join(explanation(region, list(autoscalers), POOL))
+    return "\n".join(explanation(region, list(autoscalers), POOL, APART))
 
 
 PRICE = measured_price([MeasuredChange(1, 30.0, 1.0)], 1.0)
@@ -119,3 +120,7 @@ def test_a_region_without_channels_is_not_said_to_be_busy() -> None:
 
 def test_it_says_what_waits_for_the_next_step_up() -> None:
     assert "2 of 3 drivers wait ready; as many as the policies expect" in explained(signal(100.0))
+
+
+def test_it_says_which_stages_run_more_queries_than_planned() -> None:
+    assert "\nStage totals: a query per shard, where one was planned" in explained(signal(100.0))

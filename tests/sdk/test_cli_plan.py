@@ -14,7 +14,6 @@ from streamgraft.cli import _plan_view as view
 from streamgraft.cli._app import app
 from streamgraft.cli._plan_compare import Outlook, outlook
 from streamgraft.cli._plan_cpu import CpuUse, cpu_use
-from streamgraft.cli._plan_hops import ways
 from streamgraft.cli._plan_state import RunningJob, RunningPe
 from streamgraft_common.adl import Adl, KafkaEndpoint, Operator, Region, Stream
 from streamgraft_common.bundle import ADL_FILE, Bundle
@@ -136,25 +135,75 @@ def test_it_says_whether_the_shards_of_a_channel_share_a_query() -> None:
     operators = [item.model_copy(update={"joint_state": item.stateful}) for item in operators]
     found = text(outlook(submission(adl.model_copy(update={"operators": operators})), None))
     assert "whatever the number of its shards; a batch costs 10 ms more for each" in found
+    assert "Triggers: at most 1 s apart" in found
+    operators = [item.model_copy(update={"real_time": True}) for item in operators]
+    found = text(outlook(submission(adl.model_copy(update={"operators": operators})), None))
+    assert "Stage work: a query per shard (real-time mode); eight of them and the PE" in found
+
+
+def by_time(**region: Any) -> Outlook:
+    """Return the plan of an application whose region has state that goes by time."""
+    adl = application(**region)
+    operators = [
+        item.model_copy(update={"stateful": item.name == "work"}) for item in adl.operators
+    ]
+    return outlook(submission(adl.model_copy(update={"operators": operators})), None)
+
+
+@pytest.mark.parametrize(
+    ("width", "slots", "queries", "apart"),
+    [(1, 1, 8, 3.2), (2, 1, 4, 1.6), (3, 1, 3, 1.2), (4, 1, 2, 1.0), (1, 2, 8, 1.6)],
+)
+def test_stages_with_many_queries_have_triggers_farther_apart(
+    width: int, slots: int, queries: int, apart: float
+) -> None:
+    """As their PEs do it: by what batches with state cost, at the width of the plan."""
+    plan = by_time(width=width, max_width=8)
+    pes = [replace(pe, metadata=pe.metadata.model_copy(update={"slots": slots})) for pe in plan.pes]
+    plan = replace(plan, pes=tuple(pes))
+    document = view.document(plan, True)
+    (found,) = [item for item in document["queries"] if item["stage"] == "work"]
+    assert found["mode"] == "one per shard"
+    assert found["why"] == "state in work that goes by time, or is of two streams"
+    assert found["queries"] == queries
+    assert found["longestTriggerSeconds"] == pytest.approx(apart)
+    (way,) = document["ways"]
+    others = len(way["stages"]) - 1
+    assert way["longestSeconds"] == pytest.approx(others * (1.0 + 0.15) + apart + 0.15)
+    assert f"{way['longestSeconds']:.2g} s at most" in text(plan)
+    if apart == 1.0:
+        assert "Triggers: at most 1 s apart" in text(plan)
+    else:
+        assert f"Triggers of work: at most {apart:g} s apart" in text(plan)
+        assert "Triggers of read, show: at most 1 s apart" in text(plan)
+
+
+def test_programs_are_told_which_stages_share_a_query() -> None:
+    queries = view.document(outlook(submission(), None), True)["queries"]
+    assert {item["stage"]: (item["mode"], item["why"], item["queries"]) for item in queries} == {
+        "read": ("one", None, 1),
+        "work": ("one per channel", None, 1),
+        "show": ("one", None, 1),
+    }
 
 
 def test_it_says_how_far_it_is_to_each_end() -> None:
     """In micro-batches a stage costs half of what its triggers become, and a batch; in real time
     next to nothing."""
-    (way,) = ways(pe.metadata for pe in outlook(submission(), None).pes)
+    (way,) = view.document(outlook(submission(), None), True)["ways"]
     triggers = {pe.metadata.trigger_seconds for pe in outlook(submission(), None).pes}
     (trigger,) = triggers
-    count = len(way.stages)
-    assert way.typical_seconds == pytest.approx(count * (0.3 / 2 + 0.15))
-    assert way.longest_seconds == pytest.approx(count * (trigger + 0.15))
-    assert str(way) in text(outlook(submission(), None))
+    count = len(way["stages"])
+    assert way["typicalSeconds"] == pytest.approx(count * (0.3 / 2 + 0.15))
+    assert way["longestSeconds"] == pytest.approx(count * (trigger + 0.15))
+    assert "Way read > work > show: 2 hops, about 0.9 s" in text(outlook(submission(), None))
     assert f"Triggers: at most {trigger:g} s apart" in text(outlook(submission(), None))
     adl = application()
     operators = [item.model_copy(update={"real_time": True}) for item in adl.operators]
     quick = outlook(submission(adl.model_copy(update={"operators": operators})), None)
     assert "Triggers:" not in text(quick)
-    (way,) = ways(pe.metadata for pe in quick.pes)
-    assert way.longest_seconds == pytest.approx(len(way.stages) * 0.03)
+    (way,) = view.document(quick, True)["ways"]
+    assert way["longestSeconds"] == pytest.approx(len(way["stages"]) * 0.03)
     said = "Stage read: 1 slot, as many as partitions are read in real time; those of in are"
     assert said in text(quick)
     counted = replace(quick.submission, source_partitions={"in": 6})

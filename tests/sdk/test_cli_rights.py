@@ -45,7 +45,7 @@ HAS: dict[str, Any] = {
     f"{CORE}/configmaps/j-bundle": {"binaryData": {names.BUNDLE_KEY: ""}},
     f"{CORE}/configmaps/{names.junit_config_map('t')}": {"data": {"junit.xml": "<a/>"}},
     f"{CORE}/pods/p": {"status": {"phase": "Succeeded"}},
-    f"{METRICS}/j-r/{names.EXPLANATION}": {"job": "j"},
+    f"{METRICS}/j-r/{names.EXPLANATION}": {"job": "j", "region": "r"},
 }
 BECOMES: dict[str, Any] = {
     "savepoints": {"phase": "Completed", "durationSeconds": 1.0},

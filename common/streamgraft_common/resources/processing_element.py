@@ -279,6 +279,7 @@ class ProcessingElementStatus(Model):
     conditions: list[Condition] = []
     """Ready: its pod is. ShardsRunning: False while a shard's query fails. RecordsLost: retention
     deleted records before they were read. PodCreated: False while the API server refuses its pod.
+    QueryShared: False while it runs a query per shard though its stage could share one.
     JobFound and Accepted are there once it had no Job, or could not be read."""
 
 

@@ -20,6 +20,7 @@ BUNDLE_AWAITED = "BundleAwaited"
 GRAPH_INVALID = "GraphInvalid"
 POD_FORBIDDEN = "PodForbidden"
 POD_CREATED = "PodCreated"
+QUERY_SHARED = "QueryShared"
 
 Status = Literal["True", "False", "Unknown"]
 

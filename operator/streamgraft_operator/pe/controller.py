@@ -8,7 +8,7 @@ from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import ProcessingElementStatus, RuntimeStatus
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
-from streamgraft_operator.kit.conditions import POD_CREATED, SUBMITTED, State
+from streamgraft_operator.kit.conditions import POD_CREATED, QUERY_SHARED, SUBMITTED, State
 from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, launch_changed
 from streamgraft_operator.kit.objects import content_of, own_key, pe_key
 from streamgraft_operator.kit.parsed import job_status, pe_status
@@ -60,13 +60,15 @@ class ProcessingElementController(Controller):
         phase, message = _phase(pod, runtime, content_of(item))
         if pod is None:
             message = refusal(status) or message
-        lost = lost_records(status)
-        states = (*lost, *failing_shards(status, runtime), *pod_created(status, pod))
+        lost, shared = lost_records(status), shared_query(status, runtime)
+        states = (*lost, *failing_shards(status, runtime), *shared, *pod_created(status, pod))
         await commands.report(self._write, item, name, phase, message, states)
-        for state in lost:
+        told = [(state, events.records_lost) for state in lost]
+        told += [(state, events.query_per_shard) for state in shared if state.status == "False"]
+        for state, event in told:
             known = find(status.conditions, state.type)
             if known is None or known.message != state.message:
-                self._context.recorder.record(item, events.records_lost(state.message))
+                self._context.recorder.record(item, event(state.message))
         return None
 
     def _pes_of(self, job: Object) -> Iterable[Key]:
@@ -98,7 +100,7 @@ def _report(item: Object | None) -> tuple[object, ...]:
     runtime = ((item or {}).get("status") or {}).get("runtime") or {}
     shards = runtime.get("shards") or {}
     failures = {shard: said["message"] for shard, said in shards.items() if said.get("message")}
-    said = (runtime.get(field) for field in ("podUid", "contentId", "message", "lost"))
+    said = (runtime.get(field) for field in ("podUid", "contentId", "message", "lost", "apart"))
     # As it is: this is asked of each load that is reported.
     conditions = ((item or {}).get("status") or {}).get("conditions") or []
     created = [said for said in conditions if said.get("type") == POD_CREATED]
@@ -130,6 +132,25 @@ def failing_shards(
         return (State("ShardsRunning", "False", reasons[0] or "QueryFailed", runtime.failure),)
     if find(status.conditions, "ShardsRunning"):
         return (State("ShardsRunning", "True", "NoFailures"),)
+    return ()
+
+
+def shared_query(
+    status: ProcessingElementStatus, runtime: RuntimeStatus | None
+) -> tuple[State, ...]:
+    """Tell whether a PE runs a query per shard though one for all was planned; nothing if none ever
+    did, or no pod says so."""
+    if runtime is None:
+        return ()
+    if runtime.apart:
+        message = (
+            f"a query per shard, where one for all of a channel's was planned: {runtime.apart}. No"
+            " result differs, but each query pays for batches of its own. An edit that does"
+            " without that has one again; for a join with a table F.broadcast may do"
+        )
+        return (State(QUERY_SHARED, "False", "PlanNotUnderstood", message),)
+    if runtime.ready and find(status.conditions, QUERY_SHARED):
+        return (State(QUERY_SHARED, "True", "AsPlanned"),)
     return ()
 
 

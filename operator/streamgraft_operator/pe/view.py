@@ -69,6 +69,8 @@ class PeView:
     launch_count: int = 0
     message: str = ""
     """Why it is not ready, as its status says."""
+    apart: str = ""
+    """Why it runs a query per shard though one for all was planned, as its pod reports."""
 
     @classmethod
     def of(
@@ -120,6 +122,7 @@ class PeView:
             orphaned=orphaned,
             launch_count=status.launch_count,
             message=status.message,
+            apart=current.apart,
         )
 
 

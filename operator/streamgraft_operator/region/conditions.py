@@ -6,6 +6,7 @@ from streamgraft_common.text import listed
 from streamgraft_operator.kit.conditions import State
 from streamgraft_operator.region.rollback import avoided
 from streamgraft_operator.region.shards import Shards, under_way
+from streamgraft_operator.region.view import RegionView
 
 SATURATED = 0.9
 """Share of the time from which on a shard's query counts as busy all the time."""
@@ -24,7 +25,15 @@ def ready(shards: Shards) -> State:
         running = len(total) - len(missing)
         message = f"{running} of {len(total)} shards run; waiting for shard {listed(missing)}"
         return State("Ready", "False", "ShardsNotRunning", message)
-    return State("Ready", "True", "Serving", f"all {len(total)} shards run")
+    return State("Ready", "True", "Serving", f"all {len(total)} shards run{_apart(shards.view)}")
+
+
+def _apart(view: RegionView) -> str:
+    """Return which PEs run a query per shard though one for all was planned, and why the first."""
+    if not (apart := [pe for pe in view.pes if pe.apart]):
+        return ""
+    found = listed(names.pe_name(view.job, pe.pe_id) for pe in apart)
+    return f"; a query for each, instead of one per channel, in {found}: {apart[0].apart}"
 
 
 def asleep(shards: Shards) -> tuple[State, ...]:

@@ -4,6 +4,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from streamgraft_common import names
 from streamgraft_common.adl import Autoscaling
@@ -36,6 +37,7 @@ from streamgraft_operator.kit.parsed import (
     region_status,
 )
 from streamgraft_operator.manifests.pod_settings import DEFAULT_RESOURCES
+from streamgraft_operator.manifests.requests import requested_memory
 from streamgraft_operator.pe.pods import ended_seconds, warm_pod_view
 from streamgraft_operator.warm_pool.expectations import FRESH_SECONDS, Expectations
 from streamgraft_operator.warm_pool.sizing import Growth, drivers, usual_driver
@@ -88,26 +90,30 @@ class WarmPoolController(Controller):
             return None  # the job says what is wrong
         regions = await self._growing(key, scaled, expansion)
         driver, pe = _typical(expansion, usual_driver(regions))
+        spec, settings = expansion.spec, self._context.settings
+        make = partial(manifests.warm_pod, pe=pe, owner=owner_of(job), spec=spec, settings=settings)
+        try:
+            pod_bytes = _pod_bytes(make("")) if regions else 0
+        except manifests.PodForbidden:
+            return None  # the Job says why
         now = time.time()
         ended = ((name, ended_seconds(pod, now)) for name, pod in pods.items())
         decision = step(
             PoolView(
-                size=_size(expansion.spec, regions, driver, now),
+                size=_size(spec, regions, driver, now, pod_bytes),
                 driver=driver,
                 calm_seconds=self._calm_seconds(job, key, now),
                 pods=tuple(map(warm_pod_view, pods.values())),
                 behind=any(map(_is_behind, self._caches.processing_elements_by_job.get(key))),
                 ended_seconds=tuple((name, ago) for name, ago in ended if ago is not None),
-                at_once=self._context.settings.driver_starts,
+                at_once=settings.driver_starts,
             )
         )
         for name in decision.delete:
             await self._context.write.pods.delete(pods[name])
         for _ in range(decision.create):
-            name = names.warm_pod_name(key[1], f"{random.getrandbits(32):08x}")
-            spec, settings = expansion.spec, self._context.settings
             try:
-                pod = manifests.warm_pod(name, pe, owner_of(job), spec, settings)
+                pod = make(names.warm_pod_name(key[1], f"{random.getrandbits(32):08x}"))
             except manifests.PodForbidden:
                 return None  # the Job says why
             await self._context.write.pods.create(pod)
@@ -179,14 +185,23 @@ def _typical(expansion: Expansion, driver: str | None) -> tuple[str, PlannedPe]:
     return driver, dict(pes)[driver]
 
 
-def _size(spec: JobSpec, regions: Sequence[Growth], driver: str, now: float) -> int:
+def _pod_bytes(pod: Object) -> int:
+    """Return what a pod counts against the memory of a pool.
+
+    One that requests none counts as one that its job says nothing about: it takes memory as well.
+    """
+    default = int(parse(DEFAULT_RESOURCES["requests"]["memory"]))
+    try:
+        return requested_memory(pod["spec"]) or default
+    except (AttributeError, TypeError, ValueError):
+        return default  # a template that the API server refuses, with the reason
+
+
+def _size(spec: JobSpec, regions: Sequence[Growth], driver: str, now: float, pod_bytes: int) -> int:
     """Return how many pods should wait. `spec` is that of an expansion."""
     if isinstance(spec.warm_pool, int):
         return spec.warm_pool
-    budget = int(parse(spec.warm_pool_memory))
-    asked = spec.processing_element.resources
-    requests = {**DEFAULT_RESOURCES["requests"], **(asked.requests if asked else {})}
-    return drivers(regions, driver, now, int(parse(requests["memory"])), budget)
+    return drivers(regions, driver, now, pod_bytes, int(parse(spec.warm_pool_memory)))
 
 
 _work_changed = either(desired_changed, runtime_changed("shards", "behind"))

@@ -1,7 +1,7 @@
 """`streamgraft explain region`: every input, the decision, and what would change it."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from streamgraft.cli import _output as output
@@ -9,9 +9,14 @@ from streamgraft.cli._cluster import Cluster, connected
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft_common import names
-from streamgraft_common.conditions import is_ready
+from streamgraft_common.conditions import find, is_ready
 from streamgraft_common.kube import NotFound
-from streamgraft_common.resources import JOB, JobSpec
+from streamgraft_common.resources import (
+    JOB,
+    PROCESSING_ELEMENT,
+    JobSpec,
+    ProcessingElementStatus,
+)
 
 Facts = dict[str, Any]
 
@@ -25,28 +30,43 @@ _PLACE = (
 
 def run(target: Target, name: str, form: str) -> None:
     """Print the explanation of a region; for programs what the adapter says, and the HPAs."""
-    region, autoscalers, pool = asyncio.run(_read(target, name))
+    region, autoscalers, pool, apart = asyncio.run(_read(target, name))
     if form == "text":
-        output.say("\n".join(explanation(region, autoscalers, pool)))
+        output.say("\n".join(explanation(region, autoscalers, pool, apart)))
     else:
         facts = {"region": region, "autoscalers": autoscalers, "warmPool": pool}
-        output.document(facts, form)
+        output.document({**facts, "queryPerShard": apart}, form)
 
 
-async def _read(target: Target, name: str) -> tuple[Facts, list[Facts], Facts]:
+async def _read(target: Target, name: str) -> tuple[Facts, list[Facts], Facts, dict[str, str]]:
     async with connected(target) as cluster:
         region = await _region(cluster, name)
         autoscalers = await cluster.client.get(
             f"/apis/autoscaling/v2/namespaces/{cluster.namespace}/horizontalpodautoscalers"
         )
         pool = await _pool(cluster, region["job"])
+        apart = await _apart(cluster, region)
     mine = [
         item
         for item in autoscalers["items"]
         if item["spec"]["scaleTargetRef"]["name"] == name
         and item["spec"]["scaleTargetRef"]["kind"] == "ParallelRegion"
     ]
-    return region, mine, pool
+    return region, mine, pool, apart
+
+
+async def _apart(cluster: Cluster, region: Facts) -> dict[str, str]:
+    """Return what PEs say, by stage, that run a query per shard though one for all was planned."""
+    selector = f"{names.LABEL_JOB}={region['job']},{names.LABEL_REGION}={region['region']}"
+    path = PROCESSING_ELEMENT.path(cluster.namespace)
+    items = (await cluster.client.get(path, labelSelector=selector))["items"]
+    found = {}
+    for item in items:
+        status = ProcessingElementStatus.model_validate(item.get("status") or {})
+        said = find(status.conditions, "QueryShared")
+        if said and said.status == "False":
+            found[item["spec"]["stageName"]] = said.message
+    return found
 
 
 async def _region(cluster: Cluster, name: str) -> Facts:
@@ -76,9 +96,11 @@ async def _pool(cluster: Cluster, job: str) -> Facts:
     }
 
 
-def explanation(region: Facts, autoscalers: list[Facts], pool: Facts) -> Iterator[str]:
-    """Yield the lines: `region` as the adapter's REST tells it, the HPAs that scale it, and the
-    warm pool of its job."""
+def explanation(
+    region: Facts, autoscalers: list[Facts], pool: Facts, apart: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the lines: `region` as the adapter's REST tells it, the HPAs that scale it, the warm
+    pool of its job, and what stages say that run more queries than planned."""
     yield (
         f"Region {region['name']}: width {region['width']} wanted, {region['serving']} serving,"
         f" {region['maxWidth']} at most" + (", changing" if region["resizing"] else "")
@@ -100,6 +122,7 @@ def explanation(region: Facts, autoscalers: list[Facts], pool: Facts) -> Iterato
     if not autoscalers:
         yield "No HorizontalPodAutoscaler scales it: give the region an autoscaling, or make one"
     yield _waiting(pool)
+    yield from (f"Stage {stage}: {message}" for stage, message in sorted(apart.items()))
     yield from _trial(region)
 
 

@@ -5,13 +5,9 @@ from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 
+from streamgraft.cli._plan_queries import StageQueries
 from streamgraft_common.pe_metadata import PeMetadata
 
-_BATCH_SECONDS = 0.15
-"""What a small batch takes, from its trigger until its records can be read (docs/use/plan.md)."""
-_TRIGGER_SECONDS = 0.3
-"""Between triggers of a PE that has CPU to spare: twice as long as its batches, if the user's
-trigger is not shorter (docs/use/batch-cost.md)."""
 _REAL_TIME_SECONDS = 0.03
 """From a record into a PE in real-time mode to the commit of what comes of it."""
 
@@ -35,9 +31,13 @@ class Way:
         )
 
 
-def ways(pes: Iterable[PeMetadata]) -> list[Way]:
-    """Return the way to each stage whose output leaves the job, by its last stage's name."""
+def ways(pes: Iterable[PeMetadata], queries: Iterable[StageQueries]) -> list[Way]:
+    """Return the way to each stage whose output leaves the job, by its last stage's name.
+
+    `queries`: those of the stages.
+    """
     stages = {pe.stage_name: pe for pe in pes}
+    running = {item.stage: item for item in queries}
     makers = {
         port.topic: name for name, pe in stages.items() for port in pe.outputs if not port.external
     }
@@ -47,7 +47,7 @@ def ways(pes: Iterable[PeMetadata]) -> list[Way]:
         topics = [port.topic for port in stages[name].inputs if not port.external]
         above = (way(makers[topic]) for topic in topics if topic in makers)
         before = max(above, key=attrgetter("longest_seconds"), default=Way((), 0.0, 0.0))
-        typical, longest = _seconds(stages[name])
+        typical, longest = _seconds(running[name])
         return Way(
             (*before.stages, name),
             before.typical_seconds + typical,
@@ -61,8 +61,9 @@ def _leaves(pe: PeMetadata) -> bool:
     return not pe.outputs or any(port.external for port in pe.outputs)
 
 
-def _seconds(pe: PeMetadata) -> tuple[float, float]:
-    if pe.real_time:
+def _seconds(stage: StageQueries) -> tuple[float, float]:
+    """Return what a stage takes: half of what is between triggers, or all of it, and a batch."""
+    if stage.real_time:
         return _REAL_TIME_SECONDS, _REAL_TIME_SECONDS
-    usual = min(pe.trigger_seconds, _TRIGGER_SECONDS)
-    return usual / 2 + _BATCH_SECONDS, pe.trigger_seconds + _BATCH_SECONDS
+    usual, longest = stage.usual_seconds / 2, stage.longest_seconds
+    return usual + stage.batch_seconds, longest + stage.batch_seconds

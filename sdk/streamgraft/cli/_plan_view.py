@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from pydantic.alias_generators import to_camel
@@ -10,10 +11,11 @@ from rich.table import Table
 
 from streamgraft.cli._plan_compare import Outlook, PePlan
 from streamgraft.cli._plan_hops import Way, ways
+from streamgraft.cli._plan_queries import StageQueries, stage_queries
 from streamgraft.cli._tables import table
 from streamgraft_common.content import Change
 from streamgraft_common.downstream import behind
-from streamgraft_common.joint import apart
+from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_operator.graph import counted_topics
 from streamgraft_operator.manifests.pod_settings import DEFAULT_HEAP_MB, DEFAULT_RESOURCES
 
@@ -61,7 +63,7 @@ def notes(plan: Outlook) -> Iterator[str]:
         )
     yield from map(str, plan.outcomes)
     yield from _code(plan)
-    yield from _queries(plan)
+    yield from (str(stage) for stage in _queries(plan) if stage.mode != "one")
     yield from _slots(plan)
     yield from _triggers(plan)
     yield from map(str, _ways(plan))
@@ -135,6 +137,16 @@ def document(plan: Outlook, compared: bool) -> dict[str, Any]:
             }
             for region in plan.regions
         ],
+        "queries": [
+            {
+                "stage": stage.stage,
+                "mode": stage.mode,
+                "why": stage.why,
+                "queries": stage.queries,
+                "longestTriggerSeconds": stage.longest_seconds or None,
+            }
+            for stage in _queries(plan)
+        ],
         "ways": [
             {to_camel(name): value for name, value in asdict(way).items()} for way in _ways(plan)
         ],
@@ -151,23 +163,13 @@ def _title(plan: Outlook) -> str:
     return f"Job {plan.submission.job} in namespace {plan.submission.namespace}: {what}"
 
 
-def _queries(plan: Outlook) -> Iterator[str]:
-    """Yield whether the shards of a channel share a query, and what follows for its cost."""
-    operators = plan.submission.bundle.adl.operators
-    stages = {pe.metadata.stage_name: pe.metadata for pe in plan.pes if pe.metadata.region}
-    for name, metadata in sorted(stages.items()):
-        if metadata.shard_count == 1:
-            continue
-        if why := apart(metadata, operators):
-            cost = "each pays for batches of its own"
-            if not metadata.real_time:
-                cost += ", 4 times as far apart as the trigger at most where they are many"
-            yield f"Stage {name}: a query per shard ({why}); {cost}"
-        else:
-            named = {operator.name: operator for operator in operators}
-            stateful = any(named[item].stateful for item in metadata.operators)
-            more = "; a batch costs 10 ms more for each shard that has records" if stateful else ""
-            yield f"Stage {name}: one query per channel, whatever the number of its shards{more}"
+def _queries(plan: Outlook) -> list[StageQueries]:
+    widths = {region.region.name: region.width for region in plan.regions}
+    return stage_queries(_staying(plan), plan.submission.bundle.adl.operators, widths)
+
+
+def _staying(plan: Outlook) -> list[PeMetadata]:
+    return [pe.metadata for pe in plan.pes if pe.change is not Change.REMOVED]
 
 
 def _slots(plan: Outlook) -> Iterator[str]:
@@ -175,8 +177,8 @@ def _slots(plan: Outlook) -> Iterator[str]:
     spec = plan.submission.spec
     if spec.threading.model != "manual" or spec.processing_element.slots is not None:
         return
-    pes = [pe.metadata for pe in plan.pes if pe.change is not Change.REMOVED]
-    for name, pe in sorted({pe.stage_name: pe for pe in pes if pe.real_time}.items()):
+    real_time = {pe.stage_name: pe for pe in _staying(plan) if pe.real_time}
+    for name, pe in sorted(real_time.items()):
         whole = counted_topics([pe])
         unknown = sorted(whole - plan.submission.source_partitions.keys())
         seen = f"; those of {', '.join(unknown)} are counted when it starts" if unknown else ""
@@ -186,26 +188,29 @@ def _slots(plan: Outlook) -> Iterator[str]:
 
 def _triggers(plan: Outlook) -> Iterator[str]:
     """Yield how often PEs in micro-batches look for records."""
-    pes = [pe.metadata for pe in plan.pes if pe.change is not Change.REMOVED]
-    longest = sorted({pe.trigger_seconds for pe in pes if not pe.real_time})
-    for seconds in longest:
+    stages = sorted(
+        (stage for stage in _queries(plan) if not stage.real_time),
+        key=attrgetter("longest_seconds"),
+    )
+    groups = [list(group) for _, group in groupby(stages, attrgetter("longest_seconds"))]
+    for group in groups:
+        named = f" of {', '.join(stage.stage for stage in group)}" if len(groups) > 1 else ""
         yield (
-            f"Triggers: at most {seconds:g} s apart, and as near as half of a core's time allows,"
-            " while CPU is not short"
+            f"Triggers{named}: at most {round(group[0].longest_seconds, 2):g} s apart, and as near"
+            " as half of a core's time allows, while CPU is not short"
         )
 
 
 def _ways(plan: Outlook) -> list[Way]:
-    return ways(pe.metadata for pe in plan.pes if pe.change is not Change.REMOVED)
+    return ways(_staying(plan), _queries(plan))
 
 
 def _delivery(plan: Outlook) -> Iterator[str]:
     """Yield what a crash does to records that were about to be written."""
     yield "Delivery: exactly once between PEs and into Kafka"
-    pes = [pe.metadata for pe in plan.pes if pe.change is not Change.REMOVED]
     operators = plan.submission.bundle.adl.operators
     quick = {item.name for item in operators if item.delivery == "at_least_once"}
-    real_time = [pe for pe in pes if pe.real_time]
+    real_time = [pe for pe in _staying(plan) if pe.real_time]
     if waiting := sorted({pe.stage_name for pe in real_time if not quick & {*pe.operators}}):
         yield f"Real time, commits every 10 ms: {', '.join(waiting)}"
     if stages := sorted({pe.stage_name for pe in real_time if quick & {*pe.operators}}):

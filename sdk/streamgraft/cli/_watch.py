@@ -190,6 +190,14 @@ def _elements(snapshot: Snapshot) -> Table:
             ", ".join(held),
             status.phase,
             str(status.launch_count),
-            status.message or (status.runtime.message if status.runtime else ""),
+            _message(status),
         )
     return rows
+
+
+def _message(status: ProcessingElementStatus) -> str:
+    """Return what is wrong with a PE, or else what it has to do more than was planned."""
+    runtime = status.runtime
+    if runtime is None or status.message or runtime.message:
+        return status.message or (runtime.message if runtime else "")
+    return f"a query per shard: {runtime.apart}" if runtime.apart else ""

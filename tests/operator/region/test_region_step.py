@@ -471,6 +471,20 @@ def test_skew_is_not_reported_before_all_loads_are_measured() -> None:
     assert find(decision.status.conditions, "Skewed") is None
 
 
+def test_channels_that_run_a_query_per_shard_are_named() -> None:
+    """It was planned otherwise; the stage may be one of several."""
+    assignment = {"0": 0, "1": 0, "2": 1, "3": 1}
+    status = STEADY.model_copy(update={"width": 2, "assignment": assignment})
+    strange = replace(running(1, {2, 3}), apart="it has a watermark")
+    ready = find(step(region(2, status, running(0, {0, 1}), strange)).status.conditions, "Ready")
+    assert ready
+    assert ready.status == "True"
+    assert ready.message == (
+        "all 4 shards run; a query for each, instead of one per channel, in job-1: it has a"
+        " watermark"
+    )
+
+
 def saving(savepoint: SavepointStatus | None = None, *, width: int = 2) -> RegionDecision:
     """Width 1 to `width` with strategy savepoint: the step at which its savepoint is like this."""
     owner = running(0, {0, 1, 2, 3})
