@@ -175,13 +175,18 @@ def _lost(view: SavepointView) -> str:
         return f"job {view.spec.job} was deleted while it was saved, and submitted anew"
     # Of a part of the job the stages may be as they were, with a new one between them.
     edited = view.facts and view.facts.bundle_digest != view.status.bundle_digest
-    begun = [item.with_state(None) for item in view.status.stages]
-    other = view.stages and [item.stage for item in view.stages] != begun
+    begun = [_planned(item) for item in view.status.stages]
+    other = view.stages and [_planned(item.stage) for item in view.stages] != begun
     # What a rollback puts in the place of checkpoints is the same for other code of the stages.
     matters = view.spec.consistent_region is not None and view.status.phase != "RollingBack"
     if other or (edited and matters):
         return f"the application of job {view.spec.job} changed while it was saved"
     return view.abandoned
+
+
+def _planned(stage: SavedStage) -> SavedStage:
+    # Values that change in place leave a stage what it is: the edit was judged by its state.
+    return stage.with_state(None).model_copy(update={"plans": None})
 
 
 def _begun(view: SavepointView, facts: JobFacts) -> SavepointStatus:

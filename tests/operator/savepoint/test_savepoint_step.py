@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from streamgraft_common.conditions import find
-from streamgraft_common.resources import SavedStage, SavepointSpec, SavepointStatus
+from streamgraft_common.resources import SavedPlan, SavedStage, SavepointSpec, SavepointStatus
 from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_operator.savepoint.step import (
     JobFacts,
@@ -206,6 +206,16 @@ def test_an_application_that_changes_meanwhile_fails_it() -> None:
     status = step(view(READ, stage("work.0", 2, "read"), WRITE, status=parked("read"))).status
     assert (status.phase, status.parked) == ("Failed", [])
     assert "application of job job changed" in status.message
+
+
+def test_values_that_change_meanwhile_are_in_it_with_the_copies() -> None:
+    """An edit of them that is made in place has left all state as it is."""
+    plan = SavedPlan(code="c", parameters={"least": "2"}, built_with={"least": "2"})
+    work = saved(WORK, 0, 1)
+    other = replace(work, stage=work.stage.model_copy(update={"plans": {"work": plan}}))
+    status = saving(other).status
+    assert status.phase == "Completed", status.message
+    assert status.stages[1].plans == {"work": plan}
 
 
 def test_a_job_submitted_anew_meanwhile_fails_it() -> None:
