@@ -125,12 +125,13 @@ def build(
     out: Annotated[
         Path | None, typer.Option("-o", "--output", help="Default: the application's name.zip.")
     ] = None,
+    param: options.Parameters = None,
     include: options.Include = None,
 ) -> None:
-    """Check an application and make its bundle."""
+    """Check an application and make its bundle, for the values of --param."""
     from streamgraft.cli import _build
 
-    _build.run(application, out, include or [])
+    _build.run(application, out, include or [], param or [])
 
 
 @app.command()

@@ -9,14 +9,17 @@ from rich.table import Table
 from streamgraft._builder import MAX_CONFIG_MAP_BYTES, BuiltBundle, build_bundle
 from streamgraft.cli import _output as output
 from streamgraft.cli._embedded import offer_tools
+from streamgraft.cli._submit import pairs
 from streamgraft.cli._tables import table
 from streamgraft_common.adl import Adl
 
 
-def run(application: Path, out: Path | None, include: Sequence[Path]) -> None:
-    """Build, write the bundle and say what is in it."""
+def run(
+    application: Path, out: Path | None, include: Sequence[Path], parameters: Sequence[str]
+) -> None:
+    """Build, write the bundle and say what is in it. `parameters`: NAME=VALUE each."""
     offer_tools()
-    bundle = build_bundle(application, include)
+    bundle = build_bundle(application, include, dict(pairs("--param", parameters)))
     target = out or Path(f"{bundle.adl.name}.zip")
     target.write_bytes(bundle.data)
     for notice in bundle.notices:

@@ -22,6 +22,7 @@ from streamgraft.cli._savepoint import find, repeats, status_of
 from streamgraft.cli._submit import (
     Request,
     apply,
+    built_again,
     job_name,
     job_spec,
     read_request,
@@ -86,12 +87,15 @@ async def _restore(target: Target, restore: Restore, wait_seconds: float | None)
                 " one of a whole job"
             )
         origin = saved["spec"]["job"]
-        data = await _bundle(cluster, restore, status, origin)
-        bundle = read_bundle(data)
         job = restore.fork or restore.job or origin
-        request = Request(Path(), job, restore.parameters, restore.widths)
+        application = restore.application or Path()
+        request = Request(application, job, restore.parameters, restore.widths, restore.include)
+        data = await _bundle(cluster, request, status, origin)
+        bundle = read_bundle(data)
         name = job_name(request, bundle.adl)
         spec = restored_spec(status, restore, name, bundle)
+        data = built_again(request, bundle.adl, spec.get("parameters", {})) or data
+        bundle = read_bundle(data)
         work = _checked(cluster.namespace, name, restore, status, spec, bundle)
         exists = await cluster.client.find(JOB.path(cluster.namespace, name)) is not None
         if exists and restore.fork:
@@ -183,11 +187,11 @@ def _announce(notes: list[str], *, ask: bool) -> None:
 
 
 async def _bundle(
-    cluster: Cluster, restore: Restore, status: SavepointStatus, origin: str
+    cluster: Cluster, request: Request, status: SavepointStatus, origin: str
 ) -> bytes:
     """Return the bundle that was given, else that of the job of the savepoint."""
-    if restore.application:
-        return read_request(Request(restore.application, include=restore.include))[0]
+    if request.application.name:
+        return read_request(request)[0]
     place = JobSpec.model_validate(status.job_spec).bundle.mounted(origin)
     try:
         if place is None:
