@@ -103,10 +103,21 @@ def test_a_token_may_come_from_a_secret() -> None:
     assert found["authorization"] == {"credentials": {"name": "reader", "key": "token"}}
 
 
+def notes(*settings: str) -> str:
+    """Return what Helm says behind an installation."""
+    dry = ("install", "streamgraft", str(CHART), "--dry-run=client", "--namespace", NAMESPACE)
+    return succeeds(*dry, *settings).partition("NOTES:")[2]
+
+
 def test_notes_say_how_the_claim_is_mounted() -> None:
-    mode = ("--set", "checkpoints.accessModes={ReadWriteOnce}")
-    said = succeeds(
-        *("install", "streamgraft", str(CHART), "--dry-run=client", "--namespace", NAMESPACE),
-        *(*NEEDED, *mode),
-    )
-    assert "streamgraft-checkpoints (ReadWriteOnce)" in said.partition("NOTES:")[2]
+    said = notes(*NEEDED, "--set", "checkpoints.accessModes={ReadWriteOnce}")
+    assert "streamgraft-checkpoints (ReadWriteOnce)" in said
+
+
+def test_notes_say_that_alerts_lead_nowhere() -> None:
+    """By default, if there are any."""
+    known = ("--set", "alerts.runbookUrl=https://docs.example/runbook")
+    assert "set alerts.runbookUrl" in notes(*OWN)
+    assert "set alerts.runbookUrl" in notes(*NEEDED, "--set", "monitors.enabled=true")
+    assert "runbookUrl" not in notes(*OWN, *known)
+    assert "runbookUrl" not in notes(*NEEDED)
