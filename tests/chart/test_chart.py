@@ -338,8 +338,8 @@ def api_server(tmp_path: Path) -> Iterator[Setting]:
 async def test_installed_upgraded_and_uninstalled(api_server: Setting) -> None:
     """The authority lasts through an upgrade until it is rotated; the definitions stay.
 
-    There is one release, whatever its namespace. A Secret of the chart's own is refused
-    as one that is brought: Helm would delete it.
+    There is one release, whatever its namespace. A Secret of the chart's own is refused as one that
+    is brought: Helm would delete it.
     """
     admin = api_server.home.kubeconfig("admin")
     where = ("--kubeconfig", str(admin), "--namespace", NAMESPACE)
