@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from streamgraft.cli._progress import display
+
 if TYPE_CHECKING:
     from streamgraft_local import Cluster
 
@@ -40,7 +42,7 @@ def offer_tools() -> None:
     What the user has set stays. Without an environment builds take the machine's own Java, or the
     one that the environment would have.
     """
-    from streamgraft_local import Cluster, Display, LocalError
+    from streamgraft_local import Cluster, LocalError
     from streamgraft_local.toolchain import any_java
 
     if os.environ.get("STREAMGRAFT_JAVA"):
@@ -48,8 +50,8 @@ def offer_tools() -> None:
     try:
         tools = Cluster().state().tools
     except LocalError:  # it was never up
-        with Display() as display:
-            os.environ["STREAMGRAFT_JAVA"] = str(any_java(display.report))
+        with display() as steps:
+            os.environ["STREAMGRAFT_JAVA"] = str(any_java(steps.report))
         return
     os.environ["STREAMGRAFT_JAVA"] = str(tools.java)
     os.environ["STREAMGRAFT_JARS"] = str(tools.driver_jars)

@@ -14,11 +14,12 @@ def up() -> None:
     """Start everything that does not run yet, and say where it is."""
     from streamgraft.cli._console import link
     from streamgraft.cli._options import Target
-    from streamgraft_local import Cluster, Display
+    from streamgraft.cli._progress import display
+    from streamgraft_local import Cluster
 
     cluster = Cluster()
-    with Display() as display:
-        cluster.up(display.report)
+    with display() as steps:
+        cluster.up(steps.report)
     _say_where(cluster)
     output.say(f"Console     {asyncio.run(link(Target(), None, None))}")
 
