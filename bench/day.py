@@ -274,16 +274,8 @@ def picture(day: Trace, courses: Mapping[str, Course], speed: float) -> str:
     return svg_plot(panels, [minute * traces.MINUTE for minute in range(MINUTES)])
 
 
-async def main() -> None:
-    """Let the day pass under each policy on a fresh environment; write figures and the plot."""
-    speed = float(sys.argv[1]) if len(sys.argv) > 1 else SPEED
-    day = load_of_the_day()
-    courses: dict[str, Course] = {}
-    with tempfile.TemporaryDirectory(prefix="streamgraft-bench-") as folder:
-        async with running_cluster(Path(folder) / "cluster", WINDOW_SECONDS) as cluster:
-            for name, policy in POLICIES.items():
-                courses[name] = await run(cluster, Path(folder), policy, day, speed)
-                console.print(name, courses[name].figures(DAY_SECONDS / speed))
+def write(day: Trace, courses: Mapping[str, Course], speed: float) -> None:
+    """Write the figures and the plot of the policies that have had their day."""
     found = {
         f"{figure}.{name}": value
         for name, course in courses.items()
@@ -300,6 +292,19 @@ async def main() -> None:
     }
     report.write("day", settings, found)
     (policies.PLOTS / "day.svg").write_text(picture(day, courses, speed))
+
+
+async def main() -> None:
+    """Let the day pass under each policy on a fresh environment; write what is there after each,
+    since one takes an hour and the next may fail."""
+    speed = float(sys.argv[1]) if len(sys.argv) > 1 else SPEED
+    day = load_of_the_day()
+    courses: dict[str, Course] = {}
+    with tempfile.TemporaryDirectory(prefix="streamgraft-bench-") as folder:
+        async with running_cluster(Path(folder) / "cluster", WINDOW_SECONDS) as cluster:
+            for name, policy in POLICIES.items():
+                courses[name] = await run(cluster, Path(folder), policy, day, speed)
+                write(day, courses, speed)
 
 
 if __name__ == "__main__":

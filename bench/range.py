@@ -2,8 +2,9 @@
 
 `make bench-range [CASES="state.1 state.32"]`: 500 records a second of 1,000 keys go through a PE
 that passes them on and a region of one channel, which writes them as well, with a trigger of a
-second; in real time a third PE does that. PEs may have shorter triggers. CPU is that of all PEs.
-Everything is real; all sinks write exactly once. A case takes about two minutes.
+second or in real time. `hybrid` has state in micro-batches between two PEs in real time, of which
+the last writes. PEs may have shorter triggers. CPU is that of all PEs. Everything is real; all
+sinks write exactly once. A case takes about two minutes.
 """
 
 import asyncio

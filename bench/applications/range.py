@@ -1,5 +1,6 @@
-"""Numbered records through a PE that passes them on, a region, and a sink outside of the region.
+"""Numbered records through a PE that passes them on, and a region whose channels write them.
 
+With state between real-time PEs (`hybrid`) a third PE writes them.
 The benchmark writes the region's kind and its largest width into a copy.
 """
 

@@ -1,5 +1,13 @@
 """What the benchmark of a day makes of what it saw."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import day, policies, report
 from bench.day import MINUTES, PEAK, Course, Sample, delays, load_of_the_day, picture
 from bench.traffic import Arrival
 
@@ -40,3 +48,27 @@ def test_the_load_is_a_day_that_was() -> None:
 def test_a_line_of_each_policy_in_the_widths_and_delays() -> None:
     drawn = picture(load_of_the_day(), {"demand": COURSE, "paper": COURSE}, speed=14_400.0)
     assert drawn.count("<polyline") == 1 + 2 + 2
+
+
+async def test_what_has_run_is_written_though_the_next_policy_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @asynccontextmanager
+    async def no_cluster(*_: object) -> AsyncIterator[None]:
+        yield
+
+    async def run(_: Any, __: Path, policy: str, *___: object) -> Course:
+        if policy == "cpu":
+            raise TimeoutError
+        return COURSE
+
+    monkeypatch.setattr(day, "running_cluster", no_cluster)
+    monkeypatch.setattr(day, "run", run)
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    monkeypatch.setattr(policies, "PLOTS", tmp_path)
+    monkeypatch.setattr("sys.argv", ["day", "14400"])
+    with pytest.raises(TimeoutError):
+        await day.main()
+    figures = report.read("day")["figures"]
+    assert {name.rpartition(".")[2] for name in figures} == {"demand", "paper"}
+    assert (tmp_path / "day.svg").read_text().count("<polyline") == 1 + 2 + 2

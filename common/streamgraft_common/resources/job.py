@@ -138,11 +138,13 @@ class JobSpec(Model):
     """Time in which all resources must exist, or a first submission is rolled back and repeated."""
     warm_pool: WarmPool | None = None
     """Warm pods, without a PE: a launch adopts one of them, if there is one, instead of starting a
-    driver. Each takes the memory of a PE. `auto`: as many as the largest step of the job's regions
-    within the last day took, at least one channel for each that may grow. Default: auto if a region
+    driver. Each takes the memory of a PE. `auto`: for each region that scales itself, what its
+    policy expects it to want within half an hour, or its largest step within the last day if that
+    is more; at least one channel, and no more than the region may grow. Default: auto if a region
     has autoscaling, else 0."""
     warm_pool_memory: Quantity = "2Gi"
-    """What the pods of the warm pool may request together where its size is `auto`."""
+    """What the pods of the warm pool may request together where its size is `auto`. A limit that is
+    given alone is requested."""
     savepoint: InitialState | None = None
     """State to start from (`streamgraft savepoint restore` sets it). Default: none."""
     drop_state: Annotated[list[str], Field(max_length=256)] = []
