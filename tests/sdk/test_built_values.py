@@ -153,8 +153,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[object]:
             _zip({ADL_FILE: adl.model_dump_json(by_alias=True).encode()}), adl, [], []
         )
 
-    monkeypatch.setattr(_submit, "build_bundle", build)
-    monkeypatch.setattr(_submit, "offer_tools", lambda: None)
+    monkeypatch.setattr(_submit, "built", build)
     return done
 
 
