@@ -26,7 +26,7 @@ class Stopped(Exception):
 def test_a_build_is_told_before_its_driver_starts(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def build(application: Path, include: object) -> Any:
+    def build(application: Path, include: object, parameters: object) -> Any:
         raise Stopped
 
     monkeypatch.setenv("STREAMGRAFT_JAVA", "java")
