@@ -117,7 +117,6 @@ class Driver:
         self._application = code.enter()
         self._listeners: _Listeners | None = None
         self._session = jvm.attach()
-        workers.use(self._session, code.folder)
         local_files.install(self._session)
         hadoop_settings.forget_origins(self._session)
         self.stores = StateStores(self._session)
@@ -160,6 +159,9 @@ class Driver:
         with self._compiling:
             before, code = self._planned, self.code
             application = self._application
+            if before is not None:
+                kept = [(before.code, before.metadata), (self.code, metadata)]
+                workers.end_others(self._session, [_environment(*item) for item in kept])
             try:
                 if bundle is not None:
                     self._load(bundle, metadata)
@@ -310,7 +312,6 @@ class Driver:
         code = Code.unpack(bundle, self.code.folder.parent)
         if not code.fits(metadata):
             raise OtherCode(metadata)
-        workers.end_others(self._session, self.code.folder)
         code.remove_earlier(self.code)
         self._use(code, exchanged(self.code, code))
         self._rehearsed.clear()
@@ -321,7 +322,6 @@ class Driver:
             on_stream_change, on_cut_request = self._listeners
             application.on_stream_change(on_stream_change)
             application.on_cut_request(on_cut_request)
-        workers.use(self._session, code.folder)
 
     def _collect_garbage(self) -> None:
         """Take the JVM's next collection out of the first batch of a shard."""
@@ -373,4 +373,13 @@ class Driver:
         return plan
 
     def _bind(self, metadata: PeMetadata) -> None:
-        self._application.bind({**self.code.adl.parameters, **metadata.parameters})
+        self._application.bind(_values(self.code, metadata))
+        workers.use(self._session, _environment(self.code, metadata))
+
+
+def _values(code: Code, metadata: PeMetadata) -> dict[str, str]:
+    return {**code.adl.parameters, **metadata.parameters}
+
+
+def _environment(code: Code, metadata: PeMetadata) -> workers.Environment:
+    return workers.environment(code.folder, code.adl.name, _values(code, metadata))

@@ -1,15 +1,19 @@
-"""Spark's Python workers: where those of a version of the application import it from.
+"""Spark's Python workers: where they import the application from, and its parameters' values.
 
 Spark keeps a daemon of workers for each environment that functions come with. What is compiled from
-now on comes with the folder of the new code, so it never meets a worker that has the old one.
+now on comes with the folder of the new code, and with the values that its plan is bound to, so it
+never meets a worker that has the old ones.
 """
 
 import logging
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+
+from streamgraft_common import worker_values
 
 log = logging.getLogger(__name__)
 
@@ -18,31 +22,37 @@ _FACTORIES = "pythonWorkers"
 """Spark's field; nothing public ends a daemon before its session ends."""
 
 
-def use(session: SparkSession, folder: Path) -> None:
-    """Have the functions of plans that are compiled from now on run with the code in a folder."""
-    session.sparkContext.environment[_PATH] = _path(folder)
+Environment = Mapping[str, str]
+"""What tells the workers of one daemon from those of another."""
 
 
-def end_others(session: SparkSession, folder: Path) -> None:
-    """End the daemons of all code but that in a folder: each takes memory."""
+def environment(folder: Path, application: str, values: Mapping[str, str]) -> Environment:
+    """Return that of workers with the code in a folder, and these values of parameters."""
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get(_PATH)]))
+    return {_PATH: path, worker_values.VARIABLE: worker_values.encoded(application, values)}
+
+
+def use(session: SparkSession, wanted: Environment) -> None:
+    """Have the functions of plans that are compiled from now on run in such workers."""
+    session.sparkContext.environment.update(wanted)
+
+
+def end_others(session: SparkSession, kept: Sequence[Environment]) -> None:
+    """End all daemons but those with one of these environments: each takes memory."""
     jvm: Any = session._jvm
-    environment = jvm.org.apache.spark.SparkEnv.get()
+    spark = jvm.org.apache.spark.SparkEnv.get()
     try:
-        field = environment.getClass().getDeclaredField(_FACTORIES)
+        field = spark.getClass().getDeclaredField(_FACTORIES)
         field.setAccessible(True)
-        known = field.get(environment).toList()
+        known = field.get(spark).toList()
         for index in range(known.size()):
             entry = known.apply(index)
-            if _path_of(entry._1().envVars()) != _path(folder):
+            if _seen(entry._1().envVars()) not in kept:
                 entry._2().stop()
     except Exception as error:  # Py4J's: another version of Spark has no such field
         log.warning("Python workers of earlier code were not ended: %s", error)
 
 
-def _path_of(variables: Any) -> str:
-    found = variables.get(_PATH)
-    return str(found.get()) if found.isDefined() else ""
-
-
-def _path(folder: Path) -> str:
-    return os.pathsep.join(filter(None, [str(folder), os.environ.get(_PATH)]))
+def _seen(variables: Any) -> Environment:
+    found = {name: variables.get(name) for name in (_PATH, worker_values.VARIABLE)}
+    return {name: str(value.get()) for name, value in found.items() if value.isDefined()}

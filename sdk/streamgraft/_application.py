@@ -30,6 +30,7 @@ from streamgraft_common.adl import (
     SplitOutput,
 )
 from streamgraft_common.batches import Batch
+from streamgraft_common.worker_values import given
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -90,7 +91,9 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
             self._reject(f"parameter {name!r} is declared twice", "give it another name")
         if not isinstance(default, str):
             self._reject(f"the default of {name!r} is {default!r}", "write it as text")
-        return self.parameters.setdefault(name, Parameter(name, default))
+        parameter = Parameter(name, default)
+        parameter.value = given(self.name).get(name, default)
+        return self.parameters.setdefault(name, parameter)
 
     def kafka_source(
         self,

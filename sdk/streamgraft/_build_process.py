@@ -17,6 +17,7 @@ from streamgraft._built import Built, Finding
 from streamgraft._checks import check, notices
 from streamgraft._graph import Notice
 from streamgraft._module import load
+from streamgraft._streams import read_early
 from streamgraft_common.adl import Adl
 from streamgraft_common.spark_jvm import JvmFailed
 
@@ -24,12 +25,20 @@ from streamgraft_common.spark_jvm import JvmFailed
 def build_application(file: Path, parameters: Mapping[str, str]) -> Built:
     """Import, check and analyze the application of a module's file. Raises ApplicationError."""
     variable, application = load(file)
+    early = [
+        Notice(
+            application.graph.location,
+            f"parameter {name!r} is read while the module is imported, and is the default there,"
+            " whatever the job says: read it inside functions",
+        )
+        for name in read_early(application.parameters.values())
+    ]
     application.bind(parameters)  # behind the import, as in a PE: only functions see the values
     errors.raise_all(check(application.graph))
     adl, found = _described(application, file, variable)
     return Built(
         adl=adl,
-        notices=[str(notice) for notice in [*notices(application.graph), *found]],
+        notices=[str(notice) for notice in [*notices(application.graph), *early, *found]],
         modules=_loaded_files(file.parent),
     )
 

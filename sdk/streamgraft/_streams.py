@@ -54,6 +54,11 @@ class Parameter:
         return f"<Parameter {self.name}={self._value!r}>"
 
 
+def read_early(parameters: Iterable[Parameter]) -> list[str]:
+    """Return the names of those whose values were looked at so far."""
+    return [item.name for item in parameters if item._is_read]
+
+
 @contextmanager
 def values_read(parameters: Iterable[Parameter]) -> Iterator[dict[str, str]]:
     """Collect the values that are looked at meanwhile, by name; they are there in the end."""

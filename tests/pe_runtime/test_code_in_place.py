@@ -31,6 +31,24 @@ def plain(frame):
 
     return frame.withColumn("n", F.udf(shifted, "long")("n"))
 """
+NAMED = """
+from pyspark.sql import functions as F
+from streamgraft import Application
+
+app = Application("numbers")
+app.parameter("broken", default="")
+least = app.parameter("least", default="0")
+
+
+def raised(n):
+    return n + int(least.value)
+
+
+@app.operator(inputs="numbers")
+def plain(frame):
+    return frame.withColumn("n", F.udf(raised, "long")("n"))
+"""
+"""A function that Spark sends by its name alone, so that workers import the module for it."""
 VERSION = 1_000_000
 """Added to each number by each of two modules, as often as the version says: a worker that had
 modules of two versions would show."""
@@ -79,3 +97,30 @@ async def test_the_driver_swaps_its_code(
         assert [n % VERSION for n in numbers] == list(range(sent[key]))
         assert numbers == sorted(numbers)
         assert {n // VERSION for n in numbers} == {0, 2, 4}
+
+
+async def test_functions_that_workers_import_have_the_values_of_the_job(
+    stage: Any, load: Callable[[int], Any], output: Any
+) -> None:
+    """Also those that it gets while it runs."""
+    digest = stage.write_bundle(NAMED)
+    plain = stage.metadata()
+    plain = plain.model_copy(update={"code": code_of_pe(ADL, digest, plain)})
+
+    def raised(version: int) -> Any:
+        return plain.model_copy(update={"parameters": {"least": str(version * VERSION)}})
+
+    pe = await stage.start(0, [0, 1])
+    await stage.write_content(pe, raised(1), "1")
+    await pe.running(0, 1)
+    source = load(200)
+    for version in (1, 2):
+        await pe.replan(raised(version), str(version))
+        await asyncio.to_thread(
+            output.until,
+            lambda values, version=version: (
+                {n // VERSION for numbers in values.values() for n in numbers[-3:]} == {version}
+            ),
+        )
+    source.stop()
+    assert {n // VERSION for numbers in output.values.values() for n in numbers} == {1, 2}

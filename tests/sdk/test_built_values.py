@@ -23,6 +23,7 @@ from streamgraft_common.bundle import ADL_FILE, Bundle
 from streamgraft_common.edits import EditRefused, check
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JobSpec, SavedStage
+from streamgraft_common.worker_values import VARIABLE, encoded
 from streamgraft_operator.graph import Submission
 from streamgraft_operator.graph.stages import saved_stages
 
@@ -83,6 +84,8 @@ def test_another_grouping_by_a_parameter_is_refused_and_a_threshold_keeps_state(
         "least": "1",
         "late": "x",
     }
+    (notice,) = first.notices
+    assert "parameter 'imported' is read while the module is imported" in notice
     runs = stages(first)
 
     other = build_bundle(module, parameters={"by": "page"})
@@ -102,6 +105,17 @@ def test_another_grouping_by_a_parameter_is_refused_and_a_threshold_keeps_state(
 def test_values_that_no_plan_follows_from_leave_the_bundle_as_it_is(module: Path) -> None:
     given = {"late": "y", "imported": "page"}
     assert sg.build(module, parameters=given) == sg.build(module)
+
+
+def test_workers_have_the_values_before_a_function_is_called(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Spark has them import the module of a function; nobody binds an application there."""
+    monkeypatch.setenv(VARIABLE, encoded("totals", {"by": "page"}))
+    here, other = sg.Application("totals"), sg.Application("other")
+    assert here.parameter("by", default="user").value == "page"
+    assert here.parameter("least", default="1").value == "1"
+    assert other.parameter("by", default="user").value == "user"
 
 
 def test_a_parameter_that_does_not_exist_is_an_error_of_the_build(module: Path) -> None:
