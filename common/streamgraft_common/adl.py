@@ -60,6 +60,13 @@ class KafkaEndpoint(AdlModel):
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
     """Sinks: whether a batch that runs again after a crash writes its records again."""
 
+    @property
+    def guarded(self) -> bool:
+        """Whether its brokers, others than the job's, ask for what only its options have: keys and
+        files of its PE's pod."""
+        protocol = self.options.get("kafka.security.protocol", "PLAINTEXT")
+        return self.bootstrap_servers is not None and protocol.upper() != "PLAINTEXT"
+
     @model_validator(mode="after")
     def _has_an_encoding(self) -> Self:
         if (self.encoding.kind if self.encoding else None) != (

@@ -42,10 +42,16 @@ def transactional_id(
 def transactional_ids(
     metadata: PeMetadata, operators: Iterable[Operator], shards: Iterable[int]
 ) -> dict[tuple[str, bool], list[str]]:
-    """Return all ids of some shards, by the brokers' addresses and whether they speak TLS."""
+    """Return the ids of some shards, by the brokers' addresses and whether they speak TLS.
+
+    But for those at brokers that only the PE can talk to.
+    """
     named = {operator.name: operator for operator in operators}
     found: dict[tuple[str, bool], set[str]] = {}
     for port in metadata.outputs:
+        endpoint = endpoint_of(port, named)
+        if endpoint and endpoint.guarded:
+            continue
         for shard in shards:
             if own := transactional_id(port, named, metadata, shard):
                 found.setdefault((port.bootstrap_servers, port.tls), set()).add(own)

@@ -6,21 +6,30 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise, product
+from functools import partial
+from itertools import chain, pairwise, product
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, get_args
 
 import pytest
+from tests.e2e.torture.run import Torture
 from tests.e2e.torture.schedule import (
     BLOCK,
     MEANS,
+    NAMES,
     OF_PROGRAMS,
     PLACES,
     VICTIMS,
     Kill,
+    Means,
+    Step,
+    Victim,
     steps,
+    tally,
 )
 from tests.e2e.torture.verification import Input, Result, complete, verify
-from tests.e2e.torture.victims import full_disk, strike
+from tests.e2e.torture.victims import Killer, full_disk, strike
 
 from streamgraft_local.processes import Process
 
@@ -103,6 +112,50 @@ def test_every_means_meets_every_place() -> None:
     }
     for kill in kills:
         assert (kill.seconds > 0) == (kill.means in ("freeze", "disk"))
+
+
+def test_what_happened_is_told_by_its_kind() -> None:
+    """By a freeze or a full disk nothing dies."""
+    assert {*chain(*NAMES.values())} == {*get_args(Means)}
+    struck: dict[Means, int] = {"kill": 2, "memory": 1, "freeze": 4, "disk": 1}
+    assert tally(struck) == {"kills": 3, "freezes": 4, "full disks": 1}
+    assert tally({}) == {}
+
+
+@pytest.mark.parametrize(("found", "count"), [("pod p", 1), (None, 0)])
+async def test_what_met_no_pod_is_not_counted(found: str | None, count: int) -> None:
+    async def scale(width: int) -> None:
+        pass
+
+    async def struck(kill: Kill) -> str | None:
+        return found
+
+    job: Any = SimpleNamespace(scale=scale)
+    load: Any = SimpleNamespace(rate=0.0)
+    killer: Any = SimpleNamespace(kill=struck)
+    said: list[str] = []
+    run = Torture(job, "joint", said.append)
+    freeze = Kill("source", "freeze", 0.0, 5.0, 0.0, False)
+    await run._take("1/1", Step(2, freeze, hurried=True), load, killer)
+    assert +run.struck == ({"freeze": count} if count else {})
+    assert said[0].endswith(f"it was {found or 'no pod'}")
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_a_pod_of_each_place_is_struck_amid_what_it_writes(place: Victim) -> None:
+    waited: list[str] = []
+    amid = {other: partial(waited.append, other) for other in PLACES}
+    client: Any = SimpleNamespace(get=_no_items)
+    job: Any = SimpleNamespace(cluster=None, client=client, namespace="n", name="j")
+    killer = Killer(job, amid=amid)
+    pod = {"metadata": {"name": "p"}, "status": {}}
+    kill = Kill(place, "kill", 0.0, 0.0, 0.0, False)
+    assert await killer._strike_family(pod, [pod], kill) == pod
+    assert waited == [place]
+
+
+async def _no_items(*_: object, **__: object) -> dict[str, list[object]]:
+    return {"items": []}
 
 
 def test_a_process_is_frozen_and_wakes_up() -> None:

@@ -87,6 +87,32 @@ def test_checkpoints_that_cannot_be_read(text: str, reason: str, file: str) -> N
     assert len(said.message) <= 400
 
 
+@pytest.mark.parametrize(
+    ("text", "reason", "parts"),
+    [
+        (
+            "org.x.StreamingQueryException: Cannot execute transactional method\n"
+            "Caused by: org.x.KafkaException: we are in an error state\n"
+            "Caused by: x.TimeoutException: Topic n.raw not present in metadata after 60000 ms.",
+            "TopicMissing",
+            ["no topic n.raw for 60 s", "deleted"],
+        ),
+        (
+            "org.apache.spark.sql.streaming.StreamingQueryException: Timeout expired after 60000ms"
+            " while awaiting AddOffsetsToTxn",
+            "LedgerUnavailable",
+            ["ledger's entry for 60 s", "deleted", "REHEARSAL"],
+        ),
+    ],
+)
+def test_topics_that_are_gone(text: str, reason: str, parts: list[str]) -> None:
+    """Kafka's producer only says for how long it has waited."""
+    said = explained(text)
+    assert said.reason == reason
+    assert all(part in said.message for part in parts)
+    assert len(said.message) <= 400
+
+
 def test_reasons() -> None:
     """Each kind has its own, for conditions."""
     sink = "org.apache.spark.sql.streaming.StreamingQueryException: n.j.s.0: "

@@ -140,7 +140,10 @@ class Ports:
         return OwnTopic(topic=topic, **self._brokers(endpoint))
 
     def topics(self, stages: Iterable[Stage]) -> tuple[PlannedTopic, ...]:
-        """Return all topics, each once, by name. Raises GraphError where two uses collide."""
+        """Return all topics, each once, by name. Raises GraphError where two uses collide.
+
+        But for those at brokers that only a PE can talk to: nobody could make them, or look.
+        """
         found: dict[tuple[str, str], PlannedTopic] = {}
         topics = [topic for stage in stages for topic in self._topics(stage)]
         if rehearsal := self.rehearsal(topics):
@@ -154,7 +157,7 @@ class Ports:
 
     def _topics(self, stage: Stage) -> Iterator[PlannedTopic]:
         for operator in self._operators(stage):
-            if operator.kafka is not None:
+            if operator.kafka is not None and not operator.kafka.guarded:
                 yield PlannedTopic(
                     name=operator.kafka.topic,
                     partitions=operator.kafka.partitions,

@@ -13,6 +13,9 @@ _LOST_ADVICE = (
     " short a time. To go on without them, set the source's option failOnDataLoss to false; to"
     " read the topic from its start, cancel the job and submit it again"
 )
+_NO_TOPIC = re.compile(r"Topic (\S+) not present in metadata after (\d+) ms")
+_NO_NOTE = re.compile(r"Timeout expired after (\d+) ?ms while awaiting AddOffsetsToTxn")
+"""What Kafka's producer says when it gives up; of the ledger it does not name the topic."""
 _CHECKPOINT = (
     (
         "CheckpointTooNew",
@@ -71,6 +74,10 @@ def explained(text: str) -> Failure:
         return Failure("RecordsLost", _LOST_ADVICE)
     if errors := _python_errors(text):
         return Failure("ApplicationFailed", errors[-1][:_MAX_LENGTH])
+    if missing := _NO_TOPIC.search(text):
+        return Failure("TopicMissing", _no_topic(*missing.groups()))
+    if untaken := _NO_NOTE.search(text):
+        return Failure("LedgerUnavailable", _no_note(untaken[1]))
     reasons = (reason for reason, signs in _SAID if any(sign in text for sign in signs))
     return Failure(next(reasons, "QueryFailed"), _telling(text)[:_MAX_LENGTH])
 
@@ -82,6 +89,21 @@ def summary(text: str) -> str:
     the first line.
     """
     return explained(text).message
+
+
+def _no_topic(topic: str, millis: str) -> str:
+    return (
+        f"the brokers have had no topic {topic} for {int(millis) / 1000:.0f} s: it was deleted."
+        " Create it again; the operator does that where it may, within a minute"
+    )
+
+
+def _no_note(millis: str) -> str:
+    return (
+        f"the brokers have not taken the ledger's entry for {int(millis) / 1000:.0f} s: they are"
+        " away, or its topic was deleted. That is <namespace>.<job>.REHEARSAL, which the operator"
+        " makes again within a minute; of a sink with brokers or options of its own, the sink's"
+    )
 
 
 def _of_checkpoint(text: str, advice: str) -> str:

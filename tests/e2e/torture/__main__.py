@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.e2e.torture.job import NotServing
 from tests.e2e.torture.run import KINDS, torture
+from tests.e2e.torture.schedule import tally
 from tests.e2e.torture.telling import narrator
 
 from bench.cluster import NAMESPACE, running_cluster
@@ -30,8 +31,9 @@ async def _run(seed: int, changes: int, kind: str) -> int:
         verdict.problems.append("the sink that asks for at least once has no repeats: a blind run")
     for problem in verdict.problems:
         say(problem)
+    done = {"width changes": changes, **tally(verdict.struck), "edits": verdict.edits}
     say(
-        f"{changes} width changes, {verdict.kills} kills, {verdict.edits} edits:"
+        f"{', '.join(f'{count} {name}' for name, count in done.items())}:"
         f" {verdict.lost} lost, {verdict.twice} double, {len(verdict.problems) or 'no'} problems;"
         f" {verdict.loose_twice} results written twice where at least once was asked for"
     )

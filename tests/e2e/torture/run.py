@@ -3,18 +3,20 @@
 import asyncio
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
 from tests.e2e.torture.job import TorturedJob
-from tests.e2e.torture.schedule import Kill, Step, steps
+from tests.e2e.torture.schedule import Kill, Means, Step, Victim, steps
 from tests.e2e.torture.topics import PARTITIONS, Growth, Topics
 from tests.e2e.torture.verification import Verdict, complete, verify
 from tests.e2e.torture.victims import Killer
 
 from bench.traffic import Load, create_topic, keys_by_group
+from streamgraft_common import names
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_local import Cluster
 
@@ -68,7 +70,7 @@ class Torture:
     say: Callable[[str], None]
     seconds: list[float] = field(default_factory=list)
     """How long each change took that was waited for."""
-    kills: int = 0
+    struck: Counter[Means] = field(default_factory=Counter)
     edits: int = 0
 
     async def run(self, seed: int, changes: int) -> Verdict:
@@ -76,8 +78,8 @@ class Torture:
         servers = self.job.cluster.bootstrap_servers
         keys = [*chain(*keys_by_group(PARTITIONS, KEYS_PER_GROUP).values())]
         topics = Topics(servers, "torture-in", "torture-out", "torture-loose")
-        growth = Growth(servers, "torture-loose")
-        killer = Killer(self.job, amid=growth.wait)
+        grows = {place: Growth(servers, topic) for place, topic in self._written().items()}
+        killer = Killer(self.job, amid={place: growth.wait for place, growth in grows.items()})
         try:
             with Load(servers, "torture-in", keys, RATE) as load:
                 for number, step in enumerate(steps(seed, changes, PARTITIONS), 1):
@@ -85,10 +87,19 @@ class Torture:
             await self._drained(topics, load.sent)
         finally:
             topics.close()
-            growth.close()
+            for growth in grows.values():
+                growth.close()
         verdict = verify(load.sent, topics.inputs, topics.results, topics.loose)
-        verdict.kills, verdict.edits = self.kills, self.edits
+        verdict.struck, verdict.edits = self.struck, self.edits
         return verdict
+
+    def _written(self) -> dict[Victim, str]:
+        """Return a topic that pods of each place write.
+
+        Of the region it is that of the sink without transactions, which shows kills that hit.
+        """
+        inputs = names.topic(self.job.namespace, NAME, "records", REGION)
+        return {"source": inputs, "region": "torture-loose", "sink": "torture-out"}
 
     async def _take(self, number: str, step: Step, load: Load, killer: Killer) -> None:
         if step.edit:
@@ -98,8 +109,11 @@ class Torture:
         began = time.monotonic()
         relief = _backlog(load, step.kill) if step.kill and step.kill.backlog else None
         await self.job.scale(step.width)
-        struck = f", it was {await kill}" if kill else ""
-        self.kills += kill is not None
+        struck = ""
+        if kill and step.kill:
+            victim = await kill
+            struck = f", it was {victim or 'no pod'}"
+            self.struck[step.kill.means] += victim is not None
         if relief:
             relief.cancel()
         load.rate = RATE

@@ -1,6 +1,6 @@
 """What a torture run does, decided by its seed: width changes, edits, and kills in their midst."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Literal
@@ -14,6 +14,14 @@ Means = Literal["kill", "freeze", "memory", "disk", "delete"]
 memory is out; no file can be written for a while; the pod is deleted."""
 MEANS: tuple[Means, ...] = ("kill", "freeze", "memory", "disk")
 OF_PROGRAMS: tuple[Means, ...] = ("kill", "freeze")
+
+NAMES: Mapping[str, tuple[Means, ...]] = {
+    "kills": ("kill", "memory"),
+    "deletions": ("delete",),
+    "freezes": ("freeze",),
+    "full disks": ("disk",),
+}
+"""What a run counts of them: by a kill a process dies, of what is frozen none has to."""
 
 BLOCK = 9
 """Of so many changes each kind of victim has one, and one comes with an edit."""
@@ -77,6 +85,12 @@ class Chances:
 
 CHANCES = Chances(MEANS, latest=4.0, freezes=(5.0, 75.0), disk=10.0, backlogs=0.7)
 """A pod that answers no probe is ended after 60 s, the operator's lease is over after 15 s."""
+
+
+def tally(struck: Mapping[Means, int]) -> dict[str, int]:
+    """Return how often each kind of thing happened, of those that did."""
+    found = {name: sum(struck.get(item, 0) for item in means) for name, means in NAMES.items()}
+    return {name: count for name, count in found.items() if count}
 
 
 @dataclass(frozen=True)

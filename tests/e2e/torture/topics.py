@@ -54,11 +54,17 @@ class Reader:
 
 
 class Growth:
-    """Waits until a topic grows: a batch is being written then, and not committed yet."""
+    """Waits until a topic grows: a batch is being written then, and not committed yet, in Kafka if
+    it is written by a transaction."""
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
         self._consumer = Consumer(
-            {"bootstrap.servers": bootstrap_servers, "group.id": "growth", "log_level": CRITICAL}
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "group.id": "growth",
+                "isolation.level": "read_uncommitted",
+                "log_level": CRITICAL,
+            }
         )
         self._ends = [TopicPartition(topic, number, OFFSET_END) for number in range(PARTITIONS)]
 

@@ -4,10 +4,12 @@ The effect of each record of the outside topic is in every result exactly once: 
 that of the first n records of its key, in their order, and no n of a key may come again.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+
+from tests.e2e.torture.schedule import Means
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class Verdict:
     """Records of the outside topic whose effect is in no result."""
     twice: int = 0
     """Results whose count of records was there before, or counts more than there are."""
-    kills: int = 0
+    struck: Counter[Means] = field(default_factory=Counter)
+    """How often what was done to parts of the cluster."""
     edits: int = 0
     loose_twice: int = 0
     """Results that crashes have written again to the sink that asks for at least once."""

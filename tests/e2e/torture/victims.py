@@ -3,7 +3,7 @@
 import asyncio
 import resource
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -34,11 +34,11 @@ class Killer:
         self,
         job: TorturedJob,
         repository: Outsider | None = None,
-        amid: Callable[[], int | None] | None = None,
+        amid: Mapping[Victim, Callable[[], int | None]] | None = None,
     ) -> None:
-        """`amid` blocks until a pod is in the midst of what a kill should break off, and returns
-        which shard the pod does it for, if it knows."""
-        self._amid = amid
+        """`amid` blocks, by the place of a pod, until one is in the midst of what a kill should
+        break off, and returns which shard of the region it does it for, if it knows."""
+        self._amid = amid or {}
         self._cluster = job.cluster
         self._client = job.client
         self._pes = PROCESSING_ELEMENT.path(job.namespace)
@@ -46,8 +46,11 @@ class Killer:
         self._selector = f"{names.LABEL_JOB}={job.name}"
         self._repository = repository
 
-    async def kill(self, kill: Kill) -> str:
-        """Do it after the time that was chosen, and wait until it is over; return to what."""
+    async def kill(self, kill: Kill) -> str | None:
+        """Do it after the time that was chosen, and wait until it is over; return to what.
+
+        None: there was no pod that it could have been done to.
+        """
         await asyncio.sleep(kill.after)
         if kill.victim in PLACES:
             return await self._strike_pod(kill)
@@ -58,12 +61,12 @@ class Killer:
             await self._strike_program(kill)
         return kill.victim
 
-    async def _strike_pod(self, kill: Kill) -> str:
+    async def _strike_pod(self, kill: Kill) -> str | None:
         """Strike the processes of a pod of that place, if one runs."""
         found = await answered(lambda: self._client.get(self._pods, labelSelector=self._selector))
         pods = [pod for pod in of_place(found["items"], kill.victim) if _pid(pod)]
         if not pods:
-            return "no pod"
+            return None
         pod = pods[int(kill.choice * len(pods))]
         if kill.means == "delete":
             with suppress(NotFound):
@@ -76,9 +79,9 @@ class Killer:
         """Strike the processes of the pod that is amid its work, else of the chosen one."""
         families = {_name(pod): _family(_pid(pod) or 0) for pod in pods}
         pod = chosen
-        if self._amid:
+        if amid := self._amid.get(kill.victim):
             owners = await self._owners()
-            shard = await asyncio.to_thread(self._amid)
+            shard = await asyncio.to_thread(amid)
             pod = next((item for item in pods if _name(item) == owners.get(shard)), chosen)
         await strike(families[_name(pod)], kill)
         return pod

@@ -6,6 +6,7 @@ import pytest
 
 from streamgraft_common.adl import Adl, KafkaEndpoint, Operator, Region, SplitOutput, Stream
 from streamgraft_common.resources import Fusion
+from streamgraft_common.transactions import transactional_ids
 from streamgraft_operator.graph import (
     Change,
     Content,
@@ -144,6 +145,41 @@ def test_no_rehearsal_where_no_port_is() -> None:
         ("in", "other:1", True),
         ("ns.job.DEAD-LETTERS", "other:1", True),
     ]
+
+
+SSL = {"kafka.security.protocol": "SSL"}
+
+
+def test_topics_at_brokers_that_only_a_pe_can_talk_to_are_nobody_elses_matter() -> None:
+    """The operator has no credentials for them: it would wait for an answer for ever."""
+    there = KafkaEndpoint(topic="in", bootstrap_servers="other:1", options=SSL)
+    source = SOURCE.model_copy(update={"kafka": there})
+    elsewhere = there.model_copy(update={"topic": "o"})
+    out = kafka_sink("out", "raw").model_copy(update={"kafka": elsewhere})
+    topology = planned(application(source, out))
+    assert topology.topics == ()
+    (pe,) = topology.pes
+    assert [port.topic for port in pe.metadata.inputs] == ["in"]
+    assert [port.topic for port in pe.metadata.outputs] == ["o"]
+
+
+@pytest.mark.parametrize(
+    ("how", "ids"),
+    [
+        ({}, {("b:1", False): ["ns.job.src.0"]}),
+        ({"options": SSL}, {("b:1", False): ["ns.job.src.0.out"]}),
+        ({"bootstrap_servers": "other:1"}, {("other:1", False): ["ns.job.src.0.out"]}),
+        ({"bootstrap_servers": "other:1", "options": SSL}, {}),
+    ],
+)
+def test_transactions_are_aborted_where_the_operator_can_talk_to(
+    how: dict[str, Any], ids: dict[tuple[str, bool], list[str]]
+) -> None:
+    """Options alone are for the job's own brokers, whose credentials it has."""
+    endpoint = KafkaEndpoint(topic="o", **how)
+    adl = application(SOURCE, kafka_sink("out", "raw").model_copy(update={"kafka": endpoint}))
+    (pe,) = planned(adl).pes
+    assert transactional_ids(pe.metadata, adl.operators, [0]) == ids
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.e2e.torture.consistent.rounds import MOMENTS
 from tests.e2e.torture.consistent.run import RATE, Verdict, torture
+from tests.e2e.torture.schedule import tally
 from tests.e2e.torture.telling import kept, narrator
 
 from bench import report
@@ -47,8 +48,9 @@ def _figures(verdict: Verdict) -> dict[str, float]:
         "results_repeated_by_rollbacks": verdict.repeated,
         "round_s_p50": round(report.percentile(verdict.seconds, 0.5), 1),
         "round_s_max": round(max(verdict.seconds), 1),
-        **{f"kills_amid_{moment}": verdict.during[moment] for moment in MOMENTS},
-        **{f"kills_of_{victim}": number for victim, number in sorted(verdict.kills.items())},
+        **{name.replace(" ", "_"): count for name, count in tally(verdict.struck).items()},
+        **{f"struck_amid_{moment}": verdict.during[moment] for moment in MOMENTS},
+        **{f"struck_{victim}": number for victim, number in sorted(verdict.victims.items())},
     }
 
 

@@ -19,7 +19,7 @@ from tests.e2e.torture.consistent.region import Region
 from tests.e2e.torture.consistent.repository import Repository
 from tests.e2e.torture.consistent.rounds import Policy, Round, rounds
 from tests.e2e.torture.job import NotServing, TorturedJob
-from tests.e2e.torture.schedule import Kill
+from tests.e2e.torture.schedule import Kill, Means
 from tests.e2e.torture.topics import PARTITIONS
 from tests.e2e.torture.victims import Killer
 
@@ -52,10 +52,12 @@ class Verdict:
     wrong: int = 0
     """Rounds after which something was not as a batch computation has it; the end is one more."""
     problems: list[str] = field(default_factory=list)
-    kills: Counter[str] = field(default_factory=Counter)
-    """By what was struck."""
+    victims: Counter[str] = field(default_factory=Counter)
+    """What was struck."""
+    struck: Counter[Means] = field(default_factory=Counter)
+    """By what."""
     during: Counter[str] = field(default_factory=Counter)
-    """Kills by what was under way: cut, rollback, width."""
+    """What was under way then: cut, rollback, width."""
     seconds: list[float] = field(default_factory=list)
     """How long each round took."""
     records: int = 0
@@ -211,7 +213,10 @@ class Torture:
         }
         during = [name for name, is_so in found.items() if is_so]
         struck = await Killer(self.job, self.repository).kill(replace(kill, after=0.0))
-        self.verdict.kills[kill.victim] += 1
+        if struck is None:
+            return "no pod"
+        self.verdict.victims[kill.victim] += 1
+        self.verdict.struck[kill.means] += 1
         self.verdict.during.update(during)
         return f"{struck} during {' and '.join(during) or 'nothing'}"
 
