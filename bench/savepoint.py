@@ -26,7 +26,9 @@ from bench.size_plot import size_plot
 from bench.traffic import Probe, create_topic
 from streamgraft_common import names
 from streamgraft_common.kube import KubeClient, load_config
-from streamgraft_common.resources import SAVEPOINT, SavepointStatus
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import JOB, SAVEPOINT, SavepointStatus
+from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_local import Cluster
 
 KEYS = (25_000, 125_000, 250_000, 500_000)
@@ -58,6 +60,9 @@ class Restart:
     groups: int
     flowing: float
     """From the command (it stops the job) until all markers came out."""
+    parts: Mapping[str, float]
+    """Of that: until the job that was has gone and the new one is there, until all of its drivers
+    are up, and until records flow. Kubernetes' times are whole seconds."""
     loads: list[float]
     """Of each channel: its shards' mean from the start to the end of their first batch."""
 
@@ -127,9 +132,17 @@ class Bench:
         markers = await self.traffic.send(MARKERS)
         flowing = await self.traffic.out(markers) - began
         await self.app.calm(0)
-        found = Restart(megabytes, width, groups, flowing, await self._loads())
+        parts = await self._parts(began, flowing)
+        found = Restart(megabytes, width, groups, flowing, parts, await self._loads())
         console.print(f"{groups} groups, width {width}, {megabytes:.1f} MB: {flowing:.1f} s")
         return found
+
+    async def _parts(self, began: float, flowing: float) -> dict[str, float]:
+        job = await self.client.get(JOB.path(NAMESPACE, self.app.job))
+        there = from_rfc3339(job["metadata"]["creationTimestamp"]) - began
+        pods = [await self.app.pod(pe["status"]["pod"]) for pe in await self.app.pes()]
+        up = max(map(_ready_at, pods)) - began
+        return {"stop_s": there, "drivers_s": up - there, "flow_s": flowing - up}
 
     async def _loads(self) -> list[float]:
         found = []
@@ -141,6 +154,12 @@ class Bench:
                     async with http.get(url) as answer:
                         found.append(_load(await answer.text()))
         return found
+
+
+def _ready_at(pod: Object) -> float:
+    """Return since when a pod is ready (Unix time)."""
+    (ready,) = (item for item in pod["status"]["conditions"] if item["type"] == "Ready")
+    return from_rfc3339(ready["lastTransitionTime"])
 
 
 def _load(metrics: str) -> float:
@@ -196,6 +215,8 @@ def figures(taken: dict[str, Points], restarts: list[Restart]) -> dict[str, floa
     for item in restarts:
         if item.groups == GROUPS and item.megabytes == most:
             found[f"restart_s.width_{item.width}"] = round(item.flowing, 2)
+            for part, seconds in item.parts.items():
+                found[f"restart_{part}.width_{item.width}"] = round(seconds, 1)
             found[f"load_mean_s.width_{item.width}"] = round(sum(item.loads) / len(item.loads), 3)
             found[f"load_max_s.width_{item.width}"] = round(max(item.loads), 3)
     # Each old group is read once for each new one in it, by the channels side by side.
@@ -221,6 +242,9 @@ def draw(found: Mapping[str, float]) -> None:
     (PLOTS / "savepoint-size.svg").write_text(picture)
     names = {
         "command to flowing": "restart_s",
+        "the job stops, and is made anew": "restart_stop_s",
+        "drivers start": "restart_drivers_s",
+        "records flow": "restart_flow_s",
         "first batch, slowest channel": "load_max_s",
         "first batch, mean": "load_mean_s",
     }

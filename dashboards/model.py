@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from dashboards.identity import legend
+
 RATE = "$__rate_interval"
 
 
@@ -77,9 +79,9 @@ def quantile(share: float, metric: str, labels: str, where: str) -> str:
     return f"histogram_quantile({share}, sum by ({by}) ({rate(f'{metric}_bucket', where)}))"
 
 
-def quantiles(metric: str, label: str, where: str) -> tuple[Query, ...]:
-    """Return the queries of the median and the 95th percentile."""
+def quantiles(metric: str, labels: str, where: str) -> tuple[Query, ...]:
+    """Return the queries of the median and the 95th percentile by labels."""
     return tuple(
-        Query(quantile(share, metric, label, where), f"{{{{{label}}}}} {share:.0%}")
+        Query(quantile(share, metric, labels, where), f"{legend(labels)} {share:.0%}")
         for share in (0.5, 0.95)
     )

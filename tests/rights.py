@@ -27,6 +27,18 @@ def use_of(method: str, path: str, query: Mapping[str, str]) -> Use:
     return group, resource, verbs[method]
 
 
+def allows(rules: tuple[Rule, ...], use: Use, name: str = "") -> bool:
+    """Return whether rules allow it, for an object of this name ('': for all of them)."""
+    group, resource, verb = use
+    return any(
+        rule.group == group
+        and verb in rule.verbs
+        and ("*" in rule.resources or resource in rule.resources)
+        and (not rule.only or name in rule.only)
+        for rule in rules
+    )
+
+
 def uses_of(rules: tuple[Rule, ...]) -> set[Use]:
     """Return everything that rules allow."""
     return {

@@ -1,10 +1,13 @@
 """The documentation's site: built, complete, and made from the code as it is."""
 
+import re
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path, PurePosixPath
 
 import pytest
+from tests.test_docs import prose
 
 from streamgraft.cli._app import app
 from streamgraft_common.resources import KINDS
@@ -22,6 +25,21 @@ def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in PAGES}
     assert [page for page in pages if not (tmp_path / page).is_file()] == []
+    lost = {path.name: headings(path) - shown(tmp_path, path) for path in PAGES}
+    assert {name: missing for name, missing in lost.items() if missing} == {}
+
+
+def headings(path: Path) -> set[str]:
+    """Return the headings of a page, down to the level that has anchors on the site."""
+    found = (re.fullmatch(r"#{1,3} (.+)", line) for line in prose(path))
+    return {re.sub(r"[`*]", "", match[1]) for match in found if match}
+
+
+def shown(site: Path, path: Path) -> set[str]:
+    """Return the headings of a page on the site."""
+    page = (site / path.relative_to(ROOT / "docs").with_suffix(".html")).read_text()
+    found = re.findall(r"<h[123] id=[^>]*>(.*?)<a class=\"headerlink\"", page, re.DOTALL)
+    return {unescape(re.sub(r"<[^>]*>", "", heading)).strip() for heading in found}
 
 
 PAGES = sorted(ROOT.glob("docs/**/*.md"))

@@ -14,6 +14,8 @@ from mkdocs.structure.pages import Page
 from website.reference import ROOT, pages
 
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```(\w+) (\S+)$", re.MULTILINE)
+"""A block of a tutorial: its language, and what it is to the test that follows the page."""
 ROOT_PAGES = {"README.md": "index.md", "ARCHITECTURE.md": "architecture.md"}
 """Pages at the root of the repository, and what they are called on the site."""
 
@@ -50,10 +52,21 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Rewrite links of pages that are in the folder."""
+    """Rewrite links and blocks of pages that are in the folder."""
     if page.file.generated_by:
         return markdown
-    return resolved(markdown, PurePosixPath("docs", page.file.src_uri))
+    return plain_fences(resolved(markdown, PurePosixPath("docs", page.file.src_uri)))
+
+
+def plain_fences(text: str) -> str:
+    """Return Markdown whose blocks the site knows as such: it takes no second word for one, and
+    what comes behind it for code. Names of files are titles."""
+
+    def fence(match: re.Match[str]) -> str:
+        language, word = match.groups()
+        return f"```{language}" + (f' title="{word}"' if "." in word else "")
+
+    return FENCE.sub(fence, text)
 
 
 def resolved(text: str, place: PurePosixPath) -> str:

@@ -147,7 +147,11 @@ def metrics() -> str:
 
 def programs() -> str:
     """Return the settings of the operator and of the metrics adapter."""
-    lines = ["# Settings of operator and adapter", "", "The chart sets them by its values."]
+    lines = [
+        "# Settings of operator and adapter",
+        "",
+        "The chart sets them by its values, or to what its pods need.",
+    ]
     for title, program in (("Operator", operator_parser()), ("Metrics adapter", adapter_parser())):
         rows = [
             (

@@ -149,6 +149,30 @@ METRICS_READER = (
     Rule("external.metrics.k8s.io", ("*",), ("get", "list")),
 )
 
+DISCOVERY = (
+    Rule(
+        "apiregistration.k8s.io",
+        ("apiservices",),
+        ("get",),
+        only=tuple(
+            f"{version}.{group}.metrics.k8s.io"
+            for group in ("custom", "external")
+            for version in ("v1beta1", "v1beta2")
+        ),
+    ),
+)
+"""For everybody whom the API server knows: where the metrics adapter is, who signs its certificate,
+and whether it serves. They have no namespace, so that no RoleBinding could give it."""
+
+CONSOLE = (
+    Rule("", ("services",), ("get",), only=(names.ADAPTER,)),
+    Rule("", ("pods",), ("get", "list")),
+    # By SPDY a port is forwarded with the one, by WebSockets with the other.
+    Rule("", ("pods/portforward",), ("create", "get")),
+)
+"""To forward a port to the metrics adapter in its namespace, as `kubectl port-forward` asks for it.
+No role can say which pods or ports: it leads to all of the namespace."""
+
 VIEW = (
     Rule(
         names.GROUP,
@@ -230,26 +254,34 @@ def cluster_roles() -> list[dict[str, Any]]:
         role("ClusterRole", "streamgraft-metrics-adapter", METRICS_ADAPTER),
         _prometheus(),
         role("ClusterRole", "streamgraft-metrics-reader", METRICS_READER),
+        role("ClusterRole", "streamgraft-discovery", DISCOVERY),
+        role("Role", "streamgraft-console", CONSOLE, SYSTEM_NAMESPACE),
         *map(_aggregated, _PEOPLE),
         *admission.policies(),
-        {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": "streamgraft-metrics-reader"},
-            "roleRef": {
-                "apiGroup": _RBAC,
-                "kind": "ClusterRole",
-                "name": "streamgraft-metrics-reader",
+        _bound(
+            "streamgraft-metrics-reader",
+            {
+                "kind": "ServiceAccount",
+                "name": "horizontal-pod-autoscaler",
+                "namespace": "kube-system",
             },
-            "subjects": [
-                {
-                    "kind": "ServiceAccount",
-                    "name": "horizontal-pod-autoscaler",
-                    "namespace": "kube-system",
-                }
-            ],
-        },
+        ),
+        _bound(
+            "streamgraft-discovery",
+            {"kind": "Group", "apiGroup": _RBAC, "name": "system:authenticated"},
+        ),
     ]
+
+
+def _bound(name: str, subject: dict[str, str]) -> dict[str, Any]:
+    """Return the binding of a ClusterRole, which has its name."""
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
+        "subjects": [subject],
+    }
 
 
 def _prometheus() -> dict[str, Any]:
@@ -274,6 +306,8 @@ def rules_of_chart() -> dict[str, Any]:
         "test": TEST,
         "metricsAdapter": METRICS_ADAPTER,
         "metricsReader": METRICS_READER,
+        "discovery": DISCOVERY,
+        "console": CONSOLE,
         "view": VIEW,
         "edit": EDIT,
     }

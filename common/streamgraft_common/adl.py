@@ -156,6 +156,9 @@ class Operator(AdlModel):
     deduplication…)."""
     state: list[StateTable] | None = None
     """What its state consists of; None if it has none, or Spark could not say."""
+    parameters: dict[str, str] | None = None
+    """Submission-time values that its function read when the build called it: what the build found
+    out of it holds for these. None: not told."""
     joint_state: bool = False
     """True if the state is of a kind that several shards may keep in one query: it does not go by
     event time, and nothing happens to it without records."""

@@ -13,9 +13,13 @@ from streamgraft_common.pe_metadata import PeMetadata
 
 _CODED = ("source", "function", "sink")
 """Kinds of operators that are functions of the application."""
+_PLANNED = ("function", "split")
+"""Kinds whose streams have the columns that functions give them."""
+_DECLARED = ("name", "kind", "inputs", "outputs", "function", "code", "split", "output_mode")
+"""Of an operator: what the application says, and its plan goes by."""
 _LENGTH = 16
 """Hexadecimal digits: enough to tell the few versions of one PE apart."""
-_NOT_THE_DRIVERS = {"location", "placement", "restartable", "fusion_group"}
+_NOT_THE_DRIVERS = {"location", "placement", "restartable", "fusion_group", "parameters"}
 """Of an operator: where it was written, and what only the control plane goes by."""
 
 
@@ -28,13 +32,13 @@ def code_of(adl: Adl, bundle_digest: str, operators: Iterable[str]) -> str:
     by_name = {operator.name: operator for operator in adl.operators}
     chosen = [by_name[name] for name in wanted]
     streams = {name for item in chosen for name in (*item.inputs, *item.outputs)}
-    document = {
-        "application": [adl.module, adl.application],
-        "operators": [_described(item, bundle_digest) for item in chosen],
-        "streams": _schemas(adl, streams),
-    }
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]
+    return _hash(
+        {
+            "application": [adl.module, adl.application],
+            "operators": [_described(item, bundle_digest) for item in chosen],
+            "streams": _schemas(adl, streams),
+        }
+    )
 
 
 def code_of_pe(adl: Adl, bundle_digest: str, pe: PeMetadata) -> str:
@@ -46,6 +50,27 @@ def code_of_pe(adl: Adl, bundle_digest: str, pe: PeMetadata) -> str:
     return code_of(adl, bundle_digest, (*pe.operators, *inputs, *outputs))
 
 
+def plan_code(adl: Adl, bundle_digest: str, operators: Iterable[str]) -> str:
+    """Return the hash of what the plan of operators is made from, submission-time values apart.
+
+    Nothing is in it that the build found out with the values that it had. Raises KeyError.
+    """
+    by_name = {operator.name: operator for operator in adl.operators}
+    chosen = [by_name[name] for name in sorted(set(operators))]
+    planned = {stream for item in chosen if item.kind in _PLANNED for stream in item.outputs}
+    streams = {name for item in chosen for name in (*item.inputs, *item.outputs)} - planned
+    return _hash(
+        {
+            "application": [adl.module, adl.application],
+            "operators": [
+                {name: _described(item, bundle_digest)[name] for name in _DECLARED}
+                for item in chosen
+            ],
+            "streams": _schemas(adl, streams),
+        }
+    )
+
+
 def _described(operator: Operator, bundle_digest: str) -> dict[str, object]:
     found = operator.model_dump(mode="json", exclude=_NOT_THE_DRIVERS)
     if operator.kind in _CODED and operator.code is None:
@@ -55,3 +80,8 @@ def _described(operator: Operator, bundle_digest: str) -> dict[str, object]:
 
 def _schemas(adl: Adl, streams: Set[str]) -> dict[str, object]:
     return {item.name: item.stream_schema for item in adl.streams if item.name in streams}
+
+
+def _hash(document: object) -> str:
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]

@@ -13,6 +13,7 @@ from enum import StrEnum
 from streamgraft_common import names
 from streamgraft_common.columns import difference
 from streamgraft_common.resources import SavedInput, SavedStage
+from streamgraft_common.state_plans import unproven
 from streamgraft_common.state_tables import remade
 from streamgraft_common.text import listed
 
@@ -209,14 +210,23 @@ def _difference(old: SavedStage, new: SavedStage) -> str:
             )
     if why := _other_brokers(old, new):
         return why
+    operator, why = unproven(old, new)
+    if why:
+        return f"{why}, or {_anew(operator)}"
     operator, why = remade(old, new)
     if why:
         return (
-            f"{why}, which its checkpoint can't follow; {SAVE}, which keeps what is there, and give"
-            " the operator, and all that read its stream, new names, with which they start empty;"
-            f" --drop-state {operator} (spec.dropState) lets the old state go"
+            f"{why}, which its checkpoint can't follow; {SAVE}, which keeps what is there, and"
+            f" {_anew(operator)}"
         )
     return ""
+
+
+def _anew(operator: str) -> str:
+    return (
+        "give the operator, and all that read its stream, new names, with which they start empty;"
+        f" --drop-state {operator} (spec.dropState) lets the old state go"
+    )
 
 
 def _other_brokers(old: SavedStage, new: SavedStage) -> str:

@@ -77,6 +77,11 @@ VERSION_KEY = "version.json.gz"
 BUNDLE_KEY = "bundle.zip"
 """Default key of a ConfigMap that carries a bundle."""
 
+EXPLANATION = "explanation"
+"""What the metrics API serves of a region beside its metrics: every signal with its inputs."""
+ADAPTER = "streamgraft-metrics-adapter"
+"""Deployment and Service of the metrics adapter."""
+
 SERVICE_ACCOUNT_PE = "streamgraft-pe"
 """The account that PE pods run under."""
 SERVICE_ACCOUNT_TEST = "streamgraft-test"

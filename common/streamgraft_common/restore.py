@@ -21,6 +21,7 @@ from streamgraft_common.resources.savepoint import (
     SavedState,
     SavepointStatus,
 )
+from streamgraft_common.state_plans import plans_of, unproven
 from streamgraft_common.state_tables import retyped
 from streamgraft_common.text import listed
 
@@ -88,6 +89,7 @@ def stage_of(metadata: PeMetadata, adl: Adl) -> SavedStage:
             for name in metadata.operators
             if (state := operators[name].state) is not None
         },
+        plans=plans_of(adl, metadata.bundle_digest, metadata.operators, metadata.parameters),
     )
 
 
@@ -234,6 +236,11 @@ def check(
             f"no operator takes the state of {what} in savepoint {name}: keep the operators' names,"
             " or leave it behind with --allow-dropped-state"
         )
+    for stage in stages:
+        old = match(status.stages, stage)
+        # The PEs don't ask: they may have a bundle of the same code that was built otherwise.
+        if old is not None and (why := unproven(old, stage)[1]):
+            raise NotRestorable(f"{why}, or give it a new name, with which it starts empty")
 
 
 def _carried(stage: SavedStage) -> set[str]:

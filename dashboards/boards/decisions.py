@@ -1,16 +1,19 @@
 """Why regions have the width that they have: signals, what was learned, width changes."""
 
+from dashboards.identity import BY_REGION, BY_SIGNAL, channels, legend
 from dashboards.model import RATE, Dashboard, Panel, Query
 from dashboards.variables import IN_REGION, JOB, NAMESPACE, OF_REGION, REGION
+
+_REGION, _SIGNAL = legend(BY_REGION), legend(BY_SIGNAL)
 
 
 def _signal(metric: str) -> str:
     """Return a signal as served: replicas of the adapter serve the same."""
-    return f'max by (name) (streamgraft_region_signal{{metric="{metric}", {OF_REGION}}})'
+    return f'max by ({BY_SIGNAL}) (streamgraft_region_signal{{metric="{metric}", {OF_REGION}}})'
 
 
 def _changes(metric: str) -> str:
-    return f"sum by (region) (increase({metric}{{{IN_REGION}}}[{RATE}]))"
+    return f"sum by ({BY_REGION}) (increase({metric}{{{IN_REGION}}}[{RATE}]))"
 
 
 _SIGNALS = (
@@ -19,17 +22,15 @@ _SIGNALS = (
         "Channels that the load needs, as the HPA reads it, and channels that serve.",
         "short",
         (
-            Query(_signal("demand"), "{{name}} needs", quiet=True),
-            Query(
-                f"count by (region) (streamgraft_pe_shards{{{IN_REGION}}} > 0)", "{{region}} serve"
-            ),
+            Query(_signal("demand"), f"{_SIGNAL} needs", quiet=True),
+            Query(channels(f"streamgraft_pe_shards{{{IN_REGION}}} > 0"), f"{_REGION} serve"),
         ),
     ),
     Panel(
         "Relative change of the lag",
         "Above 0 the region falls behind (the paper's Eq. 4).",
         "percentunit",
-        (Query(_signal("relative_lag_change_rate"), "{{name}}", quiet=True),),
+        (Query(_signal("relative_lag_change_rate"), _SIGNAL, quiet=True),),
         warn=0.1,
         alarm=0.5,
     ),
@@ -37,7 +38,7 @@ _SIGNALS = (
         "Utilization, as served",
         "What the HPA reads.",
         "percentunit",
-        (Query(_signal("utilization"), "{{name}}"),),
+        (Query(_signal("utilization"), _SIGNAL),),
         warn=0.8,
         alarm=0.95,
     ),
@@ -47,9 +48,9 @@ _SIGNALS = (
         "short",
         (
             Query(
-                "count by (name, reason) (max by (name, metric, reason)"
+                f"count by ({BY_SIGNAL}, reason) (max by ({BY_SIGNAL}, metric, reason)"
                 f" (streamgraft_region_signal_unavailable{{{OF_REGION}}}))",
-                "{{name}} {{reason}}",
+                f"{_SIGNAL} {{{{reason}}}}",
                 quiet=True,
             ),
         ),
@@ -64,21 +65,22 @@ _LEARNED = (
         "cps",
         (
             Query(
-                f"max by (region, stage, band) (streamgraft_learned_records{{{IN_REGION}}}"
+                f"max by ({BY_REGION}, stage, band) (streamgraft_learned_records{{{IN_REGION}}}"
                 f" / streamgraft_learned_busy_seconds{{{IN_REGION}}})",
-                "{{region}} {{stage}} band {{band}}",
+                f"{_REGION} stage {{{{stage}}}} band {{{{band}}}}",
                 quiet=True,
             ),
         ),
     ),
     Panel(
         "Longest pause of a width change",
-        "Of any shard, by the change's epoch.",
+        "Of any shard, by when the change was asked for (Unix time).",
         "s",
         (
             Query(
-                f"max by (region, epoch) (streamgraft_learned_pause_seconds{{{IN_REGION}}})",
-                "{{region}} change {{epoch}}",
+                f"max by ({BY_REGION}, changed_at)"
+                f" (streamgraft_learned_pause_seconds{{{IN_REGION}}})",
+                f"{_REGION} change at {{{{changed_at}}}}",
                 quiet=True,
             ),
         ),
@@ -92,13 +94,13 @@ _CHANGES = (
         "Width changes",
         "Begun, by region.",
         "short",
-        (Query(_changes("streamgraft_operator_width_changes_total"), "{{region}}", quiet=True),),
+        (Query(_changes("streamgraft_operator_width_changes_total"), _REGION, quiet=True),),
     ),
     Panel(
         "Width changes taken back",
         "They were not healthy in time.",
         "short",
-        (Query(_changes("streamgraft_operator_rollbacks_total"), "{{region}}", quiet=True),),
+        (Query(_changes("streamgraft_operator_rollbacks_total"), _REGION, quiet=True),),
         warn=1,
     ),
 )

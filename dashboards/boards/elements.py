@@ -1,7 +1,10 @@
 """Processing elements, one by one."""
 
+from dashboards.identity import BY_ELEMENT, BY_JOB, legend
 from dashboards.model import Dashboard, Panel, Query, quantiles, rate
-from dashboards.variables import ELEMENT, IN_ELEMENT, JOB, NAMESPACE
+from dashboards.variables import ELEMENT, IN_ELEMENT, IN_JOB, JOB, NAMESPACE
+
+_LEGEND = legend(BY_ELEMENT)
 
 _WORK = (
     Panel(
@@ -10,11 +13,12 @@ _WORK = (
         "cps",
         (
             Query(
-                f"sum by (pe) ({rate('streamgraft_pe_input_rows_total', IN_ELEMENT)})", "{{pe}} in"
+                f"sum by ({BY_ELEMENT}) ({rate('streamgraft_pe_input_rows_total', IN_ELEMENT)})",
+                f"{_LEGEND} in",
             ),
             Query(
-                f"sum by (pe) ({rate('streamgraft_pe_output_rows_total', IN_ELEMENT)})",
-                "{{pe}} out",
+                f"sum by ({BY_ELEMENT}) ({rate('streamgraft_pe_output_rows_total', IN_ELEMENT)})",
+                f"{_LEGEND} out",
             ),
         ),
     ),
@@ -22,7 +26,7 @@ _WORK = (
         "Batch duration, median and 95th percentile",
         "Micro-batches with data.",
         "s",
-        quantiles("streamgraft_pe_batch_duration_seconds", "pe", IN_ELEMENT),
+        quantiles("streamgraft_pe_batch_duration_seconds", BY_ELEMENT, IN_ELEMENT),
     ),
     Panel(
         "Utilization",
@@ -30,9 +34,9 @@ _WORK = (
         "percentunit",
         (
             Query(
-                f"sum by (pe) ({rate('streamgraft_pe_busy_seconds_total', IN_ELEMENT)})"
-                f" / sum by (pe) (streamgraft_pe_slots{{{IN_ELEMENT}}})",
-                "{{pe}}",
+                f"sum by ({BY_ELEMENT}) ({rate('streamgraft_pe_busy_seconds_total', IN_ELEMENT)})"
+                f" / sum by ({BY_ELEMENT}) (streamgraft_pe_slots{{{IN_ELEMENT}}})",
+                _LEGEND,
             ),
         ),
         warn=0.8,
@@ -42,19 +46,19 @@ _WORK = (
         "Shards",
         "Shards that each processing element holds.",
         "short",
-        (Query(f"sum by (pe) (streamgraft_pe_shards{{{IN_ELEMENT}}})", "{{pe}}"),),
+        (Query(f"sum by ({BY_ELEMENT}) (streamgraft_pe_shards{{{IN_ELEMENT}}})", _LEGEND),),
     ),
     Panel(
         "State memory",
         "Memory of state, all shards.",
         "bytes",
-        (Query(f"sum by (pe) (streamgraft_pe_state_bytes{{{IN_ELEMENT}}})", "{{pe}}"),),
+        (Query(f"sum by ({BY_ELEMENT}) (streamgraft_pe_state_bytes{{{IN_ELEMENT}}})", _LEGEND),),
     ),
     Panel(
         "Lag",
         "Records that wait before each.",
         "short",
-        (Query(f"sum by (pe) (streamgraft_pe_lag_records{{{IN_ELEMENT}}})", "{{pe}}"),),
+        (Query(f"sum by ({BY_ELEMENT}) (streamgraft_pe_lag_records{{{IN_ELEMENT}}})", _LEGEND),),
     ),
 )
 
@@ -65,12 +69,12 @@ _TROUBLE = (
         "short",
         (
             Query(
-                f"sum by (pe) (streamgraft_pe_query_restarts_total{{{IN_ELEMENT}}})",
-                "{{pe}} restarts",
+                f"sum by ({BY_ELEMENT}) (streamgraft_pe_query_restarts_total{{{IN_ELEMENT}}})",
+                f"{_LEGEND} restarts",
             ),
             Query(
-                f"sum by (pe) (streamgraft_pe_unclean_stops_total{{{IN_ELEMENT}}})",
-                "{{pe}} unclean",
+                f"sum by ({BY_ELEMENT}) (streamgraft_pe_unclean_stops_total{{{IN_ELEMENT}}})",
+                f"{_LEGEND} unclean",
             ),
         ),
         warn=1,
@@ -82,9 +86,8 @@ _TROUBLE = (
         "short",
         (
             Query(
-                'count by (namespace, streams_job) (up{job="streamgraft-pe",'
-                ' namespace=~"$namespace", streams_job=~"$job"} == 0)',
-                "{{namespace}}/{{streams_job}}",
+                f'count by ({BY_JOB}) (up{{job="streamgraft-pe", {IN_JOB}}} == 0)',
+                legend(BY_JOB),
                 quiet=True,
             ),
         ),

@@ -1,23 +1,18 @@
 """All jobs at a glance: what arrives, what waits, what goes wrong."""
 
+from dashboards.identity import BY_JOB, legend, owned
 from dashboards.model import RATE, Dashboard, Panel, Query, rate
 from dashboards.variables import IN_JOB, JOB, NAMESPACE
 
-_BY = "namespace, streams_job"
-_LEGEND = "{{namespace}}/{{streams_job}}"
-
-
-def owned(metric: str, where: str) -> str:
-    """Return a metric of partitions: a partition's series changes with its owner."""
-    return f"max by ({_BY}, stage, topic, partition) ({metric}{{{where}}})"
+_LEGEND = legend(BY_JOB)
 
 
 def _total(metric: str) -> str:
-    return f"sum by ({_BY}) ({rate(metric, IN_JOB)})"
+    return f"sum by ({BY_JOB}) ({rate(metric, IN_JOB)})"
 
 
 def _grown(metric: str) -> str:
-    return f"sum by ({_BY}) (increase({metric}{{{IN_JOB}}}[{RATE}]))"
+    return f"sum by ({BY_JOB}) (increase({metric}{{{IN_JOB}}}[{RATE}]))"
 
 
 _NOW = (
@@ -25,7 +20,7 @@ _NOW = (
         "Jobs",
         "Jobs of which something runs or sleeps.",
         "short",
-        (Query(f"count(count by ({_BY}) (streamgraft_pe_lag_records{{{IN_JOB}}}))", "jobs"),),
+        (Query(f"count(count by ({BY_JOB}) (streamgraft_pe_lag_records{{{IN_JOB}}}))", "jobs"),),
         number=True,
     ),
     Panel(
@@ -77,14 +72,14 @@ _FLOW = (
         "Lag",
         "Records that wait in front of a job's processing elements.",
         "short",
-        (Query(f"sum by ({_BY}) ({owned('streamgraft_pe_lag_records', IN_JOB)})", _LEGEND),),
+        (Query(f"sum by ({BY_JOB}) ({owned('streamgraft_pe_lag_records', IN_JOB)})", _LEGEND),),
         leads_to="streamgraft-regions",
     ),
     Panel(
         "Age of what is known",
         "How long ago positions were read from Kafka; it grows while Kafka does not answer.",
         "s",
-        (Query(f"max by ({_BY}) (streamgraft_pe_position_age_seconds{{{IN_JOB}}})", _LEGEND),),
+        (Query(f"max by ({BY_JOB}) (streamgraft_pe_position_age_seconds{{{IN_JOB}}})", _LEGEND),),
         warn=30,
         alarm=60,
     ),

@@ -5,18 +5,28 @@ first (`max by`), then summed. A region that sleeps has no PEs: of it there is o
 operator exports, lag and offsets.
 """
 
+from dashboards.identity import BY_REGION, channels, legend
 from dashboards.model import Dashboard, Panel, Query, rate
 from dashboards.variables import IN_REGION, JOB, NAMESPACE, REGION
 
+_LEGEND = legend(BY_REGION)
+_BY_PARTITION = f"{BY_REGION}, stage, topic, partition"
+_PARTITION = f"{_LEGEND} stage {{{{stage}}}} {legend('topic, partition')}"
+
 
 def _owned(metric: str) -> str:
-    return f"max by (region, topic, partition) ({metric}{{{IN_REGION}}})"
+    return f"max by ({_BY_PARTITION}) ({metric}{{{IN_REGION}}})"
 
 
 def _channels(condition: str) -> str:
     """Return the query that counts channels by region: 0 for a region that sleeps."""
-    none = f"0 * count by (region) (streamgraft_pe_lag_records{{{IN_REGION}}})"
-    return f"count by (region) ({condition}) or {none}"
+    none = f"0 * count by ({BY_REGION}) (streamgraft_pe_lag_records{{{IN_REGION}}})"
+    return f"{channels(condition)} or {none}"
+
+
+def _handed_over(part: str) -> str:
+    metric = f"streamgraft_pe_handover_seconds_{part}"
+    return f"sum by ({BY_REGION}, phase) ({metric}{{{IN_REGION}}})"
 
 
 _LOAD = (
@@ -25,8 +35,8 @@ _LOAD = (
         "Channels that hold shards, and channels whose pods run: 0 while a region sleeps.",
         "short",
         (
-            Query(_channels(f"streamgraft_pe_shards{{{IN_REGION}}} > 0"), "{{region}} serve"),
-            Query(_channels(f"streamgraft_pe_slots{{{IN_REGION}}}"), "{{region}} run"),
+            Query(_channels(f"streamgraft_pe_shards{{{IN_REGION}}} > 0"), f"{_LEGEND} serve"),
+            Query(_channels(f"streamgraft_pe_slots{{{IN_REGION}}}"), f"{_LEGEND} run"),
         ),
         leads_to="streamgraft-decisions",
     ),
@@ -36,10 +46,10 @@ _LOAD = (
         "cps",
         tuple(
             Query(
-                f"sum by (region) (rate(({_owned(metric)})[$__rate_interval:10s]))",
-                f"{{{{region}}}} {legend}",
+                f"sum by ({BY_REGION}) (rate(({_owned(metric)})[$__rate_interval:10s]))",
+                f"{_LEGEND} {shown}",
             )
-            for metric, legend in (
+            for metric, shown in (
                 ("streamgraft_pe_input_end_offset", "arriving"),
                 ("streamgraft_pe_committed_offset", "processed"),
             )
@@ -49,13 +59,13 @@ _LOAD = (
         "Lag",
         "Records that wait before the region (the paper's total lag, Eq. 2).",
         "short",
-        (Query(f"sum by (region) ({_owned('streamgraft_pe_lag_records')})", "{{region}}"),),
+        (Query(f"sum by ({BY_REGION}) ({_owned('streamgraft_pe_lag_records')})", _LEGEND),),
     ),
     Panel(
         "Lag by key group",
-        "One line per partition: a skewed key shows here.",
+        "One line per stage, topic and partition: a skewed key shows here.",
         "short",
-        (Query(_owned("streamgraft_pe_lag_records"), "{{region}} {{partition}}"),),
+        (Query(_owned("streamgraft_pe_lag_records"), _PARTITION),),
     ),
     Panel(
         "Utilization",
@@ -64,14 +74,14 @@ _LOAD = (
         "percentunit",
         (
             Query(
-                f"sum by (region) ({rate('streamgraft_pe_busy_seconds_total', IN_REGION)})"
-                f" / sum by (region) (streamgraft_pe_slots{{{IN_REGION}}})",
-                "{{region}}",
+                f"sum by ({BY_REGION}) ({rate('streamgraft_pe_busy_seconds_total', IN_REGION)})"
+                f" / sum by ({BY_REGION}) (streamgraft_pe_slots{{{IN_REGION}}})",
+                _LEGEND,
             ),
             Query(
                 f"{rate('streamgraft_pe_busy_seconds_total', IN_REGION)}"
                 f" / on (namespace, pod) group_left streamgraft_pe_slots{{{IN_REGION}}}",
-                "{{region}} channel {{channel}}",
+                f"{_LEGEND} channel {{{{channel}}}} stage {{{{stage}}}}",
             ),
         ),
         warn=0.8,
@@ -83,9 +93,8 @@ _LOAD = (
         "s",
         (
             Query(
-                f"sum by (phase) (streamgraft_pe_handover_seconds_sum{{{IN_REGION}}})"
-                f" / (sum by (phase) (streamgraft_pe_handover_seconds_count{{{IN_REGION}}}) > 0)",
-                "{{phase}}",
+                f"{_handed_over('sum')} / ({_handed_over('count')} > 0)",
+                f"{_LEGEND} {{{{phase}}}}",
             ),
         ),
         warn=1,
@@ -98,13 +107,18 @@ _STATE = (
         "State",
         "Rows of state, all shards. That of a region that sleeps is in its checkpoints.",
         "short",
-        (Query(f"sum by (region) (streamgraft_pe_state_rows{{{IN_REGION}}})", "{{region}} rows"),),
+        (
+            Query(
+                f"sum by ({BY_REGION}) (streamgraft_pe_state_rows{{{IN_REGION}}})",
+                f"{_LEGEND} rows",
+            ),
+        ),
     ),
     Panel(
         "State memory",
         "Memory of state, all shards. A region that sleeps needs none.",
         "bytes",
-        (Query(f"sum by (region) (streamgraft_pe_state_bytes{{{IN_REGION}}})", "{{region}}"),),
+        (Query(f"sum by ({BY_REGION}) (streamgraft_pe_state_bytes{{{IN_REGION}}})", _LEGEND),),
     ),
 )
 

@@ -1,11 +1,12 @@
 """Files of cuts that nobody keeps any more: removed by those who see the volume.
 
 The operator may not. Each cut holds on to the state of its moment, so that left over ones fill a
-volume within hours.
+volume within hours. The same goes for a volume with the copies of cuts.
 """
 
 import logging
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from streamgraft_common import names
@@ -17,23 +18,29 @@ MOST = 20
 """Removed with one cut: a PE has other things to do, and the next cut comes soon."""
 
 
+def earlier(savepoints: Iterable[str], request: Saving) -> list[str]:
+    """Return which savepoints are earlier cuts of the consistent region that a request for a cut is
+    of, and are kept by nobody: the oldest ones. Pure."""
+    # One that does not name itself says nothing of those that are kept: an operator of before.
+    if request.cut is None or request.commit or request.savepoint not in request.kept:
+        return []
+    region = request.savepoint.removesuffix(names.cut_savepoint("", request.cut))
+    numbers = {
+        name: number
+        for name in savepoints
+        if (number := names.cut_number(name, region)) is not None
+        and number < request.cut
+        and name not in request.kept
+    }
+    return sorted(numbers, key=lambda name: numbers[name])[:MOST]
+
+
 def remove_earlier(savepoints: Path, request: Saving) -> None:
     """Remove earlier cuts of the consistent region that a request for a cut is of.
 
     `savepoints`: the folder with all savepoints of the namespace. What other PEs remove meanwhile,
     or what can't be removed, is no error.
     """
-    # One that does not name itself says nothing of those that are kept: an operator of before.
-    if request.cut is None or request.commit or request.savepoint not in request.kept:
-        return
-    region = request.savepoint.removesuffix(names.cut_savepoint("", request.cut))
-    numbers = {
-        folder: number
-        for folder in savepoints.iterdir()
-        if (number := names.cut_number(folder.name, region)) is not None
-        and number < request.cut
-        and folder.name not in request.kept
-    }
-    for folder in sorted(numbers, key=lambda folder: numbers[folder])[:MOST]:
-        log.info("cut %s is kept by nobody: its files are removed", folder.name)
-        shutil.rmtree(folder, ignore_errors=True)
+    for name in earlier((folder.name for folder in savepoints.iterdir()), request):
+        log.info("cut %s is kept by nobody: its files are removed", name)
+        shutil.rmtree(savepoints / name, ignore_errors=True)

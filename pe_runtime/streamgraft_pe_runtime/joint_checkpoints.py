@@ -143,6 +143,10 @@ class JointCheckpoints:
             return []
         return self._description(query).shards
 
+    def checkpoint(self, shard: int) -> Path:
+        """Return the checkpoint of the query that has a shard. Raises CheckpointDamaged."""
+        return self._holder(shard).query or self._own(shard)
+
     def position(self, shard: int) -> Position | None:
         """Return where a shard has come to that nobody runs; None if no query has run it."""
         return self._end(shard, self._holder(shard))

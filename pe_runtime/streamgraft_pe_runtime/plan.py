@@ -334,7 +334,7 @@ class Compiler:
         ]
         whole = reduce(DataFrame.unionAll, frames)
         if not self._metadata.real_time:
-            return Plan(whole, targets.all, mode)
+            return Plan(whole, targets.every, mode)
         if not targets.alike:
             raise ValueError(
                 "real-time mode writes with one set of options, one delivery and to one set of"

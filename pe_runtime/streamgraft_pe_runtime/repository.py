@@ -8,9 +8,10 @@ import logging
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -30,16 +31,31 @@ from streamgraft_common.repositories.manifest import (
     SavedFile,
     Share,
 )
+from streamgraft_common.resources import Saving
 from streamgraft_pe_runtime.checkpoint_files import Beside, link, write
 from streamgraft_pe_runtime.protocol import CopyDamaged
+from streamgraft_pe_runtime.upkeep import Upkeep
 
 log = logging.getLogger(__name__)
 
+LISTED_SECONDS = 60.0
+"""For so long the copies of one request go by one listing."""
 _AT_A_TIME = 4
 _Sums = dict[tuple[int, int, int, int], list[str]]
 """Hashes of the pieces of files, which Spark never changes, by device, inode, size and time."""
 _Known = dict[str, tuple[Piece, float]]
 """Blobs by hash, and since when they are there and will stay for UPLOAD_SECONDS."""
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """What a namespace had."""
+
+    at: float
+    """When it was asked."""
+    found: manifest.Contents
+    blobs: frozenset[str]
+    """Their names."""
 
 
 class _NoManifest(CopyDamaged):
@@ -54,9 +70,14 @@ class Repository:
     """The copies of a namespace. All calls block, and raise RepositoryUnavailable."""
 
     def __init__(
-        self, store: Store, namespace: str, clock: Callable[[], float] = time.monotonic
+        self,
+        store: Store,
+        namespace: str,
+        clock: Callable[[], float] = time.monotonic,
+        upkeep: Upkeep | None = None,
     ) -> None:
         self._store = store
+        self._upkeep = upkeep
         self._namespace = namespace
         self._clock = clock
         self._sums: dict[tuple[str, int], _Sums] = {}
@@ -65,16 +86,27 @@ class Repository:
         """Blobs that we wrote."""
         self._fenced = False
 
-    def upload(self, share: Share, folder: Path, stage: str) -> None:
-        """Store a shard's copy, unless it is there. `stage`: what its stage is, JSON."""
-        key = share.key(self._namespace)
-        began = self._clock()
+    def upload(self, copies: Mapping[Share, Path], stage: str) -> None:
+        """Store copies of shards, but those that are there. `stage`: what their stage is, JSON."""
         self._check_fence()
-        found = manifest.read(self._namespace, self._entries())
-        if share in found.shares:  # if by a launch that was cut off, perhaps not everywhere
+        listed: _Listed | None = None
+        for share, folder in copies.items():
+            # To list a namespace takes as long as it is large, and a region stands still meanwhile.
+            if listed is None or self._clock() - listed.at > LISTED_SECONDS:
+                listed = self._list()
+            self._upload(share, folder, stage, listed)
+
+    def keep_up(self, request: Saving) -> None:
+        """Remove what nobody needs any more, beside everything else, if that is ours to do."""
+        if self._upkeep:
+            self._upkeep.begin(request)
+
+    def _upload(self, share: Share, folder: Path, stage: str, listed: _Listed) -> None:
+        key = share.key(self._namespace)
+        if share in listed.found.shares:  # if by a launch that was cut off, perhaps not everywhere
             self._store.create(key, self._store.get(key))
             return
-        known = self._known(found, share, began)
+        known = self._known(share, listed)
         sums, new = self._sums.get((share.stage, share.shard), {}), _Sums()
         files = sorted(item for item in folder.rglob("*") if item.is_file())
 
@@ -85,7 +117,10 @@ class Repository:
             saved = list(threads.map(send, files))
         self._sums[share.stage, share.shard] = new
         used = {piece.sha256 for item in saved for piece in item.pieces}
-        if self._clock() - min((known[item][1] for item in used), default=began) > UPLOAD_SECONDS:
+        if (
+            self._clock() - min((known[item][1] for item in used), default=listed.at)
+            > UPLOAD_SECONDS
+        ):
             self._sent.clear()
             raise RepositoryUnavailable(
                 f"{folder} took longer than {UPLOAD_SECONDS:.0f} s to store: give the job a faster"
@@ -215,20 +250,30 @@ class Repository:
             known[sha] = self._sent[sha] = (piece, at)
         return sha
 
-    def _known(self, found: manifest.Contents, share: Share, began: float) -> _Known:
+    def _known(self, share: Share, listed: _Listed) -> _Known:
         known = {
-            sha: sent for sha, sent in self._sent.items() if began - sent[1] < UPLOAD_SECONDS / 2
+            sha: sent
+            for sha, sent in self._sent.items()
+            if listed.at - sent[1] < UPLOAD_SECONDS / 2
         }
         self._sent = dict(known)
-        if (before := found.before(share)) is not None:
+        if (before := listed.found.before(share)) is not None:
             # It may go at this moment, or be damaged.
             with suppress(Missing, ValidationError):
                 data = self._store.get(before.key(self._namespace))
                 base = Manifest.model_validate_json(data)
-                known |= {piece.sha256: (piece, began) for piece in base.blobs()}
-        there = {item.key for item in self._store.keys(manifest.blobs(self._namespace))}
-        prefix = manifest.blobs(self._namespace)
-        return {sha: item for sha, item in known.items() if prefix + item[0].name in there}
+                known |= {piece.sha256: (piece, listed.at) for piece in base.blobs()}
+        return {
+            sha: (piece, at)
+            for sha, (piece, at) in known.items()
+            if at > listed.at or piece.name in listed.blobs
+        }
+
+    def _list(self) -> _Listed:
+        at = self._clock()
+        found = manifest.read(self._namespace, self._entries())
+        blobs = self._store.keys(manifest.blobs(self._namespace))
+        return _Listed(at, found, frozenset(item.key.rpartition("/")[2] for item in blobs))
 
     def _entries(self) -> list[Stored]:
         return self._store.keys(manifest.savepoints(self._namespace))

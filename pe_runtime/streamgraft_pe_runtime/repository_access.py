@@ -7,6 +7,7 @@ from streamgraft_common.repositories import open_store
 from streamgraft_pe_runtime import restricted
 from streamgraft_pe_runtime.repository import Repository
 from streamgraft_pe_runtime.settings import Settings
+from streamgraft_pe_runtime.upkeep import Upkeep
 
 
 def repository(settings: Settings) -> Repository | None:
@@ -14,7 +15,11 @@ def repository(settings: Settings) -> Repository | None:
     folder = settings.repository_secret
     shown = restricted.read(folder) if folder else {}
     store = open_store(settings.repository, settings.namespace, shown, settings.copies or Path("/"))
-    return Repository(store, settings.namespace) if store else None
+    if settings.repository is None or store is None:
+        return None
+    # The operator does not see a volume.
+    upkeep = Upkeep(store, settings.namespace) if settings.repository.copies else None
+    return Repository(store, settings.namespace, upkeep=upkeep)
 
 
 def restricted_properties(settings: Settings) -> Mapping[str, str]:

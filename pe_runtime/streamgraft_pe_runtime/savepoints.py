@@ -40,6 +40,7 @@ from streamgraft_pe_runtime.copied_logs import (
     rewritten,
     rewritten_line,
 )
+from streamgraft_pe_runtime.earlier_cuts import remove_earlier
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
 from streamgraft_pe_runtime.redistribution import StateStores, redistribute
@@ -103,15 +104,18 @@ class Storage:
             target = place / str(shard)
             if not _is_saved(target, request.uid):
                 self._save_shard(request, shard, target, state)
-            if self._copies and request.repository and not request.commit:
-                share = Share(request.savepoint, request.uid, self._stage.name, shard)
-                self._copies.upload(share, target, (place / STAGE_FILE).read_text())
             if request.commit and self._sink:
                 written = cuts.read(_read(target)["written"])
                 self._sink.commit(request, written, self.checkpoint(shard))
             total += _read(target)["sizeBytes"]
             if _read(target).get("mayBeRepeated") or not read_checkpoint(target).clean:
                 unclean.append(shard)
+        if self._copies and request.repository and not request.commit:
+            copies = {
+                Share(request.savepoint, request.uid, self._stage.name, shard): place / str(shard)
+                for shard in request.shards
+            }
+            self._copies.upload(copies, (place / STAGE_FILE).read_text())
         return Saved(
             uid=request.uid,
             shards=request.shards,
@@ -120,6 +124,12 @@ class Storage:
             unclean=unclean,
             state=state,
         )
+
+    def remove_earlier(self, request: Saving) -> None:
+        """Remove earlier cuts of a consistent region that nobody keeps, once this one is saved."""
+        remove_earlier(self.place(request).parent.parent, request)
+        if self._copies and request.repository:
+            self._copies.keep_up(request)
 
     def look_at(self, request: Saving) -> Saved:
         """Have what a cut has on the volume, whole. Raises CopyDamaged or OSError."""

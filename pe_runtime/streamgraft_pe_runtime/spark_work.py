@@ -15,7 +15,6 @@ from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.bundles import Bundles
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, check
 from streamgraft_pe_runtime.driver import Driver
-from streamgraft_pe_runtime.earlier_cuts import remove_earlier
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints, TakenByAnother, is_joint
 from streamgraft_pe_runtime.joint_query import JointQuery, QueryFailed
 from streamgraft_pe_runtime.losses import Gap
@@ -180,12 +179,15 @@ class SparkStage:
             raise OSError(f"where shards are is not known yet: {error}") from error
         saved = self._storage.save(request)
         late = late_batches.noted(place, request.uid, request.shards)
-        remove_earlier(place.parent.parent, request)
+        self._storage.remove_earlier(request)
         return saved.model_copy(update={"unclean": sorted({*saved.unclean, *late})})
 
     def _leave(self, shard: int, publish: bool) -> Left:
-        checkpoint = self._places.pop(shard, self._storage.checkpoint(shard))
+        started = self._places.pop(shard, None)
+        checkpoint = started or self._storage.checkpoint(shard)
         try:
+            if started is None:  # by us: the pod before us may have died amid a batch
+                checkpoint = self._checkpoints.checkpoint(shard)
             clean = not is_cut_off(checkpoint) and not may_be_repeated(checkpoint)
             return Left(clean, self.progress.release(shard, checkpoint, publish=publish))
         except (CheckpointDamaged, OSError) as error:

@@ -84,6 +84,19 @@ class Targets:
         return number
 
     @property
+    def every(self) -> list[KafkaTarget]:
+        """All targets, and the shared one if nothing is written to it: it has the last word on
+        whether a batch is written, also when an edit moves a sink to another target."""
+        place = self._metadata.rehearsal
+        exact = any(item.transactional_id for item in self.all)
+        if place is None or not exact or any(item.name == MAIN for item in self.all):
+            return self.all
+        pe = self._metadata
+        own = names.transactional_id(pe.namespace, pe.job, pe.stage_name, self._shard)
+        brokers = place.bootstrap_servers, place.tls
+        return [*self.all, KafkaTarget.at(*brokers, place.topic, transactional_id=own)]
+
+    @property
     def one(self) -> KafkaTarget:
         """The target of real-time mode, where one producer writes to all: none of them is another's
         when a sink comes or goes."""

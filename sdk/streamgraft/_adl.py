@@ -70,6 +70,7 @@ def _operator(
         code=code,
         stateful=node.name in analysis.stateful,
         state=analysis.state.get(node.name),
+        parameters=analysis.parameters.get(node.name, {}),
         joint_state=node.name in analysis.joint_state,
         output_mode=node.output_mode,
         placement=node.placement,

@@ -5,7 +5,7 @@ own UnsupportedOperationChecker says what a streaming query could not do.
 """
 
 import logging
-from collections.abc import Iterator, Set
+from collections.abc import Collection, Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from streamgraft._location import innermost
 from streamgraft._real_time import obstacle, read_twice
 from streamgraft._schemas import KAFKA_COLUMNS, empty_stream, nullable, parse, reason
 from streamgraft._state_schemas import state_tables
+from streamgraft._streams import Parameter, values_read
 from streamgraft_common.adl import StateTable
 from streamgraft_common.downstream import behind
 from streamgraft_common.shared_streams import ExpressionError, to_sql
@@ -45,6 +46,8 @@ class Analysis:
     """Those whose state several shards may keep in one query."""
     state: dict[str, list[StateTable]] = field(default_factory=dict)
     """What it consists of, by operator; one of which Spark could not say it is missing."""
+    parameters: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Submission-time values that operators' functions have read, by operator."""
     append_only: set[str] = field(default_factory=set)
     """Operators whose results would differ in output mode update."""
     groups: dict[str, int] = field(default_factory=dict)
@@ -55,19 +58,27 @@ class Analysis:
     notices: list[Notice] = field(default_factory=list)
 
 
-def analyze(graph: Graph, spark: SparkSession, folder: Path) -> Analysis:
-    """Analyze a graph that has passed the checks; errors point at lines of files below `folder`."""
-    analyzer = _Analyzer(graph, spark, folder)
+def analyze(
+    graph: Graph, spark: SparkSession, folder: Path, parameters: Collection[Parameter] = ()
+) -> Analysis:
+    """Analyze a graph that has passed the checks; errors point at lines of files below `folder`.
+
+    `parameters`: the application's, of which those are noted that its functions read.
+    """
+    analyzer = _Analyzer(graph, spark, folder, parameters)
     analyzer.run()
     return analyzer.analysis
 
 
 class _Analyzer:
-    def __init__(self, graph: Graph, spark: SparkSession, folder: Path) -> None:
+    def __init__(
+        self, graph: Graph, spark: SparkSession, folder: Path, parameters: Collection[Parameter]
+    ) -> None:
         self.analysis = Analysis()
         self._graph = graph
         self._spark = spark
         self._folder = folder
+        self._parameters = parameters
         self._watermarked: set[str] = set()
 
     def run(self) -> None:
@@ -122,7 +133,8 @@ class _Analyzer:
             self._set_schema(operator, operator.name, self._source_schema(operator))
             self._check_row_filter(operator)
         elif operator.kind == "function":
-            result = self._call(operator, frames)
+            with values_read(self._parameters) as self.analysis.parameters[operator.name]:
+                result = self._call(operator, frames)
             if plan_checks.is_stateful(result):
                 self.analysis.stateful.add(operator.name)
                 self._note_state(operator, result)

@@ -1,10 +1,14 @@
-"""Build one application in a process of its own: `python -m streamgraft._build_process APP.PY OUT`.
+"""Build one application in a process of its own:
+`python -m streamgraft._build_process APP.PY OUT PARAMETERS`.
 
 The user's module is imported here and nowhere else, so that whatever it does to the process (a
-patched library, a stray thread, an exit) ends with it. OUT receives a Built as JSON.
+patched library, a stray thread, an exit) ends with it. OUT receives a Built as JSON; PARAMETERS is
+a JSON object of submission-time values.
 """
 
+import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from streamgraft import _errors as errors
@@ -17,9 +21,10 @@ from streamgraft_common.adl import Adl
 from streamgraft_common.spark_jvm import JvmFailed
 
 
-def build_application(file: Path) -> Built:
+def build_application(file: Path, parameters: Mapping[str, str]) -> Built:
     """Import, check and analyze the application of a module's file. Raises ApplicationError."""
     variable, application = load(file)
+    application.bind(parameters)  # behind the import, as in a PE: only functions see the values
     errors.raise_all(check(application.graph))
     adl, found = _described(application, file, variable)
     return Built(
@@ -36,7 +41,8 @@ def _described(application: Application, file: Path, variable: str) -> tuple[Adl
     from streamgraft._analysis_session import analysis_session
 
     with analysis_session(application.spark_conf) as spark:
-        analysis = analyze(application.graph, spark, file.parent)
+        given = application.parameters.values()
+        analysis = analyze(application.graph, spark, file.parent, given)
         errors.raise_all(analysis.errors)
         return describe(application, analysis, file, variable), analysis.notices
 
@@ -56,9 +62,9 @@ def _loaded_files(folder: Path) -> list[str]:
 
 def main() -> None:
     """Write what came of the application: its description, or what is wrong with it."""
-    file, target = Path(sys.argv[1]), Path(sys.argv[2])
+    file, target, parameters = Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3])
     try:
-        built = build_application(file)
+        built = build_application(file, parameters)
     except errors.ApplicationError as error:
         built = Built(errors=[Finding.of(item) for item in error.errors])
     except JvmFailed as error:

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import json
 import subprocess
 import sys
 import tempfile
@@ -35,23 +36,33 @@ class BuiltBundle:
     notices: list[str]
 
 
-def build(path: Path | str, *, include: Iterable[Path | str] = ()) -> bytes:
+def build(
+    path: Path | str,
+    *,
+    include: Iterable[Path | str] = (),
+    parameters: Mapping[str, str] | None = None,
+) -> bytes:
     """Return the bundle of the application in a Python file, with further files or folders.
 
-    The module is imported and planned in a process of its own; no query runs. Raises
+    The module is imported and planned in a process of its own; no query runs. `parameters`: the
+    submission-time values that it is planned with, where they are not the defaults. Raises
     ApplicationError if the application is wrong, BuildError if it can't be bundled.
     """
-    return build_bundle(Path(path), [Path(item) for item in include]).data
+    return build_bundle(Path(path), [Path(item) for item in include], parameters).data
 
 
-def build_bundle(path: Path, include: Sequence[Path] = ()) -> BuiltBundle:
+def build_bundle(
+    path: Path,
+    include: Sequence[Path] = (),
+    parameters: Mapping[str, str] | None = None,
+) -> BuiltBundle:
     """Return the bundle with what the build found out. Raises as `build` does."""
     module = path.absolute()
     if not module.is_file() or module.suffix != ".py" or not module.stem.isidentifier():
         raise BuildError(f"{path}: name the Python file that holds the application")
     if missing := [str(item) for item in include if not item.exists()]:
         raise BuildError(f"--include {', '.join(missing)}: there is no such file or folder")
-    built = _built(module)
+    built = _built(module, parameters)
     if built.failure:
         raise BuildError(f"{path} can't be planned: {built.failure}; it needs Java 17 or newer")
     raise_all([finding.error() for finding in built.errors])
@@ -74,7 +85,7 @@ def check_size(data: bytes) -> None:
         )
 
 
-def _built(module: Path) -> Built:
+def _built(module: Path, parameters: Mapping[str, str] | None) -> Built:
     with tempfile.TemporaryDirectory(prefix="streamgraft-build-") as folder:
         target = Path(folder, "built.json")
         command = [
@@ -84,6 +95,7 @@ def _built(module: Path) -> Built:
             "streamgraft._build_process",
             str(module),
             str(target),
+            json.dumps(dict(parameters or {})),
         ]
         process = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,7 +37,30 @@ class Parameter:
     def __init__(self, name: str, default: str) -> None:
         self.name = name
         self.default = default
-        self.value = default
+        self._value = default
+        self._is_read = False
+
+    @property
+    def value(self) -> str:
+        """What it is in this submission."""
+        self._is_read = True
+        return self._value
+
+    @value.setter
+    def value(self, value: str) -> None:
+        self._value = value
 
     def __repr__(self) -> str:
-        return f"<Parameter {self.name}={self.value!r}>"
+        return f"<Parameter {self.name}={self._value!r}>"
+
+
+@contextmanager
+def values_read(parameters: Iterable[Parameter]) -> Iterator[dict[str, str]]:
+    """Collect the values that are looked at meanwhile, by name; they are there in the end."""
+    watched, found = list(parameters), dict[str, str]()
+    for item in watched:
+        item._is_read = False
+    try:
+        yield found
+    finally:
+        found |= {item.name: item._value for item in watched if item._is_read}

@@ -9,6 +9,8 @@ from streamgraft_common.batches import Batch
 
 TABLE = "streamgraft_batches"
 """What is noted: the last batch of each writer."""
+_LEGACY_TRANSACTION_CONTROL = -1
+"""`autocommit` of a connection of sqlite3 for which `isolation_level` decides."""
 _MARKS = {"qmark": "?", "format": "%s", "pyformat": "%s"}
 """Places of parameters in a statement, by a driver's `paramstyle` (PEP 249)."""
 _CREATE = (
@@ -44,7 +46,10 @@ def write_once(connection: Any, batch: Batch, write: Callable[[Any], object]) ->
 def _commits_by_itself(connection: Any) -> bool:
     """Return whether a connection is in autocommit; drivers have their own ways to say so."""
     if isinstance(connection, sqlite3.Connection):
-        return connection.isolation_level is None
+        # From Python 3.12 on True and False decide, whatever `isolation_level` says.
+        mode: object = getattr(connection, "autocommit", _LEGACY_TRANSACTION_CONTROL)
+        legacy = mode == _LEGACY_TRANSACTION_CONTROL
+        return connection.isolation_level is None if legacy else bool(mode)
     said = getattr(connection, "autocommit", False)
     # pymysql and mysqlclient have a method of that name, which sets it.
     return bool(connection.get_autocommit() if callable(said) else said)

@@ -147,6 +147,10 @@ def test_rights_are_those_of_the_table_and_follow_the_scope() -> None:
     everywhere, scoped = rendered(), rendered(*EVERYTHING)
     role = named(everywhere, "ClusterRole")["streamgraft-operator"]
     assert role["rules"] == rules["operator"]
+    assert named(everywhere, "Role")["streamgraft-console"]["rules"] == rules["console"]
+    assert named(everywhere, "ClusterRole")["streamgraft-discovery"]["rules"] == rules["discovery"]
+    (everybody,) = named(everywhere, "ClusterRoleBinding")["streamgraft-discovery"]["subjects"]
+    assert (everybody["kind"], everybody["name"]) == ("Group", "system:authenticated")
     assert "streamgraft-operator" in named(everywhere, "ClusterRoleBinding")
     assert "streamgraft-operator" not in named(scoped, "ClusterRoleBinding")
     bound = {
@@ -334,7 +338,8 @@ def api_server(tmp_path: Path) -> Iterator[Setting]:
 async def test_installed_upgraded_and_uninstalled(api_server: Setting) -> None:
     """The authority lasts through an upgrade until it is rotated; the definitions stay.
 
-    A Secret of the chart's own is refused as one that is brought: Helm would delete it.
+    There is one release, whatever its namespace. A Secret of the chart's own is refused as one that
+    is brought: Helm would delete it.
     """
     admin = api_server.home.kubeconfig("admin")
     where = ("--kubeconfig", str(admin), "--namespace", NAMESPACE)
@@ -349,6 +354,9 @@ async def test_installed_upgraded_and_uninstalled(api_server: Setting) -> None:
         succeeds("install", *release)
         first = await authority(client)
         await pods_are_restricted(client, {"operator", "metrics-adapter"})
+        elsewhere = ("--kubeconfig", str(admin), "--namespace", "default")
+        done = helm("install", "second", str(CHART), *elsewhere, *NEEDED)
+        assert "invalid ownership metadata" in done.stderr
         succeeds("upgrade", *release, "--set", "operator.replicas=3")
         assert await authority(client) == first
         succeeds("upgrade", *release, "--set", "adapter.certificate.rotate=true")

@@ -1,6 +1,8 @@
 """The values of the Helm chart: what each of them changes."""
 
+import argparse
 import json
+import re
 
 import pytest
 import yaml
@@ -9,6 +11,7 @@ from tests.chart.test_chart import OWN, command, named
 
 from streamgraft_common.resources import CheckpointRepository
 from streamgraft_metrics_adapter import settings as adapter_settings
+from streamgraft_operator.__main__ import parser as operator_parser
 
 pytestmark = pytest.mark.integration
 
@@ -58,6 +61,33 @@ def test_the_adapter_listens_where_a_firewall_lets_the_api_server_through() -> N
     assert "/adapter/port" in done.stderr
 
 
+def test_the_adapter_learns_from_the_targets_that_prometheus_calls_its_own() -> None:
+    """Which have other labels where somebody else wrote the scrapes."""
+    items = rendered()
+    default = adapter_settings.parse(command(items, "streamgraft-metrics-adapter")).own_targets
+    assert default == adapter_settings.OWN_TARGETS
+    matchers = 'job="adapter",cluster=~"a|b"'
+    values = ("--set", f"adapter.ownTargets={matchers.replace(',', chr(92) + ',')}")
+    found = command(rendered(*values), "streamgraft-metrics-adapter")
+    assert adapter_settings.parse(found).own_targets == matchers
+    for wrong in ("", "adapter", "{}"):
+        done = helm("template", "x", str(CHART), *NEEDED, "--set", f"adapter.ownTargets={wrong}")
+        assert "/adapter/ownTargets" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("template", "parser"),
+    [("operator", operator_parser()), ("adapter", adapter_settings.parser())],
+    ids=["operator", "adapter"],
+)
+def test_the_chart_sets_every_argument(template: str, parser: argparse.ArgumentParser) -> None:
+    """All but what a pod has of itself: its account, and all of its addresses."""
+    text = (CHART / "templates" / f"{template}.yaml").read_text()
+    options = {action.option_strings[-1] for action in parser._actions} - {"--help"}
+    left = {option for option in options if not re.search(rf"{option}\b[^-]", text)}
+    assert left <= {"--kubeconfig", "--bind"}
+
+
 def test_a_token_may_come_from_a_secret() -> None:
     """Prometheus may refuse monitors that name files (arbitraryFSAccessThroughSMs.deny)."""
     monitors = ("--set", "monitors.enabled=true")
@@ -73,10 +103,21 @@ def test_a_token_may_come_from_a_secret() -> None:
     assert found["authorization"] == {"credentials": {"name": "reader", "key": "token"}}
 
 
+def notes(*settings: str) -> str:
+    """Return what Helm says behind an installation."""
+    dry = ("install", "streamgraft", str(CHART), "--dry-run=client", "--namespace", NAMESPACE)
+    return succeeds(*dry, *settings).partition("NOTES:")[2]
+
+
 def test_notes_say_how_the_claim_is_mounted() -> None:
-    mode = ("--set", "checkpoints.accessModes={ReadWriteOnce}")
-    said = succeeds(
-        *("install", "streamgraft", str(CHART), "--dry-run=client", "--namespace", NAMESPACE),
-        *(*NEEDED, *mode),
-    )
-    assert "streamgraft-checkpoints (ReadWriteOnce)" in said.partition("NOTES:")[2]
+    said = notes(*NEEDED, "--set", "checkpoints.accessModes={ReadWriteOnce}")
+    assert "streamgraft-checkpoints (ReadWriteOnce)" in said
+
+
+def test_notes_say_that_alerts_lead_nowhere() -> None:
+    """By default, if there are any."""
+    known = ("--set", "alerts.runbookUrl=https://docs.example/runbook")
+    assert "set alerts.runbookUrl" in notes(*OWN)
+    assert "set alerts.runbookUrl" in notes(*NEEDED, "--set", "monitors.enabled=true")
+    assert "runbookUrl" not in notes(*OWN, *known)
+    assert "runbookUrl" not in notes(*NEEDED)

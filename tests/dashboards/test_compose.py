@@ -13,7 +13,6 @@ import yaml
 from tests.node.dockerfile import Dockerfile
 
 from dashboards.generate import FOLDER
-from streamgraft_common import names
 from streamgraft_local.foreground import datasource
 from streamgraft_local.paths import cache_folder
 from streamgraft_local.progress import silent
@@ -104,28 +103,3 @@ def test_grafana_is_provisioned() -> None:
     ]
     assert (FOLDER / Path(home).relative_to(folder)).is_file()
     assert COMPOSE["services"]["grafana"]["network_mode"] == "service:streamgraft"
-
-
-def test_prometheus_labels_pods_as_promised() -> None:
-    """The labels of docs/develop/contracts.md come from the pods' labels, as in the environment."""
-    config = yaml.safe_load((ROOT / "deploy/compose/prometheus.yml").read_text())
-    pods = config["scrape_configs"][0]
-    made = {
-        rule["target_label"]: rule["source_labels"][0].removeprefix("__meta_kubernetes_")
-        for rule in pods["relabel_configs"]
-        if rule["action"] == "replace"
-    }
-    labels = {
-        "streams_job": names.LABEL_JOB,
-        "pe": names.LABEL_PE,
-        "region": names.LABEL_REGION,
-        "channel": names.LABEL_CHANNEL,
-        "stage": names.LABEL_STAGE,
-    }
-    expected = {
-        name: "pod_label_" + key.replace(".", "_").replace("/", "_") for name, key in labels.items()
-    }
-    assert made.pop("__scheme__") == "pod_annotation_streamgraft_io_control_scheme"
-    assert made == {"namespace": "namespace", "pod": "pod_name", **expected}
-    ports = [rule for rule in pods["relabel_configs"] if rule.get("regex") == "10000"]
-    assert int(ports[0]["regex"]) == names.CONTROL_PORT

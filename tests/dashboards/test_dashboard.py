@@ -106,8 +106,32 @@ def test_panels_do_not_overlap(board: Dashboard) -> None:
     assert len({panel["id"] for panel in panels}) == len(panels)
 
 
+CHOSEN = [board for board in DASHBOARDS if board.variables]
+"""Dashboards of jobs: those of the operator and the adapter have nothing to choose."""
+WHOSE = ({"namespace", "streams_job"}, {"namespace", "pe"}, {"namespace", "name"})
+"""What tells whose a line is: the objects of processing elements and regions have the job's name in
+theirs."""
+
+
+@pytest.mark.parametrize("board", CHOSEN, ids=lambda board: board.name)
+def test_no_line_adds_up_different_jobs(board: Dashboard) -> None:
+    """Jobs of two namespaces may have one name, and regions of two jobs: each line is of one, and
+    its legend says of which. Only numbers are of all that is chosen."""
+    lines = [panel for panel in board.panels if not panel.number]
+    for query in (query for panel in lines for query in panel.queries):
+        if "ALERTS" in query.expression:
+            continue  # by name: an alert says itself whose it is
+        kept = [set(by.split(", ")) for by in re.findall(r"by \(([^)]*)\)", query.expression)]
+        assert len(kept) == len(re.findall(r"\b(?:sum|count|max|min|avg)\b", query.expression))
+        assert all(any(whose <= labels for whose in WHOSE) for labels in kept), query.expression
+        shown = set(re.findall(r"{{(\w+)}}", query.legend))
+        assert any(whose <= shown for whose in WHOSE), query.legend
+        assert not kept or kept[0] - {"le"} == shown, query.legend
+
+
 def shown(title: str, *expected: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what a panel is to show after two minutes: one dict per query, region to value."""
+    """Return what a panel is to show after two minutes: one dict per query, from a region (of the
+    job flights in the namespace default, if it names none) to its value."""
     (panel,) = (panel for panel in REGIONS.panels if panel.title == title)
     texts = queries(Dashboard("one", "", "", {"": (panel,)}), VALUES)
     assert len(panel.queries) == len(texts) == len(expected)
@@ -116,12 +140,30 @@ def shown(title: str, *expected: dict[str, Any]) -> list[dict[str, Any]]:
             "expr": text,
             "eval_time": "2m",
             "exp_samples": [
-                {"labels": f'{{region="{region}"}}', "value": value}
+                {"labels": f"{{{where(region)}}}", "value": value}
                 for region, value in values.items()
             ],
         }
         for text, values in zip(texts, expected, strict=True)
     ]
+
+
+def where(region: str) -> str:
+    """Return the labels of `namespace/job/region`."""
+    namespace, job, name = ["default", "flights", *region.split("/")][-3:]
+    return f'namespace="{namespace}", streams_job="{job}", region="{name}"'
+
+
+def passes_promtool(folder: Path, series: dict[str, str], cases: list[dict[str, Any]]) -> None:
+    """Assert that Prometheus answers as the cases say."""
+    test = {
+        "interval": "10s",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": cases,
+    }
+    file = folder / "cases.yaml"
+    file.write_text(json.dumps({"rule_files": [], "evaluation_interval": "15s", "tests": [test]}))
+    passes(file)
 
 
 @pytest.mark.integration
@@ -141,9 +183,8 @@ def test_prometheus_understands_every_query(tmp_path: Path) -> None:
 @pytest.mark.integration
 def test_a_region_that_sleeps_is_shown_as_what_it_is(tmp_path: Path) -> None:
     """No channels and no utilization; what waits in Kafka, as the operator tells it."""
-    common = 'namespace="default", streams_job="flights"'
-    asleep = f'{common}, region="asleep", topic="in", partition="0", instance="operator"'
-    awake = f'{common}, region="awake", pe="2", pod="flights-2", channel="0"'
+    asleep = f'{where("asleep")}, topic="in", partition="0", instance="operator"'
+    awake = f'{where("awake")}, pe="2", pod="flights-2", channel="0"'
     owned = f'{awake}, topic="in", partition="0"'
     series = {
         f"streamgraft_pe_lag_records{{{asleep}}}": "7x20",
@@ -165,11 +206,38 @@ def test_a_region_that_sleeps_is_shown_as_what_it_is(tmp_path: Path) -> None:
         *shown("Lag", {"awake": 3, "asleep": 7}),
         *shown("Hand-over of shards, mean", {}),
     ]
-    test = {
-        "interval": "10s",
-        "input_series": [{"series": name, "values": values} for name, values in series.items()],
-        "promql_expr_test": cases,
-    }
-    file = tmp_path / "cases.yaml"
-    file.write_text(json.dumps({"rule_files": [], "evaluation_interval": "15s", "tests": [test]}))
-    passes(file)
+    passes_promtool(tmp_path, series, cases)
+
+
+@pytest.mark.integration
+def test_regions_of_one_name_have_lines_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In two jobs, and in jobs of one name in two namespaces; both stages of a channel are one."""
+    monkeypatch.setitem(VALUES, "namespace", ".+")
+    monkeypatch.setitem(VALUES, "job", ".+")
+    sizes = {"default/flights/work": 1, "default/trains/work": 2, "other/flights/work": 4}
+    series: dict[str, str] = {}
+    for region, size in sizes.items():
+        job = region.split("/")[1]
+        for channel in range(size):
+            for stage in (0, 1):
+                pe = f'pe="{job}-{2 * channel + stage}", pod="{job}-{2 * channel + stage}-1"'
+                labels = f'{where(region)}, channel="{channel}", stage="{stage}", {pe}'
+                partition = f'{labels}, topic="in", partition="{channel}"'
+                series |= {
+                    f"streamgraft_pe_lag_records{{{partition}}}": "3x20",
+                    f"streamgraft_pe_input_end_offset{{{partition}}}": "0+30x20",
+                    f"streamgraft_pe_committed_offset{{{partition}}}": "0+20x20",
+                    f"streamgraft_pe_shards{{{labels}}}": "4x20",
+                    f"streamgraft_pe_slots{{{labels}}}": "1x20",
+                    f"streamgraft_pe_state_rows{{{labels}}}": "5x20",
+                }
+    times = [{region: factor * size for region, size in sizes.items()} for factor in range(11)]
+    cases = [
+        *shown("Channels", times[1], times[1]),
+        *shown("Records arriving and processed", times[6], times[4]),
+        *shown("Lag", times[6]),
+        *shown("State", times[10]),
+    ]
+    passes_promtool(tmp_path, series, cases)

@@ -55,7 +55,7 @@ async def explained(job: LiveJob, cluster: Cluster) -> dict[str, Any]:
     process = await asyncio.create_subprocess_exec(
         str(Path(sys.executable).with_name("streamgraft")),
         *("--kubeconfig", str(cluster.kubeconfig), "-n", job.namespace),
-        *("explain", "region", "bottleneck-above", "--adapter", cluster.adapter_url, "-o", "json"),
+        *("explain", "region", "bottleneck-above", "-o", "json"),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
     )

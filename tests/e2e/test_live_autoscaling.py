@@ -74,7 +74,7 @@ class Live:
 
     def explain(self, region: str) -> tuple[str, ...]:
         """Return the arguments of the command that explains a region."""
-        return "explain", "region", f"live-{region}", "--adapter", self._cluster.adapter_url
+        return "explain", "region", f"live-{region}"
 
     def replay(self, query: str, *settings: str) -> tuple[str, ...]:
         """Return the arguments of the command that replays what Prometheus has recorded."""

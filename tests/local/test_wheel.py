@@ -1,5 +1,6 @@
 """The wheel and the source distribution, installed into empty environments."""
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -16,6 +17,12 @@ import streamgraft_operator.__main__, streamgraft_pe_runtime.__main__
 toolchain.CONTROL_PLANE.key()
 print(paths.DEPLOY)
 """
+CONSOLE = "streamgraft_metrics_adapter/api/console/static"
+WHOLE = {
+    ROOT / "deploy/chart": "streamgraft_local/deploy/chart",
+    ROOT / "metrics_adapter" / CONSOLE: CONSOLE,
+}
+"""Folders of which all files are in the wheel, and their places in it."""
 
 
 def run(*command: str, code: int = 0) -> str:
@@ -23,6 +30,15 @@ def run(*command: str, code: int = 0) -> str:
     done = subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=900)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
+
+
+def beneath(folder: Path) -> set[str]:
+    """Return the files of a folder, also those in folders that it links to."""
+    return {
+        str((Path(place) / name).relative_to(folder))
+        for place, _, names in os.walk(folder, followlinks=True)
+        for name in names
+    }
 
 
 def test_wheel_and_sdist_install_into_an_empty_environment(tmp_path: Path) -> None:
@@ -37,7 +53,12 @@ def test_wheel_and_sdist_install_into_an_empty_environment(tmp_path: Path) -> No
     again = tmp_path / "again"
     run(python, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(again), str(sdist))
     (rebuilt,) = again.glob("*.whl")
-    assert zipfile.ZipFile(rebuilt).namelist() == zipfile.ZipFile(wheel).namelist()
+    held = zipfile.ZipFile(wheel).namelist()
+    assert zipfile.ZipFile(rebuilt).namelist() == held
+    for folder, place in WHOLE.items():
+        wanted = beneath(folder)
+        assert {"files/crds/jobs.yaml", "index.html"} & wanted
+        assert {f"{place}/{name}" for name in wanted} - {*held} == set()
 
     constraints = ("-c", str(ROOT / "constraints.txt"))
     run(python, "-m", "pip", "install", "--quiet", *constraints, str(wheel))

@@ -47,6 +47,25 @@ async def test_regions_come_in_pages(called: Any) -> None:
     assert "continue" not in second
 
 
+async def test_the_api_server_passes_on_what_rest_tells_of_a_region(called: Any) -> None:
+    """So that who sees its signals needs no way to the adapter's own port; it is no metric."""
+    called.regions.observe(region("a"))
+    await called.measure(time.time(), *rows(7))
+    metrics = "/apis/custom.metrics.k8s.io/v1beta2"
+    place = f"{metrics}/namespaces/ns/parallelregions.streamgraft.io"
+    code, told = await called.get(f"{place}/a/explanation")
+    assert code == 200
+    assert told == (await called.get(f"{SPACE}/regions/a"))[1]
+    assert told["signals"]["total_lag"]["value"] == 7
+    code, status = await called.get(f"{place}/nobody/explanation")
+    assert (code, status["message"]) == (
+        404,
+        'parallelregions.streamgraft.io "ns/nobody" not found',
+    )
+    _, listing = await called.get(metrics)
+    assert not [item for item in listing["resources"] if "explanation" in item["name"]]
+
+
 async def test_history_comes_in_pages(called: Any) -> None:
     called.regions.observe(region("a"))
     start = time.time() - 60

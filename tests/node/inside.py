@@ -84,7 +84,7 @@ async def disturb(node: Node, release: Release, job: Job, figures: Figures) -> N
     await asyncio.to_thread(node.restart_kubelet)
     await job.healthy()
     await reported("the HPA narrows the region", job.autoscale())
-    await reported("the node is drained", job.drain(place.NODE))
+    await reported("the pods of PEs are evicted", job.drain(place.NODE))
     await reported("Prometheus answers all dashboards", dashboards_answered())
     before = {pod["metadata"]["uid"] for pod in await job.pods()}
     node.tag(f"{image.REPOSITORY}:{image.TAG}", f"{image.REPOSITORY}:{_NEXT}")

@@ -124,14 +124,20 @@ class Job:
         await self.healthy()
 
     async def drain(self, node: str) -> None:
-        """Evict all pods of PEs from the node, which takes no new ones until they are gone."""
+        """Evict all pods of PEs from the node, which takes no new ones until they are gone.
+
+        Those of the chart stay: its budgets keep one replica of each until another is ready, which
+        no other node is there for, so `kubectl drain` would wait for ever.
+        """
         path = f"/api/v1/nodes/{node}"
         await self._client.patch(path, {"spec": {"unschedulable": True}})
-        for pod in await self.pods():
+        evicted = await self.pods()
+        for pod in evicted:
             metadata = {"name": pod["metadata"]["name"], "namespace": JOBS}
             eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
             await self._client.create(f"{_PODS}/{metadata['name']}/eviction", eviction)
-        old = {pod["metadata"]["uid"] for pod in await self.pods()}
+        # Their replacements are Pending until the node takes pods again.
+        old = {pod["metadata"]["uid"] for pod in evicted}
 
         async def gone() -> bool:
             items = (await self._client.get(_PODS))["items"]

@@ -54,7 +54,9 @@ class Chain:
         found = {
             self._place(number): topic for number, topic in reversed([*enumerate(self.outputs)])
         }
-        targets = [self._target(name, found[name]) for name in sorted(found)]
+        found[MAIN] = self.source  # whatever is written to it, if anything
+        places = sorted(found, key=lambda name: (name == MAIN and not self.shared, name))
+        targets = [self._target(name, found[name]) for name in places]
         return [item.at_least_once() for item in targets] if self.at_least_once else targets
 
     def _place(self, number: int) -> str:

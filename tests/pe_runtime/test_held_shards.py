@@ -164,6 +164,18 @@ async def test_a_shard_that_is_wanted_back_while_it_stops_starts_again(stage: Pl
     await shards.stop(1.0)
 
 
+async def test_the_release_of_a_shard_that_runs_again_says_so(stage: PlayedStage) -> None:
+    """A pod that dies then says nothing more of it, and the next one has this from its status."""
+    shards = holding(stage, **{"0": Release(epoch=2, released_at="2026-01-01T00:00:00.000Z")})
+    shards.follow(spec(3, 0))
+    assert shards.statuses().keys() == {0}
+    assert shards.releases["0"].resumed
+    await until(lambda: shards.epoch == 3)
+    shards.follow(spec(4))
+    await until(lambda: not shards.statuses())
+    assert (shards.releases["0"].epoch, shards.releases["0"].resumed) == (4, False)
+
+
 async def test_what_a_batch_cut_off_is_reported(stage: PlayedStage) -> None:
     """What the checkpoint says counts, whatever the query's stop says."""
     stage.clean = False

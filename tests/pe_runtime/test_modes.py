@@ -15,6 +15,7 @@ from streamgraft_pe_runtime.modes import (
     give_up_ledger,
     may_be_repeated,
 )
+from streamgraft_pe_runtime.protocol import Left
 from streamgraft_pe_runtime.query_logs import newest
 from streamgraft_pe_runtime.spark_work import SparkStage
 
@@ -94,10 +95,25 @@ def test_a_shard_that_comes_back_has_no_mark_of_a_run_that_came_late(tmp_path: P
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_shard_is_left_unclean_amid_a_batch(tmp_path: Path, begun: bool) -> None:
     """Also where no log says so."""
-    found = checkpoint(tmp_path / "0", begun=begun, cut_off=False)
-    storage: Any = SimpleNamespace(folder=tmp_path, checkpoint=lambda shard: found)
+    checkpoint(tmp_path / "0", begun=begun, cut_off=False)
+    assert left(tmp_path).clean == (not begun)
+
+
+def test_a_shard_that_was_never_started_is_left_as_the_pod_before_has_left_it(
+    tmp_path: Path,
+) -> None:
+    """That may have died amid a batch of a query over several shards."""
+    checkpoint(tmp_path / "0", begun=False, cut_off=False)
+    query = JointCheckpoints(tmp_path, unused).take_over([0], lambda topic, shard: 0)
+    assert left(tmp_path).clean
+    (query / "offsets" / "1").write_text((query / "offsets" / "0").read_text())
+    assert not left(tmp_path).clean
+
+
+def left(folder: Path) -> Left:
+    """Return how a shard is left that we have not started."""
+    storage: Any = SimpleNamespace(folder=folder, checkpoint=lambda shard: folder / str(shard))
     driver: Any = SimpleNamespace(state_provider=None, joint=False, obstacle="")
     progress: Any = SimpleNamespace(release=lambda shard, checkpoint, publish: None)
     metadata: Any = SimpleNamespace(shard_count=1)
-    stage = SparkStage(driver, storage, progress, metadata)
-    assert stage._leave(0, publish=True).clean == (not begun)
+    return SparkStage(driver, storage, progress, metadata)._leave(0, publish=True)

@@ -32,6 +32,21 @@ def test_a_sink_that_gets_a_target_of_its_own_has_the_last_batch(chain: Chain) -
     assert chain.read(120) == once(120)
 
 
+def test_the_last_batch_of_a_stage_is_known_wherever_all_its_sinks_go(chain: Chain) -> None:
+    """Both lose their options, and get some again: nothing else is written by this query."""
+    crashed_behind_the_commit(chain, 100)
+    chain.shared = frozenset({0, 1})
+    chain.start()
+    chain.write(100, 120)
+    assert chain.read(120) == once(120)
+    chain.stop()
+    chain.forget(f"commits/{chain.last_batch()}")
+    chain.shared = frozenset()
+    chain.start()
+    chain.write(120, 140)
+    assert chain.read(140) == once(140)
+
+
 def test_the_order_of_sources_does_not_make_another_batch(
     session: SparkSession, tmp_path: Path
 ) -> None:

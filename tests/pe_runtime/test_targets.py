@@ -84,6 +84,23 @@ def test_names_do_not_depend_on_other_sinks() -> None:
     assert few == {name: many[name] for name in few}
 
 
+def test_the_shared_target_is_there_though_no_sink_uses_it() -> None:
+    """Unless nothing is exact, or all is at other brokers."""
+    alone = Targets(METADATA, {item.name: item for item in SINKS}, 5)
+    for item in SINKS[1:3]:
+        alone.index(port(item, item.name))
+    *own, main = alone.every
+    assert own == alone.all
+    assert main == targets().all[0]
+    assert targets(*SINKS).every == targets(*SINKS).all
+    loose = Targets(METADATA, {"loose": SINKS[3]}, 5)
+    loose.index(port(SINKS[3], "loose"))
+    assert loose.every == loose.all
+    away = Targets(METADATA.model_copy(update={"rehearsal": None}), {"elsewhere": SINKS[2]}, 5)
+    away.index(port(SINKS[2], "elsewhere"))
+    assert away.every == away.all
+
+
 def test_in_real_time_mode_all_sinks_have_one_ledger() -> None:
     """Whichever is first, or goes: at their brokers, in a topic of the job's if those have it."""
     metadata = METADATA.model_copy(update={"real_time": True})

@@ -13,6 +13,7 @@ from streamgraft_common.repositories import (
     Collector,
     RepositoryUnavailable,
     Store,
+    Stored,
     Unreadable,
     manifest,
 )
@@ -85,7 +86,7 @@ def test_a_copy_comes_back_as_it_was(
     source = folder_of(tmp_path / "copy", small="1", empty="", large="".join(map(str, range(2000))))
     (source / "nothing" / "in" / "it").mkdir(parents=True)
     folder_of(source / "state", **{"1.delta": "s" * 1000})
-    Repository(store, namespace).upload(FIRST, source, "{}")
+    Repository(store, namespace).upload({FIRST: source}, "{}")
     before = tree(source)
     shutil.rmtree(source)
     Repository(store, namespace).fetch("first", "work", 0, source)
@@ -97,14 +98,14 @@ def test_what_has_not_changed_is_not_sent_again(
 ) -> None:
     counted = Counting(store)
     first = folder_of(tmp_path / "1", state="state", log="1")
-    Repository(counted, namespace).upload(FIRST, first, "{}")
+    Repository(counted, namespace).upload({FIRST: first}, "{}")
     assert sorted(counted.written) == [b"1", b"state"]
     second = folder_of(tmp_path / "2", state="state", log="2")
     # By another process, which knows what the copy before has.
-    Repository(counted, namespace).upload(Share("second", "u", "work", 0), second, "{}")
+    Repository(counted, namespace).upload({Share("second", "u", "work", 0): second}, "{}")
     assert counted.written[2:] == [b"2"]
     # For another shard nothing before is looked at.
-    Repository(counted, namespace).upload(Share("second", "u", "work", 1), second, "{}")
+    Repository(counted, namespace).upload({Share("second", "u", "work", 1): second}, "{}")
     assert sorted(counted.written[3:]) == [b"2", b"state"]
 
 
@@ -113,11 +114,11 @@ def test_a_file_that_is_known_is_not_even_read_again(
 ) -> None:
     source = folder_of(tmp_path / "1", state="state")
     repository = Repository(store, namespace)
-    repository.upload(FIRST, source, "{}")
+    repository.upload({FIRST: source}, "{}")
     other = tmp_path / "2"
     shutil.copytree(source, other, copy_function=lambda a, b: Path(b).hardlink_to(a))
     monkeypatch.setattr(module, "_pieces", lambda file: pytest.fail(f"{file} is read"))
-    repository.upload(Share("second", "u", "work", 0), other, "{}")
+    repository.upload({Share("second", "u", "work", 0): other}, "{}")
 
 
 def test_a_share_is_stored_once_and_the_first_manifest_counts(
@@ -130,13 +131,13 @@ def test_a_share_is_stored_once_and_the_first_manifest_counts(
     def create(key: str, data: bytes) -> bool:
         late.create = store.create
         if key.endswith("/0"):
-            Repository(store, namespace).upload(FIRST, fast, "{}")
+            Repository(store, namespace).upload({FIRST: fast}, "{}")
         return store.create(key, data)
 
     repository = Repository(late, namespace)
     repository._check_fence()
     late.create = create
-    repository.upload(FIRST, slow, "{}")
+    repository.upload({FIRST: slow}, "{}")
     Repository(store, namespace).fetch("first", "work", 0, tmp_path / "back")
     assert (tmp_path / "back" / "a").read_text() == "fast"
 
@@ -145,7 +146,7 @@ def test_a_store_that_ignores_conditions_is_refused(tmp_path: Path) -> None:
     careless = Counting(FileStore(tmp_path))
     careless.create = lambda key, data: True
     with pytest.raises(RepositoryUnavailable, match="ignores conditional writes"):
-        Repository(careless, "ns").upload(FIRST, folder_of(tmp_path / "x", a="1"), "{}")
+        Repository(careless, "ns").upload({FIRST: folder_of(tmp_path / "x", a="1")}, "{}")
 
 
 def test_an_upload_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
@@ -153,7 +154,7 @@ def test_an_upload_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     times = iter([0.0, 0.0, UPLOAD_SECONDS + 1])
     repository = Repository(FileStore(tmp_path), "ns", lambda: next(times))
     with pytest.raises(RepositoryUnavailable, match="took longer than 1800 s"):
-        repository.upload(FIRST, folder_of(tmp_path / "x", a="1"), "{}")
+        repository.upload({FIRST: folder_of(tmp_path / "x", a="1")}, "{}")
     assert manifest.read("ns", FileStore(tmp_path).keys("ns/savepoints/")).shares == {}
 
 
@@ -162,7 +163,7 @@ def test_a_damaged_copy_on_the_volume_is_made_anew_from_what_is_whole(
 ) -> None:
     source = folder_of(tmp_path / "copy", a="whole", b="whole too")
     repository = Repository(store, namespace)
-    repository.upload(FIRST, source, "{}")
+    repository.upload({FIRST: source}, "{}")
     whole = (source / "b").stat().st_ino
     (source / "a").write_text("garbage")
     (source / "more").touch()
@@ -191,7 +192,7 @@ def test_a_blob_that_is_damaged_is_said_and_sent_anew_by_the_next_copy(
     store: Store, namespace: str, tmp_path: Path, harm: str
 ) -> None:
     source = folder_of(tmp_path / "copy", a="state")
-    Repository(store, namespace).upload(FIRST, source, "{}")
+    Repository(store, namespace).upload({FIRST: source}, "{}")
     (key,) = blob_keys(store, namespace)
     store.delete([key])
     if harm == "garbled":
@@ -200,7 +201,7 @@ def test_a_blob_that_is_damaged_is_said_and_sent_anew_by_the_next_copy(
         Repository(store, namespace).fetch("first", "work", 0, tmp_path / "back")
     assert not (tmp_path / "back").exists()
     second = Share("second", "u", "work", 0)
-    Repository(store, namespace).upload(second, source, "{}")
+    Repository(store, namespace).upload({second: source}, "{}")
     Repository(store, namespace).fetch("second", "work", 0, tmp_path / "back")
     assert tree(tmp_path / "back") == {"a": b"state"}
 
@@ -209,9 +210,9 @@ def test_garbage_goes_and_what_is_shared_stays(
     store: Store, namespace: str, tmp_path: Path
 ) -> None:
     repository, collector = Repository(store, namespace), Collector(store, namespace)
-    repository.upload(FIRST, folder_of(tmp_path / "1", state="state", log="1"), "{}")
+    repository.upload({FIRST: folder_of(tmp_path / "1", state="state", log="1")}, "{}")
     second = Share("second", "u", "work", 0)
-    repository.upload(second, folder_of(tmp_path / "2", state="state", log="2"), "{}")
+    repository.upload({second: folder_of(tmp_path / "2", state="state", log="2")}, "{}")
     store.put(f"{manifest.blobs(namespace)}left-over", b"of an upload that was given up")
     collector.remove("first", REQUEST.uid)
     assert collector.collect(time.time()) == 0, "whoever uploads now may count on it"
@@ -230,7 +231,7 @@ def test_an_upload_under_way_keeps_what_it_counts_on(
 ) -> None:
     """The copy before is removed, and garbage collected, at the worst moment."""
     collector = Collector(store, namespace)
-    Repository(store, namespace).upload(FIRST, folder_of(tmp_path / "1", state="state"), "{}")
+    Repository(store, namespace).upload({FIRST: folder_of(tmp_path / "1", state="state")}, "{}")
     late = Counting(store)
 
     def create(key: str, data: bytes) -> bool:
@@ -244,11 +245,30 @@ def test_an_upload_under_way_keeps_what_it_counts_on(
     source = folder_of(tmp_path / "2", state="state")
     repository = Repository(late, namespace)
     repository._fenced = True
-    repository.upload(second, source, "{}")
+    repository.upload({second: source}, "{}")
     assert late.written == [], "it counts on a blob of the copy before"
     collector.collect(later())
     Repository(store, namespace).fetch("second", "work", 0, tmp_path / "back")
     assert tree(tmp_path / "back") == {"state": b"state"}
+
+
+def test_many_shards_go_by_one_listing(store: Store, namespace: str, tmp_path: Path) -> None:
+    """What one of them has sent the next one uses."""
+    counted = Counting(store)
+    lists: list[str] = []
+
+    def keys(prefix: str, *, complete: bool = False) -> list[Stored]:
+        lists.append(prefix)
+        return store.keys(prefix, complete=complete)
+
+    counted.keys = keys
+    source = folder_of(tmp_path / "1", state="state")
+    copies = {Share("first", "u", "work", shard): source for shard in range(3)}
+    Repository(counted, namespace).upload(copies, "{}")
+    assert lists == [manifest.savepoints(namespace), manifest.blobs(namespace)]
+    assert len(blob_keys(store, namespace)) == 1
+    for shard in range(3):
+        Repository(store, namespace).fetch("first", "work", shard, tmp_path / "back" / str(shard))
 
 
 def test_no_blob_goes_while_a_manifest_can_not_be_read(tmp_path: Path) -> None:

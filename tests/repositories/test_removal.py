@@ -131,4 +131,6 @@ async def test_without_a_repository_there_is_nothing_to_do(kube: KubeClient) -> 
     never_begun["status"] = {}
     assert await repositories.remove(never_begun) == ""
     files = {"copies": {"path": "/copies", "volumeClaim": {"name": "others"}}}
-    assert "does not see the volume" in await repositories.remove(deleted("ns", files))
+    item = deleted("ns", files)
+    assert "does not see the volume" in await repositories.remove(item)
+    assert await repositories.remove(item, others_come=True) == "", "PEs see it"

@@ -1,11 +1,13 @@
 """`doctor` before an API server that shows a tenant no more than Kubernetes' own roles do."""
 
 import json
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from http.server import ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import yaml
@@ -16,6 +18,7 @@ from streamgraft.cli._app import app
 from streamgraft_common import names
 from streamgraft_common.resources import KINDS
 from streamgraft_local.resources import definitions, path_of
+from streamgraft_operator.manifests.autoscaler import without_tolerance
 
 SPACE = "namespaces/n"
 REGION = {
@@ -38,6 +41,8 @@ class ApiServer(JsonHandler):
 
     protocol_version = "HTTP/1.1"
     shown = SHOWN
+    tried: ClassVar[list[str]] = []
+    """Where HPAs were created."""
 
     def do_GET(self) -> None:
         """Answer a request for an object, or a list."""
@@ -45,9 +50,18 @@ class ApiServer(JsonHandler):
         self.answer(403 if found is None else 200, FORBIDDEN if found is None else found)
 
     def do_POST(self) -> None:
-        """Answer a SelfSubjectAccessReview."""
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.answer(201, {"status": {"allowed": True}})
+        """Answer a SelfSubjectAccessReview, or an HPA as `autoscaler` says."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if body["kind"] == "SelfSubjectAccessReview":
+            self.answer(201, {"status": {"allowed": True}})
+        else:
+            self.tried.append(self.path)
+            self.answer(*self.autoscaler(body))
+
+    @staticmethod
+    def autoscaler(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Return the answer to one who creates an HPA."""
+        return 403, FORBIDDEN
 
 
 @pytest.fixture
@@ -92,3 +106,49 @@ def test_definitions_are_compared_with_those_of_this_release(
     del next(iter(installed.values()))["metadata"]["annotations"]  # as before they had ids
     code, states = examined(kubeconfig)
     assert (code, states["Resource definitions"]) == (1, "bad")
+
+
+def test_an_api_server_without_the_gates(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It refuses minReplicas 0, as Kubernetes 1.34 does, and drops tolerances. It keeps no HPA."""
+    refusal = "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"
+
+    def answer(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if body["spec"]["minReplicas"] == 0:
+            return 422, {"kind": "Status", "reason": "Invalid", "message": refusal}
+        return 201, without_tolerance(body)
+
+    monkeypatch.setattr(ApiServer, "autoscaler", staticmethod(answer))
+    monkeypatch.setattr(ApiServer, "tried", [])
+    code, states = examined(kubeconfig)
+    assert (code, states["Scale to zero"], states["Small steps of HPAs"]) == (0, "good", "unknown")
+    path = f"/apis/autoscaling/v2/{SPACE}/horizontalpodautoscalers?dryRun=All"
+    assert ApiServer.tried == [path, path]
+    sleeper = {**REGION, "spec": {"job": "j", "autoscaling": {"minWidth": 0}}}
+    regions = {f"/apis/{names.API_VERSION}/{SPACE}/parallelregions": {"items": [sleeper]}}
+    monkeypatch.setattr(ApiServer, "shown", SHOWN | regions)
+    code, states = examined(kubeconfig)
+    assert (code, states["Scale to zero"]) == (1, "bad")
+
+
+def test_it_asks_all_that_it_can_at_once(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other fifty questions would take seconds where the API server is far away."""
+    asking, most = 0, 0
+    lock = threading.Lock()
+
+    def counted(answer: Callable[[ApiServer], None]) -> Callable[[ApiServer], None]:
+        def do(handler: ApiServer) -> None:
+            nonlocal asking, most
+            with lock:
+                asking += 1
+                most = max(most, asking)
+            time.sleep(0.1)  # as the way there and back
+            answer(handler)
+            with lock:
+                asking -= 1
+
+        return do
+
+    monkeypatch.setattr(ApiServer, "do_GET", counted(ApiServer.do_GET))
+    monkeypatch.setattr(ApiServer, "do_POST", counted(ApiServer.do_POST))
+    examined(kubeconfig)
+    assert most >= 10

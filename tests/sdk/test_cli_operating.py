@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from streamgraft.cli import _output as output
+from streamgraft.cli._doctor_autoscaling import Scaling
 from streamgraft.cli._doctor_checks import (
     RIGHTS,
     Facts,
@@ -81,17 +82,19 @@ def facts(**changes: Any) -> Facts:
             }
         },
         "allowed": dict.fromkeys(RIGHTS, True),
+        "forwards": True,
         "jobs": [job],
         "regions": [region("2026-01-01T00:00:00Z")],
         "autoscalers": [autoscaler],
         "signals": {"j-r": None},
+        "scaling": Scaling(zero=True, tolerance=True, flags={}),
     }
     return Facts(**{**good, **changes})
 
 
 def test_all_is_well() -> None:
     found = checks(facts())
-    assert [(check.state, check.mend) for check in found] == [("good", "")] * 10
+    assert [(check.state, check.mend) for check in found] == [("good", "")] * 14
     assert settings_of(deployment())["lease"] == "own"
 
 
@@ -169,6 +172,7 @@ def test_each_fault_is_shown_with_its_remedy(change: dict[str, Any], name: str, 
         ({"api_services": {"custom.metrics.k8s.io": Unseen.HIDDEN}}, "custom.metrics.k8s.io"),
         ({"definitions": None}, "Resource definitions"),
         ({"signals": None}, "Prometheus"),
+        ({"forwards": False}, "Console"),
     ],
 )
 def test_what_may_be_right_is_no_fault(change: dict[str, Any], name: str) -> None:

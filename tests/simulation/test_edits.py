@@ -44,6 +44,12 @@ def accepted(world: World) -> Object:
     return condition
 
 
+def refusal(world: World) -> str:
+    """Return why the Job is not accepted."""
+    assert accepted(world)["status"] == "False"
+    return str(accepted(world)["message"])
+
+
 def test_an_edit_that_drops_state_is_refused_unless_it_is_allowed() -> None:
     world = World(1)
     with world.surroundings():
@@ -220,6 +226,39 @@ def test_healthy_means_that_all_pes_have_the_new_code(seed: int) -> None:
             content = item["metadata"]["annotations"][names.ANNOTATION_CONTENT]
             assert item["status"]["runtime"]["contentId"] == content
         assert _told(world) >= 1
+
+
+def test_a_parameter_that_state_follows_from_takes_a_bundle_that_was_built_for_it() -> None:
+    world = World(1)
+    with world.surroundings():
+        submit(world, replace(ONE, built_with=1))
+        world.operators.start()
+        world.run(SECONDS)
+        before = world.nodes.checkpoints.counts("work")
+        edit(world, replace(ONE, built_with=1, speed=2))  # as kubectl does
+        assert "would run with speed=2, and the bundle was built with speed=1" in refusal(world)
+        edit(world, replace(ONE, built_with=2, speed=2))
+        assert accepted(world)["status"] == "True"
+        edit(world, replace(ONE, built_with=2, speed=2, version=2))
+        assert accepted(world)["status"] == "True"
+        after = world.nodes.checkpoints.counts("work")
+        assert all(after[key] > count for key, count in before.items())
+
+
+def test_a_job_that_began_with_a_bundle_for_other_values_gets_the_right_one_first() -> None:
+    world = World(1)
+    with world.surroundings():
+        submit(world, replace(ONE, built_with=1, speed=2))
+        world.operators.start()
+        world.run(SECONDS)
+        assert accepted(world)["status"] == "True"
+        edit(world, replace(ONE, built_with=1, speed=2, width=1))
+        assert accepted(world)["status"] == "True"
+        edit(world, replace(ONE, built_with=2, speed=2, version=2))
+        assert "first run the same application, built with --param speed=2" in refusal(world)
+        for version in (1, 2):
+            edit(world, replace(ONE, built_with=2, speed=2, version=version))
+            assert accepted(world)["status"] == "True"
 
 
 def _healthy_with_another(world: World, digest: str) -> bool:

@@ -139,6 +139,9 @@ def _wrong(world: World) -> Any:
             if not text or change["id"] not in json.loads(text).values():
                 yield pe["metadata"]["name"], change, text
     exports = world.objects(EXPORT)
+    for item in [*exports, *world.objects(IMPORT)]:
+        if item["status"]["observedGeneration"] != item["metadata"]["generation"]:
+            yield item["metadata"]["name"], item["status"]["observedGeneration"]
     readers: dict[str, list[str]] = {item["metadata"]["name"]: [] for item in exports}
     for item in world.objects(IMPORT):
         name, least = item["metadata"]["name"], int(item["spec"]["subscription"].split()[-1])

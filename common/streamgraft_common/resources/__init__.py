@@ -47,6 +47,7 @@ from streamgraft_common.resources.repositories import RedisRepository, S3Reposit
 from streamgraft_common.resources.savepoint import (
     SAVEPOINT,
     SavedInput,
+    SavedPlan,
     SavedStage,
     SavedState,
     SavepointSpec,
@@ -143,6 +144,7 @@ __all__ = [
     "S3Repository",
     "Saved",
     "SavedInput",
+    "SavedPlan",
     "SavedStage",
     "SavedState",
     "SavepointSpec",

@@ -141,6 +141,8 @@ class Release(Model):
     """End of the last batch, or when the stop was asked for if no batch ran then."""
     clean: bool = True
     """Whether no batch was cut off."""
+    resumed: bool = False
+    """Whether the PE has taken the shard up again since."""
 
 
 class Saved(Model):

@@ -44,6 +44,24 @@ class SavedState(Model):
     """Columns by which it is kept; none if it can't be taken apart by them."""
 
 
+class SavedPlan(Model):
+    """What the state of an operator follows from, beside the streams that its stage reads."""
+
+    code: str
+    """Hash of the code of the operator, and of those before it in its stage."""
+    parameters: dict[str, str]
+    """Submission-time values that the job runs it with: of parameters that it reads, or of all if
+    it can't be known which those are."""
+    built_with: dict[str, str]
+    """Values of the same that its tables were made with."""
+
+    @property
+    def foreign(self) -> dict[str, str]:
+        """Those of the values that its tables were not made with: then they are another plan's."""
+        given = self.parameters.items()
+        return {name: value for name, value in given if value != self.built_with.get(name)}
+
+
 class SavedStage(Model):
     """What the PEs of one stage had in common: each of its shards is one Spark query."""
 
@@ -68,6 +86,9 @@ class SavedStage(Model):
     """What its state consists of; absent if that was not noted."""
     tables: dict[str, list[StateTable]] = {}
     """Tables of the state of each operator, as far as its build could tell."""
+    plans: dict[str, SavedPlan] | None = None
+    """What they were made from, of each operator in `tables` that reads submission-time values.
+    Absent if it was not noted."""
     size_bytes: int = 0
     """Size of the copies of its shards."""
 

@@ -6,6 +6,7 @@ Two kinds of source: the signals of regions, and the rules of the configuration.
 from streamgraft_common.kinds import NAMESPACE, Kind
 from streamgraft_metrics_adapter.api.object_labels import ObjectLabels
 from streamgraft_metrics_adapter.objects import REGIONS, Item
+from streamgraft_metrics_adapter.regions import Region
 from streamgraft_metrics_adapter.rules.rule_metrics import Measured, RuleMetric, RuleMetrics
 from streamgraft_metrics_adapter.selectors import parse
 from streamgraft_metrics_adapter.signals.provider import Provider, Reading
@@ -27,6 +28,11 @@ class Catalog:
     def external_metrics(self) -> list[str]:
         """Return the names of the external metrics API."""
         return list(self._rules.externals)
+
+    def region(self, namespace: str, name: str) -> tuple[Region, list[Reading]]:
+        """Return a region with all of its signals."""
+        region = self._provider.region(namespace, name)
+        return region, self._provider.read_all(region)
 
     def item(
         self, resource: str, namespace: str, name: str, metric: str, metric_selector: str

@@ -20,6 +20,7 @@ from streamgraft_operator import manifests
 from streamgraft_operator.application.bundles import Bundles
 from streamgraft_operator.application.versions import Version, Versions
 from streamgraft_operator.graph import Submission, Topology, with_settings
+from streamgraft_operator.graph.stages import saved_stages
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.parsed import job_spec, job_status
 from streamgraft_operator.manifests.metadata import digest
@@ -82,7 +83,13 @@ class Expansion:
         pes = [str(content) for content in self.contents.values()]
         topics = [repr(topic) for topic in self.topology.topics]
         labels = {name: label.to_wire() for name, label in self.topology.port_labels.items()}
-        return digest([pes, topics, labels])
+        return digest([pes, topics, labels, *self._plans])
+
+    @property
+    def _plans(self) -> list[dict[str, Any]]:
+        """What the tables of state were made from: edits are judged by what is noted of it."""
+        stages = saved_stages(self.topology, self.bundle.adl)
+        return [plan.to_wire() for stage in stages for plan in (stage.plans or {}).values()]
 
 
 class Expander:

@@ -82,8 +82,8 @@ class PlannedRegion:
     """Regions whose output reaches it, by their own names."""
     other_inputs: bool = False
     """Whether sources and imports reach it as well."""
-    joint: bool = False
-    """Whether each of its PEs runs one query over all of its shards."""
+    joint: frozenset[int] = frozenset()
+    """Stages in which a PE runs one query over all of its shards."""
 
     @property
     def stages(self) -> int:

@@ -49,7 +49,7 @@ def topology_of(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Top
     labels: dict[str, PortLabel] = {}
     for pe in pes:
         labels |= port_labels(ports, pe)
-    alone = {pe.region for pe in planned if apart(pe.metadata, adl.operators)}
+    joint = {pe.stage_name for pe in planned if not apart(pe.metadata, adl.operators)}
     return Topology(
         pes=pes,
         stages=tuple(pe for pe in planned if not pe.channel),
@@ -62,7 +62,9 @@ def topology_of(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Top
                 first_pe_id=block.first_pe_id,
                 upstream=above[block.region.name].regions,
                 other_inputs=above[block.region.name].others,
-                joint=block.region.name not in alone,
+                joint=frozenset(
+                    number for number, stage in enumerate(block.stages) if stage.name in joint
+                ),
             )
             for block in numbered
             if block.region

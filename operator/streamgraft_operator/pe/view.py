@@ -39,6 +39,8 @@ class ReleaseView:
     """Unix time."""
     clean: bool
     """Whether it was stopped between two batches."""
+    resumed: bool = False
+    """Whether the PE has taken it up again since."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ class PeView:
                     released_at=from_rfc3339(entry.released_at),
                     last_batch_at=_seconds(entry.last_batch_at),
                     clean=entry.clean,
+                    resumed=entry.resumed,
                 )
                 for shard, entry in runtime.releases.items()
             },

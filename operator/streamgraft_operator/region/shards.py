@@ -8,11 +8,12 @@ that may have owned it has applied its newest spec or has no pod. A PE's spec ge
 with new shards: PEs that a change does not concern are not written.
 
 Shards move one after another: each of them then has the CPU to itself while it starts, and stands
-still only for that long. The others run where they were until their round comes. Where a channel
-has one query for all its shards they move at once, and the query stops and starts once.
+still only for that long. The others run where they were until their round comes. In stages where a
+channel has one query for all its shards they move at once, and the query stops and starts once.
+Stages meet in Kafka, by shard, so none has to wait for another one of its channel.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -111,7 +112,9 @@ class Shards:
 
     def not_running(self, shards: Iterable[int]) -> list[int]:
         """Return those that do not run in every stage."""
-        stages = range(self.view.stages)
+        return self._not_running(shards, range(self.view.stages))
+
+    def _not_running(self, shards: Iterable[int], stages: Sequence[int]) -> list[int]:
         return [
             shard for shard in shards if not all(self.arrived(shard, stage) for stage in stages)
         ]
@@ -195,44 +198,47 @@ class Shards:
         )
         if not pe.exists and pe.pod_alive:  # a deleted PE's last pod has to end first
             return frozenset()
-        kept = (assigned | self._waiting) & pe.spec_shards
+        joint = pe.stage in self.view.joint
+        kept = (assigned if joint else assigned | self._waiting) & pe.spec_shards
         wanted = assigned - pe.spec_shards
         free = {shard for shard in wanted if self._free(shard, pe.stage)}
-        if free != wanted and self._gathers:
+        if joint and free != wanted and self._gathers:
             return kept
         return kept | free
 
     @property
     def _gathers(self) -> bool:
-        """Return whether PEs wait until all shards that they are to get are free.
+        """Return whether PEs of joint stages wait until all shards that they are to get are free.
 
         Their queries then start again only once. They do not wait long, since one owner may not
         release its shard.
         """
         change = under_way(self.status)
-        if not self.view.joint or change is None or change.decided_at is None:
+        if change is None or change.decided_at is None:
             return False
         return self.view.now < from_rfc3339(change.decided_at) + GATHER_SECONDS
 
     @cached_property
     def _waiting(self) -> frozenset[int]:
-        """Return the moved shards whose round has not come.
+        """Return the moved shards whose round has not come in the stages with a query per shard.
 
-        Shards that are handed back, that only stop, or that share a query wait for no round.
+        Shards that are handed back or that only stop wait for no round.
         """
         change = under_way(self.status)
-        if change is None or change.rollback or not self.status.assignment or self.view.joint:
+        if change is None or change.rollback or not self.status.assignment:
             return frozenset()
-        still_there = [shard for shard in change.moved_shards if self._is_where_it_was(shard)]
-        on_their_way = set(self.not_running(change.moved_shards)).difference(still_there)
+        stages = [stage for stage in range(self.view.stages) if stage not in self.view.joint]
+        still_there = [
+            shard for shard in change.moved_shards if self._is_where_it_was(shard, stages)
+        ]
+        on_their_way = set(self._not_running(change.moved_shards, stages)).difference(still_there)
         at_a_time = per_round(self.view)
         return frozenset(still_there[max(0, at_a_time - len(on_their_way)) :])
 
-    def _is_where_it_was(self, shard: int) -> bool:
-        """Return whether a shard is in another PE's spec than its owner's, in every stage."""
+    def _is_where_it_was(self, shard: int, stages: Sequence[int]) -> bool:
+        """Return whether a shard is in another PE's spec than its owner's, in all these stages."""
         return all(
-            any(shard in pe.spec_shards for pe in self._others(shard, stage))
-            for stage in range(self.view.stages)
+            any(shard in pe.spec_shards for pe in self._others(shard, stage)) for stage in stages
         )
 
     def _others(self, shard: int, stage: int) -> Iterator[PeView]:

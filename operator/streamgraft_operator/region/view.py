@@ -38,7 +38,8 @@ class RegionView:
     """Whether width 0 may be wanted."""
     starts: int | None = None
     """Channels that may become warm at a time; None: any number."""
-    joint: bool = False
-    """Whether each PE runs one query over all of its shards, which starts again with each move."""
+    joint: frozenset[int] = frozenset()
+    """Stages in which a PE runs one query over all of its shards, which starts again with each
+    move."""
     savepoints: Mapping[str, SavepointStatus] = field(default_factory=dict)
     """Savepoints of width changes of the region, by name."""

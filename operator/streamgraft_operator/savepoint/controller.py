@@ -267,11 +267,12 @@ class SavepointController(Controller):
         await self._ask(item, {})
         namespace, name = key_of(item)
         try:
-            why = await self._repositories.remove(item)
+            why = await self._repositories.remove(item, others_come=self._others_come(item))
         except UnderWay:
             return STALE_SECONDS
         if why:
-            left = f"{name}/{item['metadata']['uid']} in the repository"
+            uid = item["metadata"]["uid"]
+            left = f"{namespace}/savepoints/{name}/{uid} in the repository"
             self._context.recorder.record(item, events.savepoint_left_over(left, why))
         path, why = names.savepoint_path(namespace, name), ""
         if (root := self._context.settings.checkpoint_root) is None:
@@ -288,6 +289,15 @@ class SavepointController(Controller):
             self._context.recorder.record(item, events.savepoint_left_over(path, why))
         await self._context.write.savepoints.release(key_of(item))
         return None
+
+    def _others_come(self, item: Object) -> bool:
+        """Return whether a savepoint is a cut of a consistent region that goes on."""
+        if _cut_number(item) is None:
+            return False
+        job, region = saved_job(item), savepoint_spec(item).consistent_region or ""
+        key = job[0], names.region_name(job[1], region)
+        found = self._caches.consistent_regions.get(key)
+        return found is not None and "deletionTimestamp" not in found["metadata"]
 
     def _of_job(self, item: Object) -> Iterable[Key]:
         return [found for job in job_key(item) for found in self._active(job)]

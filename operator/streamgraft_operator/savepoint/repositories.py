@@ -61,10 +61,11 @@ class Repositories:
         self._collecting: set[asyncio.Task[None]] = set()
         self._later: dict[Place, asyncio.TimerHandle] = {}
 
-    async def remove(self, item: Object) -> str:
+    async def remove(self, item: Object, *, others_come: bool = False) -> str:
         """Mark a savepoint as one that nobody needs; return why that can't be, '' if it is done.
 
-        Raises UnderWay while the repository may still answer.
+        `others_come`: whether it is a cut of a consistent region that goes on. Raises UnderWay
+        while the repository may still answer.
         """
         settings, repository = self._repository_of(item)
         spec = savepoint_spec(item)
@@ -73,6 +74,8 @@ class Repositories:
             return ""
         namespace, name = key_of(item)
         uid = item["metadata"]["uid"]
+        if repository.copies and others_come:
+            return ""  # the processing elements see that volume, and do it with the next cut
         if repository.copies:
             return "the operator does not see the volume of checkpointRepository.copies"
         try:

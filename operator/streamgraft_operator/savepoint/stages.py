@@ -7,7 +7,7 @@ from streamgraft_common import names
 from streamgraft_common.conditions import is_true
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import SavepointSpec
+from streamgraft_common.resources import SavedStage, SavepointSpec
 from streamgraft_common.restore import united_state
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.kit.caches import Caches
@@ -22,7 +22,7 @@ from streamgraft_operator.kit.parsed import (
     savepoint_status,
 )
 from streamgraft_operator.pe.pods import pe_view, pod_view
-from streamgraft_operator.pe.view import PeView
+from streamgraft_operator.pe.view import PeView, ReleaseView
 from streamgraft_operator.savepoint.part import Part
 from streamgraft_operator.savepoint.step import OVER, JobFacts, StageView
 
@@ -58,7 +58,8 @@ def job_stages(caches: Caches, job: Object, part: Part, savepoint: Object) -> Jo
     stages = []
     for stage in part.stages:
         members = [item for item in pes if item.view_of(stage.name)]
-        found = _owners(members, regions.get(stage.region or ""))
+        region = regions.get(stage.region or "")
+        found = _owners(members, region)
         owners |= found
         # One that was deleted may come anew with the shards that it had.
         there = sum(map(len, found.values())) == stage.shards
@@ -67,6 +68,8 @@ def job_stages(caches: Caches, job: Object, part: Part, savepoint: Object) -> Jo
             commits=stage.name in part.commits,
             upstream=part.upstream.get(stage.name, frozenset()),
             stopped=there and all(_stopped(item.view) for item in members),
+            clean=is_clean(_releases(members, found), region_status(region).epoch if region else 0),
+            running=not _not_running(stage, members, wanted),
         )
         copied = _with_copies(view, members, savepoint["metadata"]["uid"])
         done = all(_has_committed(pe, savepoint) for pe in members if key_of(pe.item) in found)
@@ -79,7 +82,7 @@ def job_stages(caches: Caches, job: Object, part: Part, savepoint: Object) -> Jo
         _other_savepoint(caches, key, savepoint),
         _resizing(regions, wanted.region),
         f"pods {', '.join(orphans)} to end" if orphans else "",
-        *(_not_running(view, pes, wanted) for view in stages),
+        *(_not_running(view.stage, pes, wanted) for view in stages),
     )
     return JobStages(
         stages=tuple(stages),
@@ -126,6 +129,22 @@ def _stopped(pe: PeView) -> bool:
     reports now is of a spec at least as new. One that reports nothing yet may have read an old one.
     """
     return not pe.spec_shards and not pe.held and (pe.ready or not pe.pod_alive)
+
+
+def _releases(pes: Iterable[_Pe], owners: Mapping[Key, list[int]]) -> list[ReleaseView | None]:
+    """Return how each shard ended under its owner, as far as that says so."""
+    return [pe.view.releases.get(shard) for pe in pes for shard in owners.get(key_of(pe.item), [])]
+
+
+def is_clean(releases: Iterable[ReleaseView | None], epoch: int) -> bool:
+    """Return whether shards were all let go of between two batches, and not taken up since. Pure.
+
+    `epoch`: of the region. Who has had a shard in an earlier one only may have it back, and another
+    PE have run it meanwhile.
+    """
+    return all(
+        item and item.clean and not item.resumed and item.epoch >= epoch for item in releases
+    )
 
 
 def _with_copies(view: StageView, pes: Iterable[_Pe], uid: str) -> StageView:
@@ -229,7 +248,7 @@ def _abandoned(stages: Iterable[StageView], pes: Iterable[_Pe], asleep: str) -> 
     return f"region {asleep} fell asleep while it was saved" if asleep else ""
 
 
-def _not_running(view: StageView, pes: Iterable[_Pe], wanted: SavepointSpec) -> str:
+def _not_running(stage: SavedStage, pes: Iterable[_Pe], wanted: SavepointSpec) -> str:
     """Return which shard is not run by the PE that has it.
 
     What is rolled back may fail: it is enough that a pod has taken the shard up.
@@ -238,13 +257,13 @@ def _not_running(view: StageView, pes: Iterable[_Pe], wanted: SavepointSpec) -> 
     running = {
         shard
         for pe in pes
-        if pe.view_of(view.stage.name)
+        if pe.view_of(stage.name)
         for shard, held in pe.view.held.items()
         if may_fail or (held.state == "Running" and held.first_batch_at is not None)
     }
-    missing = sorted(set(range(view.stage.shards)) - running)
+    missing = sorted(set(range(stage.shards)) - running)
     what = "be taken up" if may_fail else "run"
-    return f"shard {missing[0]} of stage {view.stage.name} to {what}" if missing else ""
+    return f"shard {missing[0]} of stage {stage.name} to {what}" if missing else ""
 
 
 def _facts(caches: Caches, job: Object, part: Part, regions: Mapping[str, Object]) -> JobFacts:

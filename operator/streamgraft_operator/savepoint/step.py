@@ -7,6 +7,11 @@ that they wrote. Then the checkpoints of all shards are copied, and the shards g
 owners. A savepoint of one region alone is for a width change of the same job, whose topics stay:
 its shards stop at once.
 
+If a pod dies while its stage stops, what its last batch wrote may be there already, and the batch
+is not in the checkpoint. A job that starts from a copy would run it again, with a ledger that knows
+nothing of it. So that stage gets its shards back, ends the batch, and stops anew, before those
+behind it may.
+
 If sinks of a cut commit, they are asked to when all copies are there, before anything goes on. From
 then on the cut can't fail: some may have committed. What they do not come to now, the next cut has
 them do. So it has for a cut with a batch that was cut off: no rollback goes back to that one.
@@ -41,6 +46,10 @@ class StageView:
     """Stages whose output it reads, as far as they are saved, too."""
     stopped: bool
     """Each of its shards has a PE, and none runs, or may still run, one."""
+    clean: bool = False
+    """Each of its shards was let go of between two batches, and was not taken up since."""
+    running: bool = False
+    """Each of its shards runs."""
     drained: bool = False
     """It has read its inputs to their ends; known once its upstream stands still."""
     saved: frozenset[int] = frozenset()
@@ -166,13 +175,18 @@ def _lost(view: SavepointView) -> str:
         return f"job {view.spec.job} was deleted while it was saved, and submitted anew"
     # Of a part of the job the stages may be as they were, with a new one between them.
     edited = view.facts and view.facts.bundle_digest != view.status.bundle_digest
-    begun = [item.with_state(None) for item in view.status.stages]
-    other = view.stages and [item.stage for item in view.stages] != begun
+    begun = [_planned(item) for item in view.status.stages]
+    other = view.stages and [_planned(item.stage) for item in view.stages] != begun
     # What a rollback puts in the place of checkpoints is the same for other code of the stages.
     matters = view.spec.consistent_region is not None and view.status.phase != "RollingBack"
     if other or (edited and matters):
         return f"the application of job {view.spec.job} changed while it was saved"
     return view.abandoned
+
+
+def _planned(stage: SavedStage) -> SavedStage:
+    # Values that change in place leave a stage what it is: the edit was judged by its state.
+    return stage.with_state(None).model_copy(update={"plans": None})
 
 
 def _begun(view: SavepointView, facts: JobFacts) -> SavepointStatus:
@@ -199,15 +213,35 @@ def _begun(view: SavepointView, facts: JobFacts) -> SavepointStatus:
 def _drained(view: SavepointView, waiting: str) -> SavepointStatus:
     """Stop whatever has read all that is to come; when all stand still, ask for the copies."""
     status = view.status
+    cut_off = _cut_off(view)
     # Parked first: what no PE runs at the moment may be given to one before others know of it.
-    if len(status.parked) == len(view.stages) and all(item.stopped for item in view.stages):
+    still = len(status.parked) == len(view.stages) and all(item.stopped for item in view.stages)
+    if still and not cut_off:
         if view.spec.rolls_back_to:
             return _stands_still(view)
         update = {"phase": "Saving", "drained_at": to_rfc3339(view.now), "message": "copying"}
         return status.model_copy(update=update)
-    next_ones = frontier(view.stages, frozenset(status.parked))
-    parked = [*status.parked, *(item.stage.name for item in next_ones if item.drained)]
+    parked = [name for name in status.parked if name not in cut_off]
+    next_ones = frontier(view.stages, frozenset(parked))
+    parked += [item.stage.name for item in next_ones if item.drained and item.running]
     return status.model_copy(update={"parked": parked, "message": waiting})
+
+
+def _cut_off(view: SavepointView) -> frozenset[str]:
+    """Return the stages that have to run once more, to end a batch that was cut off.
+
+    Not once a stage behind one has stopped, which would not read what it writes: it had ended all
+    by then. Who goes on in the same job, or goes back, has nothing written twice.
+    """
+    if view.spec.region or view.spec.rolls_back_to:
+        return frozenset()
+    parked = view.status.parked
+    done = frozenset().union(*(item.upstream for item in view.stages if item.stage.name in parked))
+    return frozenset(
+        item.stage.name
+        for item in view.stages
+        if item.stage.name in parked and item.stopped and not item.clean
+    ).difference(done)
 
 
 def _stands_still(view: SavepointView) -> SavepointStatus:
@@ -315,10 +349,16 @@ def _waiting_for(view: SavepointView) -> str:
                 for item in view.stages
                 if item.stage.name in parked and not item.stopped
             ]
-            reading = [item.stage.name for item in view.stages if item.stage.name not in parked]
+            goes_on = [item for item in view.stages if item.stage.name not in parked]
+            reading = [item.stage.name for item in goes_on if item.running]
+            waits = [item.stage.name for item in goes_on if not item.running]
             return "; ".join(
                 f"{what} {listed(names)}"
-                for what, names in (("stopping", stopping), ("reading to the end:", reading))
+                for what, names in (
+                    ("stopping", stopping),
+                    ("waiting for all shards to run:", waits),
+                    ("reading to the end:", reading),
+                )
                 if names
             )
         case "Committing":

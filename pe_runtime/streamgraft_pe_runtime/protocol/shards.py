@@ -103,6 +103,9 @@ class Shards:
             self._is_ours,
             self._telemetry,
         )
+        if former := self.releases.get(str(number)):
+            # Should we die, this is all that tells that the shard did not stop.
+            self.releases[str(number)] = former.model_copy(update={"resumed": True})
         task = asyncio.create_task(self._live(shard), name=f"shard-{number}")
         self._held[number] = shard, task
         self._telemetry.held(len(self._held))

@@ -125,12 +125,13 @@ def build(
     out: Annotated[
         Path | None, typer.Option("-o", "--output", help="Default: the application's name.zip.")
     ] = None,
+    param: options.Parameters = None,
     include: options.Include = None,
 ) -> None:
-    """Check an application and make its bundle."""
+    """Check an application and make its bundle, for the values of --param."""
     from streamgraft.cli import _build
 
-    _build.run(application, out, include or [])
+    _build.run(application, out, include or [], param or [])
 
 
 @app.command()
@@ -304,16 +305,13 @@ app.add_typer(explain, name="explain")
 def explain_region(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Name of the ParallelRegion: JOB-REGION.")],
-    adapter: Annotated[
-        str | None, typer.Option(help="URL of the metrics adapter; default: the embedded one's.")
-    ] = None,
     output_format: options.Output = "text",
     namespace: options.Namespace = None,
 ) -> None:
     """Print every input of a region's width, the decision, and what would change it."""
     from streamgraft.cli import _explain
 
-    _explain.run(options.target(context, namespace), name, adapter, output_format)
+    _explain.run(options.target(context, namespace), name, output_format)
 
 
 app.add_typer(savepoint_commands.savepoint, name="savepoint")

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Any
 
+from streamgraft.cli._check import Check
+from streamgraft.cli._doctor_autoscaling import Scaling, scaling_checks
 from streamgraft.cli._installation import Unseen, settings_of
 from streamgraft_common import names
 from streamgraft_common.conditions import find
@@ -49,19 +51,15 @@ RIGHTS = (
     *(Right(verb, "pods", "") for verb in ("get", "list")),
     Right("get", "pods", "", subresource="log"),
     Right("list", "horizontalpodautoscalers", "autoscaling"),
+    *(
+        Right("get", f"parallelregions.{names.GROUP}", "custom.metrics.k8s.io", metric)
+        for metric in ("total_lag", "utilization", "demand", names.EXPLANATION)
+    ),
 )
 """What the commands of the command line ask for."""
 
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was looked at."""
-
-    name: str
-    state: Literal["good", "bad", "unknown"]
-    text: str
-    mend: str = ""
-    """What to do about it."""
+FORWARDING = Right("create", "pods", "", "portforward")
+"""What the console needs besides, in the adapter's namespace."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +82,14 @@ class Facts:
     """Of the namespace, by name."""
     api_services: Mapping[str, Object | Unseen]
     allowed: Mapping[Right, bool]
+    forwards: bool
+    """Whether we may forward a port to the adapter."""
     jobs: Sequence[Object]
     regions: Sequence[Object]
     autoscalers: Sequence[Object]
     signals: Mapping[str, str | None] | None
     """Why a region has no lag, by the region's name; None where it has."""
+    scaling: Scaling
 
 
 def checks(facts: Facts) -> list[Check]:
@@ -103,11 +104,13 @@ def checks(facts: Facts) -> list[Check]:
         needed = used or not group.startswith("external.")
         found.append(_api_service(group, item, needed=needed))
     found.append(_rights(facts.allowed, facts.namespace))
+    found.append(_console(facts.forwards, facts.system))
     found += _checkpoints(facts)
     found += _kafka(facts.jobs)
     young = _without_samples(facts.regions, facts.jobs)
     found += _prometheus(facts.signals, young)
     found += _autoscalers(facts.autoscalers, young)
+    found += scaling_checks(facts.scaling, facts.regions, facts.autoscalers)
     return found
 
 
@@ -226,6 +229,14 @@ def _rights(allowed: Mapping[Right, bool], namespace: str) -> Check:
         mend = "ask for a RoleBinding there to the ClusterRole edit, or to streamgraft-edit"
         return Check("Your rights", "bad", text, mend)
     return Check("Your rights", "good", f"all that the commands need in namespace {namespace}")
+
+
+def _console(forwards: bool, system: str) -> Check:
+    if forwards:
+        return Check("Console", "good", f"you may forward a port to the adapter in {system}")
+    text = f"you may not forward a port to the adapter in {system}"
+    mend = "ask for a RoleBinding there to the Role streamgraft-console, or for another way to it"
+    return Check("Console", "unknown", text, mend)
 
 
 def _kafka(jobs: Sequence[Object]) -> Iterator[Check]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from streamgraft_local import Cluster
+    from streamgraft_local.progress import Report
 
 
 def _running() -> "Cluster | None":
@@ -34,13 +35,13 @@ def running_kafka() -> str | None:
     return cluster.bootstrap_servers if cluster else None
 
 
-def offer_tools() -> None:
+def offer_tools(report: "Report") -> None:
     """Let builds use the embedded environment's Java, if there is one: its driver starts faster.
 
     What the user has set stays. Without an environment builds take the machine's own Java, or the
     one that the environment would have.
     """
-    from streamgraft_local import Cluster, Display, LocalError
+    from streamgraft_local import Cluster, LocalError
     from streamgraft_local.toolchain import any_java
 
     if os.environ.get("STREAMGRAFT_JAVA"):
@@ -48,8 +49,7 @@ def offer_tools() -> None:
     try:
         tools = Cluster().state().tools
     except LocalError:  # it was never up
-        with Display() as display:
-            os.environ["STREAMGRAFT_JAVA"] = str(any_java(display.report))
+        os.environ["STREAMGRAFT_JAVA"] = str(any_java(report))
         return
     os.environ["STREAMGRAFT_JAVA"] = str(tools.java)
     os.environ["STREAMGRAFT_JARS"] = str(tools.driver_jars)

@@ -14,11 +14,12 @@ def up() -> None:
     """Start everything that does not run yet, and say where it is."""
     from streamgraft.cli._console import link
     from streamgraft.cli._options import Target
-    from streamgraft_local import Cluster, Display
+    from streamgraft.cli._progress import display
+    from streamgraft_local import Cluster
 
     cluster = Cluster()
-    with Display() as display:
-        cluster.up(display.report)
+    with display() as steps:
+        cluster.up(steps.report)
     _say_where(cluster)
     output.say(f"Console     {asyncio.run(link(Target(), None, None))}")
 
@@ -32,10 +33,11 @@ def _say_where(cluster: "Cluster") -> None:
 
 def down(delete: bool) -> None:
     """End everything that runs; with `delete` forget what it kept."""
+    from streamgraft.cli._progress import display
     from streamgraft_local import Cluster
 
-    cluster = Cluster()
-    cluster.down(delete=delete)
+    with display() as steps:
+        Cluster().down(delete=delete, report=steps.report)
     output.say("The embedded environment is down" + (", its data deleted" if delete else ""))
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from streamgraft.cli import _output as output
-from streamgraft.cli._adapter import adapter
 from streamgraft.cli._cluster import Cluster, connected
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
@@ -22,9 +21,16 @@ from streamgraft_common.resources import (
 Facts = dict[str, Any]
 
 
-def run(target: Target, name: str, url: str | None, form: str) -> None:
+_PLACE = (
+    "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{}/parallelregions.streamgraft.io/{}/"
+    + names.EXPLANATION
+)
+"""Where the API server passes it on: who sees signals needs no way to the adapter's own port."""
+
+
+def run(target: Target, name: str, form: str) -> None:
     """Print the explanation of a region; for programs what the adapter says, and the HPAs."""
-    region, autoscalers, pool, apart = asyncio.run(_read(target, name, url))
+    region, autoscalers, pool, apart = asyncio.run(_read(target, name))
     if form == "text":
         output.say("\n".join(explanation(region, autoscalers, pool, apart)))
     else:
@@ -32,16 +38,9 @@ def run(target: Target, name: str, url: str | None, form: str) -> None:
         output.document({**facts, "queryPerShard": apart}, form)
 
 
-async def _read(
-    target: Target, name: str, url: str | None
-) -> tuple[Facts, list[Facts], Facts, dict[str, str]]:
+async def _read(target: Target, name: str) -> tuple[Facts, list[Facts], Facts, dict[str, str]]:
     async with connected(target) as cluster:
-        place = f"/api/v1/namespaces/{cluster.namespace}/regions/{name}"
-        async with adapter(target, cluster, url) as client:
-            try:
-                region = await client.get(place)
-            except NotFound as error:
-                raise CommandError(f"no region {name} in namespace {cluster.namespace}") from error
+        region = await _region(cluster, name)
         autoscalers = await cluster.client.get(
             f"/apis/autoscaling/v2/namespaces/{cluster.namespace}/horizontalpodautoscalers"
         )
@@ -68,6 +67,18 @@ async def _apart(cluster: Cluster, region: Facts) -> dict[str, str]:
         if said and said.status == "False":
             found[item["spec"]["stageName"]] = said.message
     return found
+
+
+async def _region(cluster: Cluster, name: str) -> Facts:
+    try:
+        return await cluster.client.get(_PLACE.format(cluster.namespace, name))
+    except NotFound as error:
+        if f"{cluster.namespace}/{name}" in error.message:
+            raise CommandError(f"no region {name} in namespace {cluster.namespace}") from error
+        raise CommandError(
+            "the cluster has no metrics adapter of this release, which alone can explain it:"
+            " `streamgraft doctor` says who serves the metrics"
+        ) from error
 
 
 async def _pool(cluster: Cluster, job: str) -> Facts:

@@ -14,7 +14,7 @@ from streamgraft.cli._plan_compare import Outlook, outlook
 from streamgraft.cli._plan_cpu import measured
 from streamgraft.cli._plan_state import edited, running
 from streamgraft.cli._refusal import check_edit, refused
-from streamgraft.cli._submit import Request, job_name, read_request, requested_spec
+from streamgraft.cli._submit import Request, built_again, job_name, read_request, requested_spec
 from streamgraft_common.bundle import read_bundle
 from streamgraft_common.kube import NotFound, Unreachable
 from streamgraft_common.kube.config import ConfigError
@@ -44,7 +44,7 @@ def run(target: Target, request: Request, form: str) -> None:
         bootstrap_servers=_SERVERS,
     )
     try:
-        plan, problem = asyncio.run(_planned(target, submission, spec))
+        plan, problem = asyncio.run(_planned(target, request, submission, spec))
     except GraphError as error:
         raise refused(error) from error
     if form == "text":
@@ -57,13 +57,15 @@ def run(target: Target, request: Request, form: str) -> None:
 
 
 async def _planned(
-    target: Target, submission: Submission, spec: dict[str, object]
+    target: Target, request: Request, submission: Submission, spec: dict[str, object]
 ) -> tuple[Outlook, str]:
     """Return the plan, and why it was not compared with a cluster ('' if it was)."""
     try:
         async with connected(target) as cluster:
             here = replace(submission, namespace=cluster.namespace)
             here = replace(here, spec=await edited(cluster, submission.job, spec))
+            if data := built_again(request, here.bundle.adl, here.spec.parameters):
+                here = replace(here, bundle=read_bundle(data))
             job = await running(cluster, submission.job)
             here = job.placed(here) if job else here
             cpu = await measured(cluster, submission.job)

@@ -1,5 +1,6 @@
 """What the operator would refuse, in its own words, before anything is uploaded."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -11,6 +12,7 @@ from streamgraft.cli._plan_state import edited, running
 from streamgraft_common.bundle import read_bundle
 from streamgraft_common.edits import EditRefused, allow
 from streamgraft_common.kube import ApiError
+from streamgraft_common.resources import JOB
 from streamgraft_operator.graph import GraphError, Submission
 
 
@@ -26,6 +28,18 @@ def check_edit(plan: Outlook) -> None:
         allow(plan.outcomes, spec.drop_state, spec.changed_streams)
     except EditRefused as error:
         raise refused(error) from error
+
+
+async def parameters_of(cluster: Cluster, name: str, spec: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the values with which a job would run: what is asked for, and what others have set in
+    a Job that we may see."""
+    asked: Mapping[str, str] = spec.get("parameters", {})
+    try:
+        if await cluster.client.find(JOB.path(cluster.namespace, name)) is None:
+            return asked
+        return (await edited(cluster, name, dict(spec))).parameters
+    except (ApiError, ValidationError):
+        return asked  # what is wrong is told by what follows
 
 
 async def check_submission(cluster: Cluster, name: str, data: bytes, spec: dict[str, Any]) -> None:

@@ -18,10 +18,11 @@ from streamgraft.cli._cancel import cancel
 from streamgraft.cli._cluster import Cluster, connected
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
-from streamgraft.cli._savepoint import find, status_of
+from streamgraft.cli._savepoint import find, repeats, status_of
 from streamgraft.cli._submit import (
     Request,
     apply,
+    built_again,
     job_name,
     job_spec,
     read_request,
@@ -86,17 +87,20 @@ async def _restore(target: Target, restore: Restore, wait_seconds: float | None)
                 " one of a whole job"
             )
         origin = saved["spec"]["job"]
-        data = await _bundle(cluster, restore, status, origin)
-        bundle = read_bundle(data)
         job = restore.fork or restore.job or origin
-        request = Request(Path(), job, restore.parameters, restore.widths)
+        application = restore.application or Path()
+        request = Request(application, job, restore.parameters, restore.widths, restore.include)
+        data = await _bundle(cluster, request, status, origin)
+        bundle = read_bundle(data)
         name = job_name(request, bundle.adl)
         spec = restored_spec(status, restore, name, bundle)
+        data = built_again(request, bundle.adl, spec.get("parameters", {})) or data
+        bundle = read_bundle(data)
         work = _checked(cluster.namespace, name, restore, status, spec, bundle)
         exists = await cluster.client.find(JOB.path(cluster.namespace, name)) is not None
         if exists and restore.fork:
             raise CommandError(f"there is a job {name} already: choose another name, or cancel it")
-        _announce(work, spec, ask=not restore.yes and sys.stdin.isatty())
+        _announce(notes(status, work, spec), ask=not restore.yes and sys.stdin.isatty())
         if exists:
             output.say(f"Cancelling job {name}")
             await cancel(cluster, name, _CANCEL_SECONDS)
@@ -168,20 +172,26 @@ def announced(work: Redistribution, channels: int) -> str:
     )
 
 
-def _announce(work: list[Redistribution], spec: dict[str, Any], *, ask: bool) -> None:
-    for item in work:
-        settings = spec.get("regions", {}).get(item.region, {})
-        output.say(announced(item, settings.get("width", 1)))
-    if work and ask:
+def notes(status: SavepointStatus, work: list[Redistribution], spec: dict[str, Any]) -> list[str]:
+    """Return what the user has to know before anything is stopped."""
+    regions = spec.get("regions", {})
+    found = [announced(item, regions.get(item.region, {}).get("width", 1)) for item in work]
+    return [note for note in (repeats(status), *found) if note]
+
+
+def _announce(notes: list[str], *, ask: bool) -> None:
+    for note in notes:
+        output.say(note)
+    if notes and ask:
         typer.confirm("Go on?", abort=True, err=True)
 
 
 async def _bundle(
-    cluster: Cluster, restore: Restore, status: SavepointStatus, origin: str
+    cluster: Cluster, request: Request, status: SavepointStatus, origin: str
 ) -> bytes:
     """Return the bundle that was given, else that of the job of the savepoint."""
-    if restore.application:
-        return read_request(Request(restore.application, include=restore.include))[0]
+    if request.application.name:
+        return read_request(request)[0]
     place = JobSpec.model_validate(status.job_spec).bundle.mounted(origin)
     try:
         if place is None:

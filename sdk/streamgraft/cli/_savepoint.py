@@ -47,6 +47,16 @@ def status_of(item: Object) -> SavepointStatus:
     return SavepointStatus.model_validate(item.get("status") or {})
 
 
+def repeats(status: SavepointStatus) -> str:
+    """Return what a restore does twice; '' if nothing."""
+    if not status.unclean_shards:
+        return ""
+    return (
+        f"In {status.unclean_shards} of the shards a pod died within a batch: a restore runs it"
+        " again, and what it had written already is written, and counted behind it, twice"
+    )
+
+
 def _name(job: str) -> str:
     return f"{job}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
@@ -69,11 +79,8 @@ async def _create(target: Target, job: str, name: str, timeout_seconds: int) -> 
             f"Savepoint {name} is complete: {status.shards} shards, {status.size_bytes:,} bytes;"
             f" the sources stood still for {status.duration_seconds:.1f} s"
         )
-        if status.unclean_shards:
-            output.say(
-                f"In {status.unclean_shards} of the shards a pod died within a batch: a restore"
-                " runs it again, and what it had written already is written twice"
-            )
+        if note := repeats(status):
+            output.say(note)
         output.result(await find(cluster, name))
 
 
@@ -134,6 +141,7 @@ async def _delete(target: Target, name: str, timeout_seconds: float) -> None:
         await find(cluster, name)
         path = SAVEPOINT.path(cluster.namespace, name)
         await cluster.client.delete(path)
+        output.say(f"Savepoint {name} goes: its copies are deleted first")
 
         async def gone() -> bool:
             return await cluster.client.find(path) is None

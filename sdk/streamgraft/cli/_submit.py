@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from streamgraft._builder import build_bundle, check_size
+from streamgraft._builder import check_size
 from streamgraft.cli import _output as output
+from streamgraft.cli._build import built
 from streamgraft.cli._cluster import MANAGER, Cluster, connected, not_installed, until
-from streamgraft.cli._embedded import offer_tools
-from streamgraft.cli._options import Target
+from streamgraft.cli._options import Target, pairs
 from streamgraft.cli._output import CommandError
-from streamgraft.cli._refusal import check_submission
+from streamgraft.cli._refusal import check_submission, parameters_of
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
 from streamgraft_common.bundle import read_bundle
@@ -24,6 +24,7 @@ from streamgraft_common.conditions import find
 from streamgraft_common.kube import NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, JobStatus
+from streamgraft_common.state_plans import foreign_values
 from streamgraft_common.timestamps import to_rfc3339
 
 EXIT_SOURCES_MISSING = 3
@@ -54,15 +55,13 @@ class Request:
 
 def run(target: Target, request: Request, wait_seconds: float | None) -> None:
     """Submit; with `wait_seconds` wait until the job is healthy."""
-    if request.application.suffix == ".py":
-        output.say(f"Building {request.application}")
     data, adl = read_request(request)
     check_size(data)
     job = job_name(request, adl)
     spec = requested_spec(request, adl, job)
     if request.create_topics:
         spec["createTopics"] = True
-    asyncio.run(_submit(target, job, data, spec, wait_seconds))
+    asyncio.run(_submit(target, request, job, data, spec, wait_seconds))
 
 
 def requested_spec(request: Request, adl: Adl, job: str) -> dict[str, Any]:
@@ -84,7 +83,7 @@ def job_spec(
     Raises CommandError for a parameter or region that the application doesn't have.
     """
     spec: dict[str, Any] = {"bundle": {"configMap": {"name": names.bundle_config_map(job)}}}
-    values = dict(_pair("--param", item) for item in parameters)
+    values = dict(pairs("--param", parameters))
     if unknown := sorted(set(values) - set(adl.parameters)):
         raise CommandError(
             f"{adl.name} has no parameter {', '.join(unknown)}:"
@@ -92,7 +91,7 @@ def job_spec(
         )
     if values:
         spec["parameters"] = values
-    chosen = {name: _width(adl, name, text) for name, text in _pairs("--width", widths)}
+    chosen = {name: _width(adl, name, text) for name, text in pairs("--width", widths)}
     if chosen:
         spec["regions"] = {name: {"width": width} for name, width in chosen.items()}
     if image:
@@ -101,17 +100,24 @@ def job_spec(
 
 
 def read_request(request: Request) -> tuple[bytes, Adl]:
-    """Return the bundle that is meant, built if need be, and its description."""
+    """Return the bundle that is meant, built for its parameters if need be, and its description."""
     if not request.application.is_file():
         raise CommandError(f"{request.application}: there is no such file")
     if request.application.suffix == ".py":
-        offer_tools()
-        built = build_bundle(request.application, request.include)
-        for notice in built.notices:
-            output.warn(notice)
-        return built.data, built.adl
+        values = dict(pairs("--param", request.parameters))
+        bundle = built(request.application, request.include, values)
+        return bundle.data, bundle.adl
     data = request.application.read_bytes()
     return data, read_bundle(data).adl
+
+
+def built_again(request: Request, adl: Adl, values: Mapping[str, str]) -> bytes | None:
+    """Return the bundle for a job of these values; None if the one that there is will do, or is
+    not ours to build. Others than the request may set parameters, in the Job or in a savepoint."""
+    if request.application.suffix != ".py" or not foreign_values(adl, values):
+        return None
+    known = {name: value for name, value in values.items() if name in adl.parameters}
+    return built(request.application, request.include, known).data
 
 
 def job_name(request: Request, adl: Adl) -> str:
@@ -123,17 +129,6 @@ def job_name(request: Request, adl: Adl) -> str:
             " digits and hyphens, beginning with a letter"
         )
     return name
-
-
-def _pairs(option: str, items: Iterable[str]) -> list[tuple[str, str]]:
-    return [_pair(option, item) for item in items]
-
-
-def _pair(option: str, item: str) -> tuple[str, str]:
-    name, equals, value = item.partition("=")
-    if not name or not equals:
-        raise CommandError(f"{option} {item}: write it as NAME=VALUE")
-    return name, value
 
 
 def _width(adl: Adl, name: str, text: str) -> int:
@@ -150,10 +145,17 @@ def _width(adl: Adl, name: str, text: str) -> int:
 
 
 async def _submit(
-    target: Target, job: str, data: bytes, spec: dict[str, Any], wait_seconds: float | None
+    target: Target,
+    request: Request,
+    job: str,
+    data: bytes,
+    spec: dict[str, Any],
+    wait_seconds: float | None,
 ) -> None:
-    digest = hashlib.sha256(data).hexdigest()
     async with connected(target) as cluster:
+        values = await parameters_of(cluster, job, spec)
+        data = built_again(request, read_bundle(data).adl, values) or data
+        digest = hashlib.sha256(data).hexdigest()
         await check_submission(cluster, job, data, spec)
         await upload(cluster, job, data)
         applied = await apply(cluster, job, spec, digest)

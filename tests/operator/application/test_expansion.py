@@ -121,3 +121,19 @@ async def test_submission_time_values_override_defaults(file: Path) -> None:
     assert {pe.metadata.parameters["speed"] for pe in expansion.topology.pes} == {"9"}
     with pytest.raises(GraphError, match="no parameter sped"):
         await expanded(file, parameters={"sped": "9"})
+
+
+async def test_what_a_bundle_was_built_with_is_noted_with_the_job(tmp_path: Path) -> None:
+    """Edits are judged by what its ConfigMap notes, though no PE notices a difference."""
+    adl = application("topics")
+    columns = {"key": [{"name": "key", "type": "string"}], "value": []}
+    adl["operators"][1] |= {"state": [{"operator": "dedupe", **columns}], "code": "c"}
+    found = []
+    for number, built in enumerate(({"speed": "1"}, {"speed": "9"}, {})):
+        adl["operators"][1]["parameters"] = built
+        path = tmp_path / f"{number}.zip"
+        path.write_bytes(bundle(adl))
+        found.append(await expanded(path, parameters={"speed": "9"}))
+    assert len({item.content_id for item in found}) == 3
+    first, *others = ([pe.content for pe in item.topology.pes] for item in found)
+    assert others == [first, first]

@@ -280,6 +280,22 @@ def test_a_sink_function_is_the_only_output_of_its_pe() -> None:
     assert fused(planned(shared)) == [["src", "clean", "out"], ["db"]]
 
 
+def test_each_stage_of_a_region_has_joint_queries_or_not() -> None:
+    """A sink's function has a query per shard, whatever is in the stages beside it."""
+    lines = sink("lines", "work-rows").model_copy(update={"region": "r"})
+    adl = application(
+        SOURCE,
+        function("work", "raw", region="r"),
+        function("total", "work-rows", region="r"),
+        lines,
+        kafka_sink("out", "total-rows"),
+        regions=("r",),
+    )
+    (region,) = planned(adl, "legacy").regions
+    assert region.stage_names == ("work", "total", "lines")
+    assert region.joint == {0, 1}
+
+
 def test_a_source_feeds_two_regions() -> None:
     adl = application(
         SOURCE,

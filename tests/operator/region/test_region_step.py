@@ -232,7 +232,8 @@ def test_shards_of_one_query_move_at_once() -> None:
     decided = decided.model_copy(update={"changes": [change]})
 
     def at(seconds: float, *pes: PeView) -> Mapping[int, SpecUpdate]:
-        return step(replace(region(2, decided, *pes, now=NOW + seconds), joint=True)).spec_updates
+        view = replace(region(2, decided, *pes, now=NOW + seconds), joint=frozenset({0}))
+        return step(view).spec_updates
 
     assert at(0, running(0, {0, 1, 2, 3}), NEW) == {0: (frozenset({0, 1}), 2)}
     released = {shard: ReleaseView(2, NOW, NOW, clean=True) for shard in (2, 3)}

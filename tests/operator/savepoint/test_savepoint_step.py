@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from streamgraft_common.conditions import find
-from streamgraft_common.resources import SavedStage, SavepointSpec, SavepointStatus
+from streamgraft_common.resources import SavedPlan, SavedStage, SavepointSpec, SavepointStatus
 from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_operator.savepoint.step import (
     JobFacts,
@@ -44,11 +44,11 @@ def view(
 
 
 def stopped(item: StageView) -> StageView:
-    return replace(item, stopped=True)
+    return replace(item, stopped=True, clean=True)
 
 
 def drained(item: StageView) -> StageView:
-    return replace(item, drained=True)
+    return replace(item, drained=True, running=True)
 
 
 def parked(*names: str, phase: str = "Draining") -> SavepointStatus:
@@ -84,6 +84,47 @@ def test_what_happens_to_stand_still_is_stopped_before_it_is_copied() -> None:
     still = drained(stopped(WRITE))
     status = step(view(stopped(READ), stopped(WORK), still, status=parked("read", "work"))).status
     assert (status.phase, status.parked) == ("Draining", ["read", "work", "write"])
+
+
+def cut_off(item: StageView) -> StageView:
+    return replace(item, stopped=True)
+
+
+def test_a_stage_whose_batch_was_cut_off_ends_it_before_those_behind_it_stop() -> None:
+    dead = step(view(cut_off(READ), drained(WORK), WRITE, status=parked("read"))).status
+    assert (dead.phase, dead.parked) == ("Draining", [])
+    starting = step(view(replace(READ, drained=True), drained(WORK), WRITE, status=dead)).status
+    assert (starting.phase, starting.parked) == ("Draining", [])
+    assert starting.message.startswith("waiting for all shards to run: read")
+    again = step(view(drained(READ), drained(WORK), WRITE, status=starting)).status
+    assert again.parked == ["read"]
+    assert step(view(stopped(READ), drained(WORK), WRITE, status=again)).status.parked == [
+        "read",
+        "work",
+    ]
+
+
+def test_the_last_stage_ends_its_batch_before_anything_is_copied() -> None:
+    every = ("read", "work", "write")
+    status = step(view(*map(stopped, (READ, WORK)), cut_off(WRITE), status=parked(*every))).status
+    assert (status.phase, status.parked) == ("Draining", ["read", "work"])
+
+
+def test_a_stage_that_others_have_read_to_the_end_runs_no_more() -> None:
+    """It stood still between two batches then; a new resource of its PE knows nothing of it."""
+    status = parked("read", "work")
+    seen = step(view(cut_off(READ), WORK, WRITE, status=status)).status
+    assert (seen.phase, seen.parked) == ("Draining", ["read", "work"])
+
+
+@pytest.mark.parametrize(
+    "spec", [SavepointSpec(job="job", region="r"), SavepointSpec(job="job", rolls_back_to="cut")]
+)
+def test_who_goes_on_in_the_same_job_has_no_batch_ended(spec: SavepointSpec) -> None:
+    every = ("read", "work", "write")
+    stages = (READ, WORK, WRITE)
+    seen = view(*map(cut_off, stages), status=parked(*every), spec=spec, ends={"topic": [1]})
+    assert step(seen).status.phase == "Saving"
 
 
 def saved(item: StageView, *shards: int) -> StageView:
@@ -165,6 +206,16 @@ def test_an_application_that_changes_meanwhile_fails_it() -> None:
     status = step(view(READ, stage("work.0", 2, "read"), WRITE, status=parked("read"))).status
     assert (status.phase, status.parked) == ("Failed", [])
     assert "application of job job changed" in status.message
+
+
+def test_values_that_change_meanwhile_are_in_it_with_the_copies() -> None:
+    """An edit of them that is made in place has left all state as it is."""
+    plan = SavedPlan(code="c", parameters={"least": "2"}, built_with={"least": "2"})
+    work = saved(WORK, 0, 1)
+    other = replace(work, stage=work.stage.model_copy(update={"plans": {"work": plan}}))
+    status = saving(other).status
+    assert status.phase == "Completed", status.message
+    assert status.stages[1].plans == {"work": plan}
 
 
 def test_a_job_submitted_anew_meanwhile_fails_it() -> None:

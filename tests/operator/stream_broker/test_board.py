@@ -55,6 +55,7 @@ def test_what_does_not_fit_takes_nothing() -> None:
         (offer(schema=OTHER), subscriber(), "its column n is string, not long"),
         (offer(allow_filter=False), subscriber(filter="n > 1"), "it allows no filter"),
         (offer(bootstrap_servers="other:9092"), subscriber(), "its job has other brokers"),
+        (offer(tls=True), subscriber(), "its job has other brokers"),
     ]
     for offered, wanted, why in refusals:
         found = pair(wanted, offered)

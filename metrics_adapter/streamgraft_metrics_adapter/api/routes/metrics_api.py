@@ -12,11 +12,14 @@ from urllib.parse import parse_qsl
 
 from starlette.types import Receive, Scope, Send
 
+from streamgraft_common import names
 from streamgraft_common.kinds import NAMESPACE
 from streamgraft_metrics_adapter import telemetry
 from streamgraft_metrics_adapter.api import custom_metrics, external_metrics, wire
 from streamgraft_metrics_adapter.api.catalog import Catalog
 from streamgraft_metrics_adapter.api.custom_metrics import Version
+from streamgraft_metrics_adapter.api.routes.answers import region_answer
+from streamgraft_metrics_adapter.objects import REGIONS
 from streamgraft_metrics_adapter.status import MethodNotAllowedError, NotFoundError, StatusError
 
 CUSTOM, EXTERNAL = custom_metrics.GROUP, external_metrics.GROUP
@@ -77,6 +80,8 @@ class MetricsApi:
             case ["namespaces", namespace, resource, "*", metric]:
                 selector = query.get("labelSelector", "")
                 items = self._catalog.items(resource, namespace, selector, metric, labels)
+            case ["namespaces", namespace, REGIONS.qualified, name, names.EXPLANATION]:
+                return self._explanation(namespace, name)
             case ["namespaces", namespace, resource, name, metric]:
                 items = [self._catalog.item(resource, namespace, name, metric, labels)]
             case [resource, "*", metric] if resource != NAMESPACE.qualified:
@@ -91,6 +96,15 @@ class MetricsApi:
                 )
         _observe_freshness(CUSTOM, (item.sampled_at for item in items))
         return custom_metrics.metric_value_list(version, items)
+
+    def _explanation(self, namespace: str, name: str) -> Document:
+        """Return a region as REST tells it (`/api/v1`).
+
+        It is no metric, so discovery does not list it. Here whoever sees a region's signals gets it
+        through the API server, without a way to this server's own port.
+        """
+        answer = region_answer(*self._catalog.region(namespace, name))
+        return answer.model_dump(mode="json", by_alias=True, exclude_none=True)
 
     def _external(self, parts: list[str], query: dict[str, str]) -> Document:
         match parts:

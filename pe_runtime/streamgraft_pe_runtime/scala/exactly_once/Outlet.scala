@@ -7,6 +7,8 @@ import org.apache.kafka.clients.producer.{Callback, KafkaProducer}
 /** The way to one target. `send` may be called by several tasks at once. */
 trait Outlet {
   def begin(): Unit
+  /** Whether a batch has begun in a transaction here. */
+  def isIn(batch: Long): Boolean
   def send(batch: Long, records: Records): Unit
   def commit(batch: Long): Unit
   def close(): Unit
@@ -29,6 +31,8 @@ class PlainOutlet(target: Target) extends Outlet {
   private val callback: Callback = (_, error) => if (error != null) failure = error
 
   override def begin(): Unit = failure = null
+
+  override def isIn(batch: Long): Boolean = false
 
   override def send(batch: Long, records: Records): Unit = {
     used = true

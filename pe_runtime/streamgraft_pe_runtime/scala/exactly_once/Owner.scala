@@ -74,14 +74,16 @@ class Owner(settings: Settings) {
   /** Send what is kept, and end the transactions. Each target has the batch then, or an exception
     * says that one has not; the batch comes again, and only that one takes it.
     *
-    * The main target is last. So what it has, all have, and a sink that fails keeps nothing from
-    * the batch that comes again, also if an edit has moved that sink there meanwhile.
+    * The main target is last, and takes part though no record is for it. So what it has, all have,
+    * whichever target an edit moves a sink to before the batch comes again; and a sink that fails
+    * keeps nothing from that batch.
     */
   def commit(batch: Long): Unit = synchronized {
     val (last, first) = outlets.zip(held).partition { case (outlet, _) => main.contains(outlet) }
     for ((outlet, buffers) <- first ++ last) {
       buffers.foreach(outlet.send(batch, _))
       buffers.clear()
+      if (main.contains(outlet) && outlets.exists(_.isIn(batch))) main.foreach(_.enter(batch))
       outlet.commit(batch)
     }
     realTime.foreach(_.end())

@@ -26,8 +26,10 @@ class TransactionalOutlet(
 
   override def begin(): Unit = synchronized(transactions.renewIfOld())
 
+  override def isIn(batch: Long): Boolean = entered == batch
+
   override def send(batch: Long, records: Records): Unit = {
-    if (entered != batch) enter(batch)
+    enter(batch)
     if (!written) failures.explained(records.foreach(transactions.send))
   }
 
@@ -38,7 +40,8 @@ class TransactionalOutlet(
 
   override def close(): Unit = transactions.close()
 
-  private def enter(batch: Long): Unit = synchronized {
+  /** Begin a batch, of which there need not be any records here. */
+  def enter(batch: Long): Unit = if (entered != batch) synchronized {
     if (entered != batch) {
       val last = transactions.last
       // A run in real-time mode that ends between two batches takes its ledger with it.
