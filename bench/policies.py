@@ -7,7 +7,7 @@ docs/use/autoscaling.md for what is simulated, and docs/policies/ for the plots 
 import copy
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,8 @@ DEMAND = DemandPolicy(
     catch_up_seconds=OBJECTIVE_SECONDS,
     pause=ExpectedPause(MODEL.pause_seconds, MODEL.pause_seconds, 0.0, 1),
 )
+DEAR = replace(DEMAND, price=ChangePrice.given(2700.0))
+"""For whoever wants few changes whatever they cost."""
 LAG_THRESHOLD = 10 * MODEL.true_rate
 """Of the paper's policy: what a channel works off in ten seconds."""
 LAG_PER_CHANNEL = round(TARGET * MODEL.true_rate * MODEL.batch_seconds)
@@ -111,13 +113,15 @@ POLICIES: Mapping[str, Policy] = {
 DEFAULT, PEERS = "demand_forecast", ("paper", "cpu")
 
 
-def tried(trace: Trace, policy: Policy, skip_seconds: float) -> Replay:
+def tried(
+    trace: Trace, policy: Policy, skip_seconds: float, demand: DemandPolicy = DEMAND
+) -> Replay:
     """Return what a policy does with a load; the beginning is not counted."""
     experiment = Experiment(
         trace=trace,
         model=MODEL,
         autoscaler=spec_of(policy.manifest),
-        policy=DEMAND,
+        policy=demand,
         objective_seconds=OBJECTIVE_SECONDS,
         lag_threshold=LAG_THRESHOLD,
         skip_seconds=skip_seconds,
@@ -152,10 +156,22 @@ def bounds(trace: Trace, found: Replay, skip_seconds: float) -> dict[str, float]
     }
 
 
+def worst(measured: Mapping[str, float], name: str) -> dict[str, float]:
+    """Return the worst figures of a policy with any of the loads."""
+    return {
+        f"{name}.{figure}": max(measured[f"{name}.{load.__name__}.{figure}"] for load in LOADS)
+        for figure in ("violation_ratio", "changes_per_day", "pod_hours_ratio")
+    }
+
+
 def elsewhere() -> dict[str, float]:
-    """Return the worst figures on other days, on which no policy was chosen."""
+    """Return the worst and the best figures on other days, on which no policy was chosen."""
     found = [window(trace) for trace in traces.windows()]
-    return {name: max(values[name] for values in found) for name in found[0]}
+    return {
+        f"{DEFAULT}.windows.{name}{suffix}": extreme(values[name] for values in found)
+        for suffix, extreme in (("", max), ("_least", min))
+        for name in found[0]
+    }
 
 
 def window(trace: Trace) -> dict[str, float]:
@@ -169,7 +185,7 @@ def window(trace: Trace) -> dict[str, float]:
         **{f"over_{name}": ours.pod_hours_ratio - found[name].pod_hours_ratio for name in PEERS},
         "changes_to_peers": max(ours.changes_per_day / peer.changes_per_day for peer in peers),
     }
-    return {f"{DEFAULT}.windows.{name}": round(value, 4) for name, value in values.items()}
+    return {name: round(value, 4) for name, value in values.items()}
 
 
 def picture(trace: Trace, found: Mapping[str, Replay]) -> str:
@@ -197,7 +213,9 @@ def main() -> None:
         found = {name: tried(trace, policy, LEARNING) for name, policy in POLICIES.items()}
         for name, result in found.items():
             measured |= figures(trace.name, name, result)
-        measured |= bounds(trace, found["demand_forecast"], LEARNING)
+        measured |= bounds(trace, found[DEFAULT], LEARNING)
+        dear = tried(trace, POLICIES[DEFAULT], LEARNING, DEAR)
+        measured |= figures(trace.name, "dear", dear)
         (PLOTS / f"{trace.name}.svg").write_text(picture(trace, found))
     trace, hour = traces.steps(), 3600.0 * traces.STEP_HOURS
     found = {name: tried(trace, policy, hour / 2) for name, policy in POLICIES.items()}
@@ -205,16 +223,14 @@ def main() -> None:
     for name, result in found.items():
         up, down = result.steps_between(hour, 2 * hour), result.steps_between(2 * hour, 3 * hour)
         measured |= {f"{name}.steps_up": up, f"{name}.steps_down": down}
-        measured[f"{name}.steps_max"] = max(up, down)
-        for figure in ("violation_ratio", "changes_per_day", "pod_hours_ratio"):
-            values = [measured[f"{name}.{load.__name__}.{figure}"] for load in LOADS]
-            measured[f"{name}.{figure}"] = max(values)
-    measured |= elsewhere()
+        measured |= {f"{name}.steps_max": max(up, down), **worst(measured, name)}
+    measured |= worst(measured, "dear") | elsewhere()
     settings = {
         **asdict(MODEL),
         "objective_seconds": OBJECTIVE_SECONDS,
         "headroom": DEMAND.headroom,
         "change_cost_channel_seconds": DEMAND.price.channel_seconds,
+        "dear_change_cost_seconds": DEAR.price.per_channel_of_peak,
     }
     report.write("policies", settings, measured)
 

@@ -105,6 +105,25 @@ async def test_it_finds_its_own_size_where_regions_scale_themselves(
     await pool(world, 1)
 
 
+async def test_a_limit_of_memory_counts_since_kubernetes_requests_it(
+    world: World, player: HandPlayedPe, source_topic: str
+) -> None:
+    adl = application(world.namespace)
+    (region,) = adl["regions"]
+    scaled = {**region, "autoscaling": {"minWidth": 1, "maxWidth": region["maxWidth"]}}
+    await world.upload(bundle({**adl, "regions": [scaled]}))
+    resources = {"requests": {"cpu": "1000"}, "limits": {"memory": "1Gi"}}
+    await world.submit(processingElement={"resources": resources}, warmPoolMemory="1Gi")
+    await world.job_in("Healthy")
+    (name,) = await pool(world, 1)
+    pod = await world.get(POD, name)
+    assert pod
+    assert pod["spec"]["containers"][0]["resources"]["requests"]["memory"] == "1Gi"
+    path = JOB.path(world.namespace, "job")
+    await world.client.patch(path, {"spec": {"warmPoolMemory": "1000Mi"}})
+    await pool(world, 0)
+
+
 async def test_pod_that_was_adopted_and_dies_is_replaced_by_the_next(
     world: World, player: HandPlayedPe, source_topic: str
 ) -> None:
