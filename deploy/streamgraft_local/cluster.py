@@ -3,7 +3,8 @@
 import importlib.util
 import shutil
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from streamgraft_local.components.model import Setting
 from streamgraft_local.errors import LocalError
 from streamgraft_local.locks import exclusive
 from streamgraft_local.processes import Process, members, stop
-from streamgraft_local.progress import Phase, Report, Step, silent
+from streamgraft_local.progress import Report, reported, silent
 from streamgraft_local.runner import Runner
 from streamgraft_local.spec import ClusterSpec, ClusterState
 
@@ -110,7 +111,7 @@ class Cluster:
             }
             graph.run_all(tasks | self._resource_tasks(state, report))
 
-    def down(self, *, delete: bool = False) -> None:
+    def down(self, *, delete: bool = False, report: Report = silent) -> None:
         """End every process of the cluster, pods included; `delete` its folder too.
 
         What it kept (jobs, topics, checkpoints) is there again at the next `up`, unless deleted.
@@ -119,10 +120,14 @@ class Cluster:
             with exclusive(self.home.root / ".lock"):
                 runner, grace = Runner(self.home, cluster_id), self._grace()
                 for names in STOP_ORDER:
-                    runner.stop({name: grace[name] for name in names if name in grace})
+                    known = {name: grace[name] for name in names if name in grace}
+                    running = [name for name in known if runner.process(name)]
+                    with _stop_reported(report, running):
+                        runner.stop(known)
                 stop(members(cluster_id), grace_seconds=5.0)
-        if delete:
-            shutil.rmtree(self.home.root, ignore_errors=True)
+        if delete and self.home.root.exists():
+            with reported(report, f"delete {self.home.root}"):
+                shutil.rmtree(self.home.root, ignore_errors=True)
 
     def leftovers(self) -> list[Process]:
         """Return every process that carries the cluster's id, except ourselves."""
@@ -218,15 +223,14 @@ def _check_packages() -> None:
         raise LocalError("the metrics adapter is not complete: pip install 'streamgraft[local]'")
 
 
+def _stop_reported(report: Report, running: Sequence[str]) -> AbstractContextManager[None]:
+    return reported(report, f"stop {', '.join(running)}") if running else nullcontext()
+
+
 def _start(runner: Runner, component: Component, report: Report) -> None:
     _reported(component.name, partial(runner.start, component), report)
 
 
 def _reported(name: str, run: Callable[[], None], report: Report) -> None:
-    report(Step(name, Phase.STARTED))
-    try:
+    with reported(report, name):
         run()
-    except Exception as error:
-        report(Step(name, Phase.FAILED, str(error).partition("\n")[0]))
-        raise
-    report(Step(name, Phase.DONE))

@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from types import TracebackType
@@ -38,10 +39,23 @@ def silent(step: Step) -> None:
     """Report nothing."""
 
 
+@contextmanager
+def reported(report: Report, name: str, note: str = "") -> Iterator[None]:
+    """Report a step: that it begins, and how it ends."""
+    report(Step(name, Phase.STARTED, note))
+    try:
+        yield
+    except Exception as error:
+        report(Step(name, Phase.FAILED, str(error).partition("\n")[0]))
+        raise
+    report(Step(name, Phase.DONE))
+
+
 class Display:
     """Live lines in the terminal, one a step; use as a context manager and pass `report` on.
 
-    Where there is no terminal, a line is printed when a step begins and when it ends.
+    Where there is no terminal, a line is printed when a step begins and when it ends. Without steps
+    nothing is.
     """
 
     def __init__(self, console: Console | None = None) -> None:
@@ -58,8 +72,6 @@ class Display:
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            self._progress.start()
         return self
 
     def __exit__(
@@ -68,7 +80,7 @@ class Display:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._console.is_terminal:
+        if self._tasks:
             self._progress.stop()
 
     def report(self, step: Step) -> None:
@@ -79,6 +91,7 @@ class Display:
             self._console.print(text, highlight=False, markup=False, soft_wrap=True)
             return
         with self._lock:
+            self._progress.start()
             if step.name not in self._tasks:
                 self._tasks[step.name] = self._progress.add_task(step.name, total=1, note="")
         task = self._tasks[step.name]

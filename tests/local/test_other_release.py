@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from streamgraft_local import Cluster, ClusterSpec, LocalError, toolchain
+from streamgraft_local import Cluster, ClusterSpec, LocalError, Phase, Step, toolchain
 from streamgraft_local.processes import CLUSTER_VARIABLE, Process, spawn, stop
 
 
@@ -42,7 +42,12 @@ def test_down_ends_it(cluster: Cluster, running: list[Process]) -> None:
     deadline = time.monotonic() + 10
     while len(cluster.leftovers()) < 2:  # of one that is being started the environment is ours
         assert time.monotonic() < deadline
-    cluster.down(delete=True)
+    steps: list[Step] = []
+    cluster.down(delete=True, report=steps.append)
+    assert [step.name for step in steps if step.phase is Phase.DONE] == [
+        "stop kafka",
+        f"delete {cluster.home.root}",
+    ]
     assert [process.alive() for process in running] == [False, False]
     assert not cluster.home.root.exists()
 

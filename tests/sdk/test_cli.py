@@ -1,6 +1,7 @@
 """The command line, as far as it needs no cluster: arguments, messages, exit codes."""
 
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -54,12 +55,13 @@ def bundle(folder: Path, size: int = 0) -> Path:
 
 
 def failing(*arguments: str | Path) -> str:
-    """Return what a command tells when it fails as expected."""
+    """Return what a command tells when it fails as expected, behind its progress."""
     result = RUN.invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 1, result.output
-    assert result.stderr.startswith("error: ")
     assert "Traceback" not in result.output
-    return result.stderr
+    progress, error, rest = result.stderr.partition("error: ")
+    assert all(re.match(r" *[0-9.]+ s  ", line) for line in progress.splitlines())
+    return error + rest
 
 
 def test_help_names_every_command() -> None:

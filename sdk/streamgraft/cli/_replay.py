@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from streamgraft._values import refused
 from streamgraft.cli import _output as output
 from streamgraft.cli._output import CommandError
+from streamgraft.cli._progress import display
 from streamgraft_autoscaler import DemandPolicy
 from streamgraft_autoscaler.hpa import Spec, SpecError, spec_of
 from streamgraft_autoscaler.pause import ExpectedPause
@@ -32,6 +33,7 @@ from streamgraft_autoscaler.replay import (
 )
 from streamgraft_common.adl import Autoscaling
 from streamgraft_common.resources import PARALLEL_REGION
+from streamgraft_local.progress import reported
 from streamgraft_operator.manifests.autoscaler import autoscaler
 
 _TIMEOUT_SECONDS = 60
@@ -57,7 +59,8 @@ class Request:
 def run(request: Request) -> None:
     """Replay and print what came of it."""
     asked = _autoscaling(request.settings)
-    found = replay(_experiment(request, asked), asked.smallest_width(request.model.shards))
+    with display() as steps, reported(steps.report, "replay", "a second or two for each day"):
+        found = replay(_experiment(request, asked), asked.smallest_width(request.model.shards))
     panels = _panels(found)
     output.say(text_plot(panels))
     output.say("\n".join(_summary(found)))

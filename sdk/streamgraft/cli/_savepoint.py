@@ -141,6 +141,7 @@ async def _delete(target: Target, name: str, timeout_seconds: float) -> None:
         await find(cluster, name)
         path = SAVEPOINT.path(cluster.namespace, name)
         await cluster.client.delete(path)
+        output.say(f"Savepoint {name} goes: its copies are deleted first")
 
         async def gone() -> bool:
             return await cluster.client.find(path) is None

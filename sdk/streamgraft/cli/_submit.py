@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from streamgraft._builder import build_bundle, check_size
+from streamgraft._builder import check_size
 from streamgraft.cli import _output as output
+from streamgraft.cli._building import built
 from streamgraft.cli._cluster import MANAGER, Cluster, connected, not_installed, until
-from streamgraft.cli._embedded import offer_tools
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft.cli._refusal import check_submission, parameters_of
@@ -55,8 +55,6 @@ class Request:
 
 def run(target: Target, request: Request, wait_seconds: float | None) -> None:
     """Submit; with `wait_seconds` wait until the job is healthy."""
-    if request.application.suffix == ".py":
-        output.say(f"Building {request.application}")
     data, adl = read_request(request)
     check_size(data)
     job = job_name(request, adl)
@@ -106,12 +104,11 @@ def read_request(request: Request) -> tuple[bytes, Adl]:
     if not request.application.is_file():
         raise CommandError(f"{request.application}: there is no such file")
     if request.application.suffix == ".py":
-        offer_tools()
         values = dict(pairs("--param", request.parameters))
-        built = build_bundle(request.application, request.include, values)
-        for notice in built.notices:
+        bundle = built(request.application, request.include, values)
+        for notice in bundle.notices:
             output.warn(notice)
-        return built.data, built.adl
+        return bundle.data, bundle.adl
     data = request.application.read_bytes()
     return data, read_bundle(data).adl
 
@@ -122,7 +119,7 @@ def built_again(request: Request, adl: Adl, values: Mapping[str, str]) -> bytes 
     if request.application.suffix != ".py" or not foreign_values(adl, values):
         return None
     known = {name: value for name, value in values.items() if name in adl.parameters}
-    return build_bundle(request.application, request.include, known).data
+    return built(request.application, request.include, known).data
 
 
 def job_name(request: Request, adl: Adl) -> str:

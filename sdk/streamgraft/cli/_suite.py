@@ -65,6 +65,7 @@ async def _run(
         applied = await cluster.client.apply(path, manifest, MANAGER)
         for request, data, adl in uploads:  # jobs wait for theirs
             await _submit.upload(cluster, _submit.job_name(request, adl), data, applied)
+        output.say(f"TestSuite {name} submitted to namespace {cluster.namespace}")
         status, told = SuiteStatus(), set[str]()
 
         async def ended() -> bool:
@@ -102,6 +103,7 @@ async def _forget(cluster: "Cluster", name: str, seconds: float) -> None:
 
     The pod of an aborted test is there until its clean-up is done.
     """
+    from streamgraft.cli import _output as output
     from streamgraft.cli._cluster import until
     from streamgraft.cli._output import CommandError
     from streamgraft_common import names
@@ -113,6 +115,7 @@ async def _forget(cluster: "Cluster", name: str, seconds: float) -> None:
     if SuiteStatus.model_validate(last.get("status") or {}).phase not in ("Passed", "Failed"):
         raise CommandError(f"TestSuite {name} is running: wait for it, or delete it")
     await cluster.client.delete(path)
+    output.say(f"The last run of TestSuite {name} goes, with its pods and results")
 
     async def gone() -> bool:
         label = f"{names.LABEL_TEST_SUITE}={name}"
@@ -129,23 +132,28 @@ def _tell(status: "SuiteStatus", told: set[str]) -> None:
     from streamgraft.cli import _output as output
 
     runs = {run.name: run for run in status.runs}
+    ended = len(status.passed) + len(status.failed) + len(status.aborted)
+    tests = ended + len(status.pending) + len(status.running)
+    for name in status.running:
+        _once(told, name, f"{name} runs; {ended} of {tests} tests have ended")
     for state in ("passed", "failed", "aborted"):
         for name in getattr(status, state):
             run = runs.get(name)
             took = f" after {run.seconds:.1f} s" if run and run.seconds is not None else ""
             why = f": {run.message}" if run and run.message else ""
-            _once(told, f"{name} {state}{took}{why}")
+            line = f"{name} {state}{took}{why}"
+            _once(told, line, line)
     for condition in status.conditions:
         if condition.status == "False" and f"{condition.reason}{condition.message}" not in told:
             told.add(f"{condition.reason}{condition.message}")
             output.warn(f"{condition.reason}: {condition.message}")
 
 
-def _once(told: set[str], line: str) -> None:
+def _once(told: set[str], key: str, line: str) -> None:
     from streamgraft.cli import _output as output
 
-    if line not in told:
-        told.add(line)
+    if key not in told:
+        told.add(key)
         output.say(line)
 
 

@@ -48,8 +48,10 @@ def spark(application: "Application") -> "Iterator[SparkSession]":
     """
     from streamgraft._analysis_session import analysis_session
     from streamgraft.cli._embedded import offer_tools
+    from streamgraft.cli._progress import display
 
-    offer_tools()
+    with display() as steps:
+        offer_tools(steps.report)
     conf = {"spark.sql.shuffle.partitions": "1", **application.spark_conf}
     with _in_utc(), analysis_session(conf) as session:
         yield session
