@@ -7,7 +7,7 @@ import pytest
 from tests.sdk.test_cli_rights import invoked, words
 from typer.testing import CliRunner
 
-from streamgraft.cli import _build
+from streamgraft.cli import _building
 from streamgraft.cli import _output as output
 from streamgraft.cli._app import app
 from streamgraft.cli._suite import _tell
@@ -26,11 +26,11 @@ class Stopped(Exception):
 def test_a_build_is_told_before_its_driver_starts(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def build(application: Path, include: object, parameters: object) -> Any:
+    def build(*_: object) -> Any:
         raise Stopped
 
     monkeypatch.setenv("STREAMGRAFT_JAVA", "java")
-    monkeypatch.setattr(_build, "build_bundle", build)
+    monkeypatch.setattr(_building, "build_bundle", build)
     file = tmp_path / "app.py"
     file.touch()
     result = CliRunner().invoke(app, [command, str(file)])

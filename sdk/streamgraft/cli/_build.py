@@ -1,19 +1,17 @@
 """`streamgraft build`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from streamgraft._builder import MAX_CONFIG_MAP_BYTES, BuiltBundle, build_bundle
+from streamgraft._builder import MAX_CONFIG_MAP_BYTES, BuiltBundle
 from streamgraft.cli import _output as output
-from streamgraft.cli._embedded import offer_tools
-from streamgraft.cli._options import pairs
-from streamgraft.cli._progress import display
+from streamgraft.cli._building import built
+from streamgraft.cli._submit import pairs
 from streamgraft.cli._tables import table
 from streamgraft_common.adl import Adl
-from streamgraft_local.progress import reported
 
 
 def run(
@@ -23,21 +21,12 @@ def run(
     bundle = built(application, include, dict(pairs("--param", parameters)))
     target = out or Path(f"{bundle.adl.name}.zip")
     target.write_bytes(bundle.data)
+    for notice in bundle.notices:
+        output.warn(notice)
     show(bundle)
     output.say(f"{target}: {len(bundle.data):,} bytes, {len(bundle.files)} file(s)")
     if len(bundle.data) > MAX_CONFIG_MAP_BYTES:
         output.warn(f"above {MAX_CONFIG_MAP_BYTES:,} bytes: `submit` can't upload it")
-
-
-def built(application: Path, include: Sequence[Path], parameters: Mapping[str, str]) -> BuiltBundle:
-    """Return a bundle for values of parameters, and warn of what is probably not meant."""
-    with display() as steps:
-        offer_tools(steps.report)
-        with reported(steps.report, f"build {application.name}", "Spark plans it; some seconds"):
-            bundle = build_bundle(application, include, parameters)
-    for notice in bundle.notices:
-        output.warn(notice)
-    return bundle
 
 
 def show(bundle: BuiltBundle) -> None:

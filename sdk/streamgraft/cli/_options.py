@@ -1,13 +1,10 @@
 """Options that several commands share, and the cluster that they select."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import typer
-
-from streamgraft.cli._output import CommandError
 
 Namespace: TypeAlias = Annotated[
     str | None, typer.Option("-n", "--namespace", help="Namespace; default: the context's.")
@@ -73,15 +70,3 @@ def target(context: typer.Context, namespace: str | None) -> Target:
     """Return the target of a command: its own namespace option beats the global one."""
     chosen: Target = context.find_root().obj
     return replace(chosen, namespace=namespace or chosen.namespace)
-
-
-def pairs(option: str, items: Iterable[str]) -> list[tuple[str, str]]:
-    """Return names and values. Raises CommandError for an item that is not written like this."""
-    return [_pair(option, item) for item in items]
-
-
-def _pair(option: str, item: str) -> tuple[str, str]:
-    name, equals, value = item.partition("=")
-    if not name or not equals:
-        raise CommandError(f"{option} {item}: write it as NAME=VALUE")
-    return name, value

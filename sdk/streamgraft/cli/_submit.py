@@ -12,9 +12,9 @@ from typing import Any
 
 from streamgraft._builder import check_size
 from streamgraft.cli import _output as output
-from streamgraft.cli._build import built
+from streamgraft.cli._building import built
 from streamgraft.cli._cluster import MANAGER, Cluster, connected, not_installed, until
-from streamgraft.cli._options import Target, pairs
+from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft.cli._refusal import check_submission, parameters_of
 from streamgraft_common import names
@@ -106,6 +106,8 @@ def read_request(request: Request) -> tuple[bytes, Adl]:
     if request.application.suffix == ".py":
         values = dict(pairs("--param", request.parameters))
         bundle = built(request.application, request.include, values)
+        for notice in bundle.notices:
+            output.warn(notice)
         return bundle.data, bundle.adl
     data = request.application.read_bytes()
     return data, read_bundle(data).adl
@@ -129,6 +131,18 @@ def job_name(request: Request, adl: Adl) -> str:
             " digits and hyphens, beginning with a letter"
         )
     return name
+
+
+def pairs(option: str, items: Iterable[str]) -> list[tuple[str, str]]:
+    """Return names and values. Raises CommandError for an item that is not written like this."""
+    return [_pair(option, item) for item in items]
+
+
+def _pair(option: str, item: str) -> tuple[str, str]:
+    name, equals, value = item.partition("=")
+    if not name or not equals:
+        raise CommandError(f"{option} {item}: write it as NAME=VALUE")
+    return name, value
 
 
 def _width(adl: Adl, name: str, text: str) -> int:
