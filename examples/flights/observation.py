@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamgraft_common import names
+from streamgraft_common.timestamps import from_rfc3339
 
 
 @dataclass(frozen=True)
@@ -53,19 +54,31 @@ class Pod:
     """None: it waits in the warm pool."""
     region: str | None
     restarts: int
+    start_seconds: float | None = field(default=None, compare=False)
+    """From its creation until it was ready; None: it is not."""
 
     @classmethod
     def of(cls, pod: dict[str, Any]) -> "Pod":
         """Take what matters from a Pod object."""
         metadata = pod["metadata"]
-        containers = pod.get("status", {}).get("containerStatuses", [])
+        status = pod.get("status", {})
+        containers = status.get("containerStatuses", [])
         return cls(
             name=metadata["name"],
             uid=metadata["uid"],
             pe=metadata["labels"].get(names.LABEL_PE),
             region=metadata["labels"].get(names.LABEL_REGION),
             restarts=sum(container.get("restartCount", 0) for container in containers),
+            start_seconds=_start_seconds(metadata, status),
         )
+
+
+def _start_seconds(metadata: dict[str, Any], status: dict[str, Any]) -> float | None:
+    for condition in status.get("conditions", []):
+        if (condition["type"], condition["status"]) == ("Ready", "True"):
+            ready = from_rfc3339(condition["lastTransitionTime"])
+            return ready - from_rfc3339(metadata["creationTimestamp"])
+    return None
 
 
 def neighbours(pods: list[Pod]) -> dict[str, Pod]:
@@ -88,6 +101,8 @@ class Observations:
     neighbours_after: dict[str, Pod] = field(default_factory=dict)
     prepared: set[str] = field(default_factory=set)
     """Uids of the pods that were there before the first flight, those of the warm pool too."""
+    starts: list[float] = field(default_factory=list)
+    """How long these took to be ready: seconds."""
     first_wave: list[Pod] = field(default_factory=list)
     """The channels' pods when the region has become wider for the first time."""
     failures: list[str] = field(default_factory=list)

@@ -70,6 +70,7 @@ class Watcher:
         pods = await self._pods()
         self.seen.neighbours_before = neighbours(pods)
         self.seen.prepared = {pod.uid for pod in pods}
+        self.seen.starts = [it.start_seconds for it in pods if it.start_seconds is not None]
 
     async def end(self) -> None:
         """Note the neighbours' pods again."""

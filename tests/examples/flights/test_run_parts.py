@@ -69,6 +69,19 @@ def test_neighbours_are_outside_of_regions() -> None:
     assert neighbours([outside, channel, waiting]) == {"flights-0": outside}
 
 
+def test_how_long_a_pod_took_to_start() -> None:
+    """What tells one pod from another does not depend on it: readiness may come and go."""
+    metadata = {"name": "p", "uid": "a", "labels": {}, "creationTimestamp": "2013-01-01T06:00:00Z"}
+
+    def pod(status: str) -> Pod:
+        since = "2013-01-01T06:00:30Z"
+        ready = {"type": "Ready", "status": status, "lastTransitionTime": since}
+        return Pod.of({"metadata": metadata, "status": {"conditions": [ready]}})
+
+    assert (pod("True").start_seconds, pod("False").start_seconds) == (30.0, None)
+    assert pod("True") == pod("False")
+
+
 def test_settings() -> None:
     """The whole year is two accelerated days, a part of it is one."""
     assert settings_of([]).clock.cycles == 2

@@ -1,6 +1,7 @@
 """The promises: each can be broken, and then says what was seen."""
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -31,6 +32,7 @@ def outcome() -> Outcome:
         neighbours_before={"flights-0": POD},
         neighbours_after={"flights-0": POD},
         prepared={"uid-1", "uid-3"},
+        starts=[30.0, 20.0, 50.0],
         first_wave=[CHANNEL],
     )
     return Outcome(7, 10.0, RESULT, RESULT, observations, [CHANGE], [])
@@ -63,7 +65,7 @@ def test_all_kept() -> None:
             "New channels serve within 8 s",
         ),
         (
-            {"changes": [CHANGE.model_copy(update={"serving_at": None})]},
+            {"changes": [CHANGE, CHANGE.model_copy(update={"serving_at": None})]},
             "New channels serve within 8 s",
         ),
         (
@@ -77,6 +79,34 @@ def test_all_kept() -> None:
 def test_broken_promise(changes: dict[str, object], promise: str) -> None:
     """One thing wrong breaks one promise."""
     assert broken(replace(outcome(), **changes)) == [promise]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "starts", "kept"),
+    [
+        (12.8, [60.0, 40.0, 90.0], True),  # half as fast
+        (29.0, [20.0, 30.0, 200.0], True),
+        (31.0, [20.0, 30.0, 200.0], False),
+        (100.0, [30.0, 40.0, 60.0], False),
+        (7.0, [2.0], True),  # batches that end first take most of it
+        (9.0, [2.0], False),
+        (2.0, [], False),  # no pod was ready before
+        (None, [30.0], False),
+    ],
+)
+def test_a_wave_that_is_met_warm_is_measured_by_what_a_pod_takes_here(
+    seconds: float | None, starts: list[float], kept: bool
+) -> None:
+    """However fast the machine is; later waves may find no warm pod."""
+    run = outcome()
+    run.observations.starts = starts
+    asked = datetime.fromisoformat(CHANGE.requested_at)
+    at = None if seconds is None else (asked + timedelta(seconds=seconds)).isoformat()
+    first = CHANGE.model_copy(update={"serving_at": at})
+    narrower = CHANGE.model_copy(update={"from_width": 2, "to_width": 1, "serving_at": None})
+    later = CHANGE.model_copy(update={"serving_at": "2013-01-01T06:09:00.000Z"})
+    found = broken(replace(run, changes=[narrower, first, later]))
+    assert ("The first wave serves sooner than a pod starts" not in found) == kept
 
 
 @pytest.mark.parametrize(
