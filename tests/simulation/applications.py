@@ -58,6 +58,8 @@ class Submission:
     """Whether two functions, fused with it, are between the second source and its sink."""
     kept: str = "count"
     """What the operators of the region keep for each key."""
+    joint: tuple[str, ...] = ()
+    """Operators of the region whose stages run one query over all shards of a channel."""
     extra: dict[str, Any] = field(default_factory=dict)
     """Further fields of the Job's spec."""
 
@@ -70,7 +72,7 @@ class Submission:
     def content(self) -> bytes:
         """The bundle."""
         flags = self.pooled, self.sleepy, self.consistent, self.falls_back
-        more = self.sources, self.chained, self.kept, self.region
+        more = self.sources, self.chained, self.kept, self.region, self.joint
         return _bundle(self.stages, self.max_width, self.version, *flags, *more)
 
     @property
@@ -150,6 +152,7 @@ def _bundle(
     chained: bool,
     kept: str,
     consistent_region: str,
+    joint: tuple[str, ...],
 ) -> bytes:
     adl = application(NAMESPACE, builtBy=f"0.0.{version}")
     read, work, write = adl["operators"]
@@ -167,6 +170,9 @@ def _bundle(
         adl["operators"] = [read, {**work, "outputs": ["middle"]}, second, write]
         done = {**done, "producer": "second"}
         adl["streams"] = [raw, middle, done]
+    for operator in adl["operators"]:
+        if operator["name"] in joint:
+            operator["jointState"] = True
     if consistent:
         members = [operator["name"] for operator in adl["operators"]]
         asked: dict[str, Any] = {"name": consistent_region, "operators": members}
@@ -193,6 +199,12 @@ def _bundle(
     region = {"name": "r", "key": ["key"], "width": 1, "maxWidth": max_width}
     adl["regions"] = [{**region, "autoscaling": {"minWidth": 0}} if sleepy else region]
     return register(bundle(adl))
+
+
+def is_joint(digest: str, stage: str) -> bool:
+    """Return whether a stage of a bundle that was submitted runs one query over all shards of a
+    channel. Each operator of a region is a stage."""
+    return any(item.joint_state for item in adl_of(digest).operators if item.name == stage)
 
 
 def service_port(version: int) -> int:
