@@ -60,6 +60,8 @@ class Submission:
     """What the operators of the region keep for each key."""
     built_with: int = 0
     """The speed that the bundle was built with; 0: no plan of an operator reads it."""
+    joint: tuple[str, ...] = ()
+    """Operators of the region whose stages run one query over all shards of a channel."""
     extra: dict[str, Any] = field(default_factory=dict)
     """Further fields of the Job's spec."""
 
@@ -72,7 +74,7 @@ class Submission:
     def content(self) -> bytes:
         """The bundle."""
         flags = self.pooled, self.sleepy, self.consistent, self.falls_back
-        more = self.sources, self.chained, self.kept, self.region, self.built_with
+        more = self.sources, self.chained, self.kept, self.region, self.built_with, self.joint
         return _bundle(self.stages, self.max_width, self.version, *flags, *more)
 
     @property
@@ -153,6 +155,7 @@ def _bundle(
     kept: str,
     consistent_region: str,
     built_with: int,
+    joint: tuple[str, ...],
 ) -> bytes:
     adl = application(NAMESPACE, builtBy=f"0.0.{version}")
     read, work, write = adl["operators"]
@@ -171,6 +174,9 @@ def _bundle(
         adl["operators"] = [read, {**work, "outputs": ["middle"]}, second, write]
         done = {**done, "producer": "second"}
         adl["streams"] = [raw, middle, done]
+    for operator in adl["operators"]:
+        if operator["name"] in joint:
+            operator["jointState"] = True
     if consistent:
         members = [operator["name"] for operator in adl["operators"]]
         asked: dict[str, Any] = {"name": consistent_region, "operators": members}
@@ -197,6 +203,12 @@ def _bundle(
     region = {"name": "r", "key": ["key"], "width": 1, "maxWidth": max_width}
     adl["regions"] = [{**region, "autoscaling": {"minWidth": 0}} if sleepy else region]
     return register(bundle(adl))
+
+
+def is_joint(digest: str, stage: str) -> bool:
+    """Return whether a stage of a bundle that was submitted runs one query over all shards of a
+    channel. Each operator of a region is a stage."""
+    return any(item.joint_state for item in adl_of(digest).operators if item.name == stage)
 
 
 def service_port(version: int) -> int:

@@ -9,10 +9,11 @@ import asyncio
 import logging
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from tests.simulation.applications import adl_of
 from tests.simulation.fake_checkpoints import (
     Checkpoint,
     Counts,
@@ -23,11 +24,13 @@ from tests.simulation.fake_checkpoints import (
     origin_of,
     with_state,
 )
+from tests.simulation.fake_joint import FakeJointQuery
 from tests.simulation.fake_kube_client import FakeKubeClient
 from tests.simulation.fake_records import Batch, FakeRecords
 
 from streamgraft_common import names
 from streamgraft_common.bundle import read_bundle
+from streamgraft_common.joint import apart
 from streamgraft_common.kube.client import Object
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import MatchedImport, ProcessingElementSpec, Saved, Saving
@@ -35,7 +38,15 @@ from streamgraft_common.resources.processing_element import ShardStatus
 from streamgraft_common.restore import NotRestorable
 from streamgraft_pe_runtime.application import Code
 from streamgraft_pe_runtime.bundles import Bundles, OtherCode
-from streamgraft_pe_runtime.protocol import CopyDamaged, Left, Load, Pod, ProcessingElement
+from streamgraft_pe_runtime.joint_query import JointQuery
+from streamgraft_pe_runtime.protocol import (
+    CopyDamaged,
+    Left,
+    Load,
+    Pod,
+    ProcessingElement,
+    Query,
+)
 
 logging.getLogger("streamgraft_pe_runtime").addHandler(logging.NullHandler())
 
@@ -198,24 +209,29 @@ class FakePe:
         await self.element.work(self)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class FakeStage:
     """The stage that a process works on."""
 
     pe: FakePe
     origin: Origin
     metadata: PeMetadata
+    _joint: JointQuery | None = None
+    _epochs: dict[int, int] = field(default_factory=dict)
+    """Shard → epoch of the spec by which it was started last."""
 
-    async def start(self, shard: int, epoch: int) -> "FakeQuery":
-        """Start on the checkpoint of a shard. Raises NotRestorable."""
-        self.pe.truth.writes(self.pe, shard, epoch)
-        try:
-            await self._prepare(shard)
-        except NotRestorable:
-            self.pe.truth.rests(self.pe, shard)
-            raise
-        await self.pe.passes(self.pe.tempo.start)
-        return FakeQuery(self.pe, shard, self.metadata)
+    def __post_init__(self) -> None:
+        """Have one query for all shards, if the application's description says so."""
+        if apart(self.metadata, adl_of(self.metadata.bundle_digest).operators) is None:
+            self._joint = JointQuery(self._start_over)
+
+    async def start(self, shard: int, epoch: int) -> Query:
+        """Start on the checkpoint of a shard. Raises NotRestorable, or QueryFailed."""
+        self._epochs[shard] = epoch
+        if self._joint is not None:
+            return await self._joint.start(shard)
+        (query,) = await self._started([shard])
+        return query
 
     async def leave(self, shard: int, *, publish: bool) -> Left:
         """Tell whether the last batch was cut off, by whomever."""
@@ -276,6 +292,22 @@ class FakeStage:
             state=stage.state,
         )
 
+    async def _start_over(self, shards: Sequence[int]) -> Query:
+        return FakeJointQuery(await self._started(shards))
+
+    async def _started(self, shards: Sequence[int]) -> "list[FakeQuery]":
+        for shard in shards:
+            self.pe.truth.writes(self.pe, shard, self._epochs[shard])
+        try:
+            for shard in shards:
+                await self._prepare(shard)
+        except NotRestorable:
+            for shard in shards:
+                self.pe.truth.rests(self.pe, shard)
+            raise
+        await self.pe.passes(self.pe.tempo.start)
+        return [FakeQuery(self.pe, shard, self.metadata) for shard in shards]
+
     async def _prepare(self, shard: int) -> None:
         """Make a checkpoint, of the savepoint's or empty; nobody sees it before it is whole."""
         pe = self.pe
@@ -296,7 +328,8 @@ class FakeQuery:
         self._shard = shard
         self._metadata = metadata
         self._timer: asyncio.TimerHandle | None = None
-        self._failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """Done once it was fenced off."""
 
     async def first_batch(self) -> None:
         """Return once it gets on."""
@@ -306,13 +339,21 @@ class FakeQuery:
 
     async def failure(self) -> str:
         """Return once it was fenced off."""
-        return await asyncio.shield(self._failed)
+        return await asyncio.shield(self.failed)
+
+    def fail(self, why: str) -> None:
+        """End amid a batch, unless it has ended so."""
+        if self._timer:
+            self._timer.cancel()
+        if not self.failed.done():
+            self._pe.truth.rests(self._pe, self._shard)
+            self.failed.set_result(why)
 
     async def stop(self, deadline_seconds: float) -> bool:
         """Stop at a batch boundary, unless it has failed."""
         if self._timer:
             self._timer.cancel()
-        if not self._failed.done():
+        if not self.failed.done():
             await self._pe.passes(self._pe.tempo.stop)
             self._pe.checkpoints.settle(self._pe.stage, self._shard)
             self._pe.truth.rests(self._pe, self._shard)
@@ -327,7 +368,7 @@ class FakeQuery:
 
     def _write(self, batch: Batch, half: float) -> None:
         if self._pe.records.is_fenced(self._pe.stage, self._shard, batch):
-            self._fail()
+            self.fail(_FENCED)
             return
         self._pe.records.write(self._pe.stage, self._shard, batch, self._metadata)
         self._timer = asyncio.get_running_loop().call_later(half, self._end_batch, batch)
@@ -341,8 +382,4 @@ class FakeQuery:
             pe.checkpoints.settle(pe.stage, self._shard)
             self._begin_batch()
             return
-        self._fail()
-
-    def _fail(self) -> None:
-        self._pe.truth.rests(self._pe, self._shard)
-        self._failed.set_result(_FENCED)
+        self.fail(_FENCED)

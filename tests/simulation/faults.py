@@ -65,7 +65,15 @@ def any_submission(world: World, job: str) -> Submission:
     # No chance of its own: seeds give the traces that they gave before regions could sleep.
     sleepy = found.deadline == 120 and max_width < 4
     consistent = found.width == 2
-    return replace(found, sleepy=sleepy, consistent=consistent, falls_back=world.rolls_back)
+    if stages > 1 and world.joint:  # where two shards move, they move at once or one by one
+        found = replace(found, max_width=3)
+    return replace(
+        found,
+        sleepy=sleepy,
+        consistent=consistent,
+        falls_back=world.rolls_back,
+        joint=world.joint,
+    )
 
 
 def edit_job(world: World) -> None:

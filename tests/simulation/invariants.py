@@ -16,6 +16,7 @@ from tests.simulation.fake_pe import FakePe
 from tests.simulation.fake_records import FakeRecords
 from tests.simulation.fake_resources import FakeResource, place_of
 from tests.simulation.fake_storage import Change
+from tests.simulation.joint_invariants import JointInvariants
 from tests.simulation.savepoint_invariants import SavepointInvariants
 
 from streamgraft_common import names
@@ -63,6 +64,7 @@ class Invariants:
         """Pods of launches that were over: a replica was frozen when it had just sent for them."""
         server.storage.observers.append(self._written)
         self._savepoints = SavepointInvariants(server, self._writer, self._break, records.unread)
+        self._joint = JointInvariants(self._break)
 
     # Truth: what processes do.
 
@@ -209,6 +211,7 @@ class Invariants:
             self._shards_are_disjoint(new)
         if old is not None:
             self._only_moved_shards_go(old["spec"], new)
+            self._joint_queries_start_anew_once(old["spec"], new)
 
     def _launch_has_a_cause(self, pe: Object, before: int, count: int) -> None:
         uid = pe["metadata"]["uid"]
@@ -228,11 +231,21 @@ class Invariants:
         gone = set(before["shards"]) - set(pe["spec"]["shards"])
         if not gone or self._savepoints.may_stop(before["job"], before["stageName"]):
             return
-        region = names.region_name(before["job"], before.get("region") or "")
-        item = self._items(PARALLEL_REGION.path()).get((pe["metadata"]["namespace"], region)) or {}
-        assignment = (item.get("status") or {}).get("assignment", {})
+        assignment = self._region_status(pe).get("assignment", {})
         if kept := [n for n in gone if assignment.get(str(n)) == before.get("channel")]:
             self._break(f"PE {pe['metadata']['name']} loses {kept}, which are assigned to it")
+
+    def _joint_queries_start_anew_once(self, before: Object, pe: Object) -> None:
+        if self._savepoints.may_stop(before["job"], before["stageName"]):
+            self._joint.stops(pe)
+        else:
+            self._joint.written(before, pe, self._region_status(pe), self._now())
+
+    def _region_status(self, pe: Object) -> Object:
+        """Return the status of a PE's region, as far as there is one."""
+        region = names.region_name(pe["spec"]["job"], pe["spec"].get("region") or "")
+        item = self._items(PARALLEL_REGION.path()).get((pe["metadata"]["namespace"], region)) or {}
+        return item.get("status") or {}
 
     def _shards_are_disjoint(self, pe: Object) -> None:
         spec = pe["spec"]

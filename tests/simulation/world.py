@@ -29,6 +29,9 @@ from streamgraft_common.kube import Conflict, NotFound
 from streamgraft_common.kube.client import Object
 
 UNCOUNTED = ("events", "leases")
+JOINT = (("second",), (), ("work",), (), (), (), ("work", "second"), ())
+"""What is joint in a seed, by its remainder: where a region has both operators, that is one stage
+of two, or both. No chance of its own: the other seeds give the traces that they gave before."""
 
 
 class World:
@@ -39,6 +42,8 @@ class World:
         self.rolls_back = seed % 3 == 1
         """Whether users have consistent regions go back to their last cuts now and then, and these
         do so by themselves when pods fail."""
+        self.joint = JOINT[seed % len(JOINT)]
+        """Operators of regions whose stages run one query over all shards of a channel."""
         self.loop = VirtualLoop(self.chance)
         self.server = FakeApiServer(lambda: EPOCH + self.loop.time(), self.chance)
         self.brokers = FakeBrokers(self.chance, topics={SOURCE_TOPIC: 2, FOREIGN_TOPIC: 1})

@@ -12,8 +12,10 @@ from typing import TypeVar
 import pytest
 
 from streamgraft_common.resources import ParallelRegionStatus
+from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.pe.view import PeView, ReleaseView, ShardView
 from streamgraft_operator.region.rollback import LONGEST_BACKOFF_SECONDS
+from streamgraft_operator.region.shards import GATHER_SECONDS, under_way
 from streamgraft_operator.region.step import step
 from streamgraft_operator.region.view import RegionView
 
@@ -64,6 +66,8 @@ class World:
         self.random = random.Random(seed)
         self.max_width = self.random.choice([2, 4, 5, 8])
         self.stages = self.random.choice([1, 1, 2])
+        joint = self.random.choice([[], [0], [1], [0, 1]])
+        self.joint = frozenset(stage for stage in joint if stage < self.stages)
         self.deadline = self.random.choice([NEVER, NEVER, 60.0, 30.0])
         self.sick: set[int] = set()
         self.now = 1_700_000_000.0
@@ -193,6 +197,7 @@ class World:
             now=self.now,
             deadline_seconds=self.deadline,
             may_sleep=True,
+            joint=self.joint,
         )
 
     def pe_view(self, pe_id: int) -> PeView:
@@ -227,6 +232,7 @@ class World:
             self.seen_region = self.region
         for pe_id, (shards, epoch) in decision.spec_updates.items():
             assert 0 <= pe_id - FIRST_PE < self.max_width * self.stages
+            self.check_joint_query(pe_id, shards)
             self.write_spec(pe_id, shards, epoch)
         wanted = range(FIRST_PE, FIRST_PE + decision.channels * self.stages)
         for pe_id in wanted:
@@ -262,6 +268,21 @@ class World:
         for other, pod in self.pods.items():
             if other != pe_id and self.place(other)[1] == stage:
                 assert shard not in pod.running, f"PE {pe_id} and {other} run shard {shard}"
+
+    def check_joint_query(self, pe_id: int, shards: frozenset[int]) -> None:
+        """The query of a joint stage stops once for a change, and starts once within seconds."""
+        channel, stage = self.place(pe_id)
+        if stage not in self.joint:
+            return
+        status = self.seen_region.status
+        assigned = {int(shard) for shard, owner in status.assignment.items() if owner == channel}
+        assert shards <= assigned, "a shard of a joint query waits for its round"
+        seen = self.seen_pes.get(pe_id)
+        came = shards - (seen.shards if seen else frozenset())
+        change = under_way(status)
+        if came and shards < assigned and change and change.decided_at:
+            waited = self.now - from_rfc3339(change.decided_at)
+            assert waited >= GATHER_SECONDS, "a joint query starts again for some of its shards"
 
     def settled(self) -> bool:
         """Return whether the wanted width serves, with nothing left to do."""
