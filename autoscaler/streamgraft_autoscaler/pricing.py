@@ -25,8 +25,8 @@ class MeasuredChange:
     """Channels that came or went."""
     idle_seconds: float
     """For how long they were there without serving."""
-    moved_channels: float
-    """Shards that moved, and so stood still, in channels."""
+    still_channels: float
+    """Shards that stood still, as they moved or their query started anew, in channels."""
     woke: bool = False
     """Whether the region had slept, so that all records waited until a channel served."""
 
@@ -72,10 +72,10 @@ def measured_price(changes: Sequence[MeasuredChange], pause_seconds: float) -> C
         return ChangePrice(ASSUMED_CHANNEL_SECONDS, "assumed, as no width change was measured yet")
     cost = statistics.median(_cost(change, pause_seconds) for change in newest)
     idle = statistics.median(change.idle_seconds for change in newest)
-    moved = statistics.median(change.moved_channels for change in newest)
+    still = statistics.median(change.still_channels for change in newest)
     reason = (
         f"measured in {len(newest)} changes: channels were there for {idle:.0f} s without serving,"
-        f" {moved:.2g} channels' worth of shards moved, each expected to stand still for"
+        f" {still:.2g} channels' worth of shards were affected, each expected to stand still for"
         f" {pause_seconds:.2g} s (which counts {DELAY_WEIGHT:g} times)"
     )
     return ChangePrice(cost, reason)
@@ -83,5 +83,5 @@ def measured_price(changes: Sequence[MeasuredChange], pause_seconds: float) -> C
 
 def _cost(change: MeasuredChange, pause_seconds: float) -> float:
     idle = change.channels * change.idle_seconds
-    delayed = idle if change.woke else change.moved_channels * pause_seconds
+    delayed = idle if change.woke else change.still_channels * pause_seconds
     return idle + DELAY_WEIGHT * delayed

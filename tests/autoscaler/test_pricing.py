@@ -10,7 +10,7 @@ from streamgraft_autoscaler.pricing import (
     measured_price,
 )
 
-QUICK = MeasuredChange(channels=1, idle_seconds=30.0, moved_channels=1.0)
+QUICK = MeasuredChange(channels=1, idle_seconds=30.0, still_channels=1.0)
 
 
 def test_a_price_that_was_asked_for_grows_with_the_region() -> None:

@@ -67,13 +67,23 @@ def test_settings_reach_the_policy(
     [
         ([], ASSUMED_CHANNEL_SECONDS),
         ([change(1, 2)], 30 + 10 * 2 / 8 * 2 * PAUSE),
+        ([change(1, 2, affectedShards=8)], 30 + 10 * 8 / 8 * 2 * PAUSE),
         ([change(4, 2)], 2 * 40 + 10 * 2 / 8 * 4 * PAUSE),
         ([change(0, 1)], 30 + 10 * 30),
         ([change(1, 2, servingAt=None)], ASSUMED_CHANNEL_SECONDS),
         ([change(1, 2, failure="x")], ASSUMED_CHANNEL_SECONDS),
         ([change(2, 1, rollback=True)], ASSUMED_CHANNEL_SECONDS),
     ],
-    ids=["none", "wider", "narrower", "woken", "under way", "failed", "rolled back"],
+    ids=[
+        "none",
+        "wider",
+        "joint queries",
+        "narrower",
+        "woken",
+        "under way",
+        "failed",
+        "rolled back",
+    ],
 )
 def test_the_price_is_that_of_the_regions_own_changes(
     changes: list[dict[str, Any]], expected: float

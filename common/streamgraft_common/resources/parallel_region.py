@@ -87,6 +87,9 @@ class WidthChange(Model):
     """When the channels that are no longer needed were gone."""
     moved_shards: list[int] = []
     """Shards that got another owner."""
+    affected_shards: int = 0
+    """How many shards stand still for it: those that get another owner and, if a stage has one
+    query per channel, those that stay in a channel that gives or takes some."""
     pause_seconds_max: float | None = None
     """Longest pause of a moved shard: last batch of the old owner → first batch of the new one."""
     unclean_releases: int = 0

@@ -45,9 +45,11 @@ def _measured(change: WidthChange, shards: int) -> MeasuredChange | None:
     if change.failure or change.rollback or not channels or not ended:
         return None
     idle_seconds = max(from_rfc3339(ended) - from_rfc3339(change.requested_at), 0.0)
-    moved = len(change.moved_shards) / shards * max(change.from_width, change.to_width)
+    # An operator that knew the latter not yet may have noted the change.
+    still = max(len(change.moved_shards), change.affected_shards)
+    still_channels = still / shards * max(change.from_width, change.to_width)
     woke = change.from_width == 0
-    return MeasuredChange(abs(channels), idle_seconds, moved, woke)
+    return MeasuredChange(abs(channels), idle_seconds, still_channels, woke)
 
 
 def refuse_blackout(region: Region, now: float) -> None:

@@ -41,6 +41,15 @@ def assign(
     return dict(sorted(result.items()))
 
 
+def concerned(before: Mapping[int, int], after: Mapping[int, int]) -> frozenset[int]:
+    """Return the shards of all channels that give or take some: those that move, and those that
+    stay beside them. Both are assignments of shards to channels."""
+    shards = before.keys() | after.keys()
+    moved = [shard for shard in shards if before.get(shard) != after.get(shard)]
+    channels = {owner[shard] for owner in (before, after) for shard in moved if shard in owner}
+    return frozenset(shard for shard in shards if {before.get(shard), after.get(shard)} & channels)
+
+
 def _weights(shards: int, loads: Mapping[int, float]) -> dict[int, float]:
     known = [loads[shard] for shard in range(shards) if shard in loads]
     average = sum(known) / len(known) if known else 0.0

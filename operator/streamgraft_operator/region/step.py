@@ -30,6 +30,7 @@ from streamgraft_operator.events import Event
 from streamgraft_operator.graph.assignment import assign
 from streamgraft_operator.kit.conditions import merged
 from streamgraft_operator.pe.view import PeView, ReleaseView, ShardView
+from streamgraft_operator.region.changes import changed, decided
 from streamgraft_operator.region.conditions import asleep, ready, resizing, skewed
 from streamgraft_operator.region.rollback import avoid, avoided, overdue, without
 from streamgraft_operator.region.shards import (
@@ -284,7 +285,7 @@ def _warm_up(view: RegionView, change: WidthChange) -> _Progress:
     warm = shards.warm(change.from_width, change.to_width)
     if warm > change.from_width and overdue(view, change, PATIENCE_SECONDS):
         event = events.width_change_divided(change.to_width, warm)
-        return _decide(view, _Progress(_changed(status, change, to_width=warm), (event,)))
+        return _decide(view, _Progress(changed(status, change, to_width=warm), (event,)))
     if not overdue(view, change, view.deadline_seconds):
         return _Progress(status)
     why = "; ".join(_why_cold(view, pe) for pe in cold)
@@ -295,7 +296,7 @@ def _save(view: RegionView, change: WidthChange, name: str) -> _Progress:
     """Wait for the savepoint; then shards move, to the width that is wanted by then."""
     saved = view.savepoints.get(name)
     if saved and saved.phase == "Completed":
-        return _decide(view, _Progress(_changed(view.status, change, to_width=view.width)))
+        return _decide(view, _Progress(changed(view.status, change, to_width=view.width)))
     if saved and saved.phase == "Failed":
         return _failed(view, change, f"no savepoint: {saved.message}")
     return _Progress(view.status)
@@ -311,7 +312,7 @@ def _failed(view: RegionView, change: WidthChange, why: str) -> _Progress:
 
     Of a divided change also the width that was wanted: it would be divided again, to fail again.
     """
-    status = _changed(view.status, change, finished_at=to_rfc3339(view.now), failure=why)
+    status = changed(view.status, change, finished_at=to_rfc3339(view.now), failure=why)
     entry = avoid(status, change.to_width, why, view.now)
     status = status.model_copy(update={"avoided": [*without(status, change.to_width), entry]})
     if (view.width - change.to_width) * (change.to_width - change.from_width) > 0:
@@ -338,27 +339,9 @@ def _roll_back(view: RegionView, change: WidthChange, why: str) -> _Progress:
 
 def _decide(view: RegionView, progress: _Progress) -> _Progress:
     """Decide the assignment of the last change: from here on shards move."""
-    status = progress.status
+    status = decided(view, progress.status)
     change = status.changes[-1]
-    current = {int(shard): channel for shard, channel in status.assignment.items()}
-    loads = Shards(view, status).loads()
-    # Shards that did not stop when the region was to sleep had better stay where they are.
-    held = {shard: pe.channel for pe in view.pes if pe.stage == 0 for shard in pe.held}
-    assignment = assign(view.max_width, change.to_width, current or held, loads)
-    moved = [
-        shard
-        for shard in range(view.max_width)
-        if change.savepoint or assignment.get(shard) != current.get(shard)
-    ]
-    status = _changed(
-        status, change, moved_shards=moved, decided_at=to_rfc3339(view.now)
-    ).model_copy(
-        update={
-            "epoch": change.epoch,
-            "assignment": {str(shard): channel for shard, channel in assignment.items()},
-        }
-    )
-    event = events.shards_moving(len(moved), change.epoch)
+    event = events.shards_moving(len(change.moved_shards), change.epoch)
     return replace(progress, status=status, events=(*progress.events, event))
 
 
@@ -371,7 +354,7 @@ def _hand_over(view: RegionView, change: WidthChange) -> _Progress:
         if change.from_width > 0:  # nobody goes back to sleep because some shard does not run
             return _roll_back(view, change, shards.why_not_running(missing))
     cost = shards.cost(change)
-    status = _changed(
+    status = changed(
         view.status,
         change,
         serving_at=to_rfc3339(view.now),
@@ -388,13 +371,5 @@ def _remove(view: RegionView, change: WidthChange) -> _Progress:
     """Finish once surplus channels are gone, or wanted again."""
     if view.width == change.to_width and any(pe.channel >= change.to_width for pe in view.pes):
         return _Progress(view.status)
-    status = _changed(view.status, change, finished_at=to_rfc3339(view.now))
+    status = changed(view.status, change, finished_at=to_rfc3339(view.now))
     return _Progress(status, (events.width_change_finished(change.to_width),))
-
-
-def _changed(
-    status: ParallelRegionStatus, change: WidthChange, **update: object
-) -> ParallelRegionStatus:
-    """Return the status with its last change updated."""
-    changes = [*status.changes[:-1], change.model_copy(update=update)]
-    return status.model_copy(update={"changes": changes})

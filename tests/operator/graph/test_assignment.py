@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgraft_operator.graph import assign
+from streamgraft_operator.graph.assignment import concerned
 
 
 @given(st.data())
@@ -77,3 +78,27 @@ def test_hot_shards_are_spread() -> None:
     assert max(per_channel) <= 0.9
     narrow = assign(6, 2, wide, loads)
     assert narrow[0] != narrow[1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shards"),
+    [
+        ("0011", "0011", ""),
+        ("0000", "0011", "0123"),
+        ("0122", "0123", "23"),
+        ("001", "000", "012"),
+        ("0011", "2011", "01"),
+    ],
+)
+def test_all_shards_of_a_channel_that_gives_or_takes_some_are_concerned(
+    before: str, after: str, shards: str
+) -> None:
+    def owners(channels: str) -> dict[int, int]:
+        return {shard: int(channel) for shard, channel in enumerate(channels)}
+
+    assert concerned(owners(before), owners(after)) == set(map(int, shards))
+
+
+def test_who_falls_asleep_or_wakes_up_concerns_all() -> None:
+    awake = {0: 0, 1: 1}
+    assert concerned({}, awake) == concerned(awake, {}) == {0, 1}

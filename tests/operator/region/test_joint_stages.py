@@ -93,6 +93,30 @@ def _warm(pe_id: int) -> PeView:
     return PeView(pe_id, channel, stage, exists=True, ready=True, pod_alive=True, launch_count=1)
 
 
+@pytest.mark.parametrize(
+    ("joint", "widths", "affected"),
+    [
+        (set(), (1, 2), 8),
+        ({0}, (1, 2), 16),
+        ({1}, (4, 3), 16),
+        ({0, 1}, (5, 6), 7),
+        ({0}, (12, 16), 8),
+        (set(), (12, 16), 4),
+        ({0, 1}, (3, 0), 16),
+        ({0}, (0, 3), 16),
+    ],
+)
+def test_shards_that_stay_beside_those_that_move_stand_still_with_them(
+    joint: set[int], widths: tuple[int, int], affected: int
+) -> None:
+    """Only where a channel has one query: it starts anew over all that it has."""
+    before, after = widths
+    region = FakeRegion(frozenset(joint))
+    region.change(before)
+    region.change(after)
+    assert region.status.changes[-1].affected_shards == affected
+
+
 @pytest.mark.parametrize("joint", [{0}, {1}, {0, 1}, set()])
 @pytest.mark.parametrize("widths", [(1, 2), (1, 4), (4, 6), (4, 1), (5, 3)])
 def test_each_joint_query_starts_anew_once_and_others_do_not_wait_for_it(
