@@ -23,7 +23,7 @@ def _has(count: int, values: dict[str, list[int]]) -> bool:
 def check(source: Any, output: Any) -> None:
     """Stop the load, and see that its records come out once each, in order."""
     sent = source.stop()
-    output.until(partial(_has, sum(sent.values())), 120)
+    output.until(partial(_has, sum(sent.values())), 300)
     output.read(1.0)
     assert output.values == {key: list(range(count)) for key, count in sent.items()}
 
@@ -53,7 +53,7 @@ async def test_stopped_before_a_killed_batch_has_run_again(
     stage.write_bundle(MODULE.replace("n >= {least.value}", SLOW))
     pe = await stage.start(0, [0, 1])
     await pe.running(0, 1)
-    source = load(60)
+    source = load(40)
     output.until(partial(_has, 240), 120)
     pe.signal(signal.SIGKILL)
     await asyncio.to_thread(pe.process.wait)
