@@ -6,7 +6,7 @@ that is the code that its PE is to run.
 
 import hashlib
 import json
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 
 from streamgraft_common.adl import Adl, Operator
 from streamgraft_common.pe_metadata import PeMetadata
@@ -32,13 +32,7 @@ def code_of(adl: Adl, bundle_digest: str, operators: Iterable[str]) -> str:
     by_name = {operator.name: operator for operator in adl.operators}
     chosen = [by_name[name] for name in wanted]
     streams = {name for item in chosen for name in (*item.inputs, *item.outputs)}
-    return _hash(
-        {
-            "application": [adl.module, adl.application],
-            "operators": [_described(item, bundle_digest) for item in chosen],
-            "streams": _schemas(adl, streams),
-        }
-    )
+    return _hash(adl, [_described(item, bundle_digest) for item in chosen], streams)
 
 
 def code_of_pe(adl: Adl, bundle_digest: str, pe: PeMetadata) -> str:
@@ -59,16 +53,8 @@ def plan_code(adl: Adl, bundle_digest: str, operators: Iterable[str]) -> str:
     chosen = [by_name[name] for name in sorted(set(operators))]
     planned = {stream for item in chosen if item.kind in _PLANNED for stream in item.outputs}
     streams = {name for item in chosen for name in (*item.inputs, *item.outputs)} - planned
-    return _hash(
-        {
-            "application": [adl.module, adl.application],
-            "operators": [
-                {name: _described(item, bundle_digest)[name] for name in _DECLARED}
-                for item in chosen
-            ],
-            "streams": _schemas(adl, streams),
-        }
-    )
+    described = [_described(item, bundle_digest) for item in chosen]
+    return _hash(adl, [{name: item[name] for name in _DECLARED} for item in described], streams)
 
 
 def _described(operator: Operator, bundle_digest: str) -> dict[str, object]:
@@ -78,10 +64,12 @@ def _described(operator: Operator, bundle_digest: str) -> dict[str, object]:
     return found
 
 
-def _schemas(adl: Adl, streams: Set[str]) -> dict[str, object]:
-    return {item.name: item.stream_schema for item in adl.streams if item.name in streams}
-
-
-def _hash(document: object) -> str:
+def _hash(adl: Adl, operators: Sequence[dict[str, object]], streams: Set[str]) -> str:
+    """Return the hash of operators as they are described, and of the schemas of streams."""
+    document = {
+        "application": [adl.module, adl.application],
+        "operators": operators,
+        "streams": {item.name: item.stream_schema for item in adl.streams if item.name in streams},
+    }
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]

@@ -38,7 +38,7 @@ def plans_of(
 
 def foreign_values(adl: Adl, values: Mapping[str, str]) -> dict[str, str]:
     """Return the values that functions of an application read, and that it was not built with."""
-    built = {k: v for item in adl.operators for k, v in (item.parameters or {}).items()}
+    built = _read(adl.operators)
     given = {**adl.parameters, **values}
     return {name: given[name] for name in built if name in given and given[name] != built[name]}
 
@@ -90,6 +90,10 @@ def _built_with(adl: Adl, operators: Sequence[Operator]) -> dict[str, str]:
     """Return the values that functions read when the build called them."""
     if any(operator.parameters is None for operator in operators):
         return dict(adl.parameters)  # by an earlier release, which had nothing but the defaults
+    return _read(operators)
+
+
+def _read(operators: Iterable[Operator]) -> dict[str, str]:
     return {k: v for item in operators for k, v in (item.parameters or {}).items()}
 
 

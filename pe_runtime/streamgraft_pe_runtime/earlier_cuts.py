@@ -18,11 +18,16 @@ MOST = 20
 """Removed with one cut: a PE has other things to do, and the next cut comes soon."""
 
 
+def tells_what_is_kept(request: Saving) -> bool:
+    """Return whether a request is for a cut, and says which cuts its region keeps. Pure."""
+    # One that does not name itself says nothing of those that are kept: an operator of before.
+    return request.cut is not None and not request.commit and request.savepoint in request.kept
+
+
 def earlier(savepoints: Iterable[str], request: Saving) -> list[str]:
     """Return which savepoints are earlier cuts of the consistent region that a request for a cut is
     of, and are kept by nobody: the oldest ones. Pure."""
-    # One that does not name itself says nothing of those that are kept: an operator of before.
-    if request.cut is None or request.commit or request.savepoint not in request.kept:
+    if request.cut is None or not tells_what_is_kept(request):
         return []
     region = request.savepoint.removesuffix(names.cut_savepoint("", request.cut))
     numbers = {

@@ -15,13 +15,11 @@ from streamgraft_common.repositories import (
     Unreadable,
     manifest,
 )
+from streamgraft_common.repositories.manifest import COLLECT_SECONDS
 from streamgraft_common.resources import Saving
-from streamgraft_pe_runtime.earlier_cuts import earlier
+from streamgraft_pe_runtime.earlier_cuts import earlier, tells_what_is_kept
 
 log = logging.getLogger(__name__)
-
-COLLECT_SECONDS = 600
-"""One PE of a namespace collects in each such span."""
 
 
 class Upkeep:
@@ -48,7 +46,8 @@ class Upkeep:
         if not self._busy.acquire(blocking=False):
             return  # the next cut comes soon
         try:
-            self._mark(request)
+            if tells_what_is_kept(request):
+                self._mark(request)
             self._collect()
         except (RepositoryUnavailable, Unreadable) as error:
             log.warning("old copies could not be removed: %s", error)
@@ -68,7 +67,8 @@ class Upkeep:
                 self._collector.remove(name, uid)
 
     def _collect(self) -> None:
-        """Remove what has been marked for long, and blobs that nothing names, if it is our turn."""
+        """Remove what has been marked for long, and blobs that nothing names, if it is our turn:
+        one PE of a namespace collects in each span of COLLECT_SECONDS."""
         now = self._clock()
         span = int(now // COLLECT_SECONDS)
         if span == self._span:

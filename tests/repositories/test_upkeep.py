@@ -7,9 +7,9 @@ from tests.pe_runtime.test_earlier_cuts import cut
 
 from streamgraft_common.repositories import Stored, manifest
 from streamgraft_common.repositories.file_store import FileStore
-from streamgraft_common.repositories.manifest import GRACE_SECONDS, Share
+from streamgraft_common.repositories.manifest import COLLECT_SECONDS, GRACE_SECONDS, Share
 from streamgraft_pe_runtime.repository import Repository
-from streamgraft_pe_runtime.upkeep import COLLECT_SECONDS, Upkeep
+from streamgraft_pe_runtime.upkeep import Upkeep
 
 
 class Namespace:

@@ -27,6 +27,8 @@ PIECE_BYTES = 8 * 2**20
 UPLOAD_SECONDS = 1800.0
 GRACE_SECONDS = 3600.0
 """Clocks may differ by the difference of the two."""
+COLLECT_SECONDS = 600
+"""From one collection in a namespace to the next, at least."""
 REMOVED = "removed"
 STAGE = "stage.json"
 

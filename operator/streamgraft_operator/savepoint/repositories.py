@@ -24,7 +24,7 @@ from streamgraft_common.repositories import (
     Unreadable,
     open_store,
 )
-from streamgraft_common.repositories.manifest import GRACE_SECONDS
+from streamgraft_common.repositories.manifest import COLLECT_SECONDS, GRACE_SECONDS
 from streamgraft_common.resources import CheckpointRepository, JobSpec, PodSettings
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.kit.external_calls import ExternalCalls, UnderWay
@@ -35,8 +35,6 @@ from streamgraft_operator.settings import Settings
 
 log = logging.getLogger(__name__)
 
-COLLECT_SECONDS = 600.0
-"""From one collection in a namespace of a repository to the next."""
 LATER_SECONDS = GRACE_SECONDS + 60.0
 """From the last savepoint that is marked to the collection that finds it."""
 PATIENCE_SECONDS = 600.0
@@ -74,10 +72,9 @@ class Repositories:
             return ""
         namespace, name = key_of(item)
         uid = item["metadata"]["uid"]
-        if repository.copies and others_come:
-            return ""  # the processing elements see that volume, and do it with the next cut
-        if repository.copies:
-            return "the operator does not see the volume of checkpointRepository.copies"
+        if repository.copies:  # processing elements see that volume, and do it with the next cut
+            unseen = "the operator does not see the volume of checkpointRepository.copies"
+            return "" if others_come else unseen
         try:
             credentials = await self._credentials(namespace, settings, repository)
         except (NotFound, ValueError) as error:

@@ -55,12 +55,13 @@ def job_stages(caches: Caches, job: Object, part: Part, savepoint: Object) -> Jo
     pes = [_Pe(item, pe_view(caches, item)) for item in caches.processing_elements_by_job.get(key)]
     regions = {region_spec(item).region: item for item in caches.regions_by_job.get(key)}
     owners: dict[Key, list[int]] = {}
-    stages = []
+    stages, not_running = [], []
     for stage in part.stages:
         members = [item for item in pes if item.view_of(stage.name)]
         region = regions.get(stage.region or "")
         found = _owners(members, region)
         owners |= found
+        not_running.append(_not_running(stage, members, wanted))
         # One that was deleted may come anew with the shards that it had.
         there = sum(map(len, found.values())) == stage.shards
         view = StageView(
@@ -69,7 +70,7 @@ def job_stages(caches: Caches, job: Object, part: Part, savepoint: Object) -> Jo
             upstream=part.upstream.get(stage.name, frozenset()),
             stopped=there and all(_stopped(item.view) for item in members),
             clean=is_clean(_releases(members, found), region_status(region).epoch if region else 0),
-            running=not _not_running(stage, members, wanted),
+            running=not not_running[-1],
         )
         copied = _with_copies(view, members, savepoint["metadata"]["uid"])
         done = all(_has_committed(pe, savepoint) for pe in members if key_of(pe.item) in found)
@@ -82,7 +83,7 @@ def job_stages(caches: Caches, job: Object, part: Part, savepoint: Object) -> Jo
         _other_savepoint(caches, key, savepoint),
         _resizing(regions, wanted.region),
         f"pods {', '.join(orphans)} to end" if orphans else "",
-        *(_not_running(view.stage, pes, wanted) for view in stages),
+        *not_running,
     )
     return JobStages(
         stages=tuple(stages),
@@ -248,16 +249,15 @@ def _abandoned(stages: Iterable[StageView], pes: Iterable[_Pe], asleep: str) -> 
     return f"region {asleep} fell asleep while it was saved" if asleep else ""
 
 
-def _not_running(stage: SavedStage, pes: Iterable[_Pe], wanted: SavepointSpec) -> str:
-    """Return which shard is not run by the PE that has it.
+def _not_running(stage: SavedStage, members: Iterable[_Pe], wanted: SavepointSpec) -> str:
+    """Return which shard is not run by the PE that has it; `members`: the PEs of the stage.
 
     What is rolled back may fail: it is enough that a pod has taken the shard up.
     """
     may_fail = wanted.rolls_back_to is not None
     running = {
         shard
-        for pe in pes
-        if pe.view_of(stage.name)
+        for pe in members
         for shard, held in pe.view.held.items()
         if may_fail or (held.state == "Running" and held.first_batch_at is not None)
     }

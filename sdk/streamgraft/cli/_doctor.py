@@ -26,6 +26,7 @@ from streamgraft.cli._installation import (
     operator,
     settings_of,
     shown,
+    signal_path,
     system_namespace,
     tried,
 )
@@ -45,7 +46,6 @@ from streamgraft_operator.manifests.autoscaler import has_tolerance
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _METRIC_GROUPS = (SIGNALS, "external.metrics.k8s.io")
-_SIGNAL = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{}/parallelregions.streamgraft.io/{}/{}"
 _CONTROLLERS = {"labelSelector": "component=kube-controller-manager"}
 _MARKS = {"good": ("✓", "green"), "bad": ("✗", "red"), "unknown": ("?", "yellow")}
 
@@ -178,7 +178,7 @@ async def _signals(cluster: Cluster, regions: Sequence[Object]) -> dict[str, str
 
 async def _signal(cluster: Cluster, region: str) -> str | Unseen | None:
     try:
-        await cluster.client.get(_SIGNAL.format(cluster.namespace, region, "total_lag"))
+        await cluster.client.get(signal_path(cluster.namespace, region, "total_lag"))
     except ApiError as error:
         return Unseen.HIDDEN if error.code == HTTPStatus.FORBIDDEN else error.message
     return None

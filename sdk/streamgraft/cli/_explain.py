@@ -6,6 +6,7 @@ from typing import Any
 
 from streamgraft.cli import _output as output
 from streamgraft.cli._cluster import Cluster, connected
+from streamgraft.cli._installation import signal_path
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft_common import names
@@ -19,13 +20,6 @@ from streamgraft_common.resources import (
 )
 
 Facts = dict[str, Any]
-
-
-_PLACE = (
-    "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{}/parallelregions.streamgraft.io/{}/"
-    + names.EXPLANATION
-)
-"""Where the API server passes it on: who sees signals needs no way to the adapter's own port."""
 
 
 def run(target: Target, name: str, form: str) -> None:
@@ -70,8 +64,10 @@ async def _apart(cluster: Cluster, region: Facts) -> dict[str, str]:
 
 
 async def _region(cluster: Cluster, name: str) -> Facts:
+    # The API server passes it on: who sees signals needs no way to the adapter's own port.
+    path = signal_path(cluster.namespace, name, names.EXPLANATION)
     try:
-        return await cluster.client.get(_PLACE.format(cluster.namespace, name))
+        return await cluster.client.get(path)
     except NotFound as error:
         if f"{cluster.namespace}/{name}" in error.message:
             raise CommandError(f"no region {name} in namespace {cluster.namespace}") from error

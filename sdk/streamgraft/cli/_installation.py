@@ -7,8 +7,17 @@ from streamgraft_common.access import SYSTEM_NAMESPACE
 from streamgraft_common.kinds import API_SERVICE, DEPLOYMENT
 from streamgraft_common.kube import ApiError, NotFound
 from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import PARALLEL_REGION
 
 SIGNALS = "custom.metrics.k8s.io"
+
+
+def signal_path(namespace: str, region: str, signal: str) -> str:
+    """Return where the API server serves a signal of a region; of all: region `*`."""
+    return (
+        f"/apis/{SIGNALS}/v1beta2/namespaces/{namespace}/{PARALLEL_REGION.qualified}"
+        f"/{region}/{signal}"
+    )
 
 
 class Unseen(Enum):

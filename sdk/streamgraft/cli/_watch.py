@@ -12,6 +12,7 @@ from rich.table import Table
 
 from streamgraft.cli import _output as output
 from streamgraft.cli._cluster import Cluster, connected, not_installed
+from streamgraft.cli._installation import signal_path
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft.cli._tables import table
@@ -31,7 +32,6 @@ from streamgraft_common.resources import (
 
 _INTERVAL_SECONDS = 1.0
 _SIGNALS = ("total_lag", "utilization", "demand")
-_METRICS = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{}/parallelregions.streamgraft.io/*/{}"
 _MILLI = 1000
 
 
@@ -111,7 +111,7 @@ def _job_of(item: Object) -> str:
 
 async def _signal(cluster: Cluster, metric: str) -> list[tuple[str, float]]:
     try:
-        listing = await cluster.client.get(_METRICS.format(cluster.namespace, metric))
+        listing = await cluster.client.get(signal_path(cluster.namespace, "*", metric))
     except ApiError:  # no adapter, or no data for it yet: the column stays empty
         return []
     return [
