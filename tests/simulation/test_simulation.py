@@ -22,6 +22,8 @@ FOUND = (
     # A stage came between two of a consistent region while a cut drained, and before it began.
     1061,
     1044,
+    # A job was deleted while a savepoint drained whose first stage had to end its batch once more.
+    1344,
 )
 """Seeds of soaks that found a fault of the operator."""
 

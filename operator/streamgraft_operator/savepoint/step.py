@@ -150,6 +150,8 @@ def _advance(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]:
     if view.now - view.created >= view.spec.timeout_seconds:
         why = f"not complete within {view.spec.timeout_seconds} s: {waiting}"
         return _failed(view, why)
+    if view.problem:  # nothing is known of the stages
+        return _with_message(status, waiting), ()
     if status.phase == "Pending":
         if view.waiting_for or view.facts is None:
             return _with_message(status, f"waiting for {waiting}"), ()

@@ -195,9 +195,10 @@ def test_one_that_is_over_stays_as_it_is() -> None:
     assert step(view(status=over, problem="no job")).status == over
 
 
+@pytest.mark.parametrize("names", [(), ("read", "work", "write")])
 @pytest.mark.parametrize("phase", ["Draining", "Saving"])
-def test_one_that_has_begun_waits_for_its_job(phase: str) -> None:
-    status = parked("read", "work", "write", phase=phase)
+def test_one_that_has_begun_waits_for_its_job(phase: str, names: tuple[str, ...]) -> None:
+    status = parked(*names, phase=phase)
     waiting = step(replace(view(status=status, problem="no bundle"), stages=())).status
     assert (waiting.phase, waiting.message) == (phase, "no bundle")
 
