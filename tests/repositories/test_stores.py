@@ -1,5 +1,6 @@
 """The stores of repositories, on real servers."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -22,7 +23,7 @@ from tests.repositories.conftest import (
 from tests.repositories.servers import free_port, object_store, redis_server, tls_front
 
 from streamgraft_common.repositories import Missing, RepositoryUnavailable, Store
-from streamgraft_common.repositories.file_store import FileStore
+from streamgraft_common.repositories.file_store import ABANDONED_SECONDS, FileStore
 from streamgraft_common.repositories.redis_store import RedisStore, addresses
 from streamgraft_common.repositories.s3_store import S3Store
 from streamgraft_common.resources import RedisRepository, S3Repository
@@ -56,6 +57,17 @@ def test_what_is_written_is_read_listed_and_removed(store: Store, namespace: str
         store.get(gone[0])
     assert store.get(f"{namespace}/savepoints/other") == b"x"
     assert store.keys(f"{namespace}/nothing/") == []
+
+
+def test_what_a_writer_that_died_left_in_a_folder_goes(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    store.put("ns/blobs/a", b"1")
+    left, written = (tmp_path / "ns" / "blobs" / f".{uuid.uuid4()}" for _ in range(2))
+    for file in (left, written):
+        file.write_bytes(b"half")
+    os.utime(left, (time.time() - ABANDONED_SECONDS - 1,) * 2)
+    assert [item.key for item in store.keys("ns/blobs/")] == ["ns/blobs/a"]
+    assert (left.exists(), written.exists()) == (False, True)
 
 
 def test_a_later_put_wins(store: Store, namespace: str) -> None:

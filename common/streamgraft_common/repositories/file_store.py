@@ -1,12 +1,16 @@
 """A store in a folder, such as one of another volume than that of the checkpoints."""
 
 import os
+import time
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from streamgraft_common.repositories.store import Missing, RepositoryUnavailable, Stored
+
+ABANDONED_SECONDS = 3600.0
+"""Who has not put a file in its place by then has died: a file is a piece of some MiB at most."""
 
 
 class FileStore:
@@ -35,15 +39,22 @@ class FileStore:
             raise RepositoryUnavailable(f"{self._root}: {error}") from error
 
     def keys(self, prefix: str, *, complete: bool = False) -> list[Stored]:
-        """Return all keys that begin so: always all of them."""
+        """Return all keys that begin so: always all of them.
+
+        Removes what writers that died have left beside them.
+        """
         found = []
         if not self._root.is_dir():
             raise RepositoryUnavailable(f"there is no folder {self._root}")
+        abandoned = time.time() - ABANDONED_SECONDS
         for folder, _, names in os.walk(self._root / prefix):
-            for file in (Path(folder) / name for name in names if not name.startswith(".")):
-                with suppress(FileNotFoundError):
-                    key = str(file.relative_to(self._root))
-                    found.append(Stored(key, file.stat().st_mtime))
+            for file in (Path(folder) / name for name in names):
+                with suppress(FileNotFoundError):  # another has removed it
+                    modified = file.stat().st_mtime
+                    if not file.name.startswith("."):
+                        found.append(Stored(str(file.relative_to(self._root)), modified))
+                    elif modified < abandoned:
+                        file.unlink()
         return found
 
     def delete(self, keys: Sequence[str]) -> None:
