@@ -75,7 +75,7 @@ class Browser:
     async def key(self, name: str) -> None:
         """Press a key."""
         text = {"text": "\r"} if name == "Enter" else {}
-        code = {"Tab": 9, "Enter": 13}[name]
+        code = {"Tab": 9, "Enter": 13, "ArrowLeft": 37}[name]
         event = {"key": name, "code": name, "windowsVirtualKeyCode": code}
         await self.call("Input.dispatchKeyEvent", type="keyDown", **event, **text)
         await self.call("Input.dispatchKeyEvent", type="keyUp", **event)

@@ -207,6 +207,16 @@ async def test_in_a_browser(
         await page.until("document.documentElement.dataset.theme === 'dark'")
         await page.picture(pictures / "console-dark.png")
 
+        await page.until("!document.getElementById('busy-flights-enrich').disabled", 90)
+        await page.run("document.getElementById('busy-flights-enrich').focus()")
+        await page.key("ArrowLeft")
+        verdict = "the load of this hour would have needed"
+        await page.until(f"document.querySelector('output').textContent.includes('{verdict}')")
+        assert await page.run("document.querySelector('.plot .guess') !== null")
+        await region.status(changes=[CHANGE])
+        bar = "document.querySelector('.change .span')"
+        await page.until(f"{bar}?.ariaLabel === '{TIMELINE}' && {bar}.children.length === 3")
+
         field = "document.getElementById('width-flights-enrich')"
         await page.run(f"{field}.focus(), {field}.value = {MAX_WIDTH - 1}")
         await page.key("Enter")
@@ -243,6 +253,17 @@ async def test_in_a_browser(
         assert page.errors == []
 
 
+CHANGE = {
+    "fromWidth": 1,
+    "toWidth": 3,
+    "epoch": 2,
+    "requestedAt": "2026-01-01T00:00:00Z",
+    "decidedAt": "2026-01-01T00:00:04.5Z",
+    "servingAt": "2026-01-01T00:00:05Z",
+    "finishedAt": "2026-01-01T00:00:07Z",
+    "pauseSecondsMax": 0.4,
+}
+TIMELINE = "warm-up 4.50 s, shards move 0.50 s, old channels close 2.00 s"
 ALL_ARE_NAMED = """
 [...document.querySelectorAll('button, input, a, [tabindex]')].every((item) =>
   item.textContent.trim() || item.ariaLabel || item.labels?.length || item.id === 'main')"""
