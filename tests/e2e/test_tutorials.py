@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long]
 TUTORIALS = Path(__file__).parents[2] / "docs/tutorials"
 ORDER = (
     *("first-application", "your-topic", "scale-by-objective"),
-    *("exact-files", "shared-streams", "operate-in-production"),
+    *("exact-files", "shared-streams", "kills-on-purpose", "operate-in-production"),
 )
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 STEP_SECONDS = 900
@@ -34,7 +34,7 @@ class Reader:
                 output = self._run(body)
             elif language == "text" and name == "shown":
                 assert [line for line in body.splitlines() if line not in output.splitlines()] == []
-            elif language == "python" and name:
+            elif name and language in ("python", "yaml"):
                 (self._folder / name).write_text(body)
             elif language == "python":
                 assert body in (self._folder / "app.py").read_text()
