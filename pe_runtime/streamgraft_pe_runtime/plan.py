@@ -18,12 +18,12 @@ from streamgraft_common import names
 from streamgraft_common.adl import Adl, Operator
 from streamgraft_common.batches import Batch
 from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
-from streamgraft_common.text import listed
 from streamgraft_pe_runtime import encoded, expressions, malformed, plan_scans
 from streamgraft_pe_runtime.application import Application
 from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
 from streamgraft_pe_runtime.kept_columns import all_kept
 from streamgraft_pe_runtime.real_time import noted, number_of
+from streamgraft_pe_runtime.stream_columns import check_columns
 from streamgraft_pe_runtime.targets import KafkaTarget, Targets
 
 KAFKA_COLUMNS = (
@@ -43,10 +43,6 @@ AT_ONCE = {"kafka.fetch.max.wait.ms": "0"}
 """A micro-batch reads records that are there. Spark's consumer asks the broker where they begin and
 end, on the connection on which Kafka's client has just asked for more, and the broker answers in
 order: each input would wait for its next record, or for half a second."""
-
-
-class OtherColumns(Exception):
-    """A function returns other columns than the bundle says; what reads them would find nulls."""
 
 
 @dataclass(frozen=True)
@@ -301,7 +297,6 @@ class Compiler:
             frame = self._function(operator)(*(stream.frame() for stream in taken))
         else:
             return {}
-        _check_columns(operator.name, self._schemas[operator.outputs[0]], frame.schema)
         if operator.stateful:
             frame = all_kept(frame)
         return {operator.outputs[0]: _Stream(frame)}
@@ -321,6 +316,8 @@ class Compiler:
         written: dict[int, list[str]] = {}
         for port in self._metadata.outputs:
             stream = streams[port.stream]
+            if not port.external:
+                check_columns(port.operator, self._schemas[port.stream], stream.base.schema)
             raw = stream.base.columns if self._is_raw(port) else None
             target = targets.index(port)
             # Schemas have defaults for what is missing, which is not what is null.
@@ -356,21 +353,6 @@ class Compiler:
     def _is_raw(self, port: OutputPort) -> bool:
         operator = self._operators[port.operator]
         return bool(port.external and operator.kafka and operator.kafka.format == "raw")
-
-
-def _check_columns(operator: str, told: StructType, found: StructType) -> None:
-    """Raise OtherColumns if an operator's output has not the columns that it had in the build."""
-    before, now = (
-        {f"{field.name} {field.dataType.simpleString()}" for field in schema.fields}
-        for schema in (told, found)
-    )
-    if before != now:
-        raise OtherColumns(
-            f"operator {operator} returns other columns than when the bundle was built (more:"
-            f" {listed(sorted(now - before))}; missing: {listed(sorted(before - now))}): build it"
-            " with the parameters of the job, by `streamgraft build --param`, or submit the"
-            " application itself"
-        )
 
 
 def _records(frame: DataFrame, records: list[tuple[str, str | None]]) -> DataFrame:

@@ -4,6 +4,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
+from py4j.protocol import Py4JError
+
 from streamgraft_common import names
 from streamgraft_common.content import Content
 from streamgraft_common.kube import ApiError, KubeClient, Unreachable
@@ -98,9 +100,16 @@ class Rehearsal:
         if document is None or self._named():
             return
         metadata = PeMetadata.model_validate_json(document)
-        if self._driver.code.fits(metadata):
+        if not self._driver.code.fits(metadata):
+            return
+        try:
             await asyncio.to_thread(self._driver.rehearse, plan, metadata)
-            self._plans[plan] = metadata
+        except Py4JError:
+            raise  # without its JVM a driver is no use
+        except Exception as error:  # user code: who comes to work as this PE will report it
+            log.warning("%s can't be rehearsed: %r", metadata.stage_name, error)
+            return
+        self._plans[plan] = metadata
 
     async def _prepared(self, shard: int, rehearsed: str | None = None) -> None:
         try:

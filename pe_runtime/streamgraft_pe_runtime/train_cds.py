@@ -75,7 +75,7 @@ class _Trainer:
         from pyspark.sql import functions as F
 
         assert isinstance(frame, DataFrame)
-        return frame.groupBy("a").agg(F.count("*").alias("n"), F.avg("b").alias("b"))
+        return frame.groupBy("a").agg(F.avg("b").alias("b"), F.max("t").alias("t"))
 
 
 def _schema(fields: dict[str, str]) -> dict[str, object]:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.sql.udtf import UserDefinedTableFunction
 
 from streamgraft_common import worker_values
 
@@ -33,8 +35,16 @@ def environment(folder: Path, application: str, values: Mapping[str, str]) -> En
 
 
 def use(session: SparkSession, wanted: Environment) -> None:
-    """Have the functions of plans that are compiled from now on run in such workers."""
+    """Have the functions of plans that are compiled from now on run in such workers.
+
+    One that was made at the top of a module, too: PySpark would keep it as it was used first, with
+    the environment and the parameters' values of then.
+    """
     session.sparkContext.environment.update(wanted)
+    scalar: Any = UserDefinedFunction
+    table: Any = UserDefinedTableFunction
+    scalar._judf = property(lambda function: function._create_judf(function.func))
+    table._judtf = property(lambda function: function._create_judtf(function.func))
 
 
 def end_others(session: SparkSession, kept: Sequence[Environment]) -> None:

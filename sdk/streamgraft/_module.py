@@ -12,6 +12,11 @@ from streamgraft._application import Application
 from streamgraft._location import Location, innermost
 from streamgraft._values import refused
 
+_WITHOUT_SESSION = (
+    "while a module is imported there is no Spark session yet: give functions such as F.udf a type"
+    " (T.LongType()) instead of its name, or make them in the operator's function"
+)
+
 
 def load(file: Path) -> tuple[str, Application]:
     """Return the module's one application and the variable that holds it.
@@ -30,9 +35,9 @@ def load(file: Path) -> tuple[str, Application]:
         where = innermost(error.__traceback__, file.parent)
         if isinstance(error, SyntaxError) and error.filename:
             where = Location(error.filename, error.lineno or 1)
-        raise errors.ModuleFailed(
-            where or start, f"the module can't be imported: {type(error).__name__}: {error}"
-        ) from error
+        problem = f"the module can't be imported: {type(error).__name__}: {error}"
+        advice = _WITHOUT_SESSION if "SESSION_OR_CONTEXT_NOT_EXISTS" in str(error) else ""
+        raise errors.ModuleFailed(where or start, problem, advice) from error
     if module.__file__ != str(file):
         raise errors.ModuleFailed(
             start, f"its name hides another module ({module.__file__})", "rename the file"

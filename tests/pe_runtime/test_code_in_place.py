@@ -49,6 +49,12 @@ def plain(frame):
     return frame.withColumn("n", F.udf(raised, "long")("n"))
 """
 """A function that Spark sends by its name alone, so that workers import the module for it."""
+MADE_ONCE = (
+    NAMED.replace("def raised", "@F.udf(LongType())\ndef raised")
+    .replace('F.udf(raised, "long")', "raised")
+    .replace("from streamgraft", "from pyspark.sql.types import LongType\nfrom streamgraft")
+)
+"""One that is there before any plan, and that PySpark would keep as the first plan had it."""
 VERSION = 1_000_000
 """Added to each number by each of two modules, as often as the version says: a worker that had
 modules of two versions would show."""
@@ -99,11 +105,12 @@ async def test_the_driver_swaps_its_code(
         assert {n // VERSION for n in numbers} == {0, 2, 4}
 
 
-async def test_functions_that_workers_import_have_the_values_of_the_job(
-    stage: Any, load: Callable[[int], Any], output: Any
+@pytest.mark.parametrize("module", [NAMED, MADE_ONCE], ids=["imported", "made once"])
+async def test_functions_in_workers_have_the_values_of_the_job(
+    stage: Any, load: Callable[[int], Any], output: Any, module: str
 ) -> None:
     """Also those that it gets while it runs."""
-    digest = stage.write_bundle(NAMED)
+    digest = stage.write_bundle(module)
     plain = stage.metadata()
     plain = plain.model_copy(update={"code": code_of_pe(ADL, digest, plain)})
 

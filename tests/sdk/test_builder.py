@@ -108,6 +108,15 @@ def test_process_that_dies(tmp_path: Path) -> None:
         sg.build(write(tmp_path, {"app.py": "import os\nos._exit(7)\n"}))
 
 
+def test_a_function_that_needs_a_session_when_it_is_made(tmp_path: Path) -> None:
+    """PySpark reads the names of types in the JVM."""
+    made = "from pyspark.sql import functions as F\n\n\n@F.udf('long')\ndef one(n):\n    return 1\n"
+    error = failure(tmp_path, made)
+    assert type(error) is sg.ModuleFailed
+    assert line(error) == 4
+    assert "give functions such as F.udf a type" in error.remedy
+
+
 def test_number_of_applications(tmp_path: Path) -> None:
     """Exactly one; a second name for the same one is fine."""
     assert "no application" in failure(tmp_path, "x = 1\n").problem

@@ -42,7 +42,7 @@ _SAID = (
     ("CheckpointPutBack", ("the checkpoint was put back",)),
     ("LedgerLost", ("is gone: deleted, or expired",)),
     ("RecordTooLarge", ("a record is too large for its topic",)),
-    ("OtherColumns", ("returns other columns than when the bundle was built",)),
+    ("OtherColumns", ("gives other columns than the bundle says",)),
     ("NotAuthorized", ("not allowed to use", "not allowed to commit")),
 )
 """Reason, and what the sink says; its message says what to do."""
