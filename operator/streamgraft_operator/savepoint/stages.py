@@ -73,7 +73,8 @@ def job_stages(caches: Caches, job: Object, part: Part, savepoint: Object) -> Jo
             running=not not_running[-1],
         )
         copied = _with_copies(view, members, savepoint["metadata"]["uid"])
-        done = all(_has_committed(pe, savepoint) for pe in members if key_of(pe.item) in found)
+        owning = [pe for pe in members if key_of(pe.item) in found]
+        done = there and all(_has_committed(pe, savepoint) for pe in owning)
         stages.append(replace(copied, committed=done))
     if orphans := _orphans(caches, key):
         stages = [replace(view, stopped=False) for view in stages]

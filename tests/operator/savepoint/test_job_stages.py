@@ -1,0 +1,67 @@
+"""What a savepoint sees of a job whose resources are in the caches."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key
+from streamgraft_common.resources import SavedStage
+from streamgraft_operator.kit.caches import Caches
+from streamgraft_operator.savepoint.part import Part
+from streamgraft_operator.savepoint.stages import JobStages, job_stages
+
+BORN = "2026-01-01T00:00:00Z"
+JOB: Object = {
+    "metadata": {"namespace": "n", "name": "j", "creationTimestamp": BORN},
+    "spec": {},
+}
+CUT = {"metadata": {"namespace": "n", "name": "c", "uid": "u", "creationTimestamp": BORN}}
+SINK = SavedStage(name="write", shards=1, operators=["write"])
+
+
+class Found:
+    """An index or a cache of which everything is asked."""
+
+    def __init__(self, *items: Object) -> None:
+        self._items = items
+
+    def get(self, _: Key) -> tuple[Object, ...]:
+        return self._items
+
+
+def caches(*pes: Object) -> Caches:
+    nothing = {
+        "config_maps": {},
+        "regions_by_job": Found(),
+        "pods_by_job": Found(),
+        "pods_by_pe": Found(),
+        "savepoints_by_job": Found(),
+        "savepoints": {},
+    }
+    found = SimpleNamespace(**{**nothing, "processing_elements_by_job": Found(*pes)})
+    return cast(Caches, found)
+
+
+def element(**saved: Any) -> Object:
+    """Return the PE of the sink; `saved`: what it says of the cut."""
+    return {
+        "metadata": {"namespace": "n", "name": "j-0"},
+        "spec": {"job": "j", "peId": 0, "stageName": "write", "shards": []},
+        "status": {"runtime": {"saved": {"savepoint": "c", "uid": "u", "shards": [0], **saved}}},
+    }
+
+
+def seen(*pes: Object) -> JobStages:
+    part = Part(stages=(SINK,), bundle_digest="d", commits=frozenset({"write"}))
+    savepoint = {**CUT, "spec": {"job": "j", "consistentRegion": "all", "operators": ["write"]}}
+    return job_stages(caches(*pes), JOB, part, savepoint)
+
+
+def test_a_sink_has_committed_when_its_pe_says_so() -> None:
+    assert seen(element(committed=True)).stages[0].committed
+    assert not seen(element()).stages[0].committed
+
+
+def test_a_sink_whose_pe_is_gone_has_not_committed() -> None:
+    """It comes anew, and does it then."""
+    assert not seen().stages[0].committed
