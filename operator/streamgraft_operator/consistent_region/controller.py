@@ -104,29 +104,23 @@ class ConsistentRegionController(Controller):
             unheld=elements.unheld(pes),
             requests=elements.requests(spec, pes),
             now=time.time(),
-            waiting_for=self._waiting_for(item),
-            held_up_by=self._held_up_by(item),
+            waiting_for=self._waiting_for(item, stages),
+            held_up_by=self._held_up_by(item, stages),
         )
 
-    def _waiting_for(self, item: Object) -> str:
+    def _waiting_for(self, item: Object, stages: list[SavedStage] | None) -> str:
         spec = consistent_region_spec(item)
         job = self._context.living_job_of(item)
         if job is not None and (phase := job_status(job).phase) != "Healthy":
             return f"job {spec.job} to be Healthy (it is {phase})"
-        return self._held_up_by(item)
+        return self._held_up_by(item, stages)
 
-    def _held_up_by(self, item: Object) -> str:
+    def _held_up_by(self, item: Object, stages: list[SavedStage] | None) -> str:
         """Return what a rollback waits for, too: the job need not be well for that."""
         job = self._context.living_job_of(item)
         if job is None:
             return f"job {consistent_region_spec(item).job}"
-        for region in self._caches.regions_by_job.get(key_of(job)):
-            name, status = region_spec(region).region, region_status(region)
-            if status.asleep:
-                return f"region {name} to be woken (set its width to 1)"
-            if is_true(status.conditions, "Resizing"):
-                return f"the width change of region {name} to end"
-        return ""
+        return held_up_by(self._caches.regions_by_job.get(key_of(job)), stages)
 
     def _ours(self, item: Object, savepoints: Iterable[Object]) -> list[Object]:
         """Return those that are of this job, and are not being deleted."""
@@ -189,6 +183,21 @@ class ConsistentRegionController(Controller):
     def _of_job(self, job: Object) -> Iterable[Key]:
         found = self._caches.consistent_regions_by_job.get(key_of(job))
         return [key_of(item) for item in found]
+
+
+def held_up_by(regions: Iterable[Object], stages: Iterable[SavedStage] | None) -> str:
+    """Return which parallel region of a job nothing can be cut beside; '' if there is none. Pure.
+
+    `stages`: those to be cut, None if they are not known. Who sleeps elsewhere has nothing in them.
+    """
+    ours = None if stages is None else {stage.region for stage in stages}
+    for region in regions:
+        name, status = region_spec(region).region, region_status(region)
+        if status.asleep and (ours is None or name in ours):
+            return f"region {name} to be woken (set its width to 1)"
+        if is_true(status.conditions, "Resizing"):
+            return f"the width change of region {name} to end"
+    return ""
 
 
 def _cuts(item: Object, savepoints: Iterable[Object]) -> Iterator[CutView]:

@@ -1,5 +1,6 @@
 """What a savepoint sees of a job whose resources are in the caches."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -29,10 +30,19 @@ class Found:
         return self._items
 
 
-def caches(*pes: Object) -> Caches:
+def asleep(name: str) -> Object:
+    """Return a parallel region without channels."""
+    return {
+        "metadata": {"namespace": "n", "name": f"j-{name}"},
+        "spec": {"job": "j", "region": name, "key": ["k"], "width": 0, "maxWidth": 1},
+        "status": {"epoch": 2, "width": 0, "assignment": {}},
+    }
+
+
+def caches(*pes: Object, regions: Sequence[Object] = ()) -> Caches:
     nothing = {
         "config_maps": {},
-        "regions_by_job": Found(),
+        "regions_by_job": Found(*regions),
         "pods_by_job": Found(),
         "pods_by_pe": Found(),
         "savepoints_by_job": Found(),
@@ -51,10 +61,12 @@ def element(**saved: Any) -> Object:
     }
 
 
-def seen(*pes: Object) -> JobStages:
-    part = Part(stages=(SINK,), bundle_digest="d", commits=frozenset({"write"}))
+def seen(
+    *pes: Object, stages: tuple[SavedStage, ...] = (SINK,), regions: Sequence[Object] = ()
+) -> JobStages:
+    part = Part(stages=stages, bundle_digest="d", commits=frozenset({"write"}))
     savepoint = {**CUT, "spec": {"job": "j", "consistentRegion": "all", "operators": ["write"]}}
-    return job_stages(caches(*pes), JOB, part, savepoint)
+    return job_stages(caches(*pes, regions=regions), JOB, part, savepoint)
 
 
 def test_a_sink_has_committed_when_its_pe_says_so() -> None:
@@ -65,3 +77,14 @@ def test_a_sink_has_committed_when_its_pe_says_so() -> None:
 def test_a_sink_whose_pe_is_gone_has_not_committed() -> None:
     """It comes anew, and does it then."""
     assert not seen().stages[0].committed
+
+
+def test_a_region_that_sleeps_matters_to_what_is_in_it_alone() -> None:
+    """One beside a consistent region may fall asleep amid a rollback."""
+    inside = SavedStage(name="count", shards=1, operators=["count"], region="r")
+    found = seen(element(), stages=(SINK, inside), regions=[asleep("beside"), asleep("r")])
+    assert found.waiting_for == "region r to be woken (set its width to 1)"
+    assert found.abandoned == "region r fell asleep while it was saved"
+    found = seen(element(), regions=[asleep("beside")])
+    assert "beside" not in found.waiting_for
+    assert found.abandoned == ""
