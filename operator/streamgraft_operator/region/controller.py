@@ -41,7 +41,7 @@ from streamgraft_operator.pe.unseen import unseen_pods
 from streamgraft_operator.pe.view import PeView
 from streamgraft_operator.region.step import LOOK_AGAIN_SECONDS, RegionDecision, step
 from streamgraft_operator.region.view import RegionView
-from streamgraft_operator.savepoint.parking import parked_stages, parked_until
+from streamgraft_operator.savepoint.parking import holds_back, parked_stages, parked_until
 
 _COUNTERS = {
     "WidthChangeStarted": metrics.WIDTH_CHANGES,
@@ -167,6 +167,7 @@ class RegionController(Controller):
             starts=self._starts(key_of(job), planned),
             joint=planned.joint,
             parked=self._parked(job, planned),
+            held_back=holds_back(self._caches, key_of(job), planned.region.name),
             parked_until=parked_until(self._caches, key_of(job)),
             savepoints={
                 item["metadata"]["name"]: savepoint_status(item)

@@ -32,6 +32,8 @@ class RegionView:
     """How a width change is made."""
     parked: frozenset[int] = frozenset()
     """Stages that hold no shards while a savepoint is taken."""
+    held_back: bool = False
+    """A savepoint that has stages of the region is under way, whether or not they stand still."""
     parked_until: float = 0.0
     """When stages last went on behind a savepoint (Unix time): nothing is late for its sake."""
     may_sleep: bool = False

@@ -18,6 +18,17 @@ def parked_stages(caches: Caches, job: Key) -> frozenset[str]:
     )
 
 
+def holds_back(caches: Caches, job: Key, region: str) -> bool:
+    """Return whether a savepoint of stages of a region is under way, be they parked or not: it ends
+    with the owners that it began with."""
+    return any(
+        stage.region == region
+        for item in caches.savepoints_by_job.get(job)
+        if is_active(item)
+        for stage in savepoint_status(item).stages
+    )
+
+
 def parked_until(caches: Caches, job: Key) -> float:
     """Return when stages of the job last went on behind a savepoint (Unix time), 0 if never."""
     found = map(savepoint_status, caches.savepoints_by_job.get(job))
