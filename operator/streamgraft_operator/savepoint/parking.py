@@ -36,6 +36,24 @@ def parked_until(caches: Caches, job: Key) -> float:
     return max((from_rfc3339(at) for at in over if at), default=0.0)
 
 
+class HeldBack:
+    """When savepoints were last seen to hold a region back: of those that are deleted behind their
+    end, as cuts that failed and rollbacks are, or amid it, nothing else tells."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Key, float] = {}
+
+    def until(self, region: Key, now: float, *, held: bool) -> float:
+        """Return up to when a region was held back: now if it is, 0 if it never was."""
+        if held:
+            self._seen[region] = now
+        return self._seen.get(region, 0.0)
+
+    def forget(self, region: Key) -> None:
+        """Drop what is known of a region that is gone."""
+        self._seen.pop(region, None)
+
+
 def is_active(savepoint: Object) -> bool:
     """Return whether a savepoint keeps stages from running."""
     active = savepoint_status(savepoint).phase in ACTIVE

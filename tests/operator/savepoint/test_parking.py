@@ -6,7 +6,7 @@ from typing import Any, cast
 from streamgraft_common.kube.client import Object
 from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_operator.kit.caches import Caches
-from streamgraft_operator.savepoint.parking import holds_back, parked_until
+from streamgraft_operator.savepoint.parking import HeldBack, holds_back, parked_until
 
 BEGUN = {"startedAt": to_rfc3339(90.0)}
 
@@ -56,3 +56,15 @@ def test_it_holds_back_the_regions_that_it_has_stages_of_until_it_is_over() -> N
     assert all(held_back(phase, "r") for phase in active)
     assert not any(held_back(phase, "beside") for phase in active)
     assert not any(held_back(phase, "r") for phase in ("Completed", "Failed"))
+
+
+def test_what_held_a_region_back_is_known_though_it_is_deleted() -> None:
+    """A consistent region deletes what has brought it back, and cuts that failed, at once."""
+    held, region = HeldBack(), ("ns", "job-r")
+    assert held.until(region, 90.0, held=False) == 0.0
+    assert held.until(region, 100.0, held=True) == 100.0
+    assert held.until(region, 110.0, held=True) == 110.0
+    assert held.until(region, 120.0, held=False) == 110.0
+    assert held.until(("ns", "job-other"), 120.0, held=False) == 0.0
+    held.forget(region)
+    assert held.until(region, 130.0, held=False) == 0.0
