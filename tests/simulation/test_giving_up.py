@@ -26,9 +26,9 @@ def deleted_in(seed: int) -> set[str]:
 
         def look(resource: FakeResource, _: Change) -> None:
             item = world.get(SAVEPOINT, "job-c-cut-2")
-            if resource.plural == SAVEPOINT.plural and item:
-                if "deletionTimestamp" in item["metadata"]:
-                    phases.add((item.get("status") or {}).get("phase", "Pending"))
+            ours = resource.plural == SAVEPOINT.plural
+            if item and ours and "deletionTimestamp" in item["metadata"]:
+                phases.add((item.get("status") or {}).get("phase", "Pending"))
 
         world.server.storage.observers.append(look)
         for network in world.networks:
