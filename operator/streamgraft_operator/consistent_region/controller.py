@@ -13,7 +13,7 @@ from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import SavedStage
 from streamgraft_operator import manifests
 from streamgraft_operator.consistent_region import elements
-from streamgraft_operator.consistent_region.step import ConsistentRegionDecision, step
+from streamgraft_operator.consistent_region.step import GIVEN_UP, ConsistentRegionDecision, step
 from streamgraft_operator.consistent_region.view import ConsistentRegionView, CutView
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import GraphError
@@ -104,41 +104,39 @@ class ConsistentRegionController(Controller):
             unheld=elements.unheld(pes),
             requests=elements.requests(spec, pes),
             now=time.time(),
-            waiting_for=self._waiting_for(item),
-            held_up_by=self._held_up_by(item),
+            going=frozenset(cut.number for cut in _cuts(item, self._going(item, there))),
+            waiting_for=self._waiting_for(item, stages),
+            held_up_by=self._held_up_by(item, stages),
         )
 
-    def _waiting_for(self, item: Object) -> str:
+    def _waiting_for(self, item: Object, stages: list[SavedStage] | None) -> str:
         spec = consistent_region_spec(item)
         job = self._context.living_job_of(item)
         if job is not None and (phase := job_status(job).phase) != "Healthy":
             return f"job {spec.job} to be Healthy (it is {phase})"
-        return self._held_up_by(item)
+        return self._held_up_by(item, stages)
 
-    def _held_up_by(self, item: Object) -> str:
+    def _held_up_by(self, item: Object, stages: list[SavedStage] | None) -> str:
         """Return what a rollback waits for, too: the job need not be well for that."""
         job = self._context.living_job_of(item)
         if job is None:
             return f"job {consistent_region_spec(item).job}"
-        for region in self._caches.regions_by_job.get(key_of(job)):
-            name, status = region_spec(region).region, region_status(region)
-            if status.asleep:
-                return f"region {name} to be woken (set its width to 1)"
-            if is_true(status.conditions, "Resizing"):
-                return f"the width change of region {name} to end"
-        return ""
+        return held_up_by(self._caches.regions_by_job.get(key_of(job)), stages)
 
     def _ours(self, item: Object, savepoints: Iterable[Object]) -> list[Object]:
         """Return those that are of this job, and are not being deleted."""
+        of_job = self._of_this_job(item, savepoints)
+        return [found for found in of_job if "deletionTimestamp" not in found["metadata"]]
+
+    def _going(self, item: Object, savepoints: Iterable[Object]) -> list[Object]:
+        """Return those that are of this job, and are being deleted."""
+        of_job = self._of_this_job(item, savepoints)
+        return [found for found in of_job if "deletionTimestamp" in found["metadata"]]
+
+    def _of_this_job(self, item: Object, savepoints: Iterable[Object]) -> list[Object]:
         job = self._context.living_job_of(item)
-        if job is None:
-            return []
-        return [
-            found
-            for found in savepoints
-            if "deletionTimestamp" not in found["metadata"]
-            and is_owned_by(found, job["metadata"]["uid"])
-        ]
+        uid = job["metadata"]["uid"] if job else None
+        return [found for found in savepoints if uid and is_owned_by(found, uid)]
 
     def _elements(self, item: Object) -> Sequence[Object]:
         """Return all PEs of the region's job."""
@@ -161,6 +159,8 @@ class ConsistentRegionController(Controller):
             return STALE_SECONDS
         for event in decision.events:
             self._context.recorder.record(item, event)
+        if decision.give_up and not await self._give_up((key_of(item)[0], decision.give_up)):
+            return STALE_SECONDS
         job = self._context.living_job_of(item)
         if decision.create is not None and job is not None:
             spec = consistent_region_spec(item)
@@ -174,6 +174,13 @@ class ConsistentRegionController(Controller):
             if (old := self._caches.savepoints.get((key_of(item)[0], name))) is not None:
                 await write.savepoints.delete(old)
         return decision.again_seconds
+
+    async def _give_up(self, key: Key) -> bool:
+        """Delete the Savepoint of a cut that still drains. Return whether that was done."""
+        cut = self._caches.savepoints.get(key)
+        if cut is None or savepoint_status(cut).phase not in GIVEN_UP:
+            return False
+        return await self._context.write.savepoints.delete(cut, unchanged=True)
 
     def _of_savepoint(self, savepoint: Object) -> Iterable[Key]:
         region = savepoint_spec(savepoint).consistent_region
@@ -189,6 +196,21 @@ class ConsistentRegionController(Controller):
     def _of_job(self, job: Object) -> Iterable[Key]:
         found = self._caches.consistent_regions_by_job.get(key_of(job))
         return [key_of(item) for item in found]
+
+
+def held_up_by(regions: Iterable[Object], stages: Iterable[SavedStage] | None) -> str:
+    """Return which parallel region of a job nothing can be cut beside; '' if there is none. Pure.
+
+    `stages`: those to be cut, None if they are not known. Who sleeps elsewhere has nothing in them.
+    """
+    ours = None if stages is None else {stage.region for stage in stages}
+    for region in regions:
+        name, status = region_spec(region).region, region_status(region)
+        if status.asleep and (ours is None or name in ours):
+            return f"region {name} to be woken (set its width to 1)"
+        if is_true(status.conditions, "Resizing"):
+            return f"the width change of region {name} to end"
+    return ""
 
 
 def _cuts(item: Object, savepoints: Iterable[Object]) -> Iterator[CutView]:

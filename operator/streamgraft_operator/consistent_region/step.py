@@ -6,10 +6,12 @@ So a crash anywhere leads to the same Savepoint. A cut that fails is given up, a
 it; the region goes on, and the next cut comes when it is due.
 
 Running → RollingBack → Running: likewise, to the last cut, when that is asked for, or when a PE of
-the region fails and its policy has it go back then. A rollback that fails is begun anew until one
-is complete, for a part of it may be where it was to go. Failures on the way count for nothing: what
-failed comes out of the cut like all else. After some rollbacks in a row without a cut between them
-no failure leads to another one, since going back does not help.
+the region fails and its policy has it go back then. A cut that still drains is deleted first, and
+the rollback begins when it is seen to be gone: had it ended meanwhile, what it made final would
+come again. A rollback that fails is begun anew until one is complete, for a part of it may be where
+it was to go. Failures on the way count for nothing: what failed comes out of the cut like all else.
+After some rollbacks in a row without a cut between them no failure leads to another one, since
+going back does not help.
 """
 
 from collections.abc import Mapping
@@ -27,6 +29,8 @@ from streamgraft_operator.events import Event
 from streamgraft_operator.kit.conditions import READY, State, merged
 
 CUTS_SOUND = "CutsSound"
+GIVEN_UP = ("Pending", "Draining")
+"""Phases in which a cut makes way for a rollback."""
 _LARGEST_EXPONENT = 8
 _LONGEST_REST_SECONDS = 600.0
 """Behind a cut that failed, where the period is not longer."""
@@ -48,6 +52,9 @@ class ConsistentRegionDecision:
     """Number of the cut whose Savepoint must exist."""
     roll_back: int | None = None
     """Number of the rollback whose Savepoint must exist."""
+    give_up: str | None = None
+    """Savepoint of a cut that a rollback does not wait for: to be deleted in the version that was
+    seen, or the cut may have come so far that it ends."""
     delete: tuple[str, ...] = ()
     """Savepoints that nobody needs any more."""
     again_seconds: float | None = None
@@ -70,10 +77,14 @@ def step(view: ConsistentRegionView) -> ConsistentRegionDecision:
     old = [cut for number, cut in sorted(view.cuts.items()) if number not in kept]
     old += [view.rollbacks[number] for number in sorted(over)]
     missing = goes_back and status.rollback_id not in view.rollbacks
+    current = view.cuts.get(status.sequence_id) if drains else None
+    # One that was given up, or never came to be, is not made while it would be given up at once.
+    creates = drains and current is None and not _may_go_back(view, status)
     return ConsistentRegionDecision(
         status.model_copy(update=update),
-        create=status.sequence_id if drains and status.sequence_id not in view.cuts else None,
+        create=status.sequence_id if creates else None,
         roll_back=status.rollback_id if missing else None,
+        give_up=current.name if current and _gives_up(view, status) else None,
         delete=tuple(item.name for item in old),
         again_seconds=again,
         events=recorded,
@@ -91,8 +102,10 @@ def _advance(
     if recorded:
         return status, recorded, _AGAIN_SECONDS
     if _may_go_back(view, status):
-        left = _AGAIN_SECONDS if view.held_up_by else _seconds_to_rollback(view, status)
-        return (status, (), left) if left > 0 else (*_going_back(view, status), None)
+        left = _seconds_to_rollback(view, status)
+        if left <= 0 and not _gives_up(view, status):
+            return *_going_back(view, status), None
+        return status, (), max(left, 0.0) or _AGAIN_SECONDS
     if status.state == "Draining":
         return *_drained(view, status), None
     if not _is_due(view):
@@ -114,17 +127,14 @@ def _drained(
     view: ConsistentRegionView, status: ConsistentRegionStatus
 ) -> tuple[ConsistentRegionStatus, tuple[Event, ...]]:
     """Return what becomes of the cut that is under way."""
+    if status.sequence_id in view.going:
+        # Its name is taken as long as it is there, which may be until its repository is back.
+        return _failed(view, status, "its Savepoint was deleted")
     cut = view.cuts.get(status.sequence_id)
     if cut is None or cut.status.phase not in ("Completed", "Failed"):
         return status, ()
     if cut.status.phase == "Failed":
-        failed = {
-            "state": _at_rest(status),
-            "failed_cuts": status.failed_cuts + 1,
-            "ended_at": to_rfc3339(view.now),
-        }
-        event = events.cut_failed(view.name, cut.number, cut.status.message)
-        return status.model_copy(update=failed), (event,)
+        return _failed(view, status, cut.status.message)
     done = Cut(
         number=cut.number,
         savepoint=cut.name,
@@ -142,6 +152,19 @@ def _drained(
         "rollbacks_in_a_row": 0,
     }
     return status.model_copy(update=completed), ()
+
+
+def _failed(
+    view: ConsistentRegionView, status: ConsistentRegionStatus, why: str
+) -> tuple[ConsistentRegionStatus, tuple[Event, ...]]:
+    """Return the status behind a cut that is given up, and its number with it."""
+    failed = {
+        "state": _at_rest(status),
+        "failed_cuts": status.failed_cuts + 1,
+        "ended_at": to_rfc3339(view.now),
+    }
+    event = events.cut_failed(view.name, status.sequence_id, why)
+    return status.model_copy(update=failed), (event,)
 
 
 def _kept(cuts: list[Cut], most: int) -> list[Cut]:
@@ -200,7 +223,7 @@ def _may_go_back(view: ConsistentRegionView, status: ConsistentRegionStatus) -> 
     """Return whether a rollback is wanted, and a cut there; one that is under way is given up,
     unless it has all that it needs."""
     cut = view.cuts.get(status.sequence_id) if status.state == "Draining" else None
-    ends_soon = cut is not None and cut.status.phase not in ("Pending", "Draining")
+    ends_soon = cut is not None and cut.status.phase not in GIVEN_UP
     wanted = _is_wanted(view, status) or bool(_fresh(view, status))
     return wanted and _target(view, status) is not None and not ends_soon
 
@@ -222,8 +245,16 @@ def _target(view: ConsistentRegionView, status: ConsistentRegionStatus) -> str |
     return next((cut.savepoint for cut in whole if cut.number in fitting), None)
 
 
+def _gives_up(view: ConsistentRegionView, status: ConsistentRegionStatus) -> bool:
+    """Return whether a rollback could begin but for a cut under way, which has to go first."""
+    there = status.state == "Draining" and status.sequence_id in view.cuts
+    return there and _may_go_back(view, status) and _seconds_to_rollback(view, status) <= 0
+
+
 def _seconds_to_rollback(view: ConsistentRegionView, status: ConsistentRegionStatus) -> float:
     """Return when the next attempt may begin, from now."""
+    if view.held_up_by:
+        return _AGAIN_SECONDS
     if status.rollback_begun_at is None or status.rollback_id == status.completed_rollback_id:
         return 0.0
     return from_rfc3339(status.rollback_begun_at) + _ROLLBACK_AGAIN_SECONDS - view.now

@@ -40,6 +40,8 @@ class ConsistentRegionView:
     last_rollback: int
     """As last_number."""
     now: float
+    going: frozenset[int] = frozenset()
+    """Numbers of cuts of this job that are being deleted: they are not in `cuts` any more."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """Of its PEs, as far as it goes back for them: a name for each → what it is."""
     let_pass: frozenset[str] = frozenset()

@@ -41,7 +41,7 @@ from streamgraft_operator.pe.unseen import unseen_pods
 from streamgraft_operator.pe.view import PeView
 from streamgraft_operator.region.step import LOOK_AGAIN_SECONDS, RegionDecision, step
 from streamgraft_operator.region.view import RegionView
-from streamgraft_operator.savepoint.parking import parked_stages, parked_until
+from streamgraft_operator.savepoint.parking import HeldBack, holds_back, parked_stages, parked_until
 
 _COUNTERS = {
     "WidthChangeStarted": metrics.WIDTH_CHANGES,
@@ -58,6 +58,7 @@ class RegionController(Controller):
         self._context = context
         self._caches = context.caches
         self._grafter = Grafter(context.caches, context.write)
+        self._held_back = HeldBack()
 
     @property
     def watches(self) -> Sequence[Watch]:
@@ -81,6 +82,8 @@ class RegionController(Controller):
     async def reconcile(self, key: Key) -> Outcome:
         """Take one step of a width change, or put right what is missing."""
         region = self._caches.regions.get(key)
+        if region is None:
+            self._held_back.forget(key)
         job = await self._context.running_job_of(region) if region else None
         if region is None or job is None or "deletionTimestamp" in region["metadata"]:
             return None
@@ -149,7 +152,10 @@ class RegionController(Controller):
         return [item for item in pes if pe_spec(item).region == planned.region.name]
 
     def _view(self, job: Object, region: Object, planned: PlannedRegion) -> RegionView:
-        spec = region_spec(region)
+        spec, now = region_spec(region), time.time()
+        parked = self._parked(job, planned)
+        held_back = holds_back(self._caches, key_of(job), planned.region.name)
+        last = self._held_back.until(key_of(region), now, held=held_back or bool(parked))
         return RegionView(
             job=job["metadata"]["name"],
             region=planned.region.name,
@@ -160,14 +166,15 @@ class RegionController(Controller):
             first_pe_id=planned.first_pe_id,
             status=region_status(region),
             pes=(*self._existing(job, planned), *self._orphans(job, planned)),
-            now=time.time(),
+            now=now,
             deadline_seconds=float(spec.change_deadline_seconds),
             strategy=spec.strategy,
             may_sleep=spec.may_sleep,
             starts=self._starts(key_of(job), planned),
             joint=planned.joint,
-            parked=self._parked(job, planned),
-            parked_until=parked_until(self._caches, key_of(job)),
+            parked=parked,
+            held_back=held_back,
+            parked_until=max(last, parked_until(self._caches, key_of(job))),
             savepoints={
                 item["metadata"]["name"]: savepoint_status(item)
                 for item in self._savepoints(job, planned)

@@ -9,8 +9,8 @@ A change goes through these phases; each is recognized from the resources alone:
 At width 0 the region sleeps: no shard is assigned, no channel exists, and records wait in Kafka.
 
 With strategy savepoint the region stops, and a savepoint of it is written, instead of warming
-up; new channels come when shards move. While another savepoint has stages stand still, no change
-begins, and none decides where shards go.
+up; new channels come when shards move. While another savepoint of its stages is under way, no
+change begins, none decides where shards go, and no channel starts; those that start go on.
 
 Surge first: shards move only to channels that are warm, so nobody waits for a pod to start. If
 some are warm long before the others, the change is divided: shards go to those at once, and the
@@ -115,7 +115,7 @@ def step(view: RegionView) -> RegionDecision:
     )
     refused = avoided(status, view.width, view.now)
     saving = _saving(status)
-    channels = _channels(view, status, 0 if refused or saving else view.width)
+    channels = _channels(view, status, 0 if refused or saving else _wanted(view))
     updates = shards.spec_updates(channels)
     return RegionDecision(
         channels,
@@ -126,6 +126,11 @@ def step(view: RegionView) -> RegionDecision:
         savepoint=saving,
         again_in=_again_in(view, status, channels),
     )
+
+
+def _wanted(view: RegionView) -> int:
+    """Return how many channels are to start; the drivers of those that do are not thrown away."""
+    return min(view.width, _existing(view)) if view.held_back else view.width
 
 
 def _saving(status: ParallelRegionStatus) -> str | None:
@@ -239,7 +244,8 @@ def _settled(view: RegionView) -> _Progress:
     """
     status = view.status
     width = assigned_width(status.assignment)
-    if view.width == width or view.parked or avoided(status, view.width, view.now):
+    stays = view.parked or view.held_back or avoided(status, view.width, view.now)
+    if view.width == width or stays:
         return _Progress(status)
     if Shards(view, status).missing(width):
         return _Progress(status)
@@ -270,7 +276,7 @@ def _warm_up(view: RegionView, change: WidthChange) -> _Progress:
     status = view.status
     if change.savepoint:
         return _save(view, change, change.savepoint)
-    if view.parked:
+    if view.parked or view.held_back:
         return _Progress(status)  # that savepoint began in the same moment, with these owners
     if view.width != change.to_width:
         without = status.model_copy(update={"changes": status.changes[:-1]})

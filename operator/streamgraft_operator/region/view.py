@@ -32,8 +32,11 @@ class RegionView:
     """How a width change is made."""
     parked: frozenset[int] = frozenset()
     """Stages that hold no shards while a savepoint is taken."""
+    held_back: bool = False
+    """A savepoint that has stages of the region is under way, whether or not they stand still."""
     parked_until: float = 0.0
-    """When stages last went on behind a savepoint (Unix time): nothing is late for its sake."""
+    """When stages last went on behind a savepoint (Unix time), now while they are held back:
+    nothing is late for its sake."""
     may_sleep: bool = False
     """Whether width 0 may be wanted."""
     starts: int | None = None

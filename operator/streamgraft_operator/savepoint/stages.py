@@ -73,11 +73,12 @@ def job_stages(caches: Caches, job: Object, part: Part, savepoint: Object) -> Jo
             running=not not_running[-1],
         )
         copied = _with_copies(view, members, savepoint["metadata"]["uid"])
-        done = all(_has_committed(pe, savepoint) for pe in members if key_of(pe.item) in found)
+        owning = [pe for pe in members if key_of(pe.item) in found]
+        done = there and all(_has_committed(pe, savepoint) for pe in owning)
         stages.append(replace(copied, committed=done))
     if orphans := _orphans(caches, key):
         stages = [replace(view, stopped=False) for view in stages]
-    asleep = _asleep(regions, wanted.region)
+    asleep = _asleep(regions, part)
     waits = (
         f"region {asleep} to be woken (set its width to 1)" if asleep else "",
         _other_savepoint(caches, key, savepoint),
@@ -221,10 +222,11 @@ def _resizing(regions: Mapping[str, Object], own: str | None) -> str:
     return f"the width change of region {busy[0]} to end" if busy else ""
 
 
-def _asleep(regions: Mapping[str, Object], own: str | None) -> str:
+def _asleep(regions: Mapping[str, Object], part: Part) -> str:
     """Return which region has to be woken first: only its PEs can copy its shards."""
+    ours = {stage.region for stage in part.stages}
     sleeping = (
-        name for name, item in regions.items() if own in (None, name) and region_status(item).asleep
+        name for name, item in regions.items() if name in ours and region_status(item).asleep
     )
     return next(sleeping, "")
 

@@ -245,14 +245,6 @@ def test_a_cut_that_is_damaged_makes_way_for_the_one_before() -> None:
     assert state.status == "True"
 
 
-def test_a_cut_that_can_not_end_makes_way_for_a_rollback() -> None:
-    for phase, state in (("Draining", "RollingBack"), ("Committing", "Draining")):
-        under_way = {4: cut(4, "Completed"), 5: cut(5, phase)}
-        decision = step(seen(draining(5, 4), cuts=under_way))
-        assert decision.status.state == state
-        assert decision.delete == (("job-all-cut-5",) if state == "RollingBack" else ())
-
-
 def test_a_rollback_says_what_it_waits_for() -> None:
     def why(status: ConsistentRegionStatus, **more: object) -> tuple[str, str]:
         state = find(step(seen(status, **more)).status.conditions, "Ready")
