@@ -185,7 +185,6 @@ class Driver:
         with self._compiling:
             planned = self._rehearsed.get(rehearsed) if rehearsed else self._planned
             if planned is not None and not planned.joint and shard not in planned.prepared:
-                self._bind(planned.metadata)
                 planned.prepared[shard] = self._plan(planned, (shard,))
 
     def connect(self, imports: Sequence[MatchedImport]) -> bool:
@@ -366,6 +365,7 @@ class Driver:
         return None if known else f"its state is kept by {self._state_provider}"
 
     def _plan(self, planned: _Planned, shards: Sequence[int], *, joint: bool = False) -> Plan:
+        self._bind(planned.metadata)  # a rehearsal of another plan may have come between
         inputs = RealInputs(self._session, planned.metadata, self.code.adl)
         compiler = planned.compiler
         plan = (compiler.compile_joint if joint else compiler.compile)(shards, inputs)
