@@ -14,6 +14,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from streamgraft_common.adl import KafkaEndpoint
 from streamgraft_common.pe_metadata import InputPort
+from streamgraft_common.record_size import LARGEST_RECORD_BYTES
 from streamgraft_pe_runtime import encoded
 from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
 
@@ -28,6 +29,7 @@ _PRODUCER = {
     "delivery.timeout.ms": "30000",
     "request.timeout.ms": "9000",
     "linger.ms": "5",
+    "max.request.size": str(LARGEST_RECORD_BYTES),
 }
 
 

@@ -175,3 +175,5 @@ def test_schemas_fit_by_name_and_type() -> None:
     assert misfit(_schema(a="short"), exported) == "its column a is integer, not short"
     assert misfit(_schema(d="string"), exported) == "it has no column d (it has a, b, c)"
     assert "its column c is" in misfit(_schema(c="string"), exported)
+    listed = exported["fields"][2]["type"]
+    assert "its column a is integer, not {" in misfit(_schema(a=listed), exported)

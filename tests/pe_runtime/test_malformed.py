@@ -21,6 +21,9 @@ SCHEMA = "key string, `the n` bigint"
 GOOD = [json.dumps({"key": f"k{n}", "the n": n}) for n in range(3)]
 ODD = ['{"key": "no n"}', '{"key": "more", "the n": 7, "m": [1]}', '{"the n": null}']
 """Not as expected, and yet objects of the schema."""
+LARGE = {"message.max.bytes": "2000000"}
+LARGEST = 1_048_350
+"""Brokers take 1,048,588 bytes, what Kafka adds to a record included."""
 BAD = {
     "not json": "Unrecognized token 'not'",
     "": "not a JSON object",
@@ -106,6 +109,27 @@ def test_dead_letters_have_the_record_and_why(
         }
     assert malformed.counts(session)["numbers", topic] == len(BAD)
     assert job.size(names.dead_letter_topic("default", job.pes[0].job)) == len(BAD)
+
+
+def test_a_record_too_large_for_the_dead_letters_stops_nothing(
+    run: Callable[..., Job], cluster: Cluster, session: SparkSession
+) -> None:
+    """With its headers it is larger than in its own topic; the letter has its place, and why."""
+    topic = make_topic(cluster)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, **LARGE})
+    large = json.dumps({"key": "k" * LARGEST, "the n": "many"})
+    for value in (GOOD[0], large, GOOD[1]):
+        producer.produce(topic, value, "r", partition=0)
+    assert producer.flush(30) == 0
+    job = run(topic)
+    assert [row["n"] for row in rows(job.read(f"{topic}-copy", 2))] == [0, 1]
+    (letter,) = job.read(names.dead_letter_topic("default", job.pes[0].job), 1)
+    headers = {name: value.decode() for name, value in letter.headers()}
+    assert letter.value() is None
+    assert headers["streamgraft.offset"] == "1"
+    assert "the value many" in headers["streamgraft.error"]
+    assert f"its {len(large)} bytes are more" in headers["streamgraft.error"]
+    assert malformed.counts(session)["numbers", topic] == 1
 
 
 def test_skipped_records_are_counted(

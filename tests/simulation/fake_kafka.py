@@ -29,6 +29,8 @@ class FakeBrokers:
     topics: dict[str, int] = field(default_factory=dict)
     groups: set[str] = field(default_factory=set)
     unreliable: float = 0.0
+    late: set[str] = field(default_factory=set)
+    """Topics that come too late for whoever creates them."""
     records: FakeRecords = field(default_factory=FakeRecords)
     clusters: dict[str, str] = field(default_factory=dict)
     """Ids of the clusters that addresses pretend to be of, where it is not the one."""
@@ -102,7 +104,8 @@ class FakeAdminClient:
         if topic.topic in self._brokers.topics:
             return _failed(KafkaError.TOPIC_ALREADY_EXISTS)
         self._brokers.topics[topic.topic] = topic.num_partitions
-        return self._settled()
+        late = topic.topic in self._brokers.late
+        return _failed(KafkaError.REQUEST_TIMED_OUT) if late else self._settled()
 
     def _delete(self, name: str) -> Future[Any]:
         if self._brokers.topics.pop(name, None) is None:

@@ -183,6 +183,23 @@ def test_positions_stay_in_their_kafka_cluster() -> None:
         assert job["status"]["madeInKafka"]["servers"] == "renamed:9092"
 
 
+def test_topics_that_came_too_late_for_an_edit_are_the_jobs() -> None:
+    """What runs goes on meanwhile, and its own note of topics has them, too."""
+    world = World(1)
+    with world.surroundings():
+        submit(world, ONE)
+        world.operators.start()
+        world.run(SECONDS)
+        before = set(world.brokers.topics)
+        world.brokers.late.add("test.job.middle")
+        edit(world, replace(ONE, stages=3))
+        assert world.brokers.topics.keys() - before == {"test.job.middle"}
+        assert accepted(world)["status"] == "True"
+        world.request("DELETE", JOB, "job", {})
+        world.run(SECONDS)
+        assert world.brokers.topics.keys() == {SOURCE_TOPIC, FOREIGN_TOPIC, SINK_TOPIC}
+
+
 def test_a_refused_edit_of_the_brokers_leaves_no_topics_behind() -> None:
     """The job is deleted where its topics are, wherever the edit says that they should be."""
     world = World(1)

@@ -76,8 +76,10 @@ def misfit(wanted: Mapping[str, Any], exported: Mapping[str, Any]) -> str:
 
 
 def _fits(wanted: Any, found: Any) -> bool:
+    if isinstance(wanted, str) and isinstance(found, str):
+        return wanted == found or wanted in _WIDER.get(found, ())
     if isinstance(wanted, str) or isinstance(found, str):
-        return bool(wanted == found or (isinstance(found, str) and wanted in _WIDER.get(found, ())))
+        return False
     if wanted["type"] != found["type"]:
         return False
     if wanted["type"] == "struct":

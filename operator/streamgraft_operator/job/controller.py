@@ -299,6 +299,8 @@ class JobController(Controller):
         """Keep what runs behind an edit that was refused or waits: go on with the version before
         it."""
         key, versions = key_of(job), self._context.versions
+        # The attempt may have noted topics that it made; what is kept must not forget them.
+        job = self._caches.jobs.get(key) or job
         if not job_status(job).submitted_generation or await versions.accepted(job) is None:
             return
         job = await versions.running(job)

@@ -39,13 +39,14 @@ class Board:
 
     def set_subscriber(self, key: Key, subscriber: Subscriber | None) -> set[Key]:
         """Take in a changed import (None: it is gone); return the exports that are concerned."""
-        before = self._pairs.pop(key, {})
-        self._subscribers.pop(key, None)
         after: dict[Key, Pair] = {}
         if subscriber is not None:
-            self._subscribers[key] = subscriber
             found = ((offer.key, pair(subscriber, offer)) for offer in self._offers.values())
-            after = self._pairs[key] = {name: item for name, item in found if item is not None}
+            after = {name: item for name, item in found if item is not None}
+        before = self._pairs.pop(key, {})
+        self._subscribers.pop(key, None)
+        if subscriber is not None:
+            self._subscribers[key], self._pairs[key] = subscriber, after
         concerned = {
             name
             for name in before.keys() | after.keys()

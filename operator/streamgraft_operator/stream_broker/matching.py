@@ -59,7 +59,7 @@ class Subscriber:
         try:
             schema = _schema(spec.stream_schema)
             what = "subscription"
-            subscription = parse(spec.subscription) if spec.subscription else None
+            subscription = None if spec.subscription is None else parse(spec.subscription)
             if spec.filter:
                 what = "filter"
                 row_filter = to_sql(parse(spec.filter), schema)

@@ -49,6 +49,13 @@ def test_a_connection_is_made_and_unmade() -> None:
     assert (decision.matched.topics, decision.states[0].reason) == ([], "NoExport")
 
 
+def test_an_empty_subscription_takes_nothing() -> None:
+    """Not what has no name, either."""
+    empty = subscriber(subscription="")
+    assert "its subscription is not valid" in empty.problem
+    assert pair(empty, offer(name=None, properties={"a": 1})) is None
+
+
 def test_what_does_not_fit_takes_nothing() -> None:
     """Its condition says so."""
     refusals = [

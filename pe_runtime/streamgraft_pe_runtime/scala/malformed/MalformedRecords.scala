@@ -2,13 +2,14 @@ package org.apache.spark.sql.streamgraft
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.Properties
-import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue}
 import java.util.concurrent.atomic.AtomicLong
 
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
-import org.apache.kafka.clients.producer.{Callback, KafkaProducer, ProducerRecord}
+import org.apache.kafka.clients.producer.{KafkaProducer, ProducerRecord}
+import org.apache.kafka.common.errors.RecordTooLargeException
 import org.apache.kafka.common.header.Header
 import org.apache.kafka.common.header.internals.RecordHeader
 
@@ -108,12 +109,23 @@ class MalformedSource(val settings: MalformedSettings) extends Logging {
     val seen: java.util.Set[Long] = ConcurrentHashMap.newKeySet[Long]
   }
 
+  /** A record that was set aside: what its letter consists of. */
+  private case class Refused(
+      topic: String,
+      partition: Int,
+      offset: Long,
+      key: Array[Byte],
+      value: Array[Byte],
+      error: String)
+
   private val NoObject = "it is not a JSON object"
+  /** In letters: Spark's words may have the whole value in them. */
+  private val LongestError = 4000
   private val schema = StructType.fromString(settings.schema)
   private val batches = new ConcurrentHashMap[String, Batch]
   private val waiting: java.util.Set[Long] = ConcurrentHashMap.newKeySet[Long]
   @volatile private var failure: Exception = _
-  private val callback: Callback = (_, error) => if (error != null) failure = error
+  private val tooLarge = new ConcurrentLinkedQueue[Refused]
   private lazy val producer = MalformedRecords.producer(settings.producer)
 
   def refuse(
@@ -160,20 +172,43 @@ class MalformedSource(val settings: MalformedSettings) extends Logging {
       task.addTaskCompletionListener[Unit](done => {
         waiting.remove(done.taskAttemptId())
         producer.flush()
+        sendWithoutValues()
         check()
       })
     }
+    check()
+    send(Refused(topic, partition, offset, key, value, error.take(LongestError)))
+  }
+
+  private def send(refused: Refused): Unit = {
     val headers = Seq(
       "streamgraft.operator" -> settings.operator,
-      "streamgraft.topic" -> topic,
-      "streamgraft.partition" -> partition.toString,
-      "streamgraft.offset" -> offset.toString,
-      "streamgraft.error" -> error)
+      "streamgraft.topic" -> refused.topic,
+      "streamgraft.partition" -> refused.partition.toString,
+      "streamgraft.offset" -> refused.offset.toString,
+      "streamgraft.error" -> refused.error)
     val all: Iterable[Header] =
       headers.map { case (name, text) => new RecordHeader(name, text.getBytes(UTF_8)) }
-    check()
-    producer.send(
-      new ProducerRecord(settings.deadLetters, null, key, value, all.asJava), callback)
+    val letter =
+      new ProducerRecord(settings.deadLetters, null, refused.key, refused.value, all.asJava)
+    producer.send(letter, (_, error) => error match {
+      case null =>
+      case _: RecordTooLargeException if refused.value != null => tooLarge.add(refused)
+      case other => failure = other
+    })
+  }
+
+  /** What is too large for its topic would stop the source for ever. */
+  private def sendWithoutValues(): Unit = {
+    var refused = tooLarge.poll()
+    while (refused != null) {
+      val bytes = refused.value.length
+      send(refused.copy(
+        value = null,
+        error = s"${refused.error} (its $bytes bytes are more than this topic takes)"))
+      refused = tooLarge.poll()
+    }
+    producer.flush()
   }
 
   private def check(): Unit = {
