@@ -79,6 +79,12 @@ class Owner(settings: Settings) {
     * keeps nothing from that batch.
     */
   def commit(batch: Long): Unit = synchronized {
+    // Whose ledger has later batches says so before any other commits this one. That of a sink with
+    // few records may be far behind, and would have them twice behind the newest checkpoint.
+    val taking = outlets.zip(held).collect {
+      case (outlet: TransactionalOutlet, some) if some.nonEmpty || outlet.isIn(batch) => outlet
+    }
+    if (taking.nonEmpty) (taking ++ main).foreach(_.has(batch))
     val (last, first) = outlets.zip(held).partition { case (outlet, _) => main.contains(outlet) }
     for ((outlet, buffers) <- first ++ last) {
       buffers.foreach(outlet.send(batch, _))

@@ -18,10 +18,17 @@ class TransactionalOutlet(
   private var plan = ""
   @volatile private var written = false
 
-  /** Whether the ledger says that a batch is written. */
+  /** Whether the ledger says that a batch is written. It may say, too, that the checkpoint was put
+    * back, or lost the batch.
+    */
   def has(batch: Long): Boolean = {
     val last = transactions.last
-    last.batch == batch && last.plan == checkpoint.plan(batch)
+    // A run in real-time mode that ends between two batches takes its ledger with it.
+    if (RealTimeOutlet.parsed(last.plan).exists(_.nonEmpty)) throw failures.otherMode
+    val noted = last.batch == batch
+    if (last.batch > batch || (noted && last.plan != checkpoint.plan(batch)))
+      throw failures.otherBatch(last, batch)
+    noted
   }
 
   override def begin(): Unit = synchronized(transactions.renewIfOld())
@@ -43,13 +50,8 @@ class TransactionalOutlet(
   /** Begin a batch, of which there need not be any records here. */
   def enter(batch: Long): Unit = if (entered != batch) synchronized {
     if (entered != batch) {
-      val last = transactions.last
-      // A run in real-time mode that ends between two batches takes its ledger with it.
-      if (RealTimeOutlet.parsed(last.plan).exists(_.nonEmpty)) throw failures.otherMode
+      written = has(batch) || isWritten(batch)
       plan = checkpoint.plan(batch)
-      val noted = last.batch == batch
-      if (last.batch > batch || (noted && last.plan != plan)) throw failures.otherBatch(last, batch)
-      written = noted || isWritten(batch)
       if (written) logWarning(s"${identity.transactionalId}: batch $batch was written before")
       else transactions.begin()
       entered = batch
