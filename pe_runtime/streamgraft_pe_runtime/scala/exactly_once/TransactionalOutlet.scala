@@ -4,15 +4,15 @@ import org.apache.spark.internal.Logging
 
 /** Exactly once: the records of a batch and its entry in the ledger are one transaction.
   *
-  * @param isWritten whether a batch is known to be in all targets. An edit may have given a sink a
-  *                  target of its own since, whose ledger is new.
+  * @param main the way to the shared target, for others: what it has, all have. An edit may have
+  *             given a sink a target of its own since, or other brokers, and its ledger is new.
   */
 class TransactionalOutlet(
-    target: Target, identity: Identity, checkpoint: Checkpoint, isWritten: Long => Boolean)
+    target: Target, identity: Identity, checkpoint: Checkpoint, main: Option[TransactionalOutlet])
     extends Outlet with Logging {
   // If the last batch that was begun has ended, all of them are written.
-  private val transactions =
-    new Transactions(target, identity, checkpoint, mayBeLost = !checkpoint.interrupted)
+  private val transactions = new Transactions(target, identity, checkpoint,
+    mayBeLost = !checkpoint.interrupted || main.exists(_.hasCome(checkpoint.begun)))
   private val failures = transactions.failures
   @volatile private var entered = Entry.NoBatch
   private var plan = ""
@@ -30,6 +30,9 @@ class TransactionalOutlet(
       throw failures.otherBatch(last, batch)
     noted
   }
+
+  /** Whether the ledger is at a batch, or beyond: another target may be opened later. */
+  private def hasCome(batch: Long): Boolean = transactions.last.batch >= batch
 
   override def begin(): Unit = synchronized(transactions.renewIfOld())
 
@@ -50,7 +53,7 @@ class TransactionalOutlet(
   /** Begin a batch, of which there need not be any records here. */
   def enter(batch: Long): Unit = if (entered != batch) synchronized {
     if (entered != batch) {
-      written = has(batch) || isWritten(batch)
+      written = has(batch) || main.exists(_.has(batch))
       plan = checkpoint.plan(batch)
       if (written) logWarning(s"${identity.transactionalId}: batch $batch was written before")
       else transactions.begin()

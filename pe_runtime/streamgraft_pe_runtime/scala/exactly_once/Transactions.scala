@@ -91,11 +91,12 @@ class Transactions(
   /** The entry of a ledger that was begun; none if the ledger is another's. It is noted again, lest
     * it expire.
     */
-  private def entry(incarnation: String, marker: Path): Option[Entry] = ledger.read() match {
-    case Some(entry) => Option.when(entry.incarnation == incarnation)(entry)
-    case None if mayBeLost => Some(Entry.first(incarnation))
-    case None => throw failures.ledgerLost(ledger, marker)
-  }
+  private def entry(incarnation: String, marker: Path): Option[Entry] =
+    ledger.read(incarnation) match {
+      case Some(entry) => Option.when(entry.incarnation == incarnation)(entry)
+      case None if mayBeLost => Some(Entry.first(incarnation))
+      case None => throw failures.ledgerLost(ledger, marker)
+    }
 
   /** Begin the ledger. Only then is it marked as begun, and only then are records written. */
   private def first(): Unit = {
