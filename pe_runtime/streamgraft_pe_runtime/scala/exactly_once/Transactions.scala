@@ -14,9 +14,11 @@ import org.apache.kafka.common.errors.TimeoutException
   *
   * @param mayBeLost whether no batch can have been cut off, so that a ledger that is missing does
   *                  no harm
+  * @param mayBeFormer whether nothing is written that the ledger must tell, so that one which has
+  *                    another incarnation is of before
   */
-class Transactions(
-    target: Target, identity: Identity, checkpoint: Checkpoint, mayBeLost: => Boolean) {
+class Transactions(target: Target, identity: Identity, checkpoint: Checkpoint,
+    mayBeLost: => Boolean, mayBeFormer: Boolean = false) {
   val failures = new Failures(target, identity)
   private val ledger = new Ledger(target, identity)
   private val marker = checkpoint.marker(target.name)
@@ -83,7 +85,8 @@ class Transactions(
     if (checkpoint.isTakenOver) throw failures.otherOwner
     checkpoint.incarnation(marker) match {
       case Some(incarnation) =>
-        renew(entry(incarnation, marker).getOrElse(throw failures.otherQuery(marker)))
+        renew(entry(incarnation, marker).getOrElse(
+          if (mayBeFormer) Entry.first(incarnation) else throw failures.otherQuery(marker)))
       case None => first()
     }
   }
