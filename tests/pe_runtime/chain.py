@@ -45,6 +45,8 @@ class Chain:
     """Of the producers of targets that are not shared."""
     shared: frozenset[int] = frozenset()
     """Numbers of the outputs that share the main target; the others have their own."""
+    conditions: dict[int, str] = field(default_factory=dict)
+    """Of the numbers that an output takes; it takes all if there is none."""
     at_least_once: bool = False
     change: Callable[[DataFrame], DataFrame] = lambda frame: frame
     running: ShardQuery | None = None
@@ -85,12 +87,13 @@ class Chain:
         }
         rows = self.change(self.session.readStream.format("kafka").options(**options).load())
         known = [target.name for target in self.targets()]
+        n = "get_json_object(cast(value as string), '$.n')"
         record = [
-            f"named_struct('target', {known.index(self._place(number))}, 'topic', '{topic}',"
-            " 'value', value)"
+            f"if({self.conditions.get(number, 'true').format(n=n)}, named_struct('target',"
+            f" {known.index(self._place(number))}, 'topic', '{topic}', 'value', value), null)"
             for number, topic in enumerate(self.outputs)
         ]
-        frame = rows.select(F.expr(f"explode(array({', '.join(record)})) as record"))
+        frame = rows.select(F.expr(f"explode(array_compact(array({', '.join(record)}))) as record"))
         plan = Plan(frame.select("record.*"), self.targets(), "update")
         self.running = query.start(plan, self.checkpoint, 0.1, f"chain-{uuid.uuid4()}")
         return self.running
@@ -104,9 +107,11 @@ class Chain:
         """Write numbered records."""
         write(self.cluster, self.source, range(first, last))
 
-    def read(self, count: int) -> list[Counter[int]]:
-        """Wait for records up to a number in both outputs; return how often each is there."""
+    def read(self, count: int, second: int | None = None) -> list[Counter[int]]:
+        """Wait for so many different numbers in both outputs, or for others in the second; return
+        how often each is there."""
         found = [Counter[int](), Counter[int]()]
+        counts = (count, count if second is None else second)
         consumers = [
             Consumer({"bootstrap.servers": self.cluster.bootstrap_servers, "group.id": "test"})
             for _ in self.outputs
@@ -114,7 +119,7 @@ class Chain:
         for consumer, topic in zip(consumers, self.outputs, strict=True):
             consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
         deadline = time.monotonic() + SECONDS
-        while any(len(counter) < count for counter in found):
+        while any(len(counter) < least for counter, least in zip(found, counts, strict=True)):
             failure = self.running.failure() if self.running else None
             assert failure is None, failure
             assert time.monotonic() < deadline, list(map(len, found))
@@ -146,15 +151,20 @@ class Chain:
         for entry in entries:
             (self.checkpoint / entry).unlink()
 
-    def lose_ledgers(self) -> None:
-        """Delete the consumer groups, as brokers do with those that nobody uses."""
-        groups = [names.ledger_group(item.transactional_id or "") for item in self.targets()]
+    def lose_ledgers(self, *targets: str) -> None:
+        """Delete the consumer groups of these targets, or of all, as brokers do with those that
+        nobody uses."""
+        groups = [
+            names.ledger_group(item.transactional_id or "")
+            for item in self.targets()
+            if item.name in targets or not targets
+        ]
         admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers})
         for deleted in admin.delete_consumer_groups(groups).values():
             deleted.result()
 
     def forget_last_batch(self, target: KafkaTarget) -> None:
-        """Have a ledger say that the last batch is not written."""
+        """Have a ledger, which was at one topic only, say that the last batch is not written."""
         admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers})
         group = names.ledger_group(target.transactional_id or "")
         asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])

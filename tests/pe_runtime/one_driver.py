@@ -144,6 +144,10 @@ class Job:
         assert [message.error() for message in found] == [None] * len(found)
         return found
 
+    def reads_from(self, servers: str) -> None:
+        """Read topics at other brokers from now on."""
+        self._servers = servers
+
     def size(self, topic: str) -> int:
         """Return the number of records in a topic's first partition."""
         return size(self._servers, TopicPartition(topic, 0, 0))

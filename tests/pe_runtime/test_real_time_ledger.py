@@ -39,6 +39,10 @@ class Outlet:
         }
         self._owner: Any = None
 
+    def move_ledger(self, topic: str) -> None:
+        """Have it at another topic in the next run."""
+        self._options["ledgerTopic"] = topic
+
     def open(self) -> None:
         """Begin a run."""
         options = self._jvm.java.util.HashMap(self._options)
@@ -132,6 +136,25 @@ def test_a_ledger_counts_until_batches_have_come_past_it(outlet: Outlet, again: 
     assert outlet.close(f"{SCAN}/topic:0=8;1=8,{SCAN - 1}/topic:0=1")
     outlet.open()
     assert outlet.noted() == {}
+
+
+def test_the_newest_positions_count_whichever_topic_they_are_at(
+    outlet: Outlet, cluster: Cluster
+) -> None:
+    """They move with the topic of the first sink. At a former one are older ones, or fewer."""
+    topics = [make_topic(cluster) for _ in range(2)]
+    for partitions, offset, rows in ((1, 0, 1), (2, 0, 1), (2, 0, 2), (2, 1, 1)):
+        topics.reverse()
+        outlet.move_ledger(topics[0])
+        outlet.open()
+        outlet.write("topic", partitions, offset, rows)
+        outlet.commit()
+        outlet.close()
+    for topic in topics:
+        outlet.move_ledger(topic)
+        outlet.open()
+        assert outlet.noted() == {f"Lane({SCAN},topic,{number})": (1, 1) for number in (0, 1)}
+        outlet.close()
 
 
 def test_what_is_not_read_any_more_has_no_say(outlet: Outlet) -> None:

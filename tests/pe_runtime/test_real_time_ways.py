@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from tests.pe_runtime.one_driver import Job, rows
+from tests.pe_runtime.two_brokers import another_broker
 
 import streamgraft as sg
 from streamgraft_local import Cluster
@@ -117,6 +118,38 @@ def test_a_mode_ends_what_it_has_begun(run: Run, cluster: Cluster, topic: str) -
     job.start()
     write(cluster, topic, range(50, 60))
     assert numbers(job, f"{topic}-out", 60) == [*range(60)]
+
+
+def test_a_stage_whose_sinks_are_elsewhere_changes_its_mode_and_back(
+    run: Run, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    """Its ledger is at their brokers in real-time mode, and at the job's in the other."""
+    app = sg.Application("copied")
+    source = app.kafka_source("numbers", topic=topic, schema="key string, n long")
+    copied = app.operator(inputs=source, real_time=True)(copy)
+    with another_broker(cluster, tmp_path / "kafka") as servers:
+        out = f"{topic}-out"
+        app.kafka_sink("out", input=copied, topic=out, bootstrap_servers=servers)
+        admin = AdminClient({"bootstrap.servers": servers})
+        admin.create_topics([NewTopic(out, 1, 1)])[out].result()
+        job = run(app)
+        job.reads_from(servers)
+        real_time = job.pes
+        batches = [pe.model_copy(update={"real_time": False}) for pe in job.pes]
+        for number, pes in enumerate((real_time, batches, real_time), 1):
+            if number > 1:
+                job.stop()
+                job.pes = pes
+                job.start()
+            write(cluster, topic, range(number * RECORDS, (number + 1) * RECORDS))
+            count = (number + 1) * RECORDS
+            assert numbers(job, out, count) == [*range(count)]
+        for query in job.queries.values():
+            query.stop(0)
+        job.start()
+        write(cluster, topic, range(count, count + 10))
+        assert numbers(job, out, count + 10) == [*range(count + 10)]
+        job.stop()
 
 
 def copy(frame: DataFrame) -> DataFrame:

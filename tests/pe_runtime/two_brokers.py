@@ -1,4 +1,4 @@
-"""Two Kafka brokers of a test, of which the second may die: the first is their controller."""
+"""Kafka brokers of a test beside that of the cluster: one, or two of which the second may die."""
 
 import os
 import signal
@@ -67,16 +67,31 @@ def partition_of(identity: str) -> int:
     return (value & 0x7FFFFFFF) % LOG_PARTITIONS
 
 
+def _setting(cluster: Cluster, root: Path) -> Setting:
+    state, home = cluster.state(), Home(root)
+    home.create()
+    chosen = ports.choose(("kafka", "kafka-controller"), {})
+    return Setting(state.spec, home, chosen, state.tools)
+
+
+@contextmanager
+def another_broker(cluster: Cluster, root: Path) -> Iterator[str]:
+    """Run the one broker of a Kafka cluster of its own; return its address."""
+    setting = _setting(cluster, root)
+    runner = Runner(setting.home, cluster.state().id)
+    broker = kafka.broker(setting)
+    try:
+        runner.start(broker)
+        yield kafka.bootstrap_servers(setting)
+    finally:
+        runner.stop({"kafka": broker.grace_seconds})
+
+
 @contextmanager
 def two_brokers(cluster: Cluster, root: Path) -> Iterator[TwoBrokers]:
-    """Run two brokers beside that of the cluster, as two of the cluster's processes."""
+    """Run two brokers as processes of the cluster; the first is their controller."""
     state = cluster.state()
-    settings = []
-    for number in (1, 2):
-        home = Home(root / str(number))
-        home.create()
-        chosen = ports.choose(("kafka", "kafka-controller"), {})
-        settings.append(Setting(state.spec, home, chosen, state.tools))
+    settings = [_setting(cluster, root / str(number)) for number in (1, 2)]
     first, second = settings
     runners = [Runner(item.home, state.id) for item in settings]
     lines = "".join(f"{name}={value}\n" for name, value in _COPIES.items())

@@ -20,8 +20,11 @@ class Checkpoint(root: Path) {
   private val ledgers = new Path(root, "ledgers")
   private val owner = newest("queries")
 
-  /** Whether the run before ended within a batch, which comes again. */
-  val interrupted: Boolean = newest("offsets") > newest("commits")
+  /** The last batch that was begun in the runs before. */
+  val begun: Long = newest("offsets")
+
+  /** Whether the run before ended within that batch, which comes again. */
+  val interrupted: Boolean = begun > newest("commits")
 
   /** Whether real-time mode has written what no batch of the log has. */
   val realTimeBegun: Boolean = files.exists(new Path(ledgers, "REAL-TIME"))

@@ -2,6 +2,8 @@ package org.apache.spark.sql.kafka010.exactlyonce
 
 import java.util.{Map => JMap}
 
+import scala.jdk.CollectionConverters._
+
 import org.apache.kafka.clients.admin.{Admin, ListConsumerGroupOffsetsOptions}
 import org.apache.kafka.clients.consumer.{ConsumerGroupMetadata, OffsetAndMetadata}
 import org.apache.kafka.clients.producer.KafkaProducer
@@ -15,6 +17,15 @@ object Entry {
   val NoBatch: Long = -1
   val NoPlan = "-"
   def first(incarnation: String): Entry = Entry(incarnation, NoBatch, NoPlan)
+
+  /** Of those of one incarnation the newest is the greatest: batches go up, and in real-time mode
+    * that of which much is written.
+    */
+  private val order: Ordering[Entry] = Ordering.by { entry =>
+    val written = RealTimeOutlet.positions(entry.plan).values
+    (entry.batch, written.map(_.offset).sum, written.map(_.rows).sum)
+  }
+  def newest(entries: Iterable[Entry]): Option[Entry] = entries.maxOption(order)
 }
 
 /** Where a query's last batch is noted: in the committed offset of a consumer group of its own. */
@@ -28,18 +39,27 @@ class Ledger(target: Target, identity: Identity) {
       JMap.of(identity.ledger, position), new ConsumerGroupMetadata(identity.ledgerGroup))
   }
 
-  /** The entry of the last transaction that was committed. */
-  def read(): Option[Entry] = {
+  /** The entry of the last transaction of an incarnation, or that of another which is in its place.
+    *
+    * A sink that is given another topic has its ledger there from then on; what it had noted before
+    * stays where it was. So it counts what is newest at any topic.
+    */
+  def read(incarnation: String): Option[Entry] = {
     val admin = Admin.create(target.admin)
     try {
       val stable = new ListConsumerGroupOffsetsOptions().requireStable(true)
       val found = admin.listConsumerGroupOffsets(identity.ledgerGroup, stable)
-      Option(found.partitionsToOffsetAndMetadata().get().get(identity.ledger)).map { position =>
-        position.metadata.split(' ') match {
-          case Array(incarnation, plan) => Entry(incarnation, position.offset - 1, plan)
-          case _ => Entry("", position.offset - 1, "")
-        }
-      }
+      val entries = for {
+        (partition, position) <- found.partitionsToOffsetAndMetadata().get().asScala
+        noted <- Option(position)
+      } yield partition -> parsed(noted)
+      Entry.newest(entries.values.filter(_.incarnation == incarnation))
+        .orElse(entries.get(identity.ledger))
     } finally admin.close()
+  }
+
+  private def parsed(position: OffsetAndMetadata): Entry = position.metadata.split(' ') match {
+    case Array(incarnation, plan) => Entry(incarnation, position.offset - 1, plan)
+    case _ => Entry("", position.offset - 1, "")
   }
 }

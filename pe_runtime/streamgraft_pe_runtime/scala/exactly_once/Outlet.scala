@@ -17,10 +17,10 @@ trait Outlet {
 object Outlet {
   val CloseWithin: Duration = Duration.ofSeconds(2)
 
-  /** @param isWritten whether a batch is known to be in all targets */
-  def apply(target: Target, checkpoint: Checkpoint, isWritten: Long => Boolean): Outlet =
+  /** @param main the way to the shared target */
+  def apply(target: Target, checkpoint: Checkpoint, main: Option[TransactionalOutlet]): Outlet =
     target.identity.fold[Outlet](new PlainOutlet(target))(
-      new TransactionalOutlet(target, _, checkpoint, isWritten))
+      new TransactionalOutlet(target, _, checkpoint, main))
 }
 
 /** At least once: a batch that comes again is written again. */

@@ -47,13 +47,14 @@ class Owner(settings: Settings) {
     millis <- settings.commitMillis
     identity <- settings.targets.head.identity
   } yield new RealTimeOutlet(settings.targets.head, identity, files, millis)
+  private val main: Option[TransactionalOutlet] = for {
+    target <- settings.targets.find(_.name == Target.Main) if realTime.isEmpty
+    identity <- target.identity
+  } yield new TransactionalOutlet(target, identity, files, main = None)
   val outlets: IndexedSeq[Outlet] =
     if (realTime.isDefined) IndexedSeq.empty
     else settings.targets.map(target =>
-      Outlet(target, files, batch => target.name != Target.Main && main.exists(_.has(batch))))
-  private lazy val main: Option[TransactionalOutlet] = outlets.zip(settings.targets).collectFirst {
-    case (outlet: TransactionalOutlet, target) if target.name == Target.Main => outlet
-  }
+      main.filter(_ => target.name == Target.Main).getOrElse(Outlet(target, files, main)))
   private val held = outlets.map(_ => new ArrayBuffer[Records])
   private val heldBytes = new AtomicLong
 
@@ -79,6 +80,12 @@ class Owner(settings: Settings) {
     * keeps nothing from that batch.
     */
   def commit(batch: Long): Unit = synchronized {
+    // Whose ledger has later batches says so before any other commits this one. That of a sink with
+    // few records may be far behind, and would have them twice behind the newest checkpoint.
+    val taking = outlets.zip(held).collect {
+      case (outlet: TransactionalOutlet, some) if some.nonEmpty || outlet.isIn(batch) => outlet
+    }
+    if (taking.nonEmpty) (taking ++ main).foreach(_.has(batch))
     val (last, first) = outlets.zip(held).partition { case (outlet, _) => main.contains(outlet) }
     for ((outlet, buffers) <- first ++ last) {
       buffers.foreach(outlet.send(batch, _))

@@ -20,9 +20,12 @@ case class Position(offset: Long, rows: Int)
   */
 class RealTimeOutlet(target: Target, identity: Identity, checkpoint: Checkpoint, everyMillis: Long)
     extends Logging {
-  // Of a ledger that ended with its batch, as one of micro-batches may have, nothing is missed.
+  // Of a ledger that ended with its batch, as one of micro-batches may have, nothing is missed. That
+  // of micro-batches has a mark of this name, too, but is at the job's own brokers. At the sinks',
+  // if they have others, is what this mode had noted before its last run ended with a batch.
+  private val nothingBegun = !checkpoint.interrupted && !checkpoint.realTimeBegun
   val transactions = new Transactions(target, identity, checkpoint,
-    mayBeLost = !checkpoint.interrupted && !checkpoint.realTimeBegun)
+    mayBeLost = nothingBegun, mayBeFormer = nothingBegun)
   private lazy val positions: mutable.Map[Lane, Position] = {
     val found = RealTimeOutlet.parsed(transactions.last.plan)
     // The run before may have been in the other mode.

@@ -4,25 +4,35 @@ import org.apache.spark.internal.Logging
 
 /** Exactly once: the records of a batch and its entry in the ledger are one transaction.
   *
-  * @param isWritten whether a batch is known to be in all targets. An edit may have given a sink a
-  *                  target of its own since, whose ledger is new.
+  * @param main the way to the shared target, for others: what it has, all have. An edit may have
+  *             given a sink a target of its own since, or other brokers, and its ledger is new.
   */
 class TransactionalOutlet(
-    target: Target, identity: Identity, checkpoint: Checkpoint, isWritten: Long => Boolean)
+    target: Target, identity: Identity, checkpoint: Checkpoint, main: Option[TransactionalOutlet])
     extends Outlet with Logging {
   // If the last batch that was begun has ended, all of them are written.
-  private val transactions =
-    new Transactions(target, identity, checkpoint, mayBeLost = !checkpoint.interrupted)
+  private val transactions = new Transactions(target, identity, checkpoint,
+    mayBeLost = !checkpoint.interrupted || main.exists(_.hasCome(checkpoint.begun)))
   private val failures = transactions.failures
   @volatile private var entered = Entry.NoBatch
   private var plan = ""
   @volatile private var written = false
 
-  /** Whether the ledger says that a batch is written. */
+  /** Whether the ledger says that a batch is written. It may say, too, that the checkpoint was put
+    * back, or lost the batch.
+    */
   def has(batch: Long): Boolean = {
     val last = transactions.last
-    last.batch == batch && last.plan == checkpoint.plan(batch)
+    // A run in real-time mode that ends between two batches takes its ledger with it.
+    if (RealTimeOutlet.parsed(last.plan).exists(_.nonEmpty)) throw failures.otherMode
+    val noted = last.batch == batch
+    if (last.batch > batch || (noted && last.plan != checkpoint.plan(batch)))
+      throw failures.otherBatch(last, batch)
+    noted
   }
+
+  /** Whether the ledger is at a batch, or beyond: another target may be opened later. */
+  private def hasCome(batch: Long): Boolean = transactions.last.batch >= batch
 
   override def begin(): Unit = synchronized(transactions.renewIfOld())
 
@@ -43,13 +53,8 @@ class TransactionalOutlet(
   /** Begin a batch, of which there need not be any records here. */
   def enter(batch: Long): Unit = if (entered != batch) synchronized {
     if (entered != batch) {
-      val last = transactions.last
-      // A run in real-time mode that ends between two batches takes its ledger with it.
-      if (RealTimeOutlet.parsed(last.plan).exists(_.nonEmpty)) throw failures.otherMode
+      written = has(batch) || main.exists(_.has(batch))
       plan = checkpoint.plan(batch)
-      val noted = last.batch == batch
-      if (last.batch > batch || (noted && last.plan != plan)) throw failures.otherBatch(last, batch)
-      written = noted || isWritten(batch)
       if (written) logWarning(s"${identity.transactionalId}: batch $batch was written before")
       else transactions.begin()
       entered = batch

@@ -14,9 +14,11 @@ import org.apache.kafka.common.errors.TimeoutException
   *
   * @param mayBeLost whether no batch can have been cut off, so that a ledger that is missing does
   *                  no harm
+  * @param mayBeFormer whether nothing is written that the ledger must tell, so that one which has
+  *                    another incarnation is of before
   */
-class Transactions(
-    target: Target, identity: Identity, checkpoint: Checkpoint, mayBeLost: => Boolean) {
+class Transactions(target: Target, identity: Identity, checkpoint: Checkpoint,
+    mayBeLost: => Boolean, mayBeFormer: Boolean = false) {
   val failures = new Failures(target, identity)
   private val ledger = new Ledger(target, identity)
   private val marker = checkpoint.marker(target.name)
@@ -83,7 +85,8 @@ class Transactions(
     if (checkpoint.isTakenOver) throw failures.otherOwner
     checkpoint.incarnation(marker) match {
       case Some(incarnation) =>
-        renew(entry(incarnation, marker).getOrElse(throw failures.otherQuery(marker)))
+        renew(entry(incarnation, marker).getOrElse(
+          if (mayBeFormer) Entry.first(incarnation) else throw failures.otherQuery(marker)))
       case None => first()
     }
   }
@@ -91,11 +94,12 @@ class Transactions(
   /** The entry of a ledger that was begun; none if the ledger is another's. It is noted again, lest
     * it expire.
     */
-  private def entry(incarnation: String, marker: Path): Option[Entry] = ledger.read() match {
-    case Some(entry) => Option.when(entry.incarnation == incarnation)(entry)
-    case None if mayBeLost => Some(Entry.first(incarnation))
-    case None => throw failures.ledgerLost(ledger, marker)
-  }
+  private def entry(incarnation: String, marker: Path): Option[Entry] =
+    ledger.read(incarnation) match {
+      case Some(entry) => Option.when(entry.incarnation == incarnation)(entry)
+      case None if mayBeLost => Some(Entry.first(incarnation))
+      case None => throw failures.ledgerLost(ledger, marker)
+    }
 
   /** Begin the ledger. Only then is it marked as begun, and only then are records written. */
   private def first(): Unit = {
