@@ -192,6 +192,8 @@ def test_topics_that_came_too_late_for_an_edit_are_the_jobs() -> None:
         world.run(SECONDS)
         before = set(world.brokers.topics)
         world.brokers.late.add("test.job.middle")
+        upload(world, replace(ONE, stages=3))
+        world.run(SECONDS)
         edit(world, replace(ONE, stages=3))
         assert world.brokers.topics.keys() - before == {"test.job.middle"}
         assert accepted(world)["status"] == "True"
