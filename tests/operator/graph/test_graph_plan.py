@@ -4,15 +4,7 @@ from typing import Any
 
 import pytest
 
-from streamgraft_common.adl import (
-    Adl,
-    ExportDeclaration,
-    KafkaEndpoint,
-    Operator,
-    Region,
-    SplitOutput,
-    Stream,
-)
+from streamgraft_common.adl import Adl, KafkaEndpoint, Operator, Region, SplitOutput, Stream
 from streamgraft_common.resources import Fusion
 from streamgraft_common.shared_streams.declarations import ExportDeclaration
 from streamgraft_common.transactions import transactional_ids
