@@ -92,6 +92,8 @@ AUTHORITY_SECRET = "streamgraft-ca"
 CONTROL_HOST = "streamgraft-pe"
 """Name that the certificates of all control ports have: for who connects to a pod's address."""
 
+MAX_OBJECT_NAME = 253
+"""Of Secrets and most other kinds of Kubernetes."""
 MAX_JOB_NAME = 63
 """Longest job name: it is the value of a label."""
 MAX_NAME = 40

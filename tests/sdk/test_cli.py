@@ -163,6 +163,16 @@ def test_cluster_that_does_not_answer(tmp_path: Path) -> None:
         assert "no answer from the API server" in failing("--kubeconfig", file, *command)
 
 
+@pytest.mark.parametrize("name", ["", "../other", "A"])
+def test_what_is_no_name_is_refused(tmp_path: Path, name: str) -> None:
+    """Without a name, a request to delete a job would be one to delete all of them."""
+    file = tmp_path / "config"
+    file.write_text(yaml.safe_dump(kubeconfig("dead", "http://127.0.0.1:1")))
+    for command in (["cancel"], ["savepoint", "delete"], ["logs"]):
+        result = RUN.invoke(app, ["--kubeconfig", str(file), *command, name])
+        assert (result.exit_code, "is no name of an object" in result.output) == (2, True)
+
+
 def test_unknown_context(tmp_path: Path) -> None:
     """A slip in --context."""
     file = tmp_path / "config"

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -19,6 +20,9 @@ MergePatch = Mapping[str, Any]
 PAGE = 1000
 """Objects of a list that are asked for at a time."""
 
+_NO_PATH = re.compile(r"[?#%\\]|//|/\.{1,2}(/|$)")
+"""In a path that names no object. Names come from resources of all tenants, and `..` would lead to
+those of another one."""
 _MERGE = "application/merge-patch+json"
 _APPLY = "application/apply-patch+yaml"
 _JSON = "application/json"
@@ -53,7 +57,8 @@ class KubeClient:
 
     async def __aenter__(self) -> Self:
         context = self.config.ssl_context()
-        connector = aiohttp.TCPConnector(ssl=context if context else False, limit=64)
+        # Each watch has a connection for as long as it lasts, and there are many of them.
+        connector = aiohttp.TCPConnector(ssl=context if context else False, limit=0)
         self._session = aiohttp.ClientSession(connector=connector)
         return self
 
@@ -190,6 +195,8 @@ class KubeClient:
     ) -> "_Answer":
         if self._session is None:
             raise RuntimeError("use the client as an async context manager")
+        if _NO_PATH.search(path):
+            raise NotFound(404, "NotFound", f"{path} names no object: check the names in it")
         sent = {"User-Agent": "streamgraft", **headers}
         if token := self._token():
             sent["Authorization"] = f"Bearer {token}"

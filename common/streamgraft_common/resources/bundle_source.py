@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from streamgraft_common import names
-from streamgraft_common.resources.base import CelRule, Model
+from streamgraft_common.resources.base import CelRule, Model, ObjectName
 
 
 class ConfigMapBundle(Model):
     """A bundle in a ConfigMap of the job's namespace (binaryData), 1 MiB at most."""
 
-    name: str
+    name: ObjectName
     """Name of the ConfigMap."""
     key: str = "bundle.zip"
     """Its key."""
@@ -47,7 +47,7 @@ class BundleSource(Model):
     pull_policy: Literal["IfNotPresent", "Always"] = "IfNotPresent"
     """For url and git. Always: fetched anew with every edit of the Job. IfNotPresent: only if the
     source was edited."""
-    secret: str | None = None
+    secret: ObjectName | None = None
     """For url and git: Secret with the key `token` (sent as a bearer token, to git as a password),
     or with `username` and `password`; its key `hosts` lists the hosts that it may be sent to."""
 

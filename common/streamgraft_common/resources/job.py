@@ -12,6 +12,7 @@ from streamgraft_common.resources.base import (
     Condition,
     CustomKind,
     Model,
+    ObjectName,
     PrinterColumn,
     Quantity,
     Resources,
@@ -71,7 +72,7 @@ class TransportSecurity(Model):
     """TLS: version 1.2 or newer."""
     certificate_validity_days: Annotated[int, Field(ge=1)] = 30
     """Validity of the control ports' certificates; they are renewed in time."""
-    kafka_secret: str | None = None
+    kafka_secret: ObjectName | None = None
     """For type TLS: Secret with the brokers' CA (`ca.crt`), and what they ask for: a client
     certificate (`tls.crt`, `tls.key`), a password (`username`, `password`, `mechanism`), or a token
     (`token-url`, `client-id`, `client-secret`, `scope`). Default: brokers are checked against the

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from streamgraft_common.resources.base import Model
+from streamgraft_common.resources.base import Model, ObjectName
 
 
 class S3Repository(Model):
@@ -18,7 +18,7 @@ class S3Repository(Model):
     """Its address. Default: that of AWS."""
     region: str | None = None
     """Region of the bucket. Default: us-east-1."""
-    secret: str | None = None
+    secret: ObjectName | None = None
     """Secret with `access-key-id` and `secret-access-key`, `session-token` if there is one, and
     the authority that signed the certificate (`ca.crt`). Default: what the pod's environment has,
     such as the rights of its service account."""

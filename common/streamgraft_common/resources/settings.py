@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from streamgraft_common.resources.base import Model, Resources
+from streamgraft_common.resources.base import Model, ObjectName, Resources
 from streamgraft_common.resources.repositories import RedisRepository, S3Repository
 
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
@@ -17,7 +17,7 @@ TraceLevel = Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "OFF"]
 class VolumeClaim(Model):
     """A part of a PersistentVolumeClaim in the job's namespace."""
 
-    name: str
+    name: ObjectName
     """Name of the claim."""
     sub_path: Annotated[str, Field(pattern=r"^[^/].*$")] | None = None
     """Folder within the claim. Default: all of it."""
@@ -60,7 +60,7 @@ class PodSettings(Model):
     """Image of the PE runtime. Default: the operator's."""
     image_pull_policy: PullPolicy | None = None
     """When the image is pulled. Default: the operator's for its image, or Kubernetes' own rule."""
-    image_pull_secret: str | None = None
+    image_pull_secret: ObjectName | None = None
     """Secret with the credentials of the image's registry."""
     build_type: Literal["release", "debug"] | None = None
     """debug: Python's fault handler and the JVM's assertions and heap dumps. Default: release."""
@@ -94,9 +94,9 @@ class PodSettings(Model):
     """The PE's data folder, in STREAMGRAFT_DATA_PATH. Default: /var/lib/streamgraft/data."""
     data_volume_claim: VolumeClaim | None = None
     """Volume of the data folder. Default: an empty one for each pod."""
-    app_properties_secret: str | None = None
+    app_properties_secret: ObjectName | None = None
     """Secret whose keys the application reads with `streamgraft.properties()`."""
-    restricted_properties_secret: str | None = None
+    restricted_properties_secret: ObjectName | None = None
     """Secret whose keys are Spark settings that must not be seen, like credentials of a store."""
     resources: Resources | None = None
     """Compute resources of each PE. Default: requests of 100m cpu and 512Mi memory."""

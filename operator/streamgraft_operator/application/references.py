@@ -7,6 +7,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 from streamgraft_common.kinds import PERSISTENT_VOLUME_CLAIM, SECRET, Kind
 from streamgraft_common.kube import KubeClient
@@ -66,7 +67,7 @@ class References:
     def __init__(self, client: KubeClient) -> None:
         self._client = client
         self._answers: dict[str, tuple[bool, float]] = {}
-        self._asking = asyncio.Lock()
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def missing(self, namespace: str, wanted: Iterable[Reference]) -> tuple[Reference, ...]:
         """Return those that do not exist."""
@@ -74,7 +75,7 @@ class References:
 
     async def _exists(self, namespace: str, reference: Reference) -> bool:
         path = reference.resource.path(namespace, reference.name)
-        async with self._asking:
+        async with self._asking.setdefault(path, asyncio.Lock()):
             exists, at = self._answers.get(path, (False, -FRESH_SECONDS))
             if time.monotonic() >= at + FRESH_SECONDS:
                 exists = await self._client.find(path) is not None

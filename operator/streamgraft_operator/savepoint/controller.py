@@ -50,6 +50,8 @@ from streamgraft_operator.savepoint.step import (
     step,
 )
 
+_REPOSITORY_SECONDS = 2.0
+"""Between looks whether a repository has let go of a savepoint."""
 LOOK_AGAIN_SECONDS = 0.3
 """While stages are drained: positions in Kafka announce themselves by nothing."""
 
@@ -269,7 +271,7 @@ class SavepointController(Controller):
         try:
             why = await self._repositories.remove(item, others_come=self._others_come(item))
         except UnderWay:
-            return STALE_SECONDS
+            return _REPOSITORY_SECONDS
         if why:
             uid = item["metadata"]["uid"]
             left = f"{namespace}/savepoints/{name}/{uid} in the repository"
@@ -288,6 +290,7 @@ class SavepointController(Controller):
         if why and _has_files(item):
             self._context.recorder.record(item, events.savepoint_left_over(path, why))
         await self._context.write.savepoints.release(key_of(item))
+        self._repositories.forget(item)
         return None
 
     def _others_come(self, item: Object) -> bool:

@@ -9,7 +9,9 @@ import base64
 import binascii
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -40,6 +42,7 @@ LATER_SECONDS = GRACE_SECONDS + 60.0
 PATIENCE_SECONDS = 600.0
 """For so long a savepoint that is deleted waits for its repository."""
 _PURPOSE = "repository"
+_THREADS = 16
 
 Place = tuple[str, str]
 """Namespace, and hash of a repository's settings and credentials."""
@@ -58,6 +61,8 @@ class Repositories:
         self._collected: dict[Place, float] = {}
         self._collecting: set[asyncio.Task[None]] = set()
         self._later: dict[Place, asyncio.TimerHandle] = {}
+        # A repository that never answers must not take the threads that everything else needs.
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="repository")
 
     async def remove(self, item: Object, *, others_come: bool = False) -> str:
         """Mark a savepoint as one that nobody needs; return why that can't be, '' if it is done.
@@ -89,7 +94,7 @@ class Repositories:
                 key_of(item),
                 _PURPOSE,
                 uid,
-                lambda: asyncio.to_thread(self._collectors[place].remove, name, uid),
+                lambda: self._run(self._collectors[place].remove, name, uid),
                 longest_pause_seconds=30.0,
             )
         except ValueError as error:
@@ -98,8 +103,16 @@ class Repositories:
             if _seconds_since(item) < PATIENCE_SECONDS:
                 raise UnderWay from error
             return str(error)
+        except UnderWay:  # one that answers bit by bit is never done
+            if _seconds_since(item) < 2 * PATIENCE_SECONDS:
+                raise
+            return "its repository has not answered"
         self._collect_soon_and_later(place)
         return ""
+
+    def forget(self, item: Object) -> None:
+        """Drop what is known of a savepoint that is gone."""
+        self._external.forget(key_of(item), _PURPOSE)
 
     def _repository_of(self, item: Object) -> tuple[PodSettings, CheckpointRepository | None]:
         """Return what the savepoint's job said of its repository when it was taken."""
@@ -123,10 +136,14 @@ class Repositories:
 
     def _collect(self, place: Place) -> None:
         self._collected[place] = time.monotonic()
-        collecting = asyncio.to_thread(_collected, self._collectors[place], place[0])
+        collecting = self._run(_collected, self._collectors[place], place[0])
         task = asyncio.create_task(collecting, name=f"collecting-{place[0]}")
         self._collecting.add(task)
         task.add_done_callback(self._collecting.discard)
+
+    async def _run(self, call: Callable[..., None], *arguments: object) -> None:
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._threads, partial(call, *arguments))
 
     async def _credentials(
         self, namespace: str, settings: PodSettings, repository: CheckpointRepository

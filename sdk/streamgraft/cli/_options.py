@@ -1,18 +1,29 @@
 """Options that several commands share, and the cluster that they select."""
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import typer
 
+
+def _checked(name: str | None) -> str | None:
+    """Refuse what is no name: without one a path is that of all objects."""
+    if name is not None and re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", name) is None:
+        raise typer.BadParameter(f"{name!r} is no name of an object")
+    return name
+
+
 Namespace: TypeAlias = Annotated[
     str | None, typer.Option("-n", "--namespace", help="Namespace; default: the context's.")
 ]
 Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Wait until it is done.")]
 Timeout: TypeAlias = Annotated[float, typer.Option(min=1, help="Seconds to wait.")]
-Job: TypeAlias = Annotated[str, typer.Argument(help="Name of the job.")]
-Savepoint: TypeAlias = Annotated[str, typer.Argument(help="Name of the savepoint.")]
+Job: TypeAlias = Annotated[str, typer.Argument(help="Name of the job.", callback=_checked)]
+Savepoint: TypeAlias = Annotated[
+    str, typer.Argument(help="Name of the savepoint.", callback=_checked)
+]
 JobName: TypeAlias = Annotated[
     str | None, typer.Option("--name", help="Name of the job; default: the application's.")
 ]
