@@ -187,6 +187,7 @@ class Repository:
             return
         log.warning("%s is missing or damaged: fetching it from the repository", folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
+        aside = folder.with_name(f".{folder.name}-damaged-{uuid.uuid4().hex}")
         with suppress(_Fetched), Beside(folder) as copy:
             for name in wanted.folders:
                 (copy / name).mkdir(parents=True, exist_ok=True)
@@ -194,7 +195,9 @@ class Repository:
                 list(threads.map(lambda item: self._restore(item, folder, copy), wanted.files))
             if folder.is_dir() and self._is_whole(folder, wanted):  # another PE was faster
                 raise _Fetched
-            shutil.rmtree(folder, ignore_errors=True)
+            if folder.is_dir():  # removed bit by bit, what a crash leaves would look like a copy
+                folder.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
 
     def _restore(self, item: SavedFile, old: Path, copy: Path) -> None:
         target = copy / item.path

@@ -8,6 +8,7 @@ hard links where the file system has them: it costs as much as its files are man
 
 import json
 import logging
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +33,7 @@ from streamgraft_pe_runtime.checkpoint_files import (
     link_tree,
     write,
 )
-from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, check, reading
+from streamgraft_pe_runtime.checkpoint_health import DAMAGED, CheckpointDamaged, check, reading
 from streamgraft_pe_runtime.copied_logs import (
     placed,
     relocated,
@@ -233,6 +234,11 @@ class Storage:
             self._fetch(folder, old.name, origin)
             if not (source / SHARD_FILE).is_file():
                 raise NotRestorable(f"savepoint {folder.name} lacks shard {origin} of {old.name}")
+            try:
+                _check_copy(source)
+            except CopyDamaged as error:  # there is no checkpoint yet that could be damaged
+                why = str(error).removeprefix(f"{DAMAGED}: ")
+                raise NotRestorable(f"savepoint {folder.name} is damaged: {why}") from error
         topics = renamed_topics(old, self._stage)
         if old.shards == self._stage.shards:
             with Beside(checkpoint) as copy:
@@ -292,7 +298,7 @@ def saved_stages(folder: Path) -> list[SavedStage]:
     """Return the stages that a savepoint's folder holds."""
     found, uid = [], _uid(folder)
     for file in sorted(folder.glob(f"*/{STAGE_FILE}")):
-        shards = [_read(shard.parent) for shard in file.parent.glob(f"*/{SHARD_FILE}")]
+        shards = [_read(shard.parent) for shard in file.parent.glob(f"[0-9]*/{SHARD_FILE}")]
         ours = [shard for shard in shards if uid in (None, shard["savepoint"])]
         if ours or uid is None:
             stage = SavedStage.model_validate_json(file.read_text())
@@ -316,7 +322,7 @@ def _copy(checkpoint: Path, target: Path, committed: int, document: Mapping[str,
             link_tree(checkpoint, copy, frozenset({"offsets", "commits", LEDGERS, cuts.INHERITED}))
             link_entries(checkpoint / "commits", copy / "commits", committed)
             link_entries(checkpoint / "offsets", copy / "offsets", committed + 1)
-        size = sum(file.stat().st_size for file in copy.rglob("*") if file.is_file())
+        size = _size(copy)
         write(copy / SHARD_FILE, json.dumps({**document, "sizeBytes": size}))
 
 
@@ -325,10 +331,22 @@ def _check_copy(folder: Path) -> None:
         raise CopyDamaged(f"{folder} is no copy of a shard: was it deleted?")
     try:
         with reading(folder / SHARD_FILE):
-            _read(folder)["sizeBytes"]
+            expected = int(_read(folder)["sizeBytes"])
         check(folder)
     except CheckpointDamaged as error:
         raise CopyDamaged(str(error)) from error
+    if (size := _size(folder)) != expected:
+        raise CopyDamaged(f"{folder} has {size} bytes instead of {expected}: it lost files")
+
+
+def _size(copy: Path) -> int:
+    """Return how large the files of a copy are together, but for what is said of it."""
+
+    def fail(error: OSError) -> None:  # what can't be listed now is not lost
+        raise error
+
+    files = (Path(at) / name for at, _, names in os.walk(copy, onerror=fail) for name in names)
+    return sum(file.stat().st_size for file in files if file != copy / SHARD_FILE)
 
 
 def _is_saved(target: Path, uid: str) -> bool:

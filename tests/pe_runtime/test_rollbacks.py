@@ -91,6 +91,21 @@ def test_a_cut_with_a_damaged_file_leaves_everything_as_it_is(
     assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 40}
 
 
+@pytest.mark.parametrize("lost", ["offsets", "commits", "state", "state/0/0/1.delta"])
+def test_a_cut_that_lost_files_leaves_everything_as_it_is(tmp_path: Path, lost: str) -> None:
+    """What is left of it would be a checkpoint, too: an empty one, or one without its state."""
+    here = cut_and_gone_on(tmp_path)
+    gone = tmp_path / "ns/savepoints/first/work/0" / lost
+    gone.rename(tmp_path / "elsewhere")
+    for back in (here.look_at, here.roll_back):
+        with pytest.raises(CopyDamaged, match=r"work/0 has .* bytes instead of .*: it lost files"):
+            back(BACK)
+    assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 40}
+    (tmp_path / "elsewhere").rename(gone)
+    here.roll_back(BACK)
+    assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 77}
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

@@ -1,6 +1,7 @@
 """Copies of checkpoints, on files as Spark lays them out."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -222,6 +223,32 @@ def test_a_checkpoint_that_is_there_is_left_alone(tmp_path: Path) -> None:
 def test_a_savepoint_that_is_gone_is_named(tmp_path: Path) -> None:
     fork = storage(tmp_path, "fork", "first")
     with pytest.raises(NotRestorable, match="savepoints/first: was it deleted"):
+        fork.prepare(0)
+
+
+@pytest.mark.parametrize("lost", ["offsets", "commits", "state"])
+def test_a_savepoint_that_lost_files_starts_nothing(tmp_path: Path, lost: str) -> None:
+    here = storage(tmp_path, "job")
+    checkpoint(here.checkpoint(0), TOPIC, 3)
+    here.save(REQUEST)
+    shutil.rmtree(tmp_path / "ns/savepoints/first/work/0" / lost)
+    fork = storage(tmp_path, "fork", "first")
+    with pytest.raises(NotRestorable, match=r"savepoint first is damaged: .*/work/0 has .* bytes"):
+        fork.prepare(0)
+    assert not fork.checkpoint(0).exists()
+    fork.prepare(1)  # the other one is whole
+
+
+def test_a_savepoint_with_a_damaged_file_is_named(tmp_path: Path) -> None:
+    """Not as a checkpoint that is damaged: there is none yet, which could be put back."""
+    here = storage(tmp_path, "job")
+    checkpoint(here.checkpoint(0), TOPIC, 3)
+    here.save(REQUEST)
+    damaged = tmp_path / "ns/savepoints/first/work/0/commits/2"
+    damaged.unlink()
+    damaged.touch()
+    fork = storage(tmp_path, "fork", "first")
+    with pytest.raises(NotRestorable, match=r"^savepoint first is damaged: /.*/commits/2: "):
         fork.prepare(0)
 
 

@@ -24,7 +24,7 @@ from streamgraft_pe_runtime import repository as module
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
 from streamgraft_pe_runtime.repository import Repository
-from streamgraft_pe_runtime.savepoints import SHARD_FILE, Storage
+from streamgraft_pe_runtime.savepoints import SHARD_FILE, Storage, saved_stages
 
 BACK = Saving(savepoint="back", uid="b", shards=[0], rolls_back_to="first", ends={})
 FIRST = Share("first", REQUEST.uid, "work", 0)
@@ -170,6 +170,24 @@ def test_a_damaged_copy_on_the_volume_is_made_anew_from_what_is_whole(
     repository.fetch("first", "work", 0, source)
     assert tree(source) == {"a": b"whole", "b": b"whole too"}
     assert (source / "b").stat().st_ino == whole
+
+
+def test_a_damaged_copy_goes_at_once_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pod that dies amid it leaves nothing that looks like a copy."""
+    store = FileStore(folder_of(tmp_path / "copies"))
+    here = cut(tmp_path / "volume", Repository(store, "ns"))
+    copy = tmp_path / "volume/ns/savepoints/first/work/0"
+    (copy / "state/0/0/1.delta").unlink()
+    removed: list[str] = []
+    monkeypatch.setattr(
+        "shutil.rmtree", lambda folder, ignore_errors: removed.append(Path(folder).name)
+    )
+    here.look_at(BACK)
+    assert (copy / "state/0/0/1.delta").read_text() == "state"
+    assert [name[:11] for name in removed] == [".0-damaged-"]
+    assert [stage.name for stage in saved_stages(copy.parent.parent)] == ["work"]
 
 
 def test_without_an_answer_the_copy_on_the_volume_is_taken_as_it_is(tmp_path: Path) -> None:
