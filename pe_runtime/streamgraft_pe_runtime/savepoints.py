@@ -201,8 +201,10 @@ class Storage:
             if not described.is_dir():
                 raise NotRestorable(f"there is no savepoint at {folder}: was it deleted?")
             saved = saved_stages(described)
+            old = match(saved, self._stage)
+            if old is None and _lacks_stages(described, saved):
+                raise NotRestorable(f"not all of {folder} is there any more: was it deleted?")
             written = self._inherited(saved, described, shard)
-        old = match(saved, self._stage)
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         if old is not None:
             self._make_checkpoint(folder, old, shard, written)
@@ -304,6 +306,15 @@ def saved_stages(folder: Path) -> list[SavedStage]:
             stage = SavedStage.model_validate_json(file.read_text())
             found.append(stage.with_state(united_state(shard.get("state") for shard in ours)))
     return found
+
+
+def _lacks_stages(folder: Path, saved: Sequence[SavedStage]) -> bool:
+    """Return whether a savepoint's folder has fewer stages than the savepoint, for all we see.
+
+    Copies that were fetched into it don't say what their stage is.
+    """
+    stages = {file.parents[1] for file in folder.glob(f"*/[0-9]*/{SHARD_FILE}")}
+    return not saved or not all((stage / STAGE_FILE).exists() for stage in stages)
 
 
 def _uid(folder: Path) -> str | None:

@@ -252,6 +252,23 @@ def test_a_savepoint_with_a_damaged_file_is_named(tmp_path: Path) -> None:
         fork.prepare(0)
 
 
+def test_a_savepoint_without_any_stage_starts_nothing(tmp_path: Path) -> None:
+    """As one that is being removed."""
+    here, other = storage(tmp_path, "job"), storage(tmp_path, "job", stage="other")
+    other.save(REQUEST)
+    folder = tmp_path / "ns/savepoints/first"
+    fork = storage(tmp_path, "fork", "first")
+    (folder / "other" / "stage.json").rename(tmp_path / "stage.json")
+    with pytest.raises(NotRestorable, match="was it deleted"):
+        fork.prepare(0)
+    shutil.rmtree(folder / "other")
+    with pytest.raises(NotRestorable, match="was it deleted"):
+        fork.prepare(0)
+    assert not fork.checkpoint(0).exists()
+    here.save(REQUEST)
+    fork.prepare(0)
+
+
 def test_positions_in_outside_topics_and_other_sources_stay() -> None:
     lines = ["v1", "{}", '{"in": {"0": 7}}', '{"ns.job.a": {"0": 7, "1": 8}}', "-", "17"]
     assert rewritten(lines, {"ns.job.a": "ns.fork.a"}) == [

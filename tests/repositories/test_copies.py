@@ -20,6 +20,7 @@ from streamgraft_common.repositories import (
 from streamgraft_common.repositories.file_store import FileStore
 from streamgraft_common.repositories.manifest import GRACE_SECONDS, UPLOAD_SECONDS, Share
 from streamgraft_common.resources import Saving
+from streamgraft_common.restore import NotRestorable
 from streamgraft_pe_runtime import repository as module
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
@@ -352,6 +353,21 @@ def test_copies_that_were_fetched_are_no_savepoint_without_the_repository(tmp_pa
     shutil.rmtree(tmp_path / "copies")
     with pytest.raises(RepositoryUnavailable):
         new.prepare(1)
+
+
+def test_copies_that_were_fetched_are_no_savepoint_once_it_is_deleted(tmp_path: Path) -> None:
+    """It may be before all shards of the new job have started."""
+    new = started_from_copies(tmp_path)
+    Collector(FileStore(tmp_path / "copies"), "ns").remove("first", REQUEST.uid)
+    for _ in range(2):
+        with pytest.raises(NotRestorable, match=r"savepoints/first is there .*: was it deleted\?"):
+            new.prepare(1)
+        # And if another stage's are all that was there.
+        other = tmp_path / "volume/ns/savepoints/first/other"
+        (other / "0").mkdir(parents=True, exist_ok=True)
+        (other / "0" / SHARD_FILE).write_text('{"savepoint": "1"}')
+        (other / "stage.json").write_text('{"name": "other", "shards": 1, "operators": ["x"]}')
+    assert not new.checkpoint(1).exists()
 
 
 def test_a_cut_that_lacks_a_shard_is_damaged(tmp_path: Path) -> None:
