@@ -10,6 +10,8 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
+from streamgraft_pe_runtime import exclusive_files
+
 CHECKSUM = ".{}.crc"
 """Name of the checksum of a file, if there is one."""
 LEDGERS = "ledgers"
@@ -80,12 +82,9 @@ def link(source: str, target: str) -> None:
 def incarnation(checkpoint: Path) -> str:
     """Return what tells a checkpoint from one that was there before, and from its copies."""
     file = checkpoint / LEDGERS / _FUNCTION
-    file.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with file.open("x") as fresh:
-            fresh.write(str(uuid.uuid4()))
-    except FileExistsError:
-        pass
+    exclusive_files.create(file, str(uuid.uuid4()))
+    if not file.read_text():  # left so by a full disk, or a power failure: all would be the same
+        write(file, str(uuid.uuid4()))
     return file.read_text()
 
 
