@@ -133,28 +133,32 @@ class Repository:
         if not self._store.create(key, document.encode()):
             log.warning("%s was stored by another launch at the same time: that one counts", key)
 
-    def fetch(self, savepoint: str, stage: str, shard: int, folder: Path) -> None:
+    def fetch(
+        self, savepoint: str, stage: str, shard: int, folder: Path, uid: str | None = None
+    ) -> None:
         """Make the copy of a shard on the volume what it was made as. Raises CopyDamaged.
 
+        `uid`: of the savepoint, where the volume says it; the newest of the name counts otherwise.
         One that is there is left as it is if the repository does not answer, or has no manifest.
         """
         try:
-            self._fetch(self._share(savepoint, stage, shard), folder)
+            self._fetch(self._share(savepoint, stage, shard, uid), folder)
         except (_NoManifest, RepositoryUnavailable) as error:
             if not folder.is_dir():
                 raise
             log.warning("%s can't be compared with the repository: %s", folder, error)
 
-    def describe(self, savepoint: str, file: str, folder: Path) -> bool:
+    def describe(self, savepoint: str, file: str, folder: Path, its: str | None = None) -> bool:
         """Write what a savepoint's stages are, and one file of each shard, into a folder.
 
-        Return whether there is such a savepoint. Raises CopyDamaged.
+        `its`: the uid, as for `fetch`. Return whether there is such a savepoint.
+        Raises CopyDamaged.
         """
         found = manifest.read(self._namespace, self._entries())
-        if (uid := found.alive(savepoint)) is None:
+        if (uid := found.alive(savepoint, its)) is None:
             return False
-        for name, its, stage in found.stages:
-            if (name, its) == (savepoint, uid):
+        for name, other, stage in found.stages:
+            if (name, other) == (savepoint, uid):
                 (folder / stage).mkdir()
                 key = manifest.stage_key(self._namespace, savepoint, uid, stage)
                 write(folder / stage / manifest.STAGE, self._store.get(key))
@@ -166,10 +170,11 @@ class Repository:
                         self._restore(item, place, place)
         return True
 
-    def _share(self, savepoint: str, stage: str, shard: int) -> Share:
+    def _share(self, savepoint: str, stage: str, shard: int, its: str | None) -> Share:
         found = manifest.read(self._namespace, self._entries())
-        if (uid := found.alive(savepoint)) is None:
-            raise _NoManifest(f"there is no {savepoint} in the repository: was it deleted?")
+        if (uid := found.alive(savepoint, its)) is None:
+            name = f"{savepoint}/{its}" if its else savepoint
+            raise _NoManifest(f"there is no {name} in the repository: was it deleted?")
         return Share(savepoint, uid, stage, shard)
 
     def _manifest(self, share: Share) -> Manifest:

@@ -13,7 +13,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
@@ -22,7 +21,7 @@ from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.repositories import RepositoryUnavailable
 from streamgraft_common.repositories.manifest import Share
 from streamgraft_common.resources import Saved, SavedStage, SavedState, Saving
-from streamgraft_common.restore import NotRestorable, match, stage_of, united_state
+from streamgraft_common.restore import NotRestorable, match, stage_of
 from streamgraft_pe_runtime import arrangement, cuts, modes
 from streamgraft_pe_runtime.checkpoint_files import (
     CHECKSUM,
@@ -46,14 +45,20 @@ from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
 from streamgraft_pe_runtime.redistribution import StateStores, redistribute
 from streamgraft_pe_runtime.repository import Repository
+from streamgraft_pe_runtime.saved_stages import (
+    SAVEPOINT_FILE,
+    SHARD_FILE,
+    STAGE_FILE,
+    is_saved,
+    known_uid,
+    lacks_stages,
+    noted,
+    saved_stages,
+    uid_of,
+)
 
 log = logging.getLogger(__name__)
 
-SAVEPOINT_FILE = "savepoint.json"
-"""Whose copies count in a folder, which goes by the savepoint's name: those of a deleted savepoint
-may still be there, where the operator does not see the volume."""
-STAGE_FILE = "stage.json"
-SHARD_FILE = "shard.json"
 ROLLED_BACK = "rolled-back"
 """File of a checkpoint that came out of a cut, with the uid of the rollback."""
 
@@ -96,20 +101,20 @@ class Storage:
         """
         folder, place = self.place(request).parent, self.place(request)
         place.mkdir(parents=True, exist_ok=True)
-        if _uid(folder) != request.uid:
+        if uid_of(folder) != request.uid:
             write(folder / SAVEPOINT_FILE, json.dumps({"uid": request.uid}))
         write(place / STAGE_FILE, self._stage.model_dump_json(by_alias=True, indent=1))
         state = self._described([self.checkpoint(shard) for shard in request.shards])
         total, unclean = 0, []
         for shard in request.shards:
             target = place / str(shard)
-            if not _is_saved(target, request.uid):
+            if not is_saved(target, request.uid):
                 self._save_shard(request, shard, target, state)
             if request.commit and self._sink:
-                written = cuts.read(_read(target)["written"])
+                written = cuts.read(noted(target)["written"])
                 self._sink.commit(request, written, self.checkpoint(shard))
-            total += _read(target)["sizeBytes"]
-            if _read(target).get("mayBeRepeated") or not read_checkpoint(target).clean:
+            total += noted(target)["sizeBytes"]
+            if noted(target).get("mayBeRepeated") or not read_checkpoint(target).clean:
                 unclean.append(shard)
         if self._copies and request.repository and not request.commit:
             copies = {
@@ -170,7 +175,8 @@ class Storage:
     def _fetch(self, folder: Path, stage: str, shard: int) -> None:
         """Have a copy on the volume as it was made, if it is kept elsewhere, too."""
         if self._copies:
-            self._copies.fetch(folder.name, stage, shard, folder / stage / str(shard))
+            place = folder / stage / str(shard)
+            self._copies.fetch(folder.name, stage, shard, place, known_uid(folder))
 
     def _put_back(self, source: Path, shard: int, request: Saving) -> None:
         _check_copy(source)
@@ -181,7 +187,7 @@ class Storage:
             link_tree(source, copy, frozenset({SHARD_FILE}))
             for entry in [*copy.glob("offsets/[0-9]*"), *copy.glob("sources/*/0")]:
                 _edit(entry, lambda lines: [placed(line, request.ends) for line in lines])
-            cuts.inherit(copy, cuts.read(_read(source).get("written", ())))
+            cuts.inherit(copy, cuts.read(noted(source).get("written", ())))
             write(copy / ROLLED_BACK, request.uid)
             if checkpoint.exists():
                 checkpoint.rename(old)
@@ -202,7 +208,7 @@ class Storage:
                 raise NotRestorable(f"there is no savepoint at {folder}: was it deleted?")
             saved = saved_stages(described)
             old = match(saved, self._stage)
-            if old is None and _lacks_stages(described, saved):
+            if old is None and lacks_stages(described, saved):
                 raise NotRestorable(f"not all of {folder} is there any more: was it deleted?")
             written = self._inherited(saved, described, shard)
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
@@ -217,7 +223,7 @@ class Storage:
         if self._copies is None:
             return folder
         try:
-            there = self._copies.describe(folder.name, SHARD_FILE, place)
+            there = self._copies.describe(folder.name, SHARD_FILE, place, known_uid(folder))
         except (RepositoryUnavailable, CopyDamaged):
             if not any(folder.glob(f"*/{STAGE_FILE}")):  # shards may have been fetched into it
                 raise
@@ -264,7 +270,7 @@ class Storage:
             return []
         ours = heirs(old.shards, self._stage.shards)
         files = [folder / old.name / str(origin) for origin, heir in ours.items() if heir == shard]
-        return cuts.read([note for file in files for note in _read(file).get("written", ())])
+        return cuts.read([note for file in files for note in noted(file).get("written", ())])
 
     def _save_shard(
         self, request: Saving, shard: int, target: Path, state: Sequence[SavedState] | None
@@ -296,33 +302,6 @@ class Storage:
             return None
 
 
-def saved_stages(folder: Path) -> list[SavedStage]:
-    """Return the stages that a savepoint's folder holds."""
-    found, uid = [], _uid(folder)
-    for file in sorted(folder.glob(f"*/{STAGE_FILE}")):
-        shards = [_read(shard.parent) for shard in file.parent.glob(f"[0-9]*/{SHARD_FILE}")]
-        ours = [shard for shard in shards if uid in (None, shard["savepoint"])]
-        if ours or uid is None:
-            stage = SavedStage.model_validate_json(file.read_text())
-            found.append(stage.with_state(united_state(shard.get("state") for shard in ours)))
-    return found
-
-
-def _lacks_stages(folder: Path, saved: Sequence[SavedStage]) -> bool:
-    """Return whether a savepoint's folder has fewer stages than the savepoint, for all we see.
-
-    Copies that were fetched into it don't say what their stage is.
-    """
-    stages = {file.parents[1] for file in folder.glob(f"*/[0-9]*/{SHARD_FILE}")}
-    return not saved or not all((stage / STAGE_FILE).exists() for stage in stages)
-
-
-def _uid(folder: Path) -> str | None:
-    """Return whose copies count in a folder; None: all that are there."""
-    file = folder / SAVEPOINT_FILE
-    return str(json.loads(file.read_text())["uid"]) if file.exists() else None
-
-
 def _copy(checkpoint: Path, target: Path, committed: int, document: Mapping[str, object]) -> None:
     """Copy a checkpoint up to a batch; `document`: what to say of the copy beside its size."""
     if target.exists():  # of an earlier savepoint of this name
@@ -342,7 +321,7 @@ def _check_copy(folder: Path) -> None:
         raise CopyDamaged(f"{folder} is no copy of a shard: was it deleted?")
     try:
         with reading(folder / SHARD_FILE):
-            expected = int(_read(folder)["sizeBytes"])
+            expected = int(noted(folder)["sizeBytes"])
         check(folder)
     except CheckpointDamaged as error:
         raise CopyDamaged(str(error)) from error
@@ -358,15 +337,6 @@ def _size(copy: Path) -> int:
 
     files = (Path(at) / name for at, _, names in os.walk(copy, onerror=fail) for name in names)
     return sum(file.stat().st_size for file in files if file != copy / SHARD_FILE)
-
-
-def _is_saved(target: Path, uid: str) -> bool:
-    """Return whether a shard was saved already for this very savepoint."""
-    return (target / SHARD_FILE).exists() and bool(_read(target)["savepoint"] == uid)
-
-
-def _read(target: Path) -> dict[str, Any]:
-    return dict(json.loads((target / SHARD_FILE).read_text()))
 
 
 def _make_own(copy: Path, checkpoint: Path, topics: Mapping[str, str]) -> None:

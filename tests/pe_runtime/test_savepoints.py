@@ -18,7 +18,8 @@ from streamgraft_pe_runtime.checkpoint_files import LEDGERS, REAL_TIME, link_tre
 from streamgraft_pe_runtime.copied_logs import relocated, rewritten
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.repository import Repository
-from streamgraft_pe_runtime.savepoints import SAVEPOINT_FILE, Storage, saved_stages
+from streamgraft_pe_runtime.saved_stages import SAVEPOINT_FILE, saved_stages
+from streamgraft_pe_runtime.savepoints import Storage
 from streamgraft_pe_runtime.spark_log import Position
 
 SCHEMA = {"type": "struct", "fields": []}

@@ -20,12 +20,12 @@ from streamgraft_common.repositories import (
 from streamgraft_common.repositories.file_store import FileStore
 from streamgraft_common.repositories.manifest import GRACE_SECONDS, UPLOAD_SECONDS, Share
 from streamgraft_common.resources import Saving
-from streamgraft_common.restore import NotRestorable
 from streamgraft_pe_runtime import repository as module
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
 from streamgraft_pe_runtime.repository import Repository
-from streamgraft_pe_runtime.savepoints import SHARD_FILE, Storage, saved_stages
+from streamgraft_pe_runtime.saved_stages import SHARD_FILE
+from streamgraft_pe_runtime.savepoints import Storage
 
 BACK = Saving(savepoint="back", uid="b", shards=[0], rolls_back_to="first", ends={})
 FIRST = Share("first", REQUEST.uid, "work", 0)
@@ -171,24 +171,6 @@ def test_a_damaged_copy_on_the_volume_is_made_anew_from_what_is_whole(
     repository.fetch("first", "work", 0, source)
     assert tree(source) == {"a": b"whole", "b": b"whole too"}
     assert (source / "b").stat().st_ino == whole
-
-
-def test_a_damaged_copy_goes_at_once_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A pod that dies amid it leaves nothing that looks like a copy."""
-    store = FileStore(folder_of(tmp_path / "copies"))
-    here = cut(tmp_path / "volume", Repository(store, "ns"))
-    copy = tmp_path / "volume/ns/savepoints/first/work/0"
-    (copy / "state/0/0/1.delta").unlink()
-    removed: list[str] = []
-    monkeypatch.setattr(
-        "shutil.rmtree", lambda folder, ignore_errors: removed.append(Path(folder).name)
-    )
-    here.look_at(BACK)
-    assert (copy / "state/0/0/1.delta").read_text() == "state"
-    assert [name[:11] for name in removed] == [".0-damaged-"]
-    assert [stage.name for stage in saved_stages(copy.parent.parent)] == ["work"]
 
 
 def test_without_an_answer_the_copy_on_the_volume_is_taken_as_it_is(tmp_path: Path) -> None:
@@ -353,21 +335,6 @@ def test_copies_that_were_fetched_are_no_savepoint_without_the_repository(tmp_pa
     shutil.rmtree(tmp_path / "copies")
     with pytest.raises(RepositoryUnavailable):
         new.prepare(1)
-
-
-def test_copies_that_were_fetched_are_no_savepoint_once_it_is_deleted(tmp_path: Path) -> None:
-    """It may be before all shards of the new job have started."""
-    new = started_from_copies(tmp_path)
-    Collector(FileStore(tmp_path / "copies"), "ns").remove("first", REQUEST.uid)
-    for _ in range(2):
-        with pytest.raises(NotRestorable, match=r"savepoints/first is there .*: was it deleted\?"):
-            new.prepare(1)
-        # And if another stage's are all that was there.
-        other = tmp_path / "volume/ns/savepoints/first/other"
-        (other / "0").mkdir(parents=True, exist_ok=True)
-        (other / "0" / SHARD_FILE).write_text('{"savepoint": "1"}')
-        (other / "stage.json").write_text('{"name": "other", "shards": 1, "operators": ["x"]}')
-    assert not new.checkpoint(1).exists()
 
 
 def test_a_cut_that_lacks_a_shard_is_damaged(tmp_path: Path) -> None:
