@@ -39,11 +39,15 @@ class Beside:
         return self._copy
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if error is None:
-            self._copy.chmod(0o755)
-            self._copy.rename(self._target)
-        else:
+        try:
+            if error is None:
+                self._copy.chmod(0o755)
+                self._copy.rename(self._target)
+                return
+        except OSError:
             shutil.rmtree(self._copy, ignore_errors=True)
+            raise
+        shutil.rmtree(self._copy, ignore_errors=True)
 
 
 def link_tree(source: Path, target: Path, leave: frozenset[str]) -> None:

@@ -3,6 +3,7 @@
 See streamgraft_common.repositories.manifest for how they lie there.
 """
 
+import errno
 import hashlib
 import logging
 import shutil
@@ -193,23 +194,42 @@ class Repository:
         log.warning("%s is missing or damaged: fetching it from the repository", folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         aside = folder.with_name(f".{folder.name}-damaged-{uuid.uuid4().hex}")
-        with suppress(_Fetched), Beside(folder) as copy:
-            for name in wanted.folders:
-                (copy / name).mkdir(parents=True, exist_ok=True)
-            with ThreadPoolExecutor(_AT_A_TIME, "fetch") as threads:
-                list(threads.map(lambda item: self._restore(item, folder, copy), wanted.files))
-            if folder.is_dir() and self._is_whole(folder, wanted):  # another PE was faster
-                raise _Fetched
-            if folder.is_dir():  # removed bit by bit, what a crash leaves would look like a copy
-                folder.rename(aside)
+        try:
+            with suppress(_Fetched), Beside(folder) as copy:
+                for name in wanted.folders:
+                    (copy / name).mkdir(parents=True, exist_ok=True)
+                with ThreadPoolExecutor(_AT_A_TIME, "fetch") as threads:
+                    list(threads.map(lambda item: self._restore(item, folder, copy), wanted.files))
+                self._make_way(folder, wanted, aside)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            log.info("%s was fetched by another processing element at the same time", folder)
         shutil.rmtree(aside, ignore_errors=True)
+
+    def _make_way(self, folder: Path, wanted: Manifest, aside: Path) -> None:
+        """Rename a damaged copy, if there is one. Raises _Fetched if there is a whole one.
+
+        Others may do the same: what one of them has put in its place, and works on, has to stay.
+        """
+        while folder.is_dir():
+            with suppress(FileNotFoundError):  # another has renamed it
+                judged = folder.stat().st_ino
+                if self._is_whole(folder, wanted):
+                    raise _Fetched
+                # Removed bit by bit, what a crash leaves would look like a copy.
+                if folder.stat().st_ino == judged:
+                    folder.rename(aside)
+                    if aside.stat().st_ino != judged:
+                        aside.rename(folder)
 
     def _restore(self, item: SavedFile, old: Path, copy: Path) -> None:
         target = copy / item.path
         target.parent.mkdir(parents=True, exist_ok=True)
-        if self._has(old / item.path, item):
-            link(str(old / item.path), str(target))
-            return
+        with suppress(FileNotFoundError):  # another makes way for what it has fetched
+            if self._has(old / item.path, item):
+                link(str(old / item.path), str(target))
+                return
         with target.open("wb") as file:
             for piece in item.pieces:
                 file.write(self._blob(piece, item.path))
@@ -230,7 +250,10 @@ class Repository:
         there = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
         if there != {item.path for item in wanted.files}:
             return False
-        return all(self._has(folder / item.path, item) for item in wanted.files)
+        try:
+            return all(self._has(folder / item.path, item) for item in wanted.files)
+        except FileNotFoundError:  # another makes way for what it has fetched
+            return False
 
     def _has(self, file: Path, item: SavedFile) -> bool:
         """Return whether a file is what was stored; it is read, whatever we know of it."""

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 from tests.pe_runtime.test_savepoints import REQUEST, TOPIC, checkpoint, storage
-from tests.repositories.test_copies import BACK, cut, folder_of, started_from_copies
+from tests.repositories.test_copies import BACK, FIRST, cut, folder_of, started_from_copies
 
 from streamgraft_common.repositories import Collector
 from streamgraft_common.repositories.file_store import FileStore
+from streamgraft_common.repositories.manifest import Manifest
 from streamgraft_common.restore import NotRestorable
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
@@ -69,3 +70,62 @@ def test_copies_that_were_fetched_are_no_savepoint_once_it_is_deleted(tmp_path: 
         (other / "0" / SHARD_FILE).write_text('{"savepoint": "1"}')
         (other / "stage.json").write_text('{"name": "other", "shards": 1, "operators": ["x"]}')
     assert not new.checkpoint(1).exists()
+
+
+@pytest.mark.parametrize("moment", ["judging", "renaming"])
+def test_what_another_has_put_in_place_meanwhile_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Two processing elements fetch one damaged copy, and the other one works on it already."""
+    store = FileStore(folder_of(tmp_path / "copies"))
+    source = folder_of(tmp_path / "copy", a="whole")
+    ours, other = Repository(store, "ns"), Repository(store, "ns")
+    ours.upload({FIRST: source}, "{}")
+    (source / "a").write_text("garbage")
+    is_whole, rename = ours._is_whole, Path.rename
+    placed: list[int] = []
+
+    def fetched_by_another() -> None:
+        other.fetch("first", "work", 0, source)
+        placed.append(source.stat().st_ino)
+
+    def judged(folder: Path, wanted: Manifest) -> bool:
+        found = is_whole(folder, wanted)
+        if not placed and any(tmp_path.glob(".copy-*/a")):
+            fetched_by_another()
+        return found
+
+    def renamed(path: Path, target: Path) -> Path:
+        if path == source and not placed:
+            monkeypatch.setattr(Path, "rename", rename)
+            fetched_by_another()
+        return rename(path, target)
+
+    if moment == "judging":
+        monkeypatch.setattr(ours, "_is_whole", judged)
+    else:
+        monkeypatch.setattr(Path, "rename", renamed)
+    ours.fetch("first", "work", 0, source)
+    assert placed == [source.stat().st_ino]
+    assert (source / "a").read_text() == "whole"
+    assert list(tmp_path.glob(".copy*")) == []
+
+
+def test_what_another_puts_in_place_at_the_end_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = FileStore(folder_of(tmp_path / "copies"))
+    source = folder_of(tmp_path / "copy", a="whole")
+    ours = Repository(store, "ns")
+    ours.upload({FIRST: source}, "{}")
+    make_way = ours._make_way
+
+    def too_late(folder: Path, wanted: Manifest, aside: Path) -> None:
+        make_way(folder, wanted, aside)
+        Repository(store, "ns").fetch("first", "work", 0, source)
+
+    monkeypatch.setattr(ours, "_make_way", too_late)
+    shutil.rmtree(source)
+    ours.fetch("first", "work", 0, source)
+    assert (source / "a").read_text() == "whole"
+    assert list(tmp_path.glob(".copy*")) == []
