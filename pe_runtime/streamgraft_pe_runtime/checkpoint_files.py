@@ -50,6 +50,19 @@ class Beside:
         shutil.rmtree(self._copy, ignore_errors=True)
 
 
+def remove_left(target: Path) -> None:
+    """Remove what those left beside a folder who died amid making or replacing it.
+
+    Nobody else may work on it. It is renamed first: who does so all the same, as a pod that its
+    node lost, fails then, and gives its name to no half of it.
+    """
+    for left in target.parent.glob(f".{target.name}-*"):
+        gone = target.with_name(f".{target.name}-gone-{uuid.uuid4().hex}")
+        with suppress(OSError):  # another time
+            left.rename(gone)
+            shutil.rmtree(gone)
+
+
 def link_tree(source: Path, target: Path, leave: frozenset[str]) -> None:
     """Link all files of a folder into another one, but for entries of its top level in `leave`."""
     shutil.copytree(

@@ -30,6 +30,7 @@ from streamgraft_pe_runtime.checkpoint_files import (
     entries,
     link_entries,
     link_tree,
+    remove_left,
     write,
 )
 from streamgraft_pe_runtime.checkpoint_health import DAMAGED, CheckpointDamaged, check, reading
@@ -183,14 +184,20 @@ class Storage:
         checkpoint = self.checkpoint(shard)
         old = checkpoint.with_name(f".{shard}-before-{request.uid}")
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        with Beside(checkpoint) as copy:
-            link_tree(source, copy, frozenset({SHARD_FILE}))
-            for entry in [*copy.glob("offsets/[0-9]*"), *copy.glob("sources/*/0")]:
-                _edit(entry, lambda lines: [placed(line, request.ends) for line in lines])
-            cuts.inherit(copy, cuts.read(noted(source).get("written", ())))
-            write(copy / ROLLED_BACK, request.uid)
-            if checkpoint.exists():
-                checkpoint.rename(old)
+        remove_left(checkpoint)
+        try:
+            with Beside(checkpoint) as copy:
+                link_tree(source, copy, frozenset({SHARD_FILE}))
+                for entry in [*copy.glob("offsets/[0-9]*"), *copy.glob("sources/*/0")]:
+                    _edit(entry, lambda lines: [placed(line, request.ends) for line in lines])
+                cuts.inherit(copy, cuts.read(noted(source).get("written", ())))
+                write(copy / ROLLED_BACK, request.uid)
+                if checkpoint.exists():
+                    checkpoint.rename(old)
+        except OSError:
+            if old.exists() and not checkpoint.exists():  # else the shard would begin with nothing
+                old.rename(checkpoint)
+            raise
         shutil.rmtree(old, ignore_errors=True)
 
     def prepare(self, shard: int) -> None:
@@ -201,6 +208,7 @@ class Storage:
         checkpoint = self.checkpoint(shard)
         if self._metadata.savepoint is None or checkpoint.exists():
             return
+        remove_left(checkpoint)
         folder = self._root / self._metadata.savepoint
         with tempfile.TemporaryDirectory() as place:
             described = self._described_in(folder, Path(place))
