@@ -122,6 +122,7 @@ class _Before:
         inputs = [item for stage in stages for item in stage.inputs if not item.external]
         self.topics = {item.topic for item in inputs} | set(made)
         self.columns = {item.topic: item.columns for item in inputs}
+        self.exported = {item.topic: item.columns for stage in stages for item in stage.exports}
 
     def moved(self, stage: SavedStage) -> str:
         """Return why operators can't be in a stage of the new graph that were in another, '' if
@@ -142,6 +143,7 @@ def _of_new(stage: SavedStage, before: _Before, states: Collection[str]) -> Iter
     changed = {} if why else {item.stream: item for item in _other_columns(stage, before)}
     for item in _all(stage, fate, why):
         yield changed.get(item.stream, item) if item.stream else item
+    yield from () if why else _other_exports(stage, before)
     for name in former.stateful if former else ():
         if name not in states:
             yield Outcome(name, None, Fate.IMPOSSIBLE, why)
@@ -161,6 +163,23 @@ def _other_columns(stage: SavedStage, before: _Before) -> Iterator[Outcome]:
             f" to stage {stage.name} have the old ones: what is missing is null there; {SAVE} and"
             " restore it with this application, for which all is read to its end, or allow it with"
             f" --change-stream {item.stream} (spec.changedStreams)",
+        )
+
+
+def _other_exports(stage: SavedStage, before: _Before) -> Iterator[Outcome]:
+    """Who reads an export reads what its topic has of before, too."""
+    for item in stage.exports:
+        old, new = before.exported.get(item.topic), item.columns
+        if old is None or new is None or not (other := difference(old, new)):
+            continue
+        yield Outcome(
+            stage.name,
+            item.stream,
+            Fate.CHANGED,
+            f"the exported stream {item.stream} gets other columns ({other}), and the records that"
+            " its topic has already have the old ones: what is missing is null to jobs that import"
+            " it; give the export another uid, for another topic, or allow it with --change-stream"
+            f" {item.stream} (spec.changedStreams)",
         )
 
 

@@ -16,6 +16,7 @@ from streamgraft_common.key_groups import key_columns, readings
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources.savepoint import (
     FORMAT,
+    SavedExport,
     SavedInput,
     SavedStage,
     SavedState,
@@ -83,6 +84,13 @@ def stage_of(metadata: PeMetadata, adl: Adl) -> SavedStage:
                 else columns_of(schemas[port.stream]),
             )
             for port in metadata.inputs
+        ],
+        exports=[
+            SavedExport(
+                stream=port.stream, topic=port.topic, columns=columns_of(schemas[port.stream])
+            )
+            for port in metadata.outputs
+            if operators[port.operator].kind == "export"
         ],
         tables={
             name: state

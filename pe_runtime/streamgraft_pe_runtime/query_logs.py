@@ -4,7 +4,7 @@ import json
 import uuid
 from pathlib import Path
 
-from streamgraft_pe_runtime import exclusive_files
+from streamgraft_pe_runtime import checkpoint_files, exclusive_files
 from streamgraft_pe_runtime.checkpoint_files import entries
 from streamgraft_pe_runtime.checkpoint_health import reading
 from streamgraft_pe_runtime.spark_log import Position
@@ -90,13 +90,16 @@ def go_on(checkpoint: Path, number: int, position: Position) -> None:
     """Let a shard's own checkpoint go on behind a batch that other queries have come to.
 
     Nobody runs it. Spark wants the entry before the last one of the offset log, too; and an owner
-    of before, which was frozen, must find its next one.
+    of before, which was frozen, must find its next one. Entries without a commit are of an attempt
+    that did not come to its end, and to be replaced: as a batch, they would be run.
     """
     reopen(checkpoint)
     if (committed := newest(checkpoint / _COMMITS)) < number:
         offsets, _ = position.entries()
-        for entry in {committed + 1, number - 1}.difference({-1}):
-            exclusive_files.create(checkpoint / _OFFSETS / str(entry), offsets)
+        (checkpoint / _OFFSETS).mkdir(parents=True, exist_ok=True)
+        for entry in sorted({committed + 1, number - 1, number}):
+            if entry > committed:
+                checkpoint_files.write(checkpoint / _OFFSETS / str(entry), offsets)
         write(checkpoint, number, position)
 
 

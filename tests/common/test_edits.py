@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from streamgraft_common import names
 from streamgraft_common.adl import StateColumn, StateTable
 from streamgraft_common.edits import EditRefused, Fate, check, dropped, goes_on, outcomes
-from streamgraft_common.resources import SavedInput, SavedStage
+from streamgraft_common.resources import SavedExport, SavedInput, SavedStage
 from streamgraft_common.restore import NotRestorable, match
 
 
@@ -311,6 +311,25 @@ def test_records_on_their_way_have_the_columns_of_before() -> None:
     with pytest.raises(EditRefused, match=r"n is gone.*stage branch"):
         check([READ, old], [READ, old, branch], drop=())
     check([READ, COUNT], [READ, new], drop=())  # the old release did not say
+
+
+def test_records_of_an_export_have_the_columns_of_before() -> None:
+    """Whether or not somebody imports them now; another topic has none yet."""
+
+    def exporting(topic: str, **columns: str) -> SavedStage:
+        export = SavedExport(stream="visits", topic=topic, columns=columns)
+        return READ.model_copy(update={"exports": [export]})
+
+    old, new = exporting("t", k="string"), exporting("t", k="string", n="long")
+    with pytest.raises(
+        EditRefused,
+        match=r"exported stream visits gets other columns \(n is new\).*--change-stream visits",
+    ):
+        check([old], [new], drop=())
+    check([old], [new], drop=(), changed=["visits"])
+    check([old], [exporting("u", n="long")], drop=())
+    check([READ], [new], drop=())
+    check([old], [READ], drop=())
 
 
 def test_topics_of_one_name_in_two_clusters_are_told_apart_by_their_order() -> None:

@@ -242,6 +242,34 @@ def test_shards_go_on_where_their_last_query_ended(tmp_path: Path) -> None:
     assert_seamless(brokers.done)
 
 
+def test_an_attempt_to_go_on_that_was_cut_off_is_no_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark would run it, from a state of before on which there is a newer one."""
+
+    def position(millis: int) -> Position:
+        settings = {"batchWatermarkMs": 0, "batchTimestampMs": millis, "conf": {}}
+        offsets = "\n".join(("v1", json.dumps(settings), json.dumps({TOPIC: {"0": 60}})))
+        ids = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [["6_r"]]}}
+        return Position.parse(offsets, "\n".join(("v2", json.dumps(ids))))
+
+    create = exclusive_files.create
+
+    def full(file: Path, text: str) -> bool:
+        if file.parent.name == "commits":
+            raise OSError(28, "No space left on device")
+        return create(file, text)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(exclusive_files, "create", full)
+        with pytest.raises(OSError, match="No space"):
+            query_logs.go_on(tmp_path, 5, position(1000))
+    assert query_logs.is_cut_off(tmp_path)
+    query_logs.go_on(tmp_path, 5, position(2000))
+    assert not query_logs.is_cut_off(tmp_path)
+    assert query_logs.read(tmp_path) == position(2000)
+
+
 def test_same_shards_keep_their_query(tmp_path: Path) -> None:
     """A driver that is started again goes on, and plans its cut off batch the same."""
     brokers = FakeBrokers()

@@ -46,6 +46,7 @@ from streamgraft_common.resources.processing_element import (
 from streamgraft_common.resources.repositories import RedisRepository, S3Repository
 from streamgraft_common.resources.savepoint import (
     SAVEPOINT,
+    SavedExport,
     SavedInput,
     SavedPlan,
     SavedStage,
@@ -143,6 +144,7 @@ __all__ = [
     "RuntimeStatus",
     "S3Repository",
     "Saved",
+    "SavedExport",
     "SavedInput",
     "SavedPlan",
     "SavedStage",

@@ -35,6 +35,17 @@ class SavedInput(Model):
     """The types of its columns, if the topic is the job's own. Absent if they were not noted."""
 
 
+class SavedExport(Model):
+    """A stream that a stage publishes."""
+
+    stream: str
+    """Its name in the application."""
+    topic: str
+    """The topic that other jobs read."""
+    columns: dict[str, str] | None = None
+    """The types of its columns. Absent if they can't be told."""
+
+
 class SavedState(Model):
     """State that Spark keeps for one part of a stage's query."""
 
@@ -79,6 +90,8 @@ class SavedStage(Model):
     """Those of them that have state."""
     inputs: list[SavedInput] = []
     """What it reads."""
+    exports: list[SavedExport] = []
+    """What it publishes for other jobs."""
     life: str = ""
     """What its checkpoints have behind its name: another number each time that it comes back after
     an edit has dropped it."""

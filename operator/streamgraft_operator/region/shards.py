@@ -267,10 +267,14 @@ class Shards:
         )
 
     def _release(self, shard: int, stage: int) -> ReleaseView | None:
-        """Return the release of a shard in this epoch by its old owner."""
+        """Return the release of a shard in this epoch by its old owner.
+
+        A pod that reports nothing yet may have read a spec of before that release, and run it.
+        """
         for pe in self._others(shard, stage):
             release = pe.releases.get(shard)
-            if release and release.epoch >= self.status.epoch:
+            silent = pe.pod_alive and not pe.ready
+            if release and release.epoch >= self.status.epoch and not silent:
                 return release
         return None
 

@@ -6,6 +6,7 @@ import pytest
 
 from streamgraft_common.adl import Adl, KafkaEndpoint, Operator, Region, SplitOutput, Stream
 from streamgraft_common.resources import Fusion
+from streamgraft_common.shared_streams.declarations import ExportDeclaration
 from streamgraft_common.transactions import transactional_ids
 from streamgraft_operator.graph import (
     Change,
@@ -91,6 +92,18 @@ def test_a_stage_remembers_which_brokers_its_source_names() -> None:
         stages = {item.name: item for item in saved_stages(planned(adl), adl)}
         assert [item.brokers for item in stages["src"].inputs] == [brokers]
         assert [item.brokers for item in stages["count"].inputs] == [[]]
+
+
+def test_a_stage_remembers_what_it_exports() -> None:
+    """With the columns that others read."""
+    declared = ExportDeclaration(name="visits", partitions=1)
+    export = Operator(name="raw-export", kind="export", inputs=["raw"], exported=declared)
+    adl = application(SOURCE, export)
+    schema = {"fields": [{"name": "n", "type": "long"}]}
+    adl = adl.model_copy(update={"streams": [Stream(name="raw", producer="src", schema=schema)]})
+    ((exported,),) = (item.exports for item in saved_stages(planned(adl), adl))
+    assert (exported.stream, exported.columns) == ("raw", {"n": "long"})
+    assert exported.topic.startswith("ns.job.raw-export.EXPORT-")
 
 
 def test_a_region_and_its_neighbours() -> None:
