@@ -10,6 +10,8 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
+from streamgraft_pe_runtime import exclusive_files
+
 CHECKSUM = ".{}.crc"
 """Name of the checksum of a file, if there is one."""
 LEDGERS = "ledgers"
@@ -37,11 +39,28 @@ class Beside:
         return self._copy
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if error is None:
-            self._copy.chmod(0o755)
-            self._copy.rename(self._target)
-        else:
+        try:
+            if error is None:
+                self._copy.chmod(0o755)
+                self._copy.rename(self._target)
+                return
+        except OSError:
             shutil.rmtree(self._copy, ignore_errors=True)
+            raise
+        shutil.rmtree(self._copy, ignore_errors=True)
+
+
+def remove_left(target: Path) -> None:
+    """Remove what those left beside a folder who died amid making or replacing it.
+
+    Nobody else may work on it. It is renamed first: who does so all the same, as a pod that its
+    node lost, fails then, and gives its name to no half of it.
+    """
+    for left in target.parent.glob(f".{target.name}-*"):
+        gone = target.with_name(f".{target.name}-gone-{uuid.uuid4().hex}")
+        with suppress(OSError):  # another time
+            left.rename(gone)
+            shutil.rmtree(gone)
 
 
 def link_tree(source: Path, target: Path, leave: frozenset[str]) -> None:
@@ -80,12 +99,9 @@ def link(source: str, target: str) -> None:
 def incarnation(checkpoint: Path) -> str:
     """Return what tells a checkpoint from one that was there before, and from its copies."""
     file = checkpoint / LEDGERS / _FUNCTION
-    file.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with file.open("x") as fresh:
-            fresh.write(str(uuid.uuid4()))
-    except FileExistsError:
-        pass
+    exclusive_files.create(file, str(uuid.uuid4()))
+    if not file.read_text():  # left so by a full disk, or a power failure: all would be the same
+        write(file, str(uuid.uuid4()))
     return file.read_text()
 
 

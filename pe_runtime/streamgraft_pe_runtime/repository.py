@@ -3,6 +3,7 @@
 See streamgraft_common.repositories.manifest for how they lie there.
 """
 
+import errno
 import hashlib
 import logging
 import shutil
@@ -133,28 +134,32 @@ class Repository:
         if not self._store.create(key, document.encode()):
             log.warning("%s was stored by another launch at the same time: that one counts", key)
 
-    def fetch(self, savepoint: str, stage: str, shard: int, folder: Path) -> None:
+    def fetch(
+        self, savepoint: str, stage: str, shard: int, folder: Path, uid: str | None = None
+    ) -> None:
         """Make the copy of a shard on the volume what it was made as. Raises CopyDamaged.
 
+        `uid`: of the savepoint, where the volume says it; the newest of the name counts otherwise.
         One that is there is left as it is if the repository does not answer, or has no manifest.
         """
         try:
-            self._fetch(self._share(savepoint, stage, shard), folder)
+            self._fetch(self._share(savepoint, stage, shard, uid), folder)
         except (_NoManifest, RepositoryUnavailable) as error:
             if not folder.is_dir():
                 raise
             log.warning("%s can't be compared with the repository: %s", folder, error)
 
-    def describe(self, savepoint: str, file: str, folder: Path) -> bool:
+    def describe(self, savepoint: str, file: str, folder: Path, its: str | None = None) -> bool:
         """Write what a savepoint's stages are, and one file of each shard, into a folder.
 
-        Return whether there is such a savepoint. Raises CopyDamaged.
+        `its`: the uid, as for `fetch`. Return whether there is such a savepoint.
+        Raises CopyDamaged.
         """
         found = manifest.read(self._namespace, self._entries())
-        if (uid := found.alive(savepoint)) is None:
+        if (uid := found.alive(savepoint, its)) is None:
             return False
-        for name, its, stage in found.stages:
-            if (name, its) == (savepoint, uid):
+        for name, other, stage in found.stages:
+            if (name, other) == (savepoint, uid):
                 (folder / stage).mkdir()
                 key = manifest.stage_key(self._namespace, savepoint, uid, stage)
                 write(folder / stage / manifest.STAGE, self._store.get(key))
@@ -166,10 +171,11 @@ class Repository:
                         self._restore(item, place, place)
         return True
 
-    def _share(self, savepoint: str, stage: str, shard: int) -> Share:
+    def _share(self, savepoint: str, stage: str, shard: int, its: str | None) -> Share:
         found = manifest.read(self._namespace, self._entries())
-        if (uid := found.alive(savepoint)) is None:
-            raise _NoManifest(f"there is no {savepoint} in the repository: was it deleted?")
+        if (uid := found.alive(savepoint, its)) is None:
+            name = f"{savepoint}/{its}" if its else savepoint
+            raise _NoManifest(f"there is no {name} in the repository: was it deleted?")
         return Share(savepoint, uid, stage, shard)
 
     def _manifest(self, share: Share) -> Manifest:
@@ -187,21 +193,43 @@ class Repository:
             return
         log.warning("%s is missing or damaged: fetching it from the repository", folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(_Fetched), Beside(folder) as copy:
-            for name in wanted.folders:
-                (copy / name).mkdir(parents=True, exist_ok=True)
-            with ThreadPoolExecutor(_AT_A_TIME, "fetch") as threads:
-                list(threads.map(lambda item: self._restore(item, folder, copy), wanted.files))
-            if folder.is_dir() and self._is_whole(folder, wanted):  # another PE was faster
-                raise _Fetched
-            shutil.rmtree(folder, ignore_errors=True)
+        aside = folder.with_name(f".{folder.name}-damaged-{uuid.uuid4().hex}")
+        try:
+            with suppress(_Fetched), Beside(folder) as copy:
+                for name in wanted.folders:
+                    (copy / name).mkdir(parents=True, exist_ok=True)
+                with ThreadPoolExecutor(_AT_A_TIME, "fetch") as threads:
+                    list(threads.map(lambda item: self._restore(item, folder, copy), wanted.files))
+                self._make_way(folder, wanted, aside)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            log.info("%s was fetched by another processing element at the same time", folder)
+        shutil.rmtree(aside, ignore_errors=True)
+
+    def _make_way(self, folder: Path, wanted: Manifest, aside: Path) -> None:
+        """Rename a damaged copy, if there is one. Raises _Fetched if there is a whole one.
+
+        Others may do the same: what one of them has put in its place, and works on, has to stay.
+        """
+        while folder.is_dir():
+            with suppress(FileNotFoundError):  # another has renamed it
+                judged = folder.stat().st_ino
+                if self._is_whole(folder, wanted):
+                    raise _Fetched
+                # Removed bit by bit, what a crash leaves would look like a copy.
+                if folder.stat().st_ino == judged:
+                    folder.rename(aside)
+                    if aside.stat().st_ino != judged:
+                        aside.rename(folder)
 
     def _restore(self, item: SavedFile, old: Path, copy: Path) -> None:
         target = copy / item.path
         target.parent.mkdir(parents=True, exist_ok=True)
-        if self._has(old / item.path, item):
-            link(str(old / item.path), str(target))
-            return
+        with suppress(FileNotFoundError):  # another makes way for what it has fetched
+            if self._has(old / item.path, item):
+                link(str(old / item.path), str(target))
+                return
         with target.open("wb") as file:
             for piece in item.pieces:
                 file.write(self._blob(piece, item.path))
@@ -222,7 +250,10 @@ class Repository:
         there = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
         if there != {item.path for item in wanted.files}:
             return False
-        return all(self._has(folder / item.path, item) for item in wanted.files)
+        try:
+            return all(self._has(folder / item.path, item) for item in wanted.files)
+        except FileNotFoundError:  # another makes way for what it has fetched
+            return False
 
     def _has(self, file: Path, item: SavedFile) -> bool:
         """Return whether a file is what was stored; it is read, whatever we know of it."""

@@ -8,11 +8,11 @@ hard links where the file system has them: it costs as much as its files are man
 
 import json
 import logging
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
@@ -21,7 +21,7 @@ from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.repositories import RepositoryUnavailable
 from streamgraft_common.repositories.manifest import Share
 from streamgraft_common.resources import Saved, SavedStage, SavedState, Saving
-from streamgraft_common.restore import NotRestorable, match, stage_of, united_state
+from streamgraft_common.restore import NotRestorable, match, stage_of
 from streamgraft_pe_runtime import arrangement, cuts, modes
 from streamgraft_pe_runtime.checkpoint_files import (
     CHECKSUM,
@@ -30,9 +30,10 @@ from streamgraft_pe_runtime.checkpoint_files import (
     entries,
     link_entries,
     link_tree,
+    remove_left,
     write,
 )
-from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, check, reading
+from streamgraft_pe_runtime.checkpoint_health import DAMAGED, CheckpointDamaged, check, reading
 from streamgraft_pe_runtime.copied_logs import (
     placed,
     relocated,
@@ -45,14 +46,20 @@ from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
 from streamgraft_pe_runtime.redistribution import StateStores, redistribute
 from streamgraft_pe_runtime.repository import Repository
+from streamgraft_pe_runtime.saved_stages import (
+    SAVEPOINT_FILE,
+    SHARD_FILE,
+    STAGE_FILE,
+    is_saved,
+    known_uid,
+    lacks_stages,
+    noted,
+    saved_stages,
+    uid_of,
+)
 
 log = logging.getLogger(__name__)
 
-SAVEPOINT_FILE = "savepoint.json"
-"""Whose copies count in a folder, which goes by the savepoint's name: those of a deleted savepoint
-may still be there, where the operator does not see the volume."""
-STAGE_FILE = "stage.json"
-SHARD_FILE = "shard.json"
 ROLLED_BACK = "rolled-back"
 """File of a checkpoint that came out of a cut, with the uid of the rollback."""
 
@@ -95,20 +102,20 @@ class Storage:
         """
         folder, place = self.place(request).parent, self.place(request)
         place.mkdir(parents=True, exist_ok=True)
-        if _uid(folder) != request.uid:
+        if uid_of(folder) != request.uid:
             write(folder / SAVEPOINT_FILE, json.dumps({"uid": request.uid}))
         write(place / STAGE_FILE, self._stage.model_dump_json(by_alias=True, indent=1))
         state = self._described([self.checkpoint(shard) for shard in request.shards])
         total, unclean = 0, []
         for shard in request.shards:
             target = place / str(shard)
-            if not _is_saved(target, request.uid):
+            if not is_saved(target, request.uid):
                 self._save_shard(request, shard, target, state)
             if request.commit and self._sink:
-                written = cuts.read(_read(target)["written"])
+                written = cuts.read(noted(target)["written"])
                 self._sink.commit(request, written, self.checkpoint(shard))
-            total += _read(target)["sizeBytes"]
-            if _read(target).get("mayBeRepeated") or not read_checkpoint(target).clean:
+            total += noted(target)["sizeBytes"]
+            if noted(target).get("mayBeRepeated") or not read_checkpoint(target).clean:
                 unclean.append(shard)
         if self._copies and request.repository and not request.commit:
             copies = {
@@ -169,21 +176,28 @@ class Storage:
     def _fetch(self, folder: Path, stage: str, shard: int) -> None:
         """Have a copy on the volume as it was made, if it is kept elsewhere, too."""
         if self._copies:
-            self._copies.fetch(folder.name, stage, shard, folder / stage / str(shard))
+            place = folder / stage / str(shard)
+            self._copies.fetch(folder.name, stage, shard, place, known_uid(folder))
 
     def _put_back(self, source: Path, shard: int, request: Saving) -> None:
         _check_copy(source)
         checkpoint = self.checkpoint(shard)
         old = checkpoint.with_name(f".{shard}-before-{request.uid}")
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        with Beside(checkpoint) as copy:
-            link_tree(source, copy, frozenset({SHARD_FILE}))
-            for entry in [*copy.glob("offsets/[0-9]*"), *copy.glob("sources/*/0")]:
-                _edit(entry, lambda lines: [placed(line, request.ends) for line in lines])
-            cuts.inherit(copy, cuts.read(_read(source).get("written", ())))
-            write(copy / ROLLED_BACK, request.uid)
-            if checkpoint.exists():
-                checkpoint.rename(old)
+        remove_left(checkpoint)
+        try:
+            with Beside(checkpoint) as copy:
+                link_tree(source, copy, frozenset({SHARD_FILE}))
+                for entry in [*copy.glob("offsets/[0-9]*"), *copy.glob("sources/*/0")]:
+                    _edit(entry, lambda lines: [placed(line, request.ends) for line in lines])
+                cuts.inherit(copy, cuts.read(noted(source).get("written", ())))
+                write(copy / ROLLED_BACK, request.uid)
+                if checkpoint.exists():
+                    checkpoint.rename(old)
+        except OSError:
+            if old.exists() and not checkpoint.exists():  # else the shard would begin with nothing
+                old.rename(checkpoint)
+            raise
         shutil.rmtree(old, ignore_errors=True)
 
     def prepare(self, shard: int) -> None:
@@ -194,14 +208,17 @@ class Storage:
         checkpoint = self.checkpoint(shard)
         if self._metadata.savepoint is None or checkpoint.exists():
             return
+        remove_left(checkpoint)
         folder = self._root / self._metadata.savepoint
         with tempfile.TemporaryDirectory() as place:
             described = self._described_in(folder, Path(place))
             if not described.is_dir():
                 raise NotRestorable(f"there is no savepoint at {folder}: was it deleted?")
             saved = saved_stages(described)
+            old = match(saved, self._stage)
+            if old is None and lacks_stages(described, saved):
+                raise NotRestorable(f"not all of {folder} is there any more: was it deleted?")
             written = self._inherited(saved, described, shard)
-        old = match(saved, self._stage)
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         if old is not None:
             self._make_checkpoint(folder, old, shard, written)
@@ -214,7 +231,7 @@ class Storage:
         if self._copies is None:
             return folder
         try:
-            there = self._copies.describe(folder.name, SHARD_FILE, place)
+            there = self._copies.describe(folder.name, SHARD_FILE, place, known_uid(folder))
         except (RepositoryUnavailable, CopyDamaged):
             if not any(folder.glob(f"*/{STAGE_FILE}")):  # shards may have been fetched into it
                 raise
@@ -233,6 +250,11 @@ class Storage:
             self._fetch(folder, old.name, origin)
             if not (source / SHARD_FILE).is_file():
                 raise NotRestorable(f"savepoint {folder.name} lacks shard {origin} of {old.name}")
+            try:
+                _check_copy(source)
+            except CopyDamaged as error:  # there is no checkpoint yet that could be damaged
+                why = str(error).removeprefix(f"{DAMAGED}: ")
+                raise NotRestorable(f"savepoint {folder.name} is damaged: {why}") from error
         topics = renamed_topics(old, self._stage)
         if old.shards == self._stage.shards:
             with Beside(checkpoint) as copy:
@@ -256,7 +278,7 @@ class Storage:
             return []
         ours = heirs(old.shards, self._stage.shards)
         files = [folder / old.name / str(origin) for origin, heir in ours.items() if heir == shard]
-        return cuts.read([note for file in files for note in _read(file).get("written", ())])
+        return cuts.read([note for file in files for note in noted(file).get("written", ())])
 
     def _save_shard(
         self, request: Saving, shard: int, target: Path, state: Sequence[SavedState] | None
@@ -288,24 +310,6 @@ class Storage:
             return None
 
 
-def saved_stages(folder: Path) -> list[SavedStage]:
-    """Return the stages that a savepoint's folder holds."""
-    found, uid = [], _uid(folder)
-    for file in sorted(folder.glob(f"*/{STAGE_FILE}")):
-        shards = [_read(shard.parent) for shard in file.parent.glob(f"*/{SHARD_FILE}")]
-        ours = [shard for shard in shards if uid in (None, shard["savepoint"])]
-        if ours or uid is None:
-            stage = SavedStage.model_validate_json(file.read_text())
-            found.append(stage.with_state(united_state(shard.get("state") for shard in ours)))
-    return found
-
-
-def _uid(folder: Path) -> str | None:
-    """Return whose copies count in a folder; None: all that are there."""
-    file = folder / SAVEPOINT_FILE
-    return str(json.loads(file.read_text())["uid"]) if file.exists() else None
-
-
 def _copy(checkpoint: Path, target: Path, committed: int, document: Mapping[str, object]) -> None:
     """Copy a checkpoint up to a batch; `document`: what to say of the copy beside its size."""
     if target.exists():  # of an earlier savepoint of this name
@@ -316,7 +320,7 @@ def _copy(checkpoint: Path, target: Path, committed: int, document: Mapping[str,
             link_tree(checkpoint, copy, frozenset({"offsets", "commits", LEDGERS, cuts.INHERITED}))
             link_entries(checkpoint / "commits", copy / "commits", committed)
             link_entries(checkpoint / "offsets", copy / "offsets", committed + 1)
-        size = sum(file.stat().st_size for file in copy.rglob("*") if file.is_file())
+        size = _size(copy)
         write(copy / SHARD_FILE, json.dumps({**document, "sizeBytes": size}))
 
 
@@ -325,19 +329,22 @@ def _check_copy(folder: Path) -> None:
         raise CopyDamaged(f"{folder} is no copy of a shard: was it deleted?")
     try:
         with reading(folder / SHARD_FILE):
-            _read(folder)["sizeBytes"]
+            expected = int(noted(folder)["sizeBytes"])
         check(folder)
     except CheckpointDamaged as error:
         raise CopyDamaged(str(error)) from error
+    if (size := _size(folder)) != expected:
+        raise CopyDamaged(f"{folder} has {size} bytes instead of {expected}: it lost files")
 
 
-def _is_saved(target: Path, uid: str) -> bool:
-    """Return whether a shard was saved already for this very savepoint."""
-    return (target / SHARD_FILE).exists() and bool(_read(target)["savepoint"] == uid)
+def _size(copy: Path) -> int:
+    """Return how large the files of a copy are together, but for what is said of it."""
 
+    def fail(error: OSError) -> None:  # what can't be listed now is not lost
+        raise error
 
-def _read(target: Path) -> dict[str, Any]:
-    return dict(json.loads((target / SHARD_FILE).read_text()))
+    files = (Path(at) / name for at, _, names in os.walk(copy, onerror=fail) for name in names)
+    return sum(file.stat().st_size for file in files if file != copy / SHARD_FILE)
 
 
 def _make_own(copy: Path, checkpoint: Path, topics: Mapping[str, str]) -> None:

@@ -1,6 +1,10 @@
 """What the sink function of a stage is told of cuts, and what is in them."""
 
+import errno
+import io
+import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.pe_runtime.test_savepoints import ADL, Undescribed, checkpoint
@@ -10,7 +14,7 @@ from streamgraft_common.adl import Operator
 from streamgraft_common.batches import Cut
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import Saving
-from streamgraft_pe_runtime.checkpoint_files import incarnation
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, incarnation
 from streamgraft_pe_runtime.cuts import cut_sink
 from streamgraft_pe_runtime.protocol import NotCommitted
 from streamgraft_pe_runtime.savepoints import Storage
@@ -94,6 +98,41 @@ def test_a_cut_is_prepared_once_and_committed_with_what_was_in_it(
     (kept.checkpoint(0) / "commits" / "2").write_text("v1\n{}")
     assert kept.save(saving(4, commit=True)).committed
     assert sink.taken() == [("commit", cut)]
+
+
+def test_an_incarnation_is_there_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full, or the pod dies: checkpoints would all have the same, for good."""
+    opened = io.open
+
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def full(file: Any, mode: str = "r", *rest: Any) -> Any:
+        if mode == "r":
+            return opened(file, mode, *rest)
+        opened(file, mode, *rest).close()
+        return Full()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(io, "open", full)
+        with pytest.raises(OSError, match="No space left"):
+            incarnation(tmp_path / "0")
+    assert list((tmp_path / "0" / LEDGERS).iterdir()) == []
+    known = incarnation(tmp_path / "0")
+    assert uuid.UUID(known)
+    assert incarnation(tmp_path / "0") == known
+
+
+def test_an_incarnation_that_is_empty_is_none(tmp_path: Path) -> None:
+    """Former releases have left such ones."""
+    (tmp_path / LEDGERS).mkdir()
+    (tmp_path / LEDGERS / "FUNCTION").touch()
+    known = incarnation(tmp_path)
+    assert uuid.UUID(known)
+    assert incarnation(tmp_path) == known
 
 
 @pytest.mark.parametrize("moment", ["prepare", "commit"])

@@ -65,6 +65,53 @@ def test_a_crash_amid_it_leaves_the_checkpoint_or_nothing(tmp_path: Path) -> Non
     assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 77}
 
 
+def left_by_a_crash(checkpoint: Path) -> None:
+    """Leave what pods may that die amid replacing a checkpoint, or making one."""
+    for name in (
+        ".0-before-a",
+        ".0-before-b",
+        ".0-x3_k2",
+        ".01-other",
+        ".10-before-a",
+        ".10-x3_k2",
+    ):
+        (checkpoint.with_name(name) / "commits").mkdir(parents=True)
+
+
+def test_what_a_crash_left_beside_a_checkpoint_goes(tmp_path: Path) -> None:
+    """And nothing of other shards, which others may work on."""
+    here = cut_and_gone_on(tmp_path)
+    left_by_a_crash(here.checkpoint(0))
+    here.roll_back(BACK)
+    stay = [".01-other", ".10-before-a", ".10-x3_k2"]
+    found = sorted(item.name for item in here.checkpoint(0).parent.iterdir())
+    assert found == [*stay, "0"]
+    fork = storage(tmp_path, "fork", "first")
+    left_by_a_crash(fork.checkpoint(0))
+    fork.prepare(0)
+    found = sorted(item.name for item in fork.checkpoint(0).parent.iterdir())
+    assert found == [*stay, "0"]
+
+
+def test_a_pod_whose_copy_another_has_removed_leaves_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was lost by its node amid a rollback, and goes on when the next one has done that."""
+    here = cut_and_gone_on(tmp_path)
+    own, rename = here.checkpoint(0), Path.rename
+
+    def renamed(path: Path, target: Path) -> Path:
+        if path == own:
+            monkeypatch.setattr(Path, "rename", rename)
+            here.roll_back(BACK)
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    with pytest.raises(FileNotFoundError):
+        here.roll_back(BACK)
+    assert read_checkpoint(own).positions == {(TOPIC, 0): 77}
+
+
 def test_a_cut_that_is_gone_leaves_everything_as_it_is(tmp_path: Path) -> None:
     here = cut_and_gone_on(tmp_path)
     for back in (here.look_at, here.roll_back):
@@ -89,6 +136,21 @@ def test_a_cut_with_a_damaged_file_leaves_everything_as_it_is(
         with pytest.raises(CopyDamaged, match=f"the checkpoint is damaged: .*{file}"):
             back(BACK)
     assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 40}
+
+
+@pytest.mark.parametrize("lost", ["offsets", "commits", "state", "state/0/0/1.delta"])
+def test_a_cut_that_lost_files_leaves_everything_as_it_is(tmp_path: Path, lost: str) -> None:
+    """What is left of it would be a checkpoint, too: an empty one, or one without its state."""
+    here = cut_and_gone_on(tmp_path)
+    gone = tmp_path / "ns/savepoints/first/work/0" / lost
+    gone.rename(tmp_path / "elsewhere")
+    for back in (here.look_at, here.roll_back):
+        with pytest.raises(CopyDamaged, match=r"work/0 has .* bytes instead of .*: it lost files"):
+            back(BACK)
+    assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 40}
+    (tmp_path / "elsewhere").rename(gone)
+    here.roll_back(BACK)
+    assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 77}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Copies of checkpoints, on files as Spark lays them out."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from streamgraft_pe_runtime.checkpoint_files import LEDGERS, REAL_TIME, link_tre
 from streamgraft_pe_runtime.copied_logs import relocated, rewritten
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.repository import Repository
-from streamgraft_pe_runtime.savepoints import SAVEPOINT_FILE, Storage, saved_stages
+from streamgraft_pe_runtime.saved_stages import SAVEPOINT_FILE, saved_stages
+from streamgraft_pe_runtime.savepoints import Storage
 from streamgraft_pe_runtime.spark_log import Position
 
 SCHEMA = {"type": "struct", "fields": []}
@@ -223,6 +225,49 @@ def test_a_savepoint_that_is_gone_is_named(tmp_path: Path) -> None:
     fork = storage(tmp_path, "fork", "first")
     with pytest.raises(NotRestorable, match="savepoints/first: was it deleted"):
         fork.prepare(0)
+
+
+@pytest.mark.parametrize("lost", ["offsets", "commits", "state"])
+def test_a_savepoint_that_lost_files_starts_nothing(tmp_path: Path, lost: str) -> None:
+    here = storage(tmp_path, "job")
+    checkpoint(here.checkpoint(0), TOPIC, 3)
+    here.save(REQUEST)
+    shutil.rmtree(tmp_path / "ns/savepoints/first/work/0" / lost)
+    fork = storage(tmp_path, "fork", "first")
+    with pytest.raises(NotRestorable, match=r"savepoint first is damaged: .*/work/0 has .* bytes"):
+        fork.prepare(0)
+    assert not fork.checkpoint(0).exists()
+    fork.prepare(1)  # the other one is whole
+
+
+def test_a_savepoint_with_a_damaged_file_is_named(tmp_path: Path) -> None:
+    """Not as a checkpoint that is damaged: there is none yet, which could be put back."""
+    here = storage(tmp_path, "job")
+    checkpoint(here.checkpoint(0), TOPIC, 3)
+    here.save(REQUEST)
+    damaged = tmp_path / "ns/savepoints/first/work/0/commits/2"
+    damaged.unlink()
+    damaged.touch()
+    fork = storage(tmp_path, "fork", "first")
+    with pytest.raises(NotRestorable, match=r"^savepoint first is damaged: /.*/commits/2: "):
+        fork.prepare(0)
+
+
+def test_a_savepoint_without_any_stage_starts_nothing(tmp_path: Path) -> None:
+    """As one that is being removed."""
+    here, other = storage(tmp_path, "job"), storage(tmp_path, "job", stage="other")
+    other.save(REQUEST)
+    folder = tmp_path / "ns/savepoints/first"
+    fork = storage(tmp_path, "fork", "first")
+    (folder / "other" / "stage.json").rename(tmp_path / "stage.json")
+    with pytest.raises(NotRestorable, match="was it deleted"):
+        fork.prepare(0)
+    shutil.rmtree(folder / "other")
+    with pytest.raises(NotRestorable, match="was it deleted"):
+        fork.prepare(0)
+    assert not fork.checkpoint(0).exists()
+    here.save(REQUEST)
+    fork.prepare(0)
 
 
 def test_positions_in_outside_topics_and_other_sources_stay() -> None:

@@ -24,7 +24,8 @@ from streamgraft_pe_runtime import repository as module
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
 from streamgraft_pe_runtime.repository import Repository
-from streamgraft_pe_runtime.savepoints import SHARD_FILE, Storage
+from streamgraft_pe_runtime.saved_stages import SHARD_FILE
+from streamgraft_pe_runtime.savepoints import Storage
 
 BACK = Saving(savepoint="back", uid="b", shards=[0], rolls_back_to="first", ends={})
 FIRST = Share("first", REQUEST.uid, "work", 0)

@@ -47,14 +47,17 @@ class FileStore:
         if not self._root.is_dir():
             raise RepositoryUnavailable(f"there is no folder {self._root}")
         abandoned = time.time() - ABANDONED_SECONDS
-        for folder, _, names in os.walk(self._root / prefix):
-            for file in (Path(folder) / name for name in names):
-                with suppress(FileNotFoundError):  # another has removed it
-                    modified = file.stat().st_mtime
-                    if not file.name.startswith("."):
-                        found.append(Stored(str(file.relative_to(self._root)), modified))
-                    elif modified < abandoned:
-                        file.unlink()
+        try:
+            for folder, _, names in os.walk(self._root / prefix, onerror=_refuse):
+                for file in (Path(folder) / name for name in names):
+                    with suppress(FileNotFoundError):  # another has removed it
+                        modified = file.stat().st_mtime
+                        if not file.name.startswith("."):
+                            found.append(Stored(str(file.relative_to(self._root)), modified))
+                        elif modified < abandoned:
+                            file.unlink()
+        except OSError as error:
+            raise RepositoryUnavailable(f"{self._root}: {error}") from error
         return found
 
     def delete(self, keys: Sequence[str]) -> None:
@@ -85,6 +88,12 @@ class FileStore:
         except OSError as error:
             raise RepositoryUnavailable(f"{self._root}: {error}") from error
         return True
+
+
+def _refuse(error: OSError) -> None:
+    """Let a folder that can't be listed end the walk, which would leave it out without a word."""
+    if not isinstance(error, FileNotFoundError):  # else another has removed it
+        raise error
 
 
 def _write(file: Path, data: bytes) -> None:

@@ -99,12 +99,16 @@ class Contents:
     removed: dict[tuple[str, str], float]
     """Savepoints and uids that are marked, and since when."""
 
-    def alive(self, savepoint: str) -> str | None:
-        """Return the uid of a savepoint that is not removed, the newest one if there are more."""
+    def alive(self, savepoint: str, uid: str | None = None) -> str | None:
+        """Return the uid of a savepoint that is not removed, the newest one if there are more.
+
+        `uid`: the only one that counts, where that is known.
+        """
         found = [
             (written, share.uid)
             for share, written in self.shares.items()
-            if share.savepoint == savepoint and (savepoint, share.uid) not in self.removed
+            if share.savepoint == savepoint and uid in (None, share.uid)
+            if (savepoint, share.uid) not in self.removed
         ]
         return max(found)[1] if found else None
 

@@ -73,6 +73,8 @@ class RedisStore:
         self._resolve = resolve
         self._clients: dict[str, redis.Redis] = {}
         self._servers: list[_Server] = []
+        self._silent = False
+        """Whether one of the addresses did not answer when these were found."""
         self._known_until = 0.0
         self._why = ""
 
@@ -111,6 +113,8 @@ class RedisStore:
         """Return all keys that begin so; `complete`: those of all servers."""
         found: dict[str, float] = {}
         missing = 0 if complete else self._further_replicas
+        if complete:
+            self._all()
         for listed in self._asked(lambda client: _listed(client, prefix), missing):
             for key, written in listed:
                 found[key] = max(written, found.get(key, 0.0))
@@ -118,7 +122,7 @@ class RedisStore:
 
     def delete(self, keys: Sequence[str]) -> None:
         """Remove what is there of them. What a server kept that is away would come back with it."""
-        for server in self._there(0):
+        for server in self._all():
             with self._answering(), server.client.pipeline(transaction=True) as together:
                 for key in keys:
                     together.unlink(_KEY + key)
@@ -187,9 +191,24 @@ class RedisStore:
             )
         return self._servers
 
+    def _all(self) -> list[_Server]:
+        """Return all servers: also those that came since our settings, which may be old, were made.
+
+        A Savepoint has those of its job of when it was taken.
+        """
+        servers = self._there(0)
+        if self._silent:  # perhaps it was away only then
+            self._known_until = 0.0
+            servers = self._there(0)
+        if self._silent:
+            service = self._settings.service
+            raise RepositoryUnavailable(f"not all Redis servers of {service} answer: {self._why}")
+        return servers
+
     def _found(self) -> list[_Server]:
         self._why = ""
         found: dict[str, _Server] = {}
+        answered: dict[str, bool] = {}
         names = (self._resolve(name) for name in self._names)
         for address in next(filter(None, names), []):
             client = self._clients.setdefault(address, self._client(address))
@@ -197,8 +216,13 @@ class RedisStore:
                 client.set(_IDENTITY, str(uuid.uuid4()), nx=True)
                 identity = str(client.get(_IDENTITY))
                 found[identity] = _Server(identity, client)
+                answered[address] = True
             except redis.RedisError as error:
-                self._why = f"{address}: {error}"
+                self._why, answered[address] = f"{address}: {error}", False
+        # Servers may be deaf to IPv6 altogether though the name has such addresses of them.
+        spoken = {":" in address for address, done in answered.items() if done}
+        silent = {":" in address for address, done in answered.items() if not done}
+        self._silent = bool(silent & spoken)
         return list(found.values())
 
     def _client(self, address: str) -> redis.Redis:

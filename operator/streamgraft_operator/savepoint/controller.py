@@ -5,7 +5,6 @@ the parking controller take the shards away and give them back.
 """
 
 import asyncio
-import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -35,6 +34,7 @@ from streamgraft_operator.kit.objects import job_key, own_key, saved_job
 from streamgraft_operator.kit.parsed import job_status, pe_spec, savepoint_spec, savepoint_status
 from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.unseen import unseen_pods
+from streamgraft_operator.savepoint.files import remove
 from streamgraft_operator.savepoint.part import Part, begun_part, planned_part
 from streamgraft_operator.savepoint.repositories import Repositories
 from streamgraft_operator.savepoint.rollback import ends
@@ -281,7 +281,7 @@ class SavepointController(Controller):
             why = "the operator does not see that volume"
         else:
             try:
-                await asyncio.to_thread(shutil.rmtree, root / path)
+                await asyncio.to_thread(remove, root / path, item["metadata"]["uid"])
             except FileNotFoundError:
                 if savepoint_status(item).shards:  # else it never came to a copy
                     why = "it is not on the operator's volume"

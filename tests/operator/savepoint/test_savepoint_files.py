@@ -1,0 +1,47 @@
+"""The files of a savepoint that is deleted."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from streamgraft_operator.savepoint.files import remove
+
+
+def saved(folder: Path) -> Path:
+    """Return the folder of a savepoint with two stages."""
+    for stage in ("a", "b"):
+        (folder / stage).mkdir(parents=True)
+        (folder / stage / "stage.json").touch()
+    return folder
+
+
+def test_a_savepoint_is_gone_for_all_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody sees half of it, also if the operator ends amid it."""
+    folder = saved(tmp_path / "first")
+
+    def end(place: Path) -> None:
+        assert not folder.exists()
+        shutil.move(place / "a", tmp_path / "removed")
+        raise OSError("the operator ends")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", end)
+        with pytest.raises(OSError, match="ends"):
+            remove(folder, "1")
+    assert [item.name for item in tmp_path.iterdir() if item.name != "removed"] == [".first-1"]
+    remove(folder, "1")
+    assert [item.name for item in tmp_path.iterdir()] == ["removed"]
+    with pytest.raises(FileNotFoundError):
+        remove(folder, "1")
+
+
+def test_what_was_made_anew_goes_with_what_an_earlier_try_left(tmp_path: Path) -> None:
+    """By a pod that did not hear yet that nobody wants its copy."""
+    saved(tmp_path / ".first-1")
+    saved(tmp_path / "first")
+    other = saved(tmp_path / ".first-2")
+    remove(tmp_path / "first", "1")
+    assert [*tmp_path.iterdir()] == [other]
