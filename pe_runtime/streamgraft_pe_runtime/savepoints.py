@@ -11,6 +11,7 @@ import logging
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,10 @@ STAGE_FILE = "stage.json"
 SHARD_FILE = "shard.json"
 ROLLED_BACK = "rolled-back"
 """File of a checkpoint that came out of a cut, with the uid of the rollback."""
+
+
+class _BackMeanwhile(Exception):
+    """A shard was put back while its copy was made."""
 
 
 class Storage:
@@ -159,12 +164,11 @@ class Storage:
 
     def _not_back(self, request: Saving) -> list[int]:
         """Return the shards that did not go back yet."""
-        marks = {shard: self.checkpoint(shard) / ROLLED_BACK for shard in request.shards}
-        return [
-            shard
-            for shard, mark in marks.items()
-            if not (mark.exists() and mark.read_text() == request.uid)
-        ]
+        return [shard for shard in request.shards if not self._is_back(shard, request)]
+
+    def _is_back(self, shard: int, request: Saving) -> bool:
+        mark = self.checkpoint(shard) / ROLLED_BACK
+        return mark.exists() and mark.read_text() == request.uid
 
     def _fetch(self, folder: Path, stage: str, shard: int) -> None:
         """Have a copy on the volume as it was made, if it is kept elsewhere, too."""
@@ -176,12 +180,14 @@ class Storage:
         checkpoint = self.checkpoint(shard)
         old = checkpoint.with_name(f".{shard}-before-{request.uid}")
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        with Beside(checkpoint) as copy:
+        with suppress(_BackMeanwhile), Beside(checkpoint) as copy:
             link_tree(source, copy, frozenset({SHARD_FILE}))
             for entry in [*copy.glob("offsets/[0-9]*"), *copy.glob("sources/*/0")]:
                 _edit(entry, lambda lines: [placed(line, request.ends) for line in lines])
             cuts.inherit(copy, cuts.read(_read(source).get("written", ())))
             write(copy / ROLLED_BACK, request.uid)
+            if self._is_back(shard, request):  # by the next pod, which outran us and runs it
+                raise _BackMeanwhile
             if checkpoint.exists():
                 checkpoint.rename(old)
         shutil.rmtree(old, ignore_errors=True)
