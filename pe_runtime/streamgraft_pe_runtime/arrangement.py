@@ -22,6 +22,7 @@ from streamgraft_pe_runtime.scan_order import (
     arranged,
     is_topic,
     renamed,
+    topic_of,
     way_of,
     ways_are_edited,
 )
@@ -183,6 +184,10 @@ def _arranged_sources(checkpoint: Path, now: Scans, before: Scans) -> dict[int, 
             Position.initial([texts[number]]).sources[0] if number in known & texts.keys() else {}
             for number in range(count)
         ]
+    found = {topic for position in positions for topic in position}
+    lacks = found < {*map(topic_of, now.names)} and not before.names
+    if lacks and not entries(checkpoint / "offsets"):
+        return {}  # so was the query that had the shards before: its note went with it
     order = arranged(positions, now, before)
     if order is None:
         return None

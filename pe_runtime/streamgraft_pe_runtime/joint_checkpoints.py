@@ -38,7 +38,7 @@ from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER, keep_as
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, reading
 from streamgraft_pe_runtime.joint_state import Description
 from streamgraft_pe_runtime.protocol.failures import FENCED
-from streamgraft_pe_runtime.spark_log import NotJoinable, Position, StartOf, joined
+from streamgraft_pe_runtime.spark_log import NotJoinable, Position, StartOf, joined, telling
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class JointCheckpoints:
         if same := self._same(wanted, holders):
             return same
         ends = {shard: self._end(shard, holder) for shard, holder in holders.items()}
-        positions = {shard: end for shard, end in ends.items() if end is not None}
+        positions = telling({shard: end for shard, end in ends.items() if end is not None})
         query = self.stage / QUERIES / uuid.uuid4().hex
         self._describe(query, wanted, holders, positions)
         if positions:

@@ -95,7 +95,7 @@ def _close_sink(session: SparkSession, checkpoint: Path, ended: str | None = Non
     """End the producers of the query that has, or had, a checkpoint.
 
     `ended`: if that was between two batches, where, as arrangement.ended tells. Returns whether
-    nothing is written that batches have still to come to.
+    that ends a ledger of real-time mode, which is of no successor yet.
     """
     jvm: Any = session._jvm
     over = jvm.org.apache.spark.sql.kafka010.exactlyonce.Owners.close(str(checkpoint), ended)

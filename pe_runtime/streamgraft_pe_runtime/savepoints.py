@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from streamgraft_common import names
@@ -62,6 +63,10 @@ log = logging.getLogger(__name__)
 
 ROLLED_BACK = "rolled-back"
 """File of a checkpoint that came out of a cut, with the uid of the rollback."""
+
+
+class _BackMeanwhile(Exception):
+    """A shard was put back while its copy was made."""
 
 
 class Storage:
@@ -166,12 +171,11 @@ class Storage:
 
     def _not_back(self, request: Saving) -> list[int]:
         """Return the shards that did not go back yet."""
-        marks = {shard: self.checkpoint(shard) / ROLLED_BACK for shard in request.shards}
-        return [
-            shard
-            for shard, mark in marks.items()
-            if not (mark.exists() and mark.read_text() == request.uid)
-        ]
+        return [shard for shard in request.shards if not self._is_back(shard, request)]
+
+    def _is_back(self, shard: int, request: Saving) -> bool:
+        mark = self.checkpoint(shard) / ROLLED_BACK
+        return mark.exists() and mark.read_text() == request.uid
 
     def _fetch(self, folder: Path, stage: str, shard: int) -> None:
         """Have a copy on the volume as it was made, if it is kept elsewhere, too."""
@@ -186,12 +190,14 @@ class Storage:
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         remove_left(checkpoint)
         try:
-            with Beside(checkpoint) as copy:
+            with suppress(_BackMeanwhile), Beside(checkpoint) as copy:
                 link_tree(source, copy, frozenset({SHARD_FILE}))
                 for entry in [*copy.glob("offsets/[0-9]*"), *copy.glob("sources/*/0")]:
                     _edit(entry, lambda lines: [placed(line, request.ends) for line in lines])
                 cuts.inherit(copy, cuts.read(noted(source).get("written", ())))
                 write(copy / ROLLED_BACK, request.uid)
+                if self._is_back(shard, request):  # by the next pod, which outran us and runs it
+                    raise _BackMeanwhile
                 if checkpoint.exists():
                     checkpoint.rename(old)
         except OSError:

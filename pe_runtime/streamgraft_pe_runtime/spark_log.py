@@ -95,6 +95,22 @@ class Position:
         return replace(self, sources=begun, state={})
 
 
+def telling(positions: Mapping[int, Position]) -> dict[int, Position]:
+    """Leave out the shards of queries that were cut off while they looked where each stream begins.
+
+    No batch has ended there, and others know of more topics: such a shard is as if never run.
+    """
+    topics = {
+        shard: {topic for source in position.sources for topic in source}
+        for shard, position in positions.items()
+    }
+    return {
+        shard: position
+        for shard, position in positions.items()
+        if position.batch is not None or not any(topics[shard] < more for more in topics.values())
+    }
+
+
 def joined(positions: Mapping[int, Position]) -> Position:
     """Return the position of a query over shards, from the shards' own. Raises NotJoinable.
 

@@ -123,6 +123,22 @@ def test_a_start_that_was_cut_off_looks_again_where_sources_begin(tmp_path: Path
     assert begun(tmp_path) == []
 
 
+def test_a_start_that_was_cut_off_is_told_without_its_note(tmp_path: Path) -> None:
+    """Another query has taken its shards over. What a batch was planned on stays."""
+    begin(tmp_path, B)
+    arrange(tmp_path, ["a", "b"])
+    assert begun(tmp_path) == []
+    for number, names in enumerate((["a"], ["a", "c"])):
+        begin(tmp_path / str(number), B)
+        with pytest.raises(OtherTopics):
+            arrange(tmp_path / str(number), names)
+    begin(tmp_path / "planned", B)
+    (tmp_path / "planned" / "offsets").mkdir()
+    (tmp_path / "planned" / "offsets" / "0").write_text("v1\n{}\n" + json.dumps(B))
+    with pytest.raises(OtherTopics):
+        arrange(tmp_path / "planned", ["a", "b"])
+
+
 def test_sources_that_are_no_topics_may_have_no_beginning(tmp_path: Path) -> None:
     """An import has none; that of another source is its own affair."""
     log = tmp_path / "offsets"

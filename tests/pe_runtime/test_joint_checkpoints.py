@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from streamgraft_common.pe_metadata import HDFS
 from streamgraft_pe_runtime import exclusive_files, query_logs
+from streamgraft_pe_runtime.arrangement import arrange
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER, entries
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints, TakenByAnother
@@ -377,6 +378,23 @@ def test_query_without_a_batch_keeps_where_it_began(tmp_path: Path) -> None:
     later = stage.take_over([1], nowhere)
     assert query_logs.read(later) == begun.share(1)
     assert (later / "sources" / "0" / "0").read_text() == '\0v1\n{"in": {"1": 8}}'
+
+
+def test_a_start_that_was_cut_off_holds_up_nobody(tmp_path: Path) -> None:
+    """Its query knew where one of its streams begins, and not yet where the other does."""
+    stage = JointCheckpoints(tmp_path, lambda checkpoint, shards: None)
+    cut_off, other = stage.take_over([0, 1], nowhere), stage.take_over([2], nowhere)
+    arrange(cut_off, ["in", "more"])
+    query_logs.write(cut_off, 0, Position(({"more": {"0": 5, "1": 6}},)))
+    sources = ({"in": {"2": 7}}, {"more": {"2": 8}})
+    query_logs.write(other, 0, Position(sources, {"conf": {}}, {}, ("v1", "v1")))
+    for take in (stage.take_alone, lambda shard: stage.take_over([shard], nowhere)):
+        next_one = take(1)
+        arrange(next_one, ["in", "more"])
+        assert query_logs.read(next_one) is None
+    both = query_logs.read(stage.take_over([0, 2], lambda topic, shard: 1))
+    assert both is not None
+    assert both.sources == ({"in": {"0": 1, "2": 7}}, {"more": {"0": 1, "2": 8}})
 
 
 def test_batches_without_records_leave_a_position_and_no_state(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The positions in the sources, as real-time mode notes them in the offset of a consumer group."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,9 @@ from pyspark.sql import SparkSession
 from tests.pe_runtime.one_driver import make_topic
 
 from streamgraft_local import Cluster
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS
 from streamgraft_pe_runtime.modes import may_be_repeated
+from streamgraft_pe_runtime.targets import MAIN
 
 pytestmark = pytest.mark.integration
 
@@ -26,6 +28,7 @@ class Outlet:
 
     def __init__(self, session: SparkSession, cluster: Cluster, checkpoint: Path) -> None:
         jvm: Any = session._jvm
+        self._session, self._servers = session, cluster.bootstrap_servers
         self.topic = make_topic(cluster)
         self._jvm, self._package = jvm, jvm.org.apache.spark.sql.kafka010.exactlyonce
         self._checkpoint = str(checkpoint)
@@ -42,6 +45,10 @@ class Outlet:
     def move_ledger(self, topic: str) -> None:
         """Have it at another topic in the next run."""
         self._options["ledgerTopic"] = topic
+
+    def leave_real_time(self) -> None:
+        """Have the next run write micro-batches."""
+        del self._options["realTime"]
 
     def open(self) -> None:
         """Begin a run."""
@@ -72,6 +79,22 @@ class Outlet:
         """Return offset and rows by the name of a lane, as the ledger has them."""
         transactions = self._owner.realTime().get().transactions()
         return parsed(self._package, transactions.last().plan())
+
+    def overtaken(self) -> Callable[[str], bool]:
+        """Begin a run as another driver does; return `close` of the one before."""
+        before, positions = self._owner, self._package.RealTimeOutlet.parsed
+        self.open()
+        self.noted()
+        return lambda ended: bool(before.close(positions(ended)))
+
+    def written(self) -> int:
+        """Return how many rows readers see."""
+        options = {
+            "kafka.bootstrap.servers": self._servers,
+            "kafka.isolation.level": "read_committed",
+            "subscribe": self.topic,
+        }
+        return self._session.read.format("kafka").options(**options).load().count()
 
     def close(self, ended: str | None = None) -> bool:
         """End the run; return whether its ledger is over. `ended`: where its last batch ended."""
@@ -136,6 +159,34 @@ def test_a_ledger_counts_until_batches_have_come_past_it(outlet: Outlet, again: 
     assert outlet.close(f"{SCAN}/topic:0=8;1=8,{SCAN - 1}/topic:0=1")
     outlet.open()
     assert outlet.noted() == {}
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_run_that_another_has_fenced_leaves_the_ledger(
+    outlet: Outlet, tmp_path: Path, rows: int
+) -> None:
+    """It was frozen amid a batch, writes nothing any more, and is stopped behind that batch."""
+    outlet.open()
+    outlet.write("topic", rows, offset=6)
+    outlet.commit()
+    outlet.noted()
+    close = outlet.overtaken()
+    outlet.write("topic", 1, offset=7)
+    outlet.commit()
+    assert not close(f"{SCAN}/topic:0=7" if rows else f"{SCAN}/topic:0=8")
+    assert (tmp_path / LEDGERS / MAIN).exists()
+    outlet.close()
+    outlet.open()
+    outlet.write("topic", 1, offset=7)
+    outlet.commit()
+    assert outlet.written() == rows + 1
+
+
+def test_a_run_of_micro_batches_ends_no_ledger_of_real_time_mode(outlet: Outlet) -> None:
+    """The mark that there is one would be that of a run that has begun since."""
+    outlet.leave_real_time()
+    outlet.open()
+    assert not outlet.close("")
 
 
 def test_the_newest_positions_count_whichever_topic_they_are_at(

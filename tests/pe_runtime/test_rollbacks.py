@@ -7,7 +7,8 @@ import pytest
 from tests.pe_runtime.test_savepoints import REQUEST, TOPIC, checkpoint, storage
 
 from streamgraft_common.resources import Saving
-from streamgraft_pe_runtime.checkpoint_files import LEDGERS, incarnation
+from streamgraft_pe_runtime import savepoints
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, incarnation, link_tree
 from streamgraft_pe_runtime.copied_logs import placed
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
@@ -56,6 +57,24 @@ def test_it_is_done_once_though_it_is_asked_for_again(tmp_path: Path) -> None:
     assert (here.checkpoint(0) / "mine").exists()
     here.roll_back(BACK.model_copy(update={"uid": "c"}))
     assert not (here.checkpoint(0) / "mine").exists()
+
+
+def test_a_process_that_outlives_its_pod_leaves_what_the_next_one_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is frozen while it links the copy."""
+    here, next_pod = cut_and_gone_on(tmp_path), storage(tmp_path, "job")
+
+    def thaw_late(source: Path, target: Path, leave: frozenset[str]) -> None:
+        monkeypatch.undo()
+        link_tree(source, target, leave)
+        next_pod.roll_back(BACK)
+        (next_pod.checkpoint(0) / "mine").touch()
+
+    monkeypatch.setattr(savepoints, "link_tree", thaw_late)
+    here.roll_back(BACK)
+    assert (here.checkpoint(0) / "mine").exists()
+    assert [item.name for item in here.folder.iterdir()] == ["0"], "nothing else is left"
 
 
 def test_a_crash_amid_it_leaves_the_checkpoint_or_nothing(tmp_path: Path) -> None:

@@ -25,12 +25,12 @@ object Owners {
     *
     * @param ended in real-time mode where its last batch ended, by lane as in a ledger; null if it
     *              was cut off within a batch
-    * @return whether nothing is written that its batches have still to come to
+    * @return whether a ledger of real-time mode is over
     */
   def close(checkpoint: String, ended: String): Boolean = {
     val positions = Option(ended).map(RealTimeOutlet.positions)
     owners.values.asScala.filter(_.checkpoint == checkpoint)
-      .map(_.close(positions)).forall(identity) && positions.isDefined
+      .map(_.close(positions)).exists(identity)
   }
 
   def remove(owner: Owner): Unit = owners.remove(owner.key)
@@ -97,11 +97,11 @@ class Owner(settings: Settings) {
   }
 
   /** @param ended where the last batch has ended; none if one was cut off
-    * @return whether nothing is written that batches have still to come to
+    * @return whether the ledger of real-time mode is over: others leave its mark to whom it is of
     */
   def close(ended: Option[Map[Lane, Position]]): Boolean = {
     Owners.remove(this)
     outlets.foreach(_.close())
-    realTime.forall(_.close(ended))
+    realTime.exists(_.close(ended))
   }
 }

@@ -74,7 +74,8 @@ class RealTimeOutlet(target: Target, identity: Identity, checkpoint: Checkpoint,
   }
 
   /** A batch that runs again may end before what was written when it was cut off. Till batches have
-    * come past that, the ledger counts.
+    * come past that, the ledger counts. A run without rows to write does not notice that another
+    * one has begun, whose ledger it is then.
     *
     * @param ended where the last batch has ended; none if one was cut off
     * @return whether the ledger is over
@@ -82,9 +83,9 @@ class RealTimeOutlet(target: Target, identity: Identity, checkpoint: Checkpoint,
   def close(ended: Option[Map[Lane, Position]]): Boolean = {
     timer.shutdownNow()
     synchronized {
-      val over = !open && ended.exists(isWithin)
-      transactions.close()
-      if (over) checkpoint.forget(target.name)
+      val over = !open && ended.exists(isWithin) && transactions.isOwned
+      try { if (over) checkpoint.forget(target.name) } // at once: another run may begin any time
+      finally transactions.close()
       over
     }
   }

@@ -1,7 +1,9 @@
 package org.apache.spark.sql.kafka010.exactlyonce
 
 import java.util.UUID
-import java.util.concurrent.{ExecutionException, FutureTask}
+import java.util.concurrent.{ExecutionException, FutureTask, TimeUnit}
+
+import scala.util.Try
 
 import org.apache.hadoop.fs.Path
 import org.apache.kafka.clients.producer.KafkaProducer
@@ -28,9 +30,7 @@ class Transactions(target: Target, identity: Identity, checkpoint: Checkpoint,
   @volatile private var noted: Entry = _
   @volatile private var notedAt = 0L
 
-  private val thread = new Thread(opening, s"opening ${identity.transactionalId}")
-  thread.setDaemon(true)
-  thread.start()
+  start(opening, "opening")
 
   /** The entry of the last transaction. Waits until this run owns the transactional id. */
   def last: Entry = {
@@ -65,11 +65,26 @@ class Transactions(target: Target, identity: Identity, checkpoint: Checkpoint,
   def renewIfOld(): Unit =
     if (isOpen && System.nanoTime - notedAt > Transactions.RenewNanos) renew(last)
 
+  /** Whether this run owns the transactional id still, which one transaction more tells. False, too,
+    * if the brokers don't answer soon.
+    */
+  def isOwned: Boolean = {
+    val asking = new FutureTask[Unit](() => renew(last))
+    start(asking, "owner")
+    Try(asking.get(Transactions.AskSeconds, TimeUnit.SECONDS)).isSuccess
+  }
+
   /** Aborts what is open, if the brokers answer soon; else the next owner does. */
   def close(): Unit = {
     closed = true
     opening.cancel(true)
     Option(producer).foreach(_.close(Outlet.CloseWithin))
+  }
+
+  private def start(task: Runnable, what: String): Unit = {
+    val thread = new Thread(task, s"$what ${identity.transactionalId}")
+    thread.setDaemon(true)
+    thread.start()
   }
 
   private def renew(entry: Entry): Unit = {
@@ -115,4 +130,5 @@ class Transactions(target: Target, identity: Identity, checkpoint: Checkpoint,
 
 object Transactions {
   private val RenewNanos = 24L * 3600 * 1000000000
+  private val AskSeconds = 5L
 }
