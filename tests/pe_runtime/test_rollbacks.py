@@ -1,14 +1,16 @@
 """What a cut has takes the place of checkpoints, on files as Spark lays them out."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.pe_runtime.test_savepoints import REQUEST, TOPIC, checkpoint, storage
 
 from streamgraft_common.resources import Saving
 from streamgraft_pe_runtime import savepoints
-from streamgraft_pe_runtime.checkpoint_files import LEDGERS, incarnation, link_tree
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, incarnation
 from streamgraft_pe_runtime.copied_logs import placed
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
@@ -59,20 +61,23 @@ def test_it_is_done_once_though_it_is_asked_for_again(tmp_path: Path) -> None:
     assert not (here.checkpoint(0) / "mine").exists()
 
 
+@pytest.mark.parametrize("place", ["_check_copy", "link_tree"])
 def test_a_process_that_outlives_its_pod_leaves_what_the_next_one_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    """It is frozen while it links the copy."""
+    """It is frozen before it makes its copy, or behind that, when the next pod removes it."""
     here, next_pod = cut_and_gone_on(tmp_path), storage(tmp_path, "job")
+    go_on = getattr(savepoints, place)
 
-    def thaw_late(source: Path, target: Path, leave: frozenset[str]) -> None:
+    def thaw_late(*arguments: Any) -> None:
         monkeypatch.undo()
-        link_tree(source, target, leave)
+        go_on(*arguments)
         next_pod.roll_back(BACK)
         (next_pod.checkpoint(0) / "mine").touch()
 
-    monkeypatch.setattr(savepoints, "link_tree", thaw_late)
-    here.roll_back(BACK)
+    monkeypatch.setattr(savepoints, place, thaw_late)
+    with suppress(FileNotFoundError):
+        here.roll_back(BACK)
     assert (here.checkpoint(0) / "mine").exists()
     assert [item.name for item in here.folder.iterdir()] == ["0"], "nothing else is left"
 
