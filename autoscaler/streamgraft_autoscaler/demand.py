@@ -20,6 +20,9 @@ from streamgraft_autoscaler.pricing import ChangePrice
 from streamgraft_autoscaler.propagation import ALONE, Neighbourhood
 from streamgraft_autoscaler.readiness import NotReadyError, Reason, require_finite
 
+MOST_PAUSE = 1.0
+"""Of the catch-up time, for which channels are held ready: one long pause, as of an outage amid a
+change, would ask for all of them, and no other change would follow that shows shorter ones."""
 SKEWED = 2.0
 """A shard that gets so many times its even share is named as the reason, not the width."""
 EXPECTED_SECONDS = 1800.0
@@ -161,9 +164,9 @@ def demand(
 ) -> Demand:
     """Return the channels that the load needs: the largest demand of the region's stages.
 
-    work = input rate + lag / catch-up + input rate x pause / catch-up, and the fullest channel's
-    share of it must be within its true rate x target utilization. NotReadyError without a stage, or
-    where a stage's capacity or load is not known.
+    work = input rate + lag / catch-up + input rate x pause / catch-up (MOST_PAUSE at most), and the
+    fullest channel's share of it must be within its true rate x target utilization. NotReadyError
+    without a stage, or where a stage's capacity or load is not known.
     """
     if not stages:
         raise NotReadyError(Reason.NO_DATA, "no stage of the region was measured")
@@ -242,7 +245,7 @@ def _stage_demand(
     waiting = backlog(load, policy)
     around = surroundings.neighbourhood
     arriving = max(load.input_rate, 0.0) * around.growth
-    pause_share = policy.pause.seconds / policy.catch_up_seconds
+    pause_share = min(policy.pause.seconds / policy.catch_up_seconds, MOST_PAUSE)
     arriving *= 1.0 + pause_share
     work = (arriving + waiting / policy.catch_up_seconds) * around.usable
     capacity, shards = load.capacity, Shards(policy.shards, load.largest_shard)

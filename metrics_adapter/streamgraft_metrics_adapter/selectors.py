@@ -14,7 +14,8 @@ _EQUALITY = re.compile(rf"({_KEY})\s*(==|=|!=)\s*({_VALUE})")
 _SET = re.compile(rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)")
 _EXISTENCE = re.compile(rf"(!?)\s*({_KEY})")
 _LENGTH_MAX = 4096
-_COMMA = re.compile(r",(?![^(]*\))")
+_PART = re.compile(r"(?:[^,(]|\([^)]*\)?)*")
+"""Up to the next comma outside of parentheses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,17 @@ def parse(text: str) -> Selector:
     return Selector(tuple(_requirements(text))) if text.strip() else Selector()
 
 
+def _parts(text: str) -> Iterator[str]:
+    at = 0
+    while at <= len(text):
+        part = _PART.match(text, at)
+        assert part is not None  # it may be empty
+        yield part[0]
+        at = part.end() + 1
+
+
 def _requirements(text: str) -> Iterator[Requirement]:
-    for part in (part.strip() for part in _COMMA.split(text)):
+    for part in (part.strip() for part in _parts(text)):
         if match := _EQUALITY.fullmatch(part):
             yield Requirement(match[1], frozenset({match[3]}), match[2] == "!=")
         elif match := _SET.fullmatch(part):

@@ -82,6 +82,8 @@ def test_lag_and_pause_are_added() -> None:
     policy = dataclasses.replace(POLICY, pause=ExpectedPause(6.0, 6.0, 0.0, 1))
     result = demanded(loaded(100.0, lag=600.0), policy=policy)
     assert result.stages["0"].work == pytest.approx(100 + 10 + 10)
+    outage = dataclasses.replace(POLICY, pause=ExpectedPause(3300.0, 3300.0, 0.0, 1))
+    assert demanded(loaded(100.0), policy=outage).stages["0"].work == pytest.approx(100 + 100)
 
 
 def test_records_of_two_batches_do_not_wait() -> None:

@@ -61,6 +61,7 @@ def test_what_is_not_a_number_has_no_quantity(value: float) -> None:
         ("!a", False),
         ("!missing", True),
         ("a=", False),
+        ("a in (1, 2), missing notin (1,2),!b", True),
     ],
 )
 def test_selector(text: str, expected: bool) -> None:

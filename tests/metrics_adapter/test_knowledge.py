@@ -15,7 +15,7 @@ from streamgraft_autoscaler import (
     Surroundings,
     demand,
 )
-from streamgraft_autoscaler.pause import ExpectedPause
+from streamgraft_autoscaler.pause import LONGEST_SECONDS, ExpectedPause
 from streamgraft_autoscaler.propagation import ALONE
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_common.resources.base import Condition
@@ -75,6 +75,24 @@ def test_capacity_and_pauses_are_learned_and_forgotten() -> None:
     assert policy_of(item, known, 1e6).pause.seconds == 3.0
     knowledge.keep(set())
     assert knowledge.of(item, 1000.0) == Known(1000.0)
+
+
+def test_pauses_of_changes_that_an_outage_held_up_say_nothing_of_others() -> None:
+    """One of more than a day must not keep the region from having a value."""
+    knowledge, item = Knowledge(WINDOW), region()
+    (change,) = item.status.changes
+    odd = [
+        change.model_copy(update={"requested_at": f"2026-01-0{day}T00:00:00Z", **values})
+        for day, values in (
+            (2, {"rollback": True, "pause_seconds_max": 3300.0}),
+            (3, {"failure": "not in time", "pause_seconds_max": 3300.0}),
+            (4, {"pause_seconds_max": 200_000.0}),
+        )
+    ]
+    status = item.status.model_copy(update={"changes": [change, *odd]})
+    knowledge.learn(replace(item, status=status), seen(90.0, 80.0), 1000.0)
+    pauses = knowledge.of(item, 1000.0).pauses
+    assert [pause.seconds for pause in pauses] == [3.0, LONGEST_SECONDS]
 
 
 def test_a_window_with_a_width_change_in_it_teaches_no_capacity() -> None:

@@ -264,10 +264,12 @@ async def _refuse_errors(response: aiohttp.ClientResponse) -> None:
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     """Yield the lines with their newline; the last one has none if it was cut off."""
     # aiohttp's own line reader refuses lines above its buffer's limit; objects can be larger.
-    rest = b""
+    rest: list[bytes] = []
     async for chunk in response.content.iter_any():
-        *whole, rest = (rest + chunk).split(b"\n")
+        *whole, last = chunk.split(b"\n")
         for line in whole:
-            yield line + b"\n"
-    if rest:
-        yield rest
+            yield b"".join([*rest, line, b"\n"])
+            rest = []
+        rest.append(last)
+    if cut_off := b"".join(rest):
+        yield cut_off

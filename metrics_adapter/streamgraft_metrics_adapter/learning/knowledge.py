@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from streamgraft_autoscaler import Capacity, CapacitySample, Demand
 from streamgraft_autoscaler.economy import UNKNOWN, Needs, Past
 from streamgraft_autoscaler.forecast import Forecast
-from streamgraft_autoscaler.pause import MeasuredPause
+from streamgraft_autoscaler.pause import LONGEST_SECONDS, MeasuredPause
 from streamgraft_autoscaler.propagation import ALONE, Neighbourhood, RegionFlow, neighbourhoods
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_metrics_adapter.learning.capacities import Capacities
@@ -73,8 +73,9 @@ class Knowledge:
         state = seen.values.get(Input.STATE_BYTES, 0.0)
         pauses = self._pauses.setdefault(region.key, {})
         for change in region.status.changes:
-            if change.pause_seconds_max is not None:
-                measured = MeasuredPause(change.pause_seconds_max, state)
+            # What was rolled back took as long as what kept it from being done.
+            if change.pause_seconds_max is not None and not (change.rollback or change.failure):
+                measured = MeasuredPause(min(change.pause_seconds_max, LONGEST_SECONDS), state)
                 pauses.setdefault(int(from_rfc3339(change.requested_at)), measured)
         for changed_at in sorted(pauses)[:-PAUSES]:
             del pauses[changed_at]

@@ -31,6 +31,8 @@ from streamgraft_metrics_adapter.status import ForbiddenError, UnavailableError
 
 _GRAPHS = 200
 """Graphs that are remembered: they change with an edit only."""
+_LOG_BYTES = 2 * 2**20
+"""Most of a log that is shown: its lines may have any length."""
 _NEWEST_KNOWN = {"resourceVersion": "0"}
 """Lists come from the API server's memory: a thousand PEs cost etcd nothing."""
 
@@ -114,5 +116,6 @@ class Calls:
     async def log(self, client: KubeClient, namespace: str, pod: str, tail: int) -> str:
         """Return the last lines of a pod's log."""
         path = f"{POD.path(namespace, pod)}/log"
-        found = client.lines(path, tailLines=str(tail), container=names.PE_CONTAINER)
+        limits = {"tailLines": str(tail), "limitBytes": str(_LOG_BYTES)}
+        found = client.lines(path, container=names.PE_CONTAINER, **limits)
         return "\n".join([line async for line in found])
