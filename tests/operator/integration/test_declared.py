@@ -1,5 +1,7 @@
 """Services and host pools that an application declares: they come, change and go with the job."""
 
+import asyncio
+
 import pytest
 from tests.operator.integration.world import World, application, bundle
 
@@ -64,5 +66,11 @@ async def test_services_and_host_pools_are_the_jobs(world: World, source_topic: 
 
 
 async def _launches(world: World) -> dict[str, int]:
-    found = (await world.client.get(PROCESSING_ELEMENT.path(world.namespace)))["items"]
+    """Return how often each PE was launched, once all of them were."""
+    async with asyncio.timeout(30):
+        while True:
+            found = (await world.client.get(PROCESSING_ELEMENT.path(world.namespace)))["items"]
+            if all("launchCount" in item.get("status", {}) for item in found):
+                break
+            await asyncio.sleep(0.05)
     return {item["metadata"]["name"]: item["status"]["launchCount"] for item in found}
