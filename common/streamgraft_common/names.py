@@ -92,8 +92,10 @@ AUTHORITY_SECRET = "streamgraft-ca"
 CONTROL_HOST = "streamgraft-pe"
 """Name that the certificates of all control ports have: for who connects to a pod's address."""
 
+OBJECT_NAME = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
+"""What names of Secrets and most other kinds of Kubernetes are like."""
 MAX_OBJECT_NAME = 253
-"""Of Secrets and most other kinds of Kubernetes."""
+"""Longest one."""
 MAX_JOB_NAME = 63
 """Longest job name: it is the value of a label."""
 MAX_NAME = 40

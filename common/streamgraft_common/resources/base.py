@@ -119,13 +119,9 @@ class CustomKind(Kind):
 Quantity = Annotated[str, Field(pattern=r"^[0-9.]+([eE][0-9]+|m|[kKMGTPE]i?)?$")]
 
 
-JobName = Annotated[
-    str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", max_length=names.MAX_JOB_NAME)
-]
+JobName = Annotated[str, Field(pattern=names.OBJECT_NAME, max_length=names.MAX_JOB_NAME)]
 """Name of a Job, which is a label's value too."""
-ObjectName = Annotated[
-    str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", max_length=names.MAX_OBJECT_NAME)
-]
+ObjectName = Annotated[str, Field(pattern=names.OBJECT_NAME, max_length=names.MAX_OBJECT_NAME)]
 """Name of an object of Kubernetes that a setting names, such as a Secret."""
 RegionName = Annotated[
     str, Field(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=names.MAX_PART_NAME)

@@ -7,10 +7,12 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
+from streamgraft_common import names
+
 
 def _checked(name: str | None) -> str | None:
     """Refuse what is no name: without one a path is that of all objects."""
-    if name is not None and re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", name) is None:
+    if name is not None and re.fullmatch(names.OBJECT_NAME, name) is None:
         raise typer.BadParameter(f"{name!r} is no name of an object")
     return name
 

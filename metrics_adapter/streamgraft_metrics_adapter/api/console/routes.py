@@ -6,11 +6,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, FastAPI, Header, Query, Request, Response
 from fastapi import Path as PathParameter
 from fastapi.responses import PlainTextResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from streamgraft_common import names
 from streamgraft_common.kube.config import KubeConfig
+from streamgraft_common.resources.base import ObjectName
 from streamgraft_metrics_adapter.access.guard import USER
 from streamgraft_metrics_adapter.access.sessions import (
     SESSION_SECONDS,
@@ -34,16 +36,15 @@ _HEADERS = {
 _API = "/console/api"
 _JOB = _API + "/namespaces/{namespace}/jobs/{name}"
 
-_NAME = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
 
-Name = Annotated[str, PathParameter(max_length=253, pattern=_NAME)]
+Name = Annotated[str, PathParameter(max_length=names.MAX_OBJECT_NAME, pattern=names.OBJECT_NAME)]
 Authorization = Annotated[str, Header(include_in_schema=False)]
 
 
 class SavepointWanted(BaseModel):
     """A savepoint that is to be taken."""
 
-    name: Annotated[str, Field(max_length=253, pattern=_NAME)]
+    name: ObjectName
 
 
 class Files(StaticFiles):

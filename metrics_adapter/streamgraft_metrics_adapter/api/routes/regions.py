@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query
 
+from streamgraft_common import names
 from streamgraft_common.kube.config import KubeConfig
 from streamgraft_common.resources import WidthChange
 from streamgraft_common.timestamps import from_rfc3339
@@ -32,7 +33,7 @@ Limit = Annotated[int, Query(ge=1, le=500, description="Items at most.")]
 Continue = Annotated[str, Query(alias="continue", max_length=300)]
 Labels = Annotated[str, Query(alias="labelSelector", max_length=4096)]
 Authorization = Annotated[str, Header(include_in_schema=False)]
-Name = Annotated[str, Path(max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
+Name = Annotated[str, Path(max_length=names.MAX_OBJECT_NAME, pattern=names.OBJECT_NAME)]
 
 
 def routes(provider: Provider, cluster: KubeConfig) -> APIRouter:
