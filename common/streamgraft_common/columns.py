@@ -30,11 +30,24 @@ def difference(old: Mapping[str, str], new: Mapping[str, str]) -> str:
     changed = [
         f"{name} is {new[name]} and was {old[name]}"
         for name in old.keys() & new.keys()
-        if old[name] != new[name] and (old[name], new[name]) not in _WIDER
+        if not _reads(old[name], new[name])
     ]
     new_ones, gone = sorted(new.keys() - old.keys()), sorted(old.keys() - new.keys())
     parts = [f"{name} is new" for name in new_ones] + [f"{name} is gone" for name in gone]
     return ", ".join([*parts, *sorted(changed)])
+
+
+def lacking(told: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
+    """Return the columns that a reader is told of and would not find in records, with types."""
+    return [
+        f"{name} {kind}"
+        for name, kind in told.items()
+        if name not in found or not _reads(found[name], kind)
+    ]
+
+
+def _reads(written: str, read: str) -> bool:
+    return written == read or (written, read) in _WIDER
 
 
 def _text(kind: Any) -> str:

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from streamgraft_common import names
 from streamgraft_common.columns import difference
-from streamgraft_common.resources import SavedInput, SavedStage
+from streamgraft_common.resources import SavedExport, SavedInput, SavedStage
 from streamgraft_common.state_plans import unproven
 from streamgraft_common.state_tables import remade
 from streamgraft_common.text import listed
@@ -151,36 +151,40 @@ def _of_new(stage: SavedStage, before: _Before, states: Collection[str]) -> Iter
 
 def _other_columns(stage: SavedStage, before: _Before) -> Iterator[Outcome]:
     """Records are JSON objects: what one lacks is null to a reader, without a word."""
-    for item in stage.inputs:
-        old, new = before.columns.get(item.topic), item.columns
-        if old is None or new is None or not (other := difference(old, new)):
-            continue
+    for stream, other in _changed(stage.inputs, before.columns):
         yield Outcome(
             stage.name,
-            item.stream,
+            stream,
             Fate.CHANGED,
-            f"records of stream {item.stream} get other columns ({other}), and those on their way"
+            f"records of stream {stream} get other columns ({other}), and those on their way"
             f" to stage {stage.name} have the old ones: what is missing is null there; {SAVE} and"
             " restore it with this application, for which all is read to its end, or allow it with"
-            f" --change-stream {item.stream} (spec.changedStreams)",
+            f" --change-stream {stream} (spec.changedStreams)",
         )
 
 
 def _other_exports(stage: SavedStage, before: _Before) -> Iterator[Outcome]:
     """Who reads an export reads what its topic has of before, too."""
-    for item in stage.exports:
-        old, new = before.exported.get(item.topic), item.columns
-        if old is None or new is None or not (other := difference(old, new)):
-            continue
+    for stream, other in _changed(stage.exports, before.exported):
         yield Outcome(
             stage.name,
-            item.stream,
+            stream,
             Fate.CHANGED,
-            f"the exported stream {item.stream} gets other columns ({other}), and the records that"
+            f"the exported stream {stream} gets other columns ({other}), and the records that"
             " its topic has already have the old ones: what is missing is null to jobs that import"
             " it; give the export another uid, for another topic, or allow it with --change-stream"
-            f" {item.stream} (spec.changedStreams)",
+            f" {stream} (spec.changedStreams)",
         )
+
+
+def _changed(
+    streams: Iterable[SavedInput | SavedExport], before: Mapping[str, Mapping[str, str] | None]
+) -> Iterator[tuple[str, str]]:
+    """Yield each stream whose columns are not what its topic had, with what is other."""
+    for item in streams:
+        old, new = before.get(item.topic), item.columns
+        if old is not None and new is not None and (other := difference(old, new)):
+            yield item.stream, other
 
 
 def _of_gone(stage: SavedStage, after: Mapping[str, SavedStage]) -> Iterator[Outcome]:
