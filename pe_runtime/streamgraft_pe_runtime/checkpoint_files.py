@@ -43,11 +43,9 @@ class Beside:
             if error is None:
                 self._copy.chmod(0o755)
                 self._copy.rename(self._target)
-                return
-        except OSError:
-            shutil.rmtree(self._copy, ignore_errors=True)
-            raise
-        shutil.rmtree(self._copy, ignore_errors=True)
+        finally:
+            if self._copy.exists():  # it did not come to its place
+                shutil.rmtree(self._copy, ignore_errors=True)
 
 
 def remove_left(target: Path) -> None:

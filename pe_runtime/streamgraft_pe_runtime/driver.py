@@ -118,6 +118,7 @@ class Driver:
         self._listeners: _Listeners | None = None
         self._session = jvm.attach()
         local_files.install(self._session)
+        workers.make_functions_anew()
         hadoop_settings.forget_origins(self._session)
         self.stores = StateStores(self._session)
         if properties:

@@ -35,12 +35,16 @@ def environment(folder: Path, application: str, values: Mapping[str, str]) -> En
 
 
 def use(session: SparkSession, wanted: Environment) -> None:
-    """Have the functions of plans that are compiled from now on run in such workers.
-
-    One that was made at the top of a module, too: PySpark would keep it as it was used first, with
-    the environment and the parameters' values of then.
-    """
+    """Have the functions of plans that are compiled from now on run in such workers."""
     session.sparkContext.environment.update(wanted)
+
+
+def make_functions_anew() -> None:
+    """Have a function that was made once, as at the top of a module, made anew for each plan.
+
+    PySpark would keep it as it was used first, with the environment and the parameters' values of
+    then.
+    """
     scalar: Any = UserDefinedFunction
     table: Any = UserDefinedTableFunction
     scalar._judf = property(lambda function: function._create_judf(function.func))

@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -143,7 +142,7 @@ class Repositories:
 
     async def _run(self, call: Callable[..., None], *arguments: object) -> None:
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._threads, partial(call, *arguments))
+        await loop.run_in_executor(self._threads, call, *arguments)
 
     async def _credentials(
         self, namespace: str, settings: PodSettings, repository: CheckpointRepository

@@ -172,7 +172,7 @@ class MalformedSource(val settings: MalformedSettings) extends Logging {
       task.addTaskCompletionListener[Unit](done => {
         waiting.remove(done.taskAttemptId())
         producer.flush()
-        sendWithoutValues()
+        if (!tooLarge.isEmpty) sendWithoutValues()
         check()
       })
     }
