@@ -28,8 +28,15 @@ MEMORY_WINDOWS = 3.0
 """After so many windows in its band, what was seen before counts half."""
 LEAST_RATE = 0.5
 """A channel is never expected to lose more than half of its rate to other widths."""
+HALF_LIFE_SECONDS = 3600.0
+"""What another width has shown counts half after so long: what a record costs may be another."""
 INEFFECTIVE_SHARE = 0.1
 """Growing is ineffective if it brings less than this share of what it should."""
+RETRY_SECONDS = 600.0
+"""For so long nothing wider is tried after a growth that was ineffective, and twice as long after
+each further one: it may have seemed so because records became dearer meanwhile."""
+RETRY_GROWTH = 1.5
+"""The width of such a try, by the one before: more than an HPA's tolerance, and enough to show."""
 EXPIRY_SECONDS = 86_400.0
 """A band that was not seen for a day says nothing any more; a diurnal load shows all bands."""
 
@@ -70,6 +77,8 @@ class Capacity:
     """Share of the rate that each further channel is expected to cost all of them."""
     since_then: Mapping[int, float] = field(default_factory=dict)
     """True rates, records/s, that lower loads have shown since then, by width."""
+    last_seen: Mapping[int, float] = field(default_factory=dict)
+    """When each width in `by_width` was last seen, Unix time; now where it is missing."""
 
     def rate_at(self, width: int) -> float:
         """Return the true rate to be expected at another width, at least LEAST_RATE of this one.
@@ -82,29 +91,63 @@ class Capacity:
         change = 1.0 - self.loss_per_channel * (width - self.width)
         expected = self.true_rate * max(change, LEAST_RATE)
         if width in self.by_width:
-            return expected
+            weight = fading(self.seen_at - self.last_seen.get(width, self.seen_at))
+            return expected + weight * (self.by_width[width] - expected)
         return max([expected, *(rate for at, rate in self.since_then.items() if at >= width)])
 
-    def enough(self) -> int | None:
-        """Return the width from which on growing brought next to nothing, since something else
-        than the channels is the bottleneck; None if growing helped."""
-        narrower = [width for width in self.by_width if width < self.width]
-        if not narrower:
+    def limit(self) -> "GrowthLimit | None":
+        """Return the limit that holds since growing to this width brought next to nothing, because
+        something else than the channels is the bottleneck; None if growing helped."""
+        widths = sorted(width for width in self.by_width if width <= self.width)
+        failures = 0
+        while len(widths) > 1 and self._in_vain(*widths[-2:]):
+            widths.pop()
+            failures += 1
+        if not failures:
             return None
-        width = max(narrower)
-        expected = self.width / width - 1.0
-        actual = self.width * self.true_rate / (width * self.by_width[width]) - 1.0
-        return width if actual < INEFFECTIVE_SHARE * expected else None
+        before = max(width for width in self.by_width if width < self.width)
+        held_for = self.seen_at - self.last_seen.get(before, self.seen_at)
+        retry_in = RETRY_SECONDS * 2 ** (failures - 1) - held_for
+        width = math.ceil(RETRY_GROWTH * self.width) if retry_in <= 0 else before
+        return GrowthLimit(width, max(retry_in, 0.0))
+
+    def _in_vain(self, narrower: int, wider: int) -> bool:
+        expected = wider / narrower - 1.0
+        actual = wider * self.by_width[wider] / (narrower * self.by_width[narrower]) - 1.0
+        return actual < INEFFECTIVE_SHARE * expected
 
 
-def loss_per_channel(width: int, by_width: Mapping[int, float]) -> float:
+@dataclass(frozen=True, slots=True)
+class GrowthLimit:
+    """How far a stage may grow whose last growth brought next to nothing."""
+
+    width: int
+    """Channels that are enough, or that are tried next."""
+    retry_in: float
+    """Seconds until something wider is tried; 0 if that is due."""
+
+
+def fading(seconds: float) -> float:
+    """Return what still counts, 1 to 0, of what was seen so many seconds before."""
+    return math.pow(0.5, max(seconds, 0.0) / HALF_LIFE_SECONDS)
+
+
+def loss_per_channel(
+    width: int, by_width: Mapping[int, float], last_seen: Mapping[int, float]
+) -> float:
     """Return the share of the true rate at `width` that each further channel costs all of them, 0
-    or more: least squares over the widths seen. Channels share disks, brokers and services."""
+    or more: least squares over the widths seen, of which those seen long before show less of a
+    loss. Channels share disks, brokers and services."""
     others = {other: rate for other, rate in by_width.items() if other != width}
     steps = sum((other - width) ** 2 for other in others)
     if not steps:
         return 0.0
-    lost = ((width - other) * (rate / by_width[width] - 1.0) for other, rate in others.items())
+    lost = (
+        fading(last_seen[width] - last_seen[other])
+        * (width - other)
+        * (rate / by_width[width] - 1.0)
+        for other, rate in others.items()
+    )
     return max(0.0, sum(lost) / steps)
 
 
@@ -192,10 +235,13 @@ class CapacityLearner:
             if fresh:
                 width = max(fresh, key=lambda width: fresh[width].seen_at)
                 rates = {width: seen.rate for width, seen in fresh.items()}
-                loss = loss_per_channel(width, rates)
+                last_seen = {width: seen.seen_at for width, seen in fresh.items()}
+                loss = loss_per_channel(width, rates, last_seen)
                 seen_at = fresh[width].seen_at
                 since_then = self._since(seen_at, limit)
-                return Capacity(rates[width], width, limit, seen_at, rates, loss, since_then)
+                return Capacity(
+                    rates[width], width, limit, seen_at, rates, loss, since_then, last_seen
+                )
         return None
 
     def _since(self, then: float, band: float) -> dict[int, float]:

@@ -182,13 +182,18 @@ def demand(
     held = _held(demands[largest], policy, surroundings)
     held += (choice.reason,) if choice.reason else ()
     capacity = demands[largest].load.capacity
-    if capacity and (enough := capacity.enough()):
-        limit = max(enough, surroundings.width, policy.min_width)
-        if value > limit:
-            value = limit
+    if capacity and (limit := capacity.limit()):
+        most = max(limit.width, surroundings.width, policy.min_width)
+        if value > most:
+            value = most
+            then = (
+                f"for another {math.ceil(limit.retry_in / 60)} min"
+                if limit.retry_in
+                else f"beyond {most}, which is tried now"
+            )
             held += (
                 f"growing to {capacity.width} channels brought next to nothing: something else"
-                " than the channels is the bottleneck, so the region is not widened further",
+                f" than the channels is the bottleneck, so the region is not widened {then}",
             )
     return Demand(float(value), needed, largest, demands, policy, surroundings, held)
 

@@ -115,11 +115,15 @@ class Observations:
 
 
 def hpa_message(autoscaler: dict[str, Any]) -> str:
-    """Return the HPA's conditions in one line: the one that hinders it, else what it does."""
+    """Return the HPA's conditions in one line: the one that hinders it, else what it does.
+
+    Of a long message about a signal the end is returned, which is the metrics adapter's own.
+    """
     conditions = {item["type"]: item for item in autoscaler["status"].get("conditions", [])}
     for kind in ("ScalingActive", "AbleToScale"):
         if conditions.get(kind, {}).get("status") == "False":
-            return f"{conditions[kind]['reason']}: {conditions[kind]['message']}"
+            reason, message = conditions[kind]["reason"], conditions[kind]["message"]
+            return str(message.partition(" has no value: ")[2]) or f"{reason}: {message}"
     last = conditions.get("AbleToScale", {})
     limited = conditions.get("ScalingLimited", {})
     if limited.get("status") == "True":

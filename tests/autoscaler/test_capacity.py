@@ -3,7 +3,12 @@
 import pytest
 
 from streamgraft_autoscaler import Capacity, CapacityLearner, Window
-from streamgraft_autoscaler.capacity import EXPIRY_SECONDS, MEMORY_WINDOWS
+from streamgraft_autoscaler.capacity import (
+    EXPIRY_SECONDS,
+    MEMORY_WINDOWS,
+    RETRY_SECONDS,
+    GrowthLimit,
+)
 
 SECONDS = 60.0
 
@@ -99,15 +104,44 @@ def test_each_width_has_its_own_rate() -> None:
     seen = learned(window(1, 100.0, 1.0), window(2, 180.0, 2.0, width=2))
     assert seen.width == 2
     assert seen.true_rate == pytest.approx(90.0)
-    assert seen.rate_at(3) == pytest.approx(80.0)
-    assert seen.rate_at(1) == pytest.approx(100.0)
+    assert seen.rate_at(3) == pytest.approx(80.0, rel=0.01)
+    assert seen.rate_at(1) == pytest.approx(100.0, rel=0.01)
     assert seen.rate_at(100) == pytest.approx(45.0)
-    assert seen.enough() is None
+    assert seen.limit() is None
 
 
 def test_growing_that_brings_nothing_is_seen() -> None:
-    assert learned(window(1, 100.0, 1.0), window(2, 104.0, 2.0, width=2)).enough() == 1
-    assert learned(window(1, 104.0, 2.0, width=2), window(2, 100.0, 1.0)).enough() is None
+    limit = learned(window(1, 100.0, 1.0), window(2, 104.0, 2.0, width=2)).limit()
+    assert limit == GrowthLimit(1, RETRY_SECONDS - SECONDS)
+    assert learned(window(1, 104.0, 2.0, width=2), window(2, 100.0, 1.0)).limit() is None
+
+
+def test_growing_in_vain_is_tried_again_more_and_more_rarely() -> None:
+    seen = [window(1, 100.0, 1.0), window(2, 104.0, 2.0, width=2)]
+    assert learned(*seen, window(11, 104.0, 2.0, width=2)).limit() == GrowthLimit(3, 0.0)
+    seen += [window(11, 104.0, 2.0, width=2), window(12, 104.0, 3.0, width=3)]
+    assert learned(*seen).limit() == GrowthLimit(2, 2 * RETRY_SECONDS - SECONDS)
+    assert learned(*seen, window(31, 104.0, 3.0, width=3)).limit() == GrowthLimit(5, 0.0)
+    helped = learned(*seen, window(13, 150.0, 3.0, width=3))
+    assert helped.limit() is None
+
+
+def test_dearer_records_are_no_reason_to_stay_narrow_for_a_day() -> None:
+    """A record costs five times as much, just before the region grows: it seems to be in vain, and
+    is tried again. A width of an hour ago is not expected to be as quick as it was then."""
+    learner = CapacityLearner()
+    for number, (rate, width) in enumerate([(1000.0, 2)] * 9 + [(200.0, 5)] * 12, 1):
+        learner.observe(window(number, rate * width, float(width), width=width))
+    seen = learner.capacity(21 * SECONDS)
+    assert seen is not None
+    assert seen.limit() == GrowthLimit(8, 0.0)
+    for number in range(22, 22 + 120):
+        learner.observe(window(number, 1600.0, 8.0, width=8))
+    later = learner.capacity(142 * SECONDS)
+    assert later is not None
+    assert later.limit() is None
+    assert later.rate_at(5) == pytest.approx(200.0, rel=0.3)
+    assert later.rate_at(3) < 350
 
 
 def test_a_wide_region_at_a_low_load_takes_back_a_loss_that_was_expected() -> None:

@@ -45,7 +45,8 @@ def capacity(rate: float = 100.0, width: int = 1, **by_width: float) -> Capacity
     """Return the capacity of `rate` records/s per busy channel, seen at high load."""
     others = {int(name.removeprefix("at_")): value for name, value in by_width.items()}
     rates = {width: rate, **others}
-    return Capacity(rate, width, 0.5, 0.0, rates, loss_per_channel(width, rates))
+    seen = dict.fromkeys(rates, 0.0)
+    return Capacity(rate, width, 0.5, 0.0, rates, loss_per_channel(width, rates, seen))
 
 
 STEADY = StageLoad(input_rate=300.0, lag=0.0, capacity=capacity())
@@ -192,6 +193,15 @@ def test_growing_that_brought_nothing_is_not_repeated() -> None:
     result = demanded(loaded(500.0, capacity=full), 4)  # type: ignore[arg-type]
     assert result.value == 4
     assert "next to nothing" in result.held[-1]
+    assert result.held[-1].endswith("not widened for another 10 min")
+
+
+def test_a_growth_that_brought_nothing_is_tried_again_by_half() -> None:
+    """Records may have become dearer just then: a day at too few channels would be lost."""
+    full = dataclasses.replace(capacity(51.0, 4, at_2=100.0), last_seen={2: -600.0, 4: 0.0})
+    result = demanded(loaded(500.0, capacity=full), 4)  # type: ignore[arg-type]
+    assert result.value == 6
+    assert result.held[-1].endswith("not widened beyond 6, which is tried now")
 
 
 @pytest.mark.parametrize(("width", "value"), [(0, 2), (1, 2), (3, 3)])

@@ -1,10 +1,13 @@
 """Labels of the objects that metrics describe, so that label selectors are answered from memory."""
 
 import asyncio
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 
 from streamgraft_common.kinds import Kind
 from streamgraft_common.kube import KubeClient, Store
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key
 from streamgraft_metrics_adapter.selectors import Selector
 from streamgraft_metrics_adapter.status import UnavailableError
 from streamgraft_metrics_adapter.supervision import kept_running
@@ -13,12 +16,41 @@ _SECONDS = 5.0
 """Between two looks at which kinds are wanted."""
 
 
+class _Kept:
+    """The labels of all objects of a kind, by namespace."""
+
+    def __init__(self, client: KubeClient, kind: Kind) -> None:
+        self.of: dict[str, dict[str, Mapping[str, str]]] = defaultdict(dict)
+        self._store = Store(client, kind.path(), metadata_only=True, trim=_trimmed)
+        self._store.listen(self._changed)
+        self.task = asyncio.create_task(kept_running(self._store.run))
+
+    @property
+    def synced(self) -> bool:
+        return self._store.synced.is_set()
+
+    def _changed(self, key: Key, old: Object | None, new: Object | None) -> None:
+        namespace, name = key
+        if new is not None:
+            self.of[namespace][name] = new["metadata"].get("labels") or {}
+            return
+        self.of[namespace].pop(name, None)
+        if not self.of[namespace]:
+            del self.of[namespace]
+
+
+def _trimmed(item: Object) -> Object:
+    metadata = item["metadata"]
+    kept = ("name", "namespace", "resourceVersion", "labels")
+    return {"metadata": {field: metadata[field] for field in kept if field in metadata}}
+
+
 class ObjectLabels:
-    """Keeps the metadata of all objects of the kinds that are wanted."""
+    """Keeps the labels of all objects of the kinds that are wanted."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
-        self._stores: dict[Kind, tuple[Store, asyncio.Task[None]]] = {}
+        self._kinds: dict[Kind, _Kept] = {}
 
     async def run(self, wanted: Callable[[], set[Kind]]) -> None:
         """Watch the kinds that are wanted, which may change, until cancelled."""
@@ -30,27 +62,21 @@ class ObjectLabels:
             self._want(set())
 
     def _want(self, wanted: set[Kind]) -> None:
-        for resource in self._stores.keys() - wanted:
-            self._stores.pop(resource)[1].cancel()
-        for resource in wanted - self._stores.keys():
-            store = Store(self._client, resource.path(), metadata_only=True)
-            self._stores[resource] = store, asyncio.create_task(kept_running(store.run))
+        for kind in self._kinds.keys() - wanted:
+            self._kinds.pop(kind).task.cancel()
+        for kind in wanted - self._kinds.keys():
+            self._kinds[kind] = _Kept(self._client, kind)
 
-    def names(self, resource: Kind, namespace: str, selector: Selector) -> list[str]:
+    def names(self, kind: Kind, namespace: str, selector: Selector) -> list[str]:
         """Return the names of the objects in a namespace ("": without one) that match.
 
         Raises UnavailableError while they are not listed.
         """
-        known = self._stores.get(resource)
-        if known is None or not known[0].synced.is_set():
+        known = self._kinds.get(kind)
+        if known is None or not known.synced:
             raise UnavailableError(
-                f"{resource.qualified} are not listed yet: if this lasts, the adapter may not list"
+                f"{kind.qualified} are not listed yet: if this lasts, the adapter may not list"
                 " and watch them"
             )
-        found = (item["metadata"] for item in known[0].items())
-        return sorted(
-            metadata["name"]
-            for metadata in found
-            if metadata.get("namespace", "") == namespace
-            and selector.matches(metadata.get("labels") or {})
-        )
+        objects = known.of.get(namespace, {})
+        return sorted(name for name, labels in objects.items() if selector.matches(labels))

@@ -39,6 +39,9 @@ def test_hpa_in_its_own_words() -> None:
     assert hpa_message({"status": {"conditions": [able]}}) == "ReadyForNewScale"
     assert hpa_message({"status": {"conditions": [able, limited]}}) == "TooManyReplicas"
     assert hpa_message({"status": {"conditions": [able, limited, blind]}}) == "NoMetric: gone"
+    told = "unable to fetch metrics: demand of ns/r has no value: WarmingUp: not known yet"
+    blind["message"] = told
+    assert hpa_message({"status": {"conditions": [blind]}}) == "WarmingUp: not known yet"
 
 
 def test_hpa_metric() -> None:

@@ -1,6 +1,7 @@
 """Live views: server-sent events, one after each refresh, all of the same form."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 
 from starlette.responses import StreamingResponse
@@ -14,6 +15,7 @@ from streamgraft_metrics_adapter.time_slices import in_slices
 SECONDS = 300.0
 """After which a stream ends; browsers then connect again, and prove anew who they are."""
 _LOOK_SECONDS = 0.5
+_SHARED_SECONDS = 5.0
 
 Regions = Callable[[], list[Region]]
 """The regions to show now; a StatusError if there is nothing any more."""
@@ -26,10 +28,13 @@ class EventStream(StreamingResponse):
 
 
 class LiveViews:
-    """Live views; `provider` tells when there is something new."""
+    """Live views; `provider` tells when there is something new, `clock` seconds."""
 
-    def __init__(self, provider: Provider) -> None:
-        self._provider = provider
+    def __init__(self, provider: Provider, clock: Callable[[], float] = time.monotonic) -> None:
+        self._provider, self._clock = provider, clock
+        self._answers: dict[int, tuple[Region, str]] = {}
+        self._answers_of: float | None = None
+        self._answered_at = 0.0
 
     def stream(self, regions: Regions) -> EventStream:
         """Return the events: `refresh`, with the regions as a page."""
@@ -50,10 +55,19 @@ class LiveViews:
 
     async def _page(self, regions: list[Region]) -> str:
         """Return a `Page` of all the regions as JSON, in time slices, as they may be many."""
-        items = [
-            region_answer(region, self._provider.read_all(region)).model_dump_json(
-                by_alias=True, exclude_none=True
-            )
-            async for region in in_slices(regions)
-        ]
+        items = [self._answer(region) async for region in in_slices(regions)]
         return f'{{"items":[{",".join(items)}]}}'
+
+    def _answer(self, region: Region) -> str:
+        """Return a region as JSON, which all streams share until the next refresh, or not as long:
+        signals become stale without one."""
+        evaluated_at, now = self._provider.evaluated_at, self._clock()
+        if self._answers_of != evaluated_at or now - self._answered_at > _SHARED_SECONDS:
+            self._answers_of, self._answered_at = evaluated_at, now
+            self._answers.clear()
+        if id(region) not in self._answers:
+            answer = region_answer(region, self._provider.read_all(region))
+            text = answer.model_dump_json(by_alias=True, exclude_none=True)
+            # With the region, as an id is another's once its object is gone.
+            self._answers[id(region)] = region, text
+        return self._answers[id(region)][1]
