@@ -1,6 +1,7 @@
 """What every controller works with."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.client import Object
@@ -17,6 +18,7 @@ from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.kit.external_calls import ExternalCalls
 from streamgraft_operator.kit.freed import Freed
+from streamgraft_operator.kit.leadership import may_write
 from streamgraft_operator.kit.parsed import job_spec, job_status
 from streamgraft_operator.kit.recorder import Recorder
 from streamgraft_operator.manifests.metadata import Owner
@@ -64,7 +66,7 @@ class Context:
             versions=versions,
             expander=Expander(bundles, versions, settings),
             references=References(client),
-            kafka=Kafka(),
+            kafka=Kafka(partial(may_write, client)),
             kafka_tls=KafkaTls(client, settings),
             issuer=Issuer(client, settings.own_namespace),
             recorder=Recorder(client),

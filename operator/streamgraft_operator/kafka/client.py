@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from streamgraft_operator.kafka.topics import SETTINGS, KafkaCluster, Leftovers, TopicChanges
+from streamgraft_operator.kit.leadership import NotLeading
 from streamgraft_operator.kit.together import together
 
 log = logging.getLogger(__name__)
@@ -65,9 +66,14 @@ class Position:
 
 
 class Kafka:
-    """Administers any number of Kafka clusters."""
+    """Administers any number of Kafka clusters.
 
-    def __init__(self) -> None:
+    Writes raise NotLeading once `may_write` says no: a process that was frozen would delete topics
+    that are another job's by now.
+    """
+
+    def __init__(self, may_write: Callable[[], bool] = lambda: True) -> None:
+        self._may_write = may_write
         # A rotated certificate makes another client: what is not used any more must go.
         self._client = lru_cache(maxsize=CLIENTS)(_connect)
         self._consumer = lru_cache(maxsize=CLIENTS)(_follow)
@@ -81,7 +87,7 @@ class Kafka:
     async def change(self, brokers: Brokers, changes: TopicChanges) -> None:
         """Create and widen topics. Raises KafkaUnavailable."""
         if changes.create or changes.widen:
-            await self._run(self._change, brokers, changes)
+            await self._write(self._change, brokers, changes)
 
     async def drained(self, brokers: Brokers, group: str, topics: Mapping[str, int]) -> bool:
         """Return whether a consumer group has read topics (name → partitions) to their ends.
@@ -107,14 +113,23 @@ class Kafka:
 
     async def delete(self, brokers: Brokers, leftovers: Leftovers) -> None:
         """Delete topics and groups; what is gone already is fine. Raises KafkaUnavailable."""
-        await self._run(self._delete, brokers, leftovers)
+        await self._write(self._delete, brokers, leftovers)
 
     async def fence(self, brokers: Brokers, transactional_ids: Collection[str]) -> None:
         """Abort what is open under transactional ids, and let their owners write no more.
 
         Raises KafkaUnavailable.
         """
-        await together(self._run(_take_over, brokers, item) for item in transactional_ids)
+        await together(self._write(_take_over, brokers, item) for item in transactional_ids)
+
+    async def _write(self, call: Callable[..., None], brokers: Brokers, given: object) -> None:
+        def write() -> None:
+            # In the thread: it may have waited for others that never got an answer.
+            if not self._may_write():
+                raise NotLeading(f"nothing sent to Kafka at {brokers}: this replica does not lead")
+            call(brokers, given)
+
+        await self._run(write)
 
     async def _run(self, call: Callable[..., _Answer], *given: object) -> _Answer:
         loop = asyncio.get_running_loop()

@@ -5,7 +5,7 @@ lease from writing.
 """
 
 from streamgraft_operator.kit.leadership.elector import Elector
-from streamgraft_operator.kit.leadership.fence import FencedClient, NotLeading
+from streamgraft_operator.kit.leadership.fence import FencedClient, NotLeading, may_write
 from streamgraft_operator.kit.leadership.lease import Term
 
-__all__ = ["Elector", "FencedClient", "NotLeading", "Term"]
+__all__ = ["Elector", "FencedClient", "NotLeading", "Term", "may_write"]

@@ -21,7 +21,7 @@ class FencedClient(KubeClient):
 
     def __init__(self, config: KubeConfig, leading: Callable[[], bool]) -> None:
         super().__init__(config)
-        self._leading = leading
+        self.leading = leading
 
     async def request(
         self,
@@ -33,6 +33,12 @@ class FencedClient(KubeClient):
         **headers: str,
     ) -> Object:
         """Send one request. Raises NotLeading for a write without the lease."""
-        if method != "GET" and not self._leading():
+        if method != "GET" and not self.leading():
             raise NotLeading(f"{method} {path} not sent: this replica does not lead")
         return await super().request(method, path, body=body, query=query, **headers)
+
+
+def may_write(client: KubeClient) -> bool:
+    """Return whether whoever has this client may write, in whatever system: without a lease to
+    lose, always."""
+    return client.leading() if isinstance(client, FencedClient) else True
