@@ -44,7 +44,7 @@ with app.parallel("each", key="auction", max_width=4, autoscaling=sg.Autoscaling
     def q14(bids: DataFrame) -> DataFrame:
         """Calculation: a converted price in a range, the kind of day, a count of letters."""
         price, hour = F.round(F.col("price") * _EUROS, 2), F.hour("date_time")
-        kind = F.when(hour.between(8, 18), "day").when(hour.between(6, 20), "other")
+        kind = F.when(hour.between(8, 18), "day").when(hour.between(7, 19), "other")
         return bids.select(
             "auction",
             "bidder",

@@ -13,7 +13,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from streamgraft._builder import _zip
-from streamgraft.cli._app import app
+from streamgraft.cli._app import app, cluster_first
 from streamgraft.cli._kubeconfig import merged
 from streamgraft.cli._output import CommandError
 from streamgraft.cli._submit import job_spec
@@ -171,6 +171,31 @@ def test_what_is_no_name_is_refused(tmp_path: Path, name: str) -> None:
     for command in (["cancel"], ["savepoint", "delete"], ["logs"]):
         result = RUN.invoke(app, ["--kubeconfig", str(file), *command, name])
         assert (result.exit_code, "is no name of an object" in result.output) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--context", "c", "watch", "-n", "ns"],
+        ["watch", "--context", "c", "-n", "ns"],
+        ["watch", "-n", "ns", "--context", "c"],
+    ],
+)
+def test_the_cluster_may_be_named_anywhere(words: list[str]) -> None:
+    """As with kubectl."""
+    assert cluster_first(words) == ["--context", "c", "watch", "-n", "ns"]
+
+
+def test_every_command_takes_a_context(tmp_path: Path) -> None:
+    for command in (["watch", "--once"], ["savepoint", "list"], ["cancel", "job"], ["top"]):
+        result = RUN.invoke(app, [*command, "--context=nope", "--kubeconfig", str(tmp_path / "no")])
+        assert result.exit_code == 1
+        assert result.output.startswith("error: no kubeconfig at")
+
+
+def test_behind_two_dashes_nothing_is_an_option() -> None:
+    assert cluster_first(["logs", "--", "--context", "x"]) == ["logs", "--", "--context", "x"]
+    assert cluster_first(["watch", "--context"]) == ["--context", "watch"]
 
 
 def test_unknown_context(tmp_path: Path) -> None:

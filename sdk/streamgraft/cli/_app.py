@@ -1,5 +1,7 @@
 """The command line: global options, commands, and how expected failures are reported."""
 
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,9 +15,33 @@ from streamgraft.cli import _record_commands as record_commands
 from streamgraft.cli import _savepoint_commands as savepoint_commands
 from streamgraft.cli import _suite
 
+CLUSTER_OPTIONS = ("--context", "--kubeconfig")
+
+
+def cluster_first(arguments: Iterable[str]) -> list[str]:
+    """Return the arguments of the command line with those that say which cluster is meant before
+    the command: as with kubectl, they may stand anywhere."""
+    first: list[str] = []
+    others: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            others += [argument, *rest]
+        elif argument in CLUSTER_OPTIONS:
+            first += [argument, *islice(rest, 1)]
+        elif argument.partition("=")[0] in CLUSTER_OPTIONS:
+            first.append(argument)
+        else:
+            others.append(argument)
+    return first + others
+
 
 class ErrorTellingGroup(TyperGroup):
     """Tells an expected failure in one line, with exit code 1; anything else is a bug."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take the options of all commands from wherever they stand."""
+        return super().parse_args(ctx, cluster_first(args))
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""

@@ -109,6 +109,18 @@ def test_queries_of_single_bids(results: Callable[[str], Results]) -> None:
     assert of(found, "q22", "dir1", "dir2", "dir3") == rows(folders)
 
 
+@turn("nexmark/bids")
+def test_kinds_of_day(graph_of: Graphs, records: Records) -> None:
+    """Night until 6:59 and from 20:00 on, day from 8:00 to 18:59."""
+    hours = [
+        {**BIDS[0], "price": 2_000_000, "date_time": f"2026-01-01T{hour:02}:30:00.000Z"}
+        for hour in range(24)
+    ]
+    found = graph_of(APPLICATIONS["bids"].app).run(bids=records(hours, bids.BID))
+    kinds = Counter(row["bid_time_type"] for row in found.rows("q14"))
+    assert kinds == {"night": 7 + 4, "other": 2, "day": 11}
+
+
 @turn("nexmark/auctions")
 def test_queries_of_auctions(results: Callable[[str], Results]) -> None:
     """Windows, statistics, last bids, and bids with their auction."""
