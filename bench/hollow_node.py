@@ -90,7 +90,7 @@ class HollowNode:
 
     async def run(self, home: Path) -> None:
         """Register and play until cancelled."""
-        settings = NodeSettings(NAME, home, {}, CAPACITY)
+        settings = NodeSettings(NAME, home, Path(), {}, CAPACITY)
         registration = Registration(self._client, settings, ("127.0.0.1", 10250))
         async with asyncio.TaskGroup() as group:
             for part in (self._pods, self._pes, registration):

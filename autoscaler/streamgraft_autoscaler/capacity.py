@@ -75,6 +75,9 @@ class Capacity:
     """True rates, records/s, at all widths seen in that band."""
     loss_per_channel: float
     """Share of the rate that each further channel is expected to cost all of them."""
+    gain_per_channel: float
+    """Share of the rate that each channel less is expected to give all others: the loss, of which
+    widths seen long before show less. What was long ago is no reason to be narrower."""
     since_then: Mapping[int, float] = field(default_factory=dict)
     """True rates, records/s, that lower loads have shown since then, by width."""
     last_seen: Mapping[int, float] = field(default_factory=dict)
@@ -88,7 +91,8 @@ class Capacity:
         Otherwise a loss that the first minutes showed would keep a region wide for a day, in which
         it is never loaded enough to show the contrary.
         """
-        change = 1.0 - self.loss_per_channel * (width - self.width)
+        per_channel = self.loss_per_channel if width > self.width else self.gain_per_channel
+        change = 1.0 - per_channel * (width - self.width)
         expected = self.true_rate * max(change, LEAST_RATE)
         if width in self.by_width:
             weight = fading(self.seen_at - self.last_seen.get(width, self.seen_at))
@@ -133,17 +137,19 @@ def fading(seconds: float) -> float:
 
 
 def loss_per_channel(
-    width: int, by_width: Mapping[int, float], last_seen: Mapping[int, float]
+    width: int, by_width: Mapping[int, float], last_seen: Mapping[int, float] | None = None
 ) -> float:
     """Return the share of the true rate at `width` that each further channel costs all of them, 0
-    or more: least squares over the widths seen, of which those seen long before show less of a
-    loss. Channels share disks, brokers and services."""
+    or more: least squares over the widths seen. Channels share disks, brokers and services.
+
+    With `last_seen` those seen long before `width` show less of a loss.
+    """
     others = {other: rate for other, rate in by_width.items() if other != width}
     steps = sum((other - width) ** 2 for other in others)
     if not steps:
         return 0.0
     lost = (
-        fading(last_seen[width] - last_seen[other])
+        (fading(last_seen[width] - last_seen[other]) if last_seen else 1.0)
         * (width - other)
         * (rate / by_width[width] - 1.0)
         for other, rate in others.items()
@@ -236,11 +242,12 @@ class CapacityLearner:
                 width = max(fresh, key=lambda width: fresh[width].seen_at)
                 rates = {width: seen.rate for width, seen in fresh.items()}
                 last_seen = {width: seen.seen_at for width, seen in fresh.items()}
-                loss = loss_per_channel(width, rates, last_seen)
+                loss = loss_per_channel(width, rates)
+                gain = loss_per_channel(width, rates, last_seen)
                 seen_at = fresh[width].seen_at
                 since_then = self._since(seen_at, limit)
                 return Capacity(
-                    rates[width], width, limit, seen_at, rates, loss, since_then, last_seen
+                    rates[width], width, limit, seen_at, rates, loss, gain, since_then, last_seen
                 )
         return None
 

@@ -1,7 +1,8 @@
 """Keys and certificates of a cluster, all of its own making and never leaving its folder.
 
-Three authorities: one for servers and users, another for the aggregation layer's client
-certificate (were they the same, any user could pose as the front proxy and name another user), and
+Four authorities: one for servers and users, another for the aggregation layer's client certificate
+(were they the same, any user could pose as the front proxy and name another user), one for what
+only the API server may ask (etcd, which lets nobody in who may do less, and the process node), and
 one that the operator gets, for the control ports of processing elements.
 """
 
@@ -95,6 +96,8 @@ def ensure(folder: Path) -> None:
     if folder.exists():
         if not (folder / "pe-ca.crt").exists():  # made by an earlier release
             authority("streamgraft-pe-ca").save(folder, "pe-ca")
+        if not (folder / "backend-client.crt").exists():
+            _write_backends(folder)
         if not (folder / "node-metrics.crt").exists():
             _serving(Issued.load(folder, "ca"), NODE_METRICS_HOST).save(folder, "node-metrics")
         return
@@ -112,6 +115,7 @@ def _write_all(folder: Path) -> None:
     users.save(folder, "ca")
     proxies.save(folder, "front-proxy-ca")
     authority("streamgraft-pe-ca").save(folder, "pe-ca")
+    _write_backends(folder)
     kubernetes = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.0.0.1"]
     issue(users, "kube-apiserver", hosts=[*_LOCAL, *kubernetes]).save(folder, "apiserver")
     issue(users, "controllers", hosts=_LOCAL).save(folder, "controllers")
@@ -122,6 +126,13 @@ def _write_all(folder: Path) -> None:
         issue(users, user, groups).save(folder, name)
     account = ec.generate_private_key(ec.SECP256R1())
     _save_key(folder / "service-account.key", account)
+
+
+def _write_backends(folder: Path) -> None:
+    backends = authority("streamgraft-backend-ca")
+    backends.save(folder, "backend-ca")
+    issue(backends, "etcd", hosts=_LOCAL).save(folder, "etcd")
+    issue(backends, "kube-apiserver").save(folder, "backend-client")
 
 
 def _serving(signer: Issued, host: str) -> Issued:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
+from streamgraft_local.errors import LocalError
+
 LOWEST, HIGHEST = 20000, 32000
 
 
@@ -58,7 +60,7 @@ def choose(
 ) -> dict[str, int]:
     """Return a port per name: the known one if it is free, else a new one that is reserved.
 
-    Raises RuntimeError if there are not enough free ports.
+    Raises LocalError if there are not enough free ports.
     """
     chosen: dict[str, int] = {}
     candidates = iter(random.sample(range(LOWEST, HIGHEST), HIGHEST - LOWEST))
@@ -68,6 +70,6 @@ def choose(
             new = (port for port in candidates if port not in chosen.values())
             port = next((port for port in new if free(port) and reserve(port)), None)
         if port is None:
-            raise RuntimeError(f"no free port between {LOWEST} and {HIGHEST}")
+            raise LocalError(f"no free port between {LOWEST} and {HIGHEST}")
         chosen[name] = port
     return chosen

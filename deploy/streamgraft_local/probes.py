@@ -16,11 +16,14 @@ from streamgraft_common.kube import ApiError, KubeClient, Unreachable, load_conf
 Probe = Callable[[], str | None]
 
 
-def http(url: str, authority: Path | None = None) -> Probe:
-    """Return a probe that wants status 200; servers under https are verified by `authority`."""
+def http(url: str, authority: Path | None = None, client: Path | None = None) -> Probe:
+    """Return a probe that wants status 200; servers under https are verified by `authority`, and
+    shown the certificate `client` (a path without `.crt` and `.key`)."""
 
     def probe() -> str | None:
         context = ssl.create_default_context(cafile=str(authority)) if authority else None
+        if context and client:
+            context.load_cert_chain(f"{client}.crt", f"{client}.key")
         opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
         )

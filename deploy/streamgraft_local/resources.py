@@ -25,9 +25,12 @@ from streamgraft_common.kinds import (
 )
 from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_common.kube.client import Object
+from streamgraft_local.errors import LocalError
 from streamgraft_local.paths import DEPLOY
 
 MANAGER = "streamgraft-local"
+WAIT_SECONDS = 90.0
+"""How long what was applied may take to be served, on a busy machine."""
 CUSTOM_METRICS = "local-custom-metrics.yaml"
 RESOURCE_METRICS = "local-resource-metrics.yaml"
 
@@ -122,9 +125,16 @@ async def _apply(kubeconfig: Path, items: list[Object], condition: str) -> None:
     """Apply all and wait until those that have conditions meet the one given."""
     async with KubeClient(load_config(kubeconfig)) as client:
         await asyncio.gather(*(client.apply(path_of(item), item, MANAGER) for item in items))
-        async with asyncio.timeout(30):
-            conditional = [item for item in items if item["kind"] in _CONDITIONAL]
-            await asyncio.gather(*(_meets(client, item, condition) for item in conditional))
+        conditional = [item for item in items if item["kind"] in _CONDITIONAL]
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                await asyncio.gather(*(_meets(client, item, condition) for item in conditional))
+        except TimeoutError as error:
+            names = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in conditional)
+            raise LocalError(
+                f"not {condition} after {WAIT_SECONDS:g} s: one of {names}; `kubectl get` with the"
+                f" kubeconfig {kubeconfig} shows which"
+            ) from error
 
 
 async def _meets(client: KubeClient, item: Object, condition: str) -> None:

@@ -45,8 +45,8 @@ def capacity(rate: float = 100.0, width: int = 1, **by_width: float) -> Capacity
     """Return the capacity of `rate` records/s per busy channel, seen at high load."""
     others = {int(name.removeprefix("at_")): value for name, value in by_width.items()}
     rates = {width: rate, **others}
-    seen = dict.fromkeys(rates, 0.0)
-    return Capacity(rate, width, 0.5, 0.0, rates, loss_per_channel(width, rates, seen))
+    loss = loss_per_channel(width, rates)
+    return Capacity(rate, width, 0.5, 0.0, rates, loss, loss)
 
 
 STEADY = StageLoad(input_rate=300.0, lag=0.0, capacity=capacity())

@@ -179,32 +179,6 @@ def test_authority_of_cert_manager() -> None:
         assert "caBundle" not in service["spec"]
 
 
-def test_kafka_and_prometheus_of_its_own() -> None:
-    """The programs know them by their Services' names, which the broker tells its clients, too."""
-    items = bare(*OWN)
-    operator = arguments_of(command(items, "streamgraft-operator"))
-    assert operator.bootstrap_servers == f"streamgraft-kafka.{NAMESPACE}.svc:9092"
-    maps = named(items, "ConfigMap")
-    settings = maps["streamgraft-kafka"]["data"]["server.properties"].splitlines()
-    assert f"advertised.listeners=PLAINTEXT://{operator.bootstrap_servers}" in settings
-    adapter = adapter_settings.parse(command(items, "streamgraft-metrics-adapter"))
-    assert adapter.prometheus.url == f"http://streamgraft-prometheus.{NAMESPACE}.svc:9090"
-    assert {"streamgraft-kafka", "streamgraft-prometheus"} <= named(items, "NetworkPolicy").keys()
-    assert (
-        not {"streamgraft-kafka", "streamgraft-prometheus"} & named(bare(*NEEDED), "Service").keys()
-    )
-
-
-def test_numbers_of_a_values_file_are_settings_that_kafka_takes(tmp_path: Path) -> None:
-    """Helm reads them as floats, and writes large ones with an exponent."""
-    settings = {"log.retention.bytes": 1 << 30, "num.partitions": 4, "compression.type": "zstd"}
-    values = {"kafka": {"create": True, "broker": {"settings": settings}}}
-    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
-    items = bare("--set", "prometheus.create=true", "--values", str(tmp_path / "values.yaml"))
-    held = named(items, "ConfigMap")["streamgraft-kafka"]["data"]["server.properties"]
-    assert {f"{name}={value}" for name, value in settings.items()} <= {*held.splitlines()}
-
-
 def test_prometheus_knows_who_signed_a_certificate_that_is_brought() -> None:
     """`kubectl create secret tls` makes a Secret without ca.crt, and no pod starts without it."""
     monitors = ("--set", "monitors.enabled=true")
@@ -231,17 +205,6 @@ def test_metrics_of_ones_own_are_a_file_as_it_was_written() -> None:
     held = named(rendered(*EVERYTHING), "ConfigMap")
     (data,) = (item["data"] for item in held.values() if "metrics.yaml" in item["data"])
     assert data == {"metrics.yaml": "rules:\n  []\n"}
-
-
-def test_its_prometheus_starts_anew_with_other_files() -> None:
-    """It reads them only then."""
-
-    def settings(limit: int) -> str:
-        items = bare(*OWN, "--set", f"monitors.sampleLimit={limit}")
-        pod = named(items, "StatefulSet")["streamgraft-prometheus"]["spec"]["template"]
-        return str(pod["metadata"]["annotations"]["streamgraft.io/settings"])
-
-    assert settings(1) == settings(1) != settings(2)
 
 
 def test_another_kind_of_volume_takes_the_place_of_the_claim() -> None:

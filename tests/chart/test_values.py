@@ -121,3 +121,24 @@ def test_notes_say_that_alerts_lead_nowhere() -> None:
     assert "set alerts.runbookUrl" in notes(*NEEDED, "--set", "monitors.enabled=true")
     assert "runbookUrl" not in notes(*OWN, *known)
     assert "runbookUrl" not in notes(*NEEDED)
+
+
+def test_set_gives_labels_and_annotations_that_kubernetes_takes() -> None:
+    """Helm reads what looks like a number or a boolean as one."""
+    values = [
+        *("operator.podAnnotations.prometheus\\.io/scrape=true", "adapter.podAnnotations.a=1"),
+        *("dashboards.enabled=true", "dashboards.labels.grafana_dashboard=1"),
+        *("monitors.enabled=true", "monitors.labels.release=1.5"),
+    ]
+    items = rendered(*(part for value in values for part in ("--set", value)))
+    operator = named(items, "Deployment")["streamgraft-operator"]["spec"]["template"]["metadata"]
+    assert operator["annotations"]["prometheus.io/scrape"] == "true"
+    adapter = named(items, "Deployment")["streamgraft-metrics-adapter"]["spec"]["template"]
+    assert adapter["metadata"]["annotations"]["a"] == "1"
+    dashboard = named(items, "ConfigMap")["streamgraft-regions"]["metadata"]["labels"]
+    assert dashboard["grafana_dashboard"] == "1"
+    assert named(items, "PodMonitor")["streamgraft-operator"]["metadata"]["labels"]["release"] == (
+        "1.5"
+    )
+    done = helm("template", "x", str(CHART), *NEEDED, "--set", "operator.podAnnotations.a.b=c")
+    assert done.returncode != 0

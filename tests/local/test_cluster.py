@@ -1,8 +1,10 @@
 """The embedded environment itself: what it serves, and that it comes and goes cleanly."""
 
+import ssl
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -29,6 +31,37 @@ def test_every_component_serves(cluster: Cluster) -> None:
             *("kafka", "prometheus", "node", "operator", "adapter"),
         ]
     )
+
+
+def test_etcd_answers_the_api_server_only(cluster: Cluster) -> None:
+    """Loopback is open to all users of the machine, and to web pages."""
+    url = f"127.0.0.1:{cluster.state().ports['etcd']}"
+    pki = cluster.home.pki
+    ours = http(f"https://{url}/version", pki / "backend-ca.crt", pki / "backend-client")
+    assert ours() is None
+    for client in (None, pki / "admin", pki / "operator"):
+        assert http(f"https://{url}/version", pki / "backend-ca.crt", client)() is not None
+    assert http(f"http://{url}/version")() is not None
+
+
+async def test_the_node_answers_the_api_server_only(cluster: Cluster, kube: KubeClient) -> None:
+    node = await kube.get("/api/v1/nodes/local")
+    url = f"https://{node['status']['addresses'][0]['address']}:10250/healthz"
+
+    async def answer(client: str | None) -> str:
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if client:
+            context.load_cert_chain(
+                cluster.home.pki / f"{client}.crt", cluster.home.pki / f"{client}.key"
+            )
+        async with aiohttp.ClientSession() as session, session.get(url, ssl=context) as found:
+            return await found.text()
+
+    assert await answer("backend-client") == "ok"
+    for stranger in (None, "admin"):
+        with pytest.raises(aiohttp.ClientError):
+            await answer(stranger)
 
 
 def test_up_again_starts_nothing(cluster: Cluster) -> None:

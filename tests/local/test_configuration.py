@@ -12,7 +12,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from streamgraft_local import ClusterSpec, graph, pki, ports, resources
+from streamgraft_local import ClusterSpec, LocalError, graph, pki, ports, resources
 from streamgraft_local.components import components, kafka, prometheus
 from streamgraft_local.components.all import PORTS, STOP_ORDER
 from streamgraft_local.components.model import Setting
@@ -100,7 +100,7 @@ def test_known_ports_stay() -> None:
 
 def test_no_port_is_left() -> None:
     """An error, not an endless search."""
-    with pytest.raises(RuntimeError, match="no free port"):
+    with pytest.raises(LocalError, match="no free port"):
         ports.choose(["a"], {}, free=lambda port: False)
 
 
@@ -136,6 +136,22 @@ def test_certificates_are_for_one_purpose(tmp_path: Path) -> None:
         x509.ExtendedKeyUsage
     )
     assert list(usage.value) == [ExtendedKeyUsageOID.CLIENT_AUTH]
+
+
+def test_etcd_has_an_authority_of_its_own(tmp_path: Path) -> None:
+    """Whoever it lets in may write what only the API server checks, so no user of it does."""
+    folder = tmp_path / "pki"
+    pki.ensure(folder)
+    users, backends = _certificate(tmp_path, "ca"), _certificate(tmp_path, "backend-ca")
+    for name in ("etcd", "backend-client"):
+        certificate = _certificate(tmp_path, name)
+        certificate.verify_directly_issued_by(backends)
+        with pytest.raises(ValueError, match="does not match"):
+            certificate.verify_directly_issued_by(users)
+    for file in folder.glob("backend-*"):
+        file.unlink()
+    pki.ensure(folder)  # as an earlier release made it
+    assert (folder / "backend-client.key").exists()
 
 
 def test_keys_are_made_once_and_private(tmp_path: Path) -> None:

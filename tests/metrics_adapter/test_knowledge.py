@@ -108,7 +108,7 @@ def test_a_window_with_a_width_change_in_it_teaches_no_capacity() -> None:
 
 async def test_regions_of_a_job_learn_of_each_other() -> None:
     knowledge = Knowledge(WINDOW)
-    capacity = Capacity(100.0, 1, 0.5, 0.0, {1: 100.0}, 0.0)
+    capacity = Capacity(100.0, 1, 0.5, 0.0, {1: 100.0}, 0.0, 0.0)
     made = []
     for item, rate in ((region("a"), 200.0), (region("b", ("a",)), 50.0)):
         load = StageLoad(rate, 0.0, capacity=capacity)
@@ -126,7 +126,7 @@ async def test_regions_of_a_job_learn_of_each_other() -> None:
 @pytest.mark.parametrize(("other", "growth"), [(False, 2.0), (True, 1.25)])
 async def test_growth_is_that_of_the_stage_that_needs_most(other: bool, growth: float) -> None:
     """Its second stage gets ten records for each: its work is ten times that of the first one."""
-    knowledge, capacity = Knowledge(WINDOW), Capacity(100.0, 1, 0.5, 0.0, {1: 100.0}, 0.0)
+    knowledge, capacity = Knowledge(WINDOW), Capacity(100.0, 1, 0.5, 0.0, {1: 100.0}, 0.0, 0.0)
     policy = replace(
         policy_of(region("a"), Known(MONDAY_NOON), 0.0), pause=ExpectedPause(0.0, 0.0, 0.0, 0)
     )
@@ -171,7 +171,7 @@ def test_an_unknown_time_zone_is_refused() -> None:
 
 async def test_how_the_load_grows_is_learned() -> None:
     knowledge, item = Knowledge(WINDOW), region()
-    capacity = Capacity(100.0, 1, 0.5, 0.0, {1: 100.0}, 0.0)
+    capacity = Capacity(100.0, 1, 0.5, 0.0, {1: 100.0}, 0.0, 0.0)
     for step in range(8):
         rate = 50.0 + 5.0 * step
         load = StageLoad(rate, 0.0, capacity=capacity)

@@ -57,7 +57,9 @@ PRICE = measured_price([MeasuredChange(1, 30.0, 1.0)], 1.0)
 
 def signal(input_rate: float) -> dict[str, Any]:
     """Return the demand of a load as REST tells it, at 100 records/s per busy channel."""
-    load = StageLoad(input_rate, 0.0, 1.0, 0.125, Capacity(100.0, 2, 0.5, 0.0, {2: 100.0}, 0.0))
+    load = StageLoad(
+        input_rate, 0.0, 1.0, 0.125, Capacity(100.0, 2, 0.5, 0.0, {2: 100.0}, 0.0, 0.0)
+    )
     policy = DemandPolicy(1, 8, 8, 0.8, 0.25, PRICE, 60.0, expected_pause([], 0.0))
     found = demand({"0": load}, policy, Surroundings(2))
     assert isinstance(found, Demand)
@@ -106,7 +108,7 @@ def test_what_wakes_a_region_that_sleeps() -> None:
 
 def test_a_region_without_channels_is_not_said_to_be_busy() -> None:
     """Its capacity is known from before it fell asleep, and a record waits."""
-    load = StageLoad(1.0, 1.0, 1.0, 0.125, Capacity(100.0, 2, 0.5, 0.0, {2: 100.0}, 0.0))
+    load = StageLoad(1.0, 1.0, 1.0, 0.125, Capacity(100.0, 2, 0.5, 0.0, {2: 100.0}, 0.0, 0.0))
     policy = DemandPolicy(0, 8, 8, 0.8, 0.25, PRICE, 60.0, expected_pause([], 0.0))
     found = demand({"0": load}, policy, Surroundings(0))
     assert isinstance(found, Demand)

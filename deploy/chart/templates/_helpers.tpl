@@ -10,6 +10,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end -}}
 
+{{/* Labels or annotations: `--set` makes numbers and booleans of what looks like them. */}}
+{{- define "streamgraft.strings" -}}
+{{- range $name, $value := . }}
+{{ $name | quote }}: {{ kindIs "string" $value | ternary $value (toJson $value) | quote }}
+{{- end }}
+{{- end -}}
+
 {{/* What `restricted` of the pod security standards asks of a container, and a root that nobody writes to. */}}
 {{- define "streamgraft.containerSecurity" -}}
 securityContext:

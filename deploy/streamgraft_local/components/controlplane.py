@@ -10,27 +10,46 @@ FEATURE_GATES = "HPAScaleToZero=true"
 
 
 def etcd(setting: Setting) -> Component:
-    """Return etcd without fsync: a power cut may lose data, which a local environment can bear."""
-    client, peer = setting.url("etcd"), setting.url("etcd-peer")
+    """Return etcd without fsync: a power cut may lose data, which a local environment can bear.
+
+    Only the API server gets in. Loopback is open to all users of the machine, and to web pages.
+    """
+    client, peer = setting.url("etcd", "https"), setting.url("etcd-peer", "https")
+    file = setting.pki
+    tls = {
+        "client-cert-auth": True,
+        "trusted-ca-file": file("backend-ca.crt"),
+        "cert-file": file("etcd.crt"),
+        "key-file": file("etcd.key"),
+    }
     values = {
         "data-dir": setting.folder("etcd"),
         "listen-client-urls": client,
         "advertise-client-urls": client,
+        **tls,
         "listen-peer-urls": peer,
         "initial-advertise-peer-urls": peer,
+        **{f"peer-{name}": value for name, value in tls.items()},
         "initial-cluster": f"default={peer}",
         "force-new-cluster": True,  # the peer port may have changed since the last start
+        "enable-grpc-gateway": False,
         "unsafe-no-fsync": True,
         "log-level": "warn",
     }
-    return Component("etcd", _command(setting, "etcd", values), http(f"{client}/readyz"))
+    probe = http(f"{client}/readyz", file("backend-ca.crt"), file("backend-client"))
+    return Component("etcd", _command(setting, "etcd", values), probe)
 
 
 def apiserver(setting: Setting) -> Component:
     """Return kube-apiserver with RBAC, service accounts and the aggregation layer."""
     file = setting.pki
     values = {
-        "etcd-servers": setting.url("etcd"),
+        "etcd-servers": setting.url("etcd", "https"),
+        "etcd-cafile": file("backend-ca.crt"),
+        "etcd-certfile": file("backend-client.crt"),
+        "etcd-keyfile": file("backend-client.key"),
+        "kubelet-client-certificate": file("backend-client.crt"),
+        "kubelet-client-key": file("backend-client.key"),
         "bind-address": "127.0.0.1",
         "secure-port": setting.ports["apiserver"],
         "tls-cert-file": file("apiserver.crt"),

@@ -6,6 +6,7 @@ import uuid
 from functools import partial
 
 from streamgraft_local.components.model import Component, Setting
+from streamgraft_local.errors import ComponentError
 from streamgraft_local.probes import kafka as kafka_probe
 
 _LOG4J = """\
@@ -109,4 +110,6 @@ def _prepare(setting: Setting) -> None:
     arguments = ("format", "--cluster-id", cluster.replace("-", "A"), "--config", str(file))
     command = (*_java(setting, ("-Xmx64m", "-XX:+UseSerialGC")), "kafka.tools.StorageTool")
     with setting.home.log("kafka").open("ab") as log:
-        subprocess.run([*command, *arguments], stdout=log, stderr=log, check=True)
+        done = subprocess.run([*command, *arguments], stdout=log, stderr=log)
+    if done.returncode:
+        raise ComponentError("kafka", "its storage can't be formatted", setting.home.log("kafka"))

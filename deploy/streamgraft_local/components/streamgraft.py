@@ -27,6 +27,7 @@ def node(setting: Setting) -> Component:
             *("--kubeconfig", setting.kubeconfig("node")),
             *("--home", str(setting.folder("node"))),
             *("--name", NODE_NAME),
+            *("--client-ca", str(setting.pki("backend-ca.crt"))),
             *("--metrics-port", str(setting.ports["node-metrics"])),
             *("--metrics-cert", str(setting.pki("node-metrics.crt"))),
             *("--metrics-key", str(setting.pki("node-metrics.key"))),

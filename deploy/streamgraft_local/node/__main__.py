@@ -39,6 +39,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--home", type=Path, required=True, help="folder for logs and volumes")
     parser.add_argument("--name", required=True, help="name of the Node object")
     parser.add_argument(
+        "--client-ca",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="authority of those who may read logs: the API server",
+    )
+    parser.add_argument(
         "--image-env",
         type=_variable,
         action="append",
@@ -93,6 +100,7 @@ async def _serve(arguments: argparse.Namespace, home: Path) -> None:
     settings = NodeSettings(
         name=arguments.name,
         home=home,
+        client_ca=arguments.client_ca,
         image_variables=dict(arguments.image_env),
         capacity={
             "cpu": arguments.cpu,

@@ -4,6 +4,7 @@ import ipaddress
 import ssl
 import tempfile
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -11,8 +12,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 
-def server_context(address: str) -> ssl.SSLContext:
-    """Return TLS settings for a server at an IP address."""
+def server_context(address: str, clients: Path) -> ssl.SSLContext:
+    """Return TLS settings for a server at an IP address, and for clients with a certificate of the
+    authority `clients`."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
     at = datetime.now(UTC)
@@ -36,6 +38,8 @@ def server_context(address: str) -> ssl.SSLContext:
         serialization.NoEncryption(),
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(clients)
     # The ssl module loads a key from a file only; the file is gone before we return.
     with tempfile.NamedTemporaryFile() as file:
         file.write(pem)

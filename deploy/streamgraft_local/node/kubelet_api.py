@@ -1,7 +1,7 @@
 """The part of the kubelet's HTTPS API that `kubectl logs` needs, by way of the API server.
 
-It listens on the node's loopback address only. There is no authentication: whoever reaches it runs
-on this machine, where the log files lie open too.
+It listens on the node's loopback address only, which all users of the machine reach: it answers
+nobody but the API server.
 """
 
 from collections.abc import Callable
@@ -20,10 +20,10 @@ FindContainer = Callable[[str, str, str], tuple[Path, Callable[[], bool]] | None
 
 
 class KubeletApi:
-    """Serves container logs."""
+    """Serves container logs to clients with a certificate of the authority `clients`."""
 
-    def __init__(self, find: FindContainer) -> None:
-        self._find = find
+    def __init__(self, find: FindContainer, clients: Path) -> None:
+        self._find, self._clients = find, clients
         app = web.Application()
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._logs)
@@ -33,7 +33,8 @@ class KubeletApi:
     async def start(self, address: str) -> None:
         """Listen. Raises OSError if the address is taken."""
         await self._runner.setup()
-        site = web.TCPSite(self._runner, address, PORT, ssl_context=server_context(address))
+        context = server_context(address, self._clients)
+        site = web.TCPSite(self._runner, address, PORT, ssl_context=context)
         await site.start()
 
     async def close(self) -> None:

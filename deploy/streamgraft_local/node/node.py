@@ -32,6 +32,9 @@ from streamgraft_local.node.usage import Usage
 log = logging.getLogger(__name__)
 
 _ENDED = ("Succeeded", "Failed")
+MOST_TAKEN = 16
+"""After so many loopback addresses whose port is taken it is taken on all of them: nodes of other
+clusters have one each."""
 
 
 class ProcessNode:
@@ -60,7 +63,7 @@ class ProcessNode:
     async def run(self) -> None:
         """Serve until stopped."""
         self._settings.pods_folder.mkdir(parents=True, exist_ok=True)
-        api = KubeletApi(self._find_container)
+        api = KubeletApi(self._find_container, self._settings.client_ca)
         prefix = await self._take_range(api)
         self._pool = AddressPool(prefix)
         self._host_ip = f"{prefix}.{NODE_HOST}"
@@ -116,15 +119,22 @@ class ProcessNode:
         """Hold a range by listening on its first address; prefer the one we had."""
         memory = self._settings.home / "node.json"
         kept: list[str] = _kept_range(memory)
+        taken = 0
         for prefix in [*kept, *ranges(f"{self._settings.name}@{self._settings.home}")]:
             try:
                 await api.start(f"{prefix}.{NODE_HOST}")
             except OSError as error:
                 log.info("%s.0/24 is taken: %s", prefix, error)
+                taken += 1
+                if taken == MOST_TAKEN:
+                    break
                 continue
             write_atomically(memory, json.dumps({"range": prefix}).encode())
             return prefix
-        raise OSError("no free range of loopback addresses")
+        raise OSError(
+            f"port {PORT} is taken on {taken} loopback addresses: another kubelet runs here, and"
+            " listens on all of them; stop it, or let it listen on the node's address only"
+        )
 
     async def _take_over(self) -> None:
         """Adopt what runs, end what no longer belongs to any pod, then follow changes."""

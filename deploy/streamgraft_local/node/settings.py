@@ -18,6 +18,8 @@ class NodeSettings:
 
     name: str
     home: Path
+    client_ca: Path
+    """Authority of the clients that may read logs."""
     image_variables: Mapping[str, str]
     capacity: Mapping[str, str]
     """Resources by name; for the scheduler only, nothing enforces them."""

@@ -24,8 +24,9 @@ FORCED = {"gracePeriodSeconds": 0}
 class NodeProcess:
     """`python -m streamgraft_local.node` under a name that no other test uses."""
 
-    def __init__(self, kubeconfig: Path, home: Path) -> None:
-        self.kubeconfig = kubeconfig
+    def __init__(self, cluster: Cluster, home: Path) -> None:
+        self.kubeconfig = cluster.kubeconfig
+        self._client_ca = cluster.home.pki / "backend-ca.crt"
         self.home = home
         self.name = f"node-{uuid.uuid4().hex[:8]}"
         self._process: subprocess.Popen[bytes] | None = None
@@ -34,7 +35,7 @@ class NodeProcess:
         """Start it (again)."""
         command = [sys.executable, "-m", "streamgraft_local.node", "--name", self.name]
         command += ["--kubeconfig", str(self.kubeconfig), "--home", str(self.home)]
-        command += ["--image-env", "FROM_IMAGE=image"]
+        command += ["--image-env", "FROM_IMAGE=image", "--client-ca", str(self._client_ca)]
         with open(self.home.parent / f"{self.name}.log", "ab") as log:
             environment = os.environ | {"STREAMGRAFT_CLUSTER_ID": self.name}
             self._process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
@@ -67,7 +68,7 @@ class NodeProcess:
 @pytest.fixture(scope="session")
 def node(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
     """Return a node for all tests that don't stop it."""
-    process = NodeProcess(cluster.kubeconfig, tmp_path_factory.mktemp("node") / "home")
+    process = NodeProcess(cluster, tmp_path_factory.mktemp("node") / "home")
     process.start()
     asyncio.run(process.cordon())
     yield process
@@ -77,7 +78,7 @@ def node(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture
 def own_node(cluster: Cluster, tmp_path: Path) -> Iterator[NodeProcess]:
     """Return a node that the test may kill and start again."""
-    process = NodeProcess(cluster.kubeconfig, tmp_path / "home")
+    process = NodeProcess(cluster, tmp_path / "home")
     process.start()
     asyncio.run(process.cordon())
     yield process

@@ -1,12 +1,19 @@
 """Loopback addresses of nodes and pods."""
 
+import errno
 import itertools
+from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgraft_common.kube import KubeClient, KubeConfig
 from streamgraft_local.node.addresses import CAPACITY, AddressPool, NoFreeAddress, ranges
+from streamgraft_local.node.kubelet_api import KubeletApi
+from streamgraft_local.node.node import ProcessNode
+from streamgraft_local.node.settings import NodeSettings
 
 
 def test_a_node_always_starts_with_the_same_range() -> None:
@@ -58,3 +65,20 @@ def test_an_adopted_pod_keeps_its_address() -> None:
 def test_first_candidates_of_many_nodes_differ() -> None:
     firsts = [next(ranges(f"node@/home/{number}")) for number in range(20)]
     assert all(one != other for one, other in itertools.combinations(firsts, 2))
+
+
+async def test_a_port_that_is_taken_everywhere_is_told_soon(tmp_path: Path) -> None:
+    """As by a kubelet that listens on all addresses."""
+
+    class PlayedApi:
+        asked = 0
+
+        async def start(self, address: str) -> None:
+            self.asked += 1
+            raise OSError(errno.EADDRINUSE, address)
+
+    settings = NodeSettings("node", tmp_path, tmp_path / "ca.crt", {}, {})
+    node, api = ProcessNode(KubeClient(KubeConfig("http://127.0.0.1:1")), settings), PlayedApi()
+    with pytest.raises(OSError, match="port 10250 is taken on 16 loopback addresses: another"):
+        await node._take_range(cast(KubeletApi, api))
+    assert api.asked == 16

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from streamgraft_local.pki import authority
+
 NODE = [sys.executable, "-m", "streamgraft_local.node", "--name", "node"]
 
 
@@ -28,7 +30,9 @@ def kubeconfig(tmp_path: Path) -> Path:
 
 def command(kubeconfig: Path, home: Path) -> list[str]:
     """Return the command line of a node."""
-    return [*NODE, "--kubeconfig", str(kubeconfig), "--home", str(home)]
+    authority("clients").save(home.parent, "clients")
+    clients = str(home.parent / "clients.crt")
+    return [*NODE, "--kubeconfig", str(kubeconfig), "--home", str(home), "--client-ca", clients]
 
 
 def test_a_folder_belongs_to_one_node(kubeconfig: Path, tmp_path: Path) -> None:
