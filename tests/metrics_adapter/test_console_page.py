@@ -141,6 +141,40 @@ async def at_job(page: Browser) -> None:
     await page.until("document.querySelector('.plot')")
 
 
+async def test_a_log_stands_below_its_own_heading(page: Browser, adapter: PlayedAdapter) -> None:
+    """Also while another one that was opened before is still on its way."""
+    adapter.held["p1"] = asyncio.Event()
+    await page.run(
+        "document.querySelector('[data-key=stage-st]').dispatchEvent(new Event('click'))"
+    )
+    await page.run(NOTE_LOGS)
+    await page.run(OPEN_LOG % 0)
+    await page.until(f"{LOG} === 'said by p0'")
+    await page.run(OPEN_LOG % 1)
+    await page.until(f"{HEADING} === 'Log of p1'")
+    await page.run(OPEN_LOG % 0)
+    await page.until(f"{LOG} === 'said by p0'")
+    adapter.held["p1"].set()
+    await page.until("performance.getEntriesByType('resource').some((e) => /p1.log/.test(e.name))")
+    await page.run(OPEN_LOG % 1)
+    await page.until(f"{LOG} === 'said by p1'")
+    seen = {tuple(item) for item in await page.run("noted")}
+    texts = {(f"Log of {pod}", text) for pod in ("p0", "p1") for text in ("", f"said by {pod}")}
+    assert seen == texts
+
+
+async def test_a_region_that_an_edit_removed_goes(page: Browser, adapter: PlayedAdapter) -> None:
+    regions = (
+        "[...document.querySelectorAll('[aria-label^=Region]')].map((r) => r.ariaLabel).join()"
+    )
+    adapter.regions = ["r", "s"]
+    await page.until(f"{regions} === 'Region r,Region s'")
+    adapter.regions = ["s"]
+    await page.until(f"{regions} === 'Region s'")
+    adapter.regions = ["s", "r"]
+    await page.until(f"{regions} === 'Region s,Region r'")
+
+
 async def test_an_address_of_no_job_leads_to_all_jobs(
     page: Browser, adapter: PlayedAdapter
 ) -> None:
@@ -185,6 +219,18 @@ async def test_what_is_no_namespace_is_not_looked_for(
             await asyncio.sleep(0.1)
     await page.run(f"{field}.value = 'n', {field}.form.querySelector('button').click()")
     await page.until("location.hash === '#/n'")
+
+
+async def test_the_question_names_what_is_cancelled(page: Browser, adapter: PlayedAdapter) -> None:
+    """Namespace and name are those of the answer."""
+    adapter.job = ("prod", "payments")
+    await page.until(f"{TITLE} === 'payments'")
+    await page.run("document.getElementById('cancel').click()")
+    await page.until(QUESTION)
+    assert await page.run(f"{QUESTION}.textContent") == "Cancel prod/payments?"
+    await page.run(ANSWER % "yes")
+    await page.until("document.querySelector('#said div')")
+    assert adapter.written == [(f"{API}/namespaces/prod/jobs/payments", None)]
 
 
 async def test_a_jump_to_the_content_stays_on_the_page(page: Browser) -> None:
