@@ -141,6 +141,66 @@ async def at_job(page: Browser) -> None:
     await page.until("document.querySelector('.plot')")
 
 
+async def test_no_region_sleeps_by_mistake(page: Browser, adapter: PlayedAdapter) -> None:
+    """An empty field is no width, and 0 is asked about."""
+    scale = "/api/v1/namespaces/n/regions/j-r/scale"
+    await page.run(SET_WIDTH % "")
+    await page.run(SET_WIDTH % 0)
+    await page.until(QUESTION)
+    assert "region r to sleep" in await page.run(f"{QUESTION}.textContent")
+    await page.run(ANSWER % "no")
+    await page.until(f"!{QUESTION}")
+    await page.run(SET_WIDTH % 3)
+    await page.until("document.querySelector('#said div')")
+    assert adapter.written == [(scale, {"width": 3})]
+    await page.run(SET_WIDTH % 0)
+    await page.until(QUESTION)
+    await page.run(ANSWER % "yes")
+    await page.until("document.querySelectorAll('#said div').length === 2")
+    assert adapter.written[1:] == [(scale, {"width": 0})]
+
+
+async def test_old_rates_are_not_shown_as_current(page: Browser, adapter: PlayedAdapter) -> None:
+    """By the clock of the adapter: that of the browser may be wrong."""
+    await page.run("Date.now = ((now) => () => now() + 3600000)(Date.now)")
+    adapter.rates[-1] = 500
+    await page.until(f"{ARRIVE} === '500'")
+    adapter.age = 40
+    await page.until(f"{ARRIVE} === '\\u2013'")
+    assert "now \u2013 records" in await page.run("document.querySelector('.plot').ariaLabel")
+
+
+async def test_what_if_is_by_the_tightest_stage(page: Browser, adapter: PlayedAdapter) -> None:
+    """Times without a rate count for nothing, and nothing is drawn there."""
+    adapter.rates = [400, 400, None, None, 400, 400]
+    adapter.stages = {"0": stage_load(1000, 400), "1": stage_load(100, 400)}
+    await page.until("document.querySelectorAll('.plot .rate').length === 2")
+    await page.run(f"{BUSY}.value = '80', {BUSY}.dispatchEvent(new Event('input'))")
+    assert "5.0 channels on average; it had 4.0" in await page.run(VERDICT)
+    assert await page.run("document.querySelectorAll('.plot .guess').length") == 2
+    adapter.rates = [None, None]
+    await page.until("!document.querySelector('.plot .rate')")
+    assert await page.run(VERDICT) == "80 % of their time"
+
+
+async def test_records_of_the_region_that_a_channel_does(page: Browser) -> None:
+    cases: list[tuple[float | None, list[tuple[float | None, float]]]] = [
+        (1000, [(1000, 400)]),
+        (1000, [(1000, 0)]),  # nothing comes just now
+        (200, [(1000, 400), (100, 200), (500, 800)]),
+        (1000, [(1000, 400), (None, 0)]),
+        (None, [(1000, 400), (None, 1)]),
+        (None, [(1000, 0), (100, 0)]),
+        (None, [(1000, 0), (100, 1)]),
+        (None, [(None, 400), (100, 400)]),
+        (None, []),
+    ]
+    for rate, stages in cases:
+        loads = {str(index): stage_load(*stage) for index, stage in enumerate(stages)}
+        script = f"import('/console/load.js').then((load) => load.channelRate({json.dumps(loads)}))"
+        assert await page.run(script) == rate, stages
+
+
 async def test_a_log_stands_below_its_own_heading(page: Browser, adapter: PlayedAdapter) -> None:
     """Also while another one that was opened before is still on its way."""
     adapter.held["p1"] = asyncio.Event()
