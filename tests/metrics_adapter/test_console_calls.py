@@ -1,7 +1,12 @@
-"""The graph that the console remembers of a job, while an edit changes it."""
+"""The graph that the console remembers of a job, while an edit changes it; and what it shows of
+logs."""
 
+import tracemalloc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+from aiohttp import web
 from tests.metrics_adapter.test_console_graph import element, stage
 
 from streamgraft_common import names
@@ -106,3 +111,50 @@ async def test_streams_of_a_stage_that_is_renamed_have_no_unknown_end() -> None:
     api.write(1, stage("b", {"x": False}, {}), "1")
     api.write_config_map(0, stage("renamed", {}, {"x": False}), "2")
     assert await seen(calls, api) == [(None, "b")]
+
+
+@asynccontextmanager
+async def kubelet(*log: bytes) -> AsyncIterator[KubeClient]:
+    """Serve the lines of a log; `limitBytes` counts from the first that is asked for, as a
+    kubelet's does."""
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        lines = log[-int(request.query["tailLines"]) :]
+        left = int(request.query.get("limitBytes", sum(map(len, lines))))
+        for line in lines:
+            await response.write(line[:left])
+            left -= min(left, len(line))
+        return response
+
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    async with KubeClient(KubeConfig(server=url)) as client:
+        yield client
+    await runner.cleanup()
+
+
+async def test_of_a_log_that_is_too_long_the_newest_lines_are_shown() -> None:
+    lines = (b"%d %s\n" % (number, b"x" * 10_000) for number in range(500))
+    async with kubelet(*lines) as client:
+        shown = await Calls(NOWHERE).log(client, "n", "p", 300)
+    assert len(shown) <= 2 * 2**20
+    assert [line.split()[0] for line in shown.split("\n")[-2:]] == ["498", "499"]
+
+
+async def test_of_a_short_log_all_lines_are_shown_that_are_asked_for() -> None:
+    async with kubelet(*(b"%d\n" % number for number in range(5))) as client:
+        assert await Calls(NOWHERE).log(client, "n", "p", 3) == "2\n3\n4"
+
+
+async def test_a_log_without_newlines_takes_little_memory() -> None:
+    async with kubelet(*[b"x" * 2**20] * 50, b"end") as client:
+        tracemalloc.start()
+        shown = await Calls(NOWHERE).log(client, "n", "p", 300)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert shown.endswith("xend")
+    assert most < 20 * 2**20

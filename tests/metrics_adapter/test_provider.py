@@ -359,6 +359,37 @@ async def test_history_has_width_and_signals(prometheus: CannedPrometheus) -> No
     assert provider.history.of(("ns", "flights-enrich"), sample.time) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (Input.POSITION_AGE, 15.1),
+        (Input.POSITION_AGE, None),
+        (Input.SAMPLE_TIME, 31.0),
+        (Input.SAMPLE_TIME, None),
+    ],
+)
+async def test_history_has_no_rates_of_what_says_nothing_of_now(
+    prometheus: CannedPrometheus, name: Input, value: float | None
+) -> None:
+    """Amid an outage of Kafka positions stand still, as if no records came."""
+    nothing = {Input.INPUT_RATE: 0.0, Input.PROCESSING_RATE: 0.0}
+    known = {input: found for input, found in STEADY.items() if input is not name}
+    prometheus.values = known | nothing | ({} if value is None else {name: value})
+    provider = provider_of(region())
+    await refresh(provider, prometheus)
+    (sample,) = provider.history.of(("ns", "flights-enrich"), 0.0)
+    assert (sample.width, sample.input_rate, sample.processing_rate) == (2, None, None)
+
+
+async def test_history_has_rates_amid_a_width_change(prometheus: CannedPrometheus) -> None:
+    """Only signals are withheld then."""
+    provider = provider_of(region(resizing="True"))
+    await refresh(provider, prometheus)
+    (sample,) = provider.history.of(("ns", "flights-enrich"), 0.0)
+    assert (sample.input_rate, sample.processing_rate) == (110.0, 100.0)
+    assert sample.signals["total_lag"] is None
+
+
 async def test_a_region_that_sleeps_has_a_demand_from_its_lag(
     prometheus: CannedPrometheus,
 ) -> None:

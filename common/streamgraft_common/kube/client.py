@@ -178,11 +178,21 @@ class KubeClient:
 
     async def lines(self, path: str, **query: str) -> AsyncIterator[str]:
         """Yield the lines of a text (a pod's log) as they come; with follow=true it has no end."""
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
-        async with self._open("GET", path, None, query, {"Accept": "*/*"}, timeout) as response:
+        async with self._text(path, query) as response:
             await _refuse_errors(response)
             async for line in _lines(response):
                 yield line.removesuffix(b"\n").decode(errors="replace")
+
+    async def blocks(self, path: str, **query: str) -> AsyncIterator[bytes]:
+        """Yield a text in pieces as they come: its lines may be longer than memory."""
+        async with self._text(path, query) as response:
+            await _refuse_errors(response)
+            async for block in response.content.iter_any():
+                yield block
+
+    def _text(self, path: str, query: Mapping[str, str]) -> "_Answer":
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
+        return self._open("GET", path, None, query, {"Accept": "*/*"}, timeout)
 
     def _open(
         self,

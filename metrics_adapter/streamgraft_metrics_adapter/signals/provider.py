@@ -236,6 +236,14 @@ class Provider:
             raise NotReadyError(Reason.NO_DATA, "no PE of the region reports its lag")
         return results
 
+    def _of_now(self, seen: RegionObservation) -> bool:
+        """Return whether what was seen of a region says something of it as it is now."""
+        try:
+            require_read(seen, self.window_seconds)
+        except NotReadyError:
+            return False
+        return self._fresh(time.time() - seen.values.get(Input.SAMPLE_TIME, 0.0))
+
     def _fresh(self, age: float) -> bool:
         """Return whether samples of an age, seconds, say something of the region as it is now."""
         # Clocks of scrapes and of this machine are those of two programs: NaN must not pass either.
@@ -290,7 +298,10 @@ class Provider:
         """Keep the history; forget regions that left."""
         async for region in in_slices(regions):
             results = self._results_of(region, self._sampled_at(region))
-            sample = _sample(evaluated_at, region, results, observations.get(region.key))
+            seen = observations.get(region.key)
+            # Rates are of use amid a width change, too; amid an outage of Kafka they would be 0.
+            rated = seen if seen and self._of_now(seen) else None
+            sample = _sample(evaluated_at, region, results, rated)
             self.history.add((region.namespace, region.name), sample)
         self.history.keep({(region.namespace, region.name) for region in regions})
         self._knowledge.keep({region.key for region in regions})

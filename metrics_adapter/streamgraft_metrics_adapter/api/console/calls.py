@@ -114,8 +114,11 @@ class Calls:
         await client.create(SAVEPOINT.path(namespace), body)
 
     async def log(self, client: KubeClient, namespace: str, pod: str, tail: int) -> str:
-        """Return the last lines of a pod's log."""
+        """Return the last lines of a pod's log, as far as they are among its newest 2 MiB."""
         path = f"{POD.path(namespace, pod)}/log"
-        limits = {"tailLines": str(tail), "limitBytes": str(_LOG_BYTES)}
-        found = client.lines(path, container=names.PE_CONTAINER, **limits)
-        return "\n".join([line async for line in found])
+        newest = bytearray()
+        # Not limitBytes: a kubelet counts them from the first of the lines, and omits the newest.
+        async for block in client.blocks(path, container=names.PE_CONTAINER, tailLines=str(tail)):
+            newest += block
+            del newest[:-_LOG_BYTES]
+        return newest.decode(errors="replace").removesuffix("\n")

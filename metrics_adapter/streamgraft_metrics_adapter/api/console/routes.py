@@ -24,7 +24,7 @@ from streamgraft_metrics_adapter.api.console.calls import Calls, token_of
 from streamgraft_metrics_adapter.api.console.graph import View
 
 FILES = Path(__file__).with_name("static")
-_HEADERS = {
+HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src"
         " 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -53,7 +53,7 @@ class Files(StaticFiles):
     async def get_response(self, path: str, scope: Scope) -> Response:
         """Return a file."""
         response = await super().get_response(path, scope)
-        response.headers.update(_HEADERS)
+        response.headers.update(HEADERS)
         return response
 
 

@@ -1,7 +1,7 @@
 // Requests to the adapter: the cookie says who, the word of the page says that it is ours.
 
 const KEPT = "streamgraft-csrf";
-let csrf = sessionStorage.getItem(KEPT);
+let csrf = sessionStorage.getItem(KEPT), ahead = 0;
 
 export class Refused extends Error {
   constructor(code, message, reason) { super(message); Object.assign(this, { code, reason }); }
@@ -13,6 +13,7 @@ async function send(method, path, { body, headers = {}, text = false } = {}) {
   if (body !== undefined) sent["Content-Type"] = "application/json";
   const options = { method, headers: sent, credentials: "same-origin", cache: "no-store" };
   const answer = await fetch(path, body === undefined ? options : { ...options, body: JSON.stringify(body) });
+  ahead = Date.parse(answer.headers.get("Date")) - Date.now();
   if (!answer.ok) {
     const status = await answer.json().catch(() => ({}));
     throw new Refused(answer.status, status.message || answer.statusText, status.reason);
@@ -50,8 +51,13 @@ export async function signOut() {
   return "";
 }
 
-const region = (space, name) => `/api/v1/namespaces/${space}/regions/${name}`;
-const job = (space, name) => `api/namespaces/${space}/jobs/${name}`;
+// Unix time by the adapter's clock, as its samples have it: that of the browser may be wrong.
+export const now = () => (Date.now() + ahead) / 1000;
+
+// Encoded, so that a name that is none leads to no other place.
+const within = (space, kind, name) => `namespaces/${encodeURIComponent(space)}/${kind}/${encodeURIComponent(name)}`;
+const region = (space, name) => `/api/v1/${within(space, "regions", name)}`;
+const job = (space, name) => `api/${within(space, "jobs", name)}`;
 
 export const jobs = (space) => send("GET", `api/jobs?namespace=${encodeURIComponent(space)}`);
 export const readJob = (space, name) => send("GET", job(space, name));
@@ -59,5 +65,5 @@ export const cancelJob = (space, name) => send("DELETE", job(space, name));
 export const takeSavepoint = (space, name, as) => send("POST", `${job(space, name)}/savepoints`, { body: { name: as } });
 export const readRegion = (space, name) => send("GET", region(space, name));
 export const setWidth = (space, name, width) => send("PUT", `${region(space, name)}/scale`, { body: { width } });
-export const podLog = (space, pod) => send("GET", `api/namespaces/${space}/pods/${pod}/log?tail=300`, { text: true });
+export const podLog = (space, pod) => send("GET", `api/${within(space, "pods", pod)}/log?tail=300`, { text: true });
 export const history = async (space, name) => (await send("GET", `${region(space, name)}/history?limit=500`)).items;

@@ -1,29 +1,26 @@
 // A region's last hour: records per second, channels, and what another target would have asked for.
 
-import { s, h, seconds, clock } from "./dom.js";
+import { s, h, seconds, clock, whole } from "./dom.js";
+import { runs } from "./load.js";
 
 const WIDE = 800, TALL = 92;
 
-// Channels that a load needs if each is to be busy for a share of its time.
-export const needed = (rate, channel, share, most) => Math.min(most, Math.max(1, Math.ceil(rate / (channel * share) - 1e-9)));
-
-export function hour(samples, most, guess) {
+export function hour(samples, now, most, guess) {
   if (samples.length < 2) return h("p", { class: "soft" }, "The first minutes are still being measured.");
-  const now = samples.at(-1), first = samples[0].time, last = now.time;
-  const label = `Last hour: now ${Math.round(now.inputRate ?? 0)} records per second on ${now.width} channels`;
+  const first = samples[0].time, last = samples.at(-1).time;
+  const label = `Last hour: now ${whole(now?.inputRate)} records per second on ${whole(now?.width)} channels`;
   const plot = s("svg", { class: "plot", viewBox: `0 0 ${WIDE} ${TALL}`, preserveAspectRatio: "none", role: "img", "aria-label": label });
-  const known = samples.filter((sample) => sample.inputRate !== null && sample.inputRate !== undefined);
-  const top = Math.max(...known.map((sample) => sample.inputRate), 1) * 1.1;
+  const top = Math.max(...samples.map((sample) => sample.inputRate ?? 0), 1) * 1.1;
   const x = (sample) => (((sample.time - first) / (last - first || 1)) * WIDE).toFixed(1);
   const rate = (sample) => (TALL - 2 - (sample.inputRate / top) * (TALL - 12)).toFixed(1);
   const level = (count) => (TALL - 2 - (count / most) * (TALL - 12)).toFixed(1);
-  const steps = (count) => samples.map((sample, index) => `${index ? "H" : "M"}${x(sample)}${index ? "V" : " "}${level(count(sample))}`).join("");
-  if (known.length > 1) {
-    const line = known.map((sample) => `${x(sample)} ${rate(sample)}`).join("L");
-    plot.append(s("path", { class: "area", d: `M${x(known[0])} ${TALL}L${line}L${x(known.at(-1))} ${TALL}Z` }), s("path", { class: "rate", d: `M${line}` }));
+  const steps = (run, count) => run.map((sample, index) => `${index ? "H" : "M"}${x(sample)}${index ? "V" : " "}${level(count(sample))}`).join("");
+  for (const run of runs(samples)) {
+    const line = run.map((sample) => `${x(sample)} ${rate(sample)}`).join("L");
+    plot.append(s("path", { class: "area", d: `M${x(run[0])} ${TALL}L${line}L${x(run.at(-1))} ${TALL}Z` }), s("path", { class: "rate", d: `M${line}` }));
+    if (guess) plot.append(s("path", { class: "guess", d: steps(run, (sample) => guess(sample.inputRate)) }));
   }
-  if (guess) plot.append(s("path", { class: "guess", d: steps((sample) => guess(sample.inputRate ?? 0)) }));
-  plot.append(s("path", { class: "width", d: steps((sample) => sample.width) }));
+  plot.append(s("path", { class: "width", d: steps(samples, (sample) => sample.width) }));
   return plot;
 }
 

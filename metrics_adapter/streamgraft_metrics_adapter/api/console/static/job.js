@@ -15,10 +15,11 @@ export class JobPage {
     this.graph = h("div", { class: "graph" });
     this.stage = h("section", { class: "card", "aria-label": "Stage", hidden: true });
     this.regions = h("div", { class: "stack" });
+    this.stop = h("button", { type: "button", id: "cancel", class: "danger", disabled: true, onclick: () => this.cancel() }, "Cancel job");
     this.element = h("div", {},
       h("div", { class: "head" }, this.title,
         h("button", { type: "button", id: "savepoint", onclick: () => this.save() }, "Take a savepoint"),
-        h("button", { type: "button", id: "cancel", class: "danger", onclick: () => this.cancel() }, "Cancel job")),
+        this.stop),
       h("section", { class: "card", "aria-label": "Graph" }, this.graph), h("div", { class: "stack" }, this.stage), this.regions);
   }
 
@@ -27,7 +28,14 @@ export class JobPage {
     const { job } = this;
     show(this.title, h("h1", {}, job.name, " ", phase(job.deleting ? "Cancelling" : job.phase)),
       h("p", { class: "soft" }, [`${job.ready} of ${job.pes} processing elements ready`, job.message].filter(Boolean).join(" · ")));
+    this.stop.disabled = false;
     this.draw();
+    const present = new Set(job.regions.map((region) => region.name));
+    for (const [name, card] of this.cards) {
+      if (present.has(name)) continue;
+      card.element.remove();
+      this.cards.delete(name);
+    }
     for (const region of job.regions) {
       if (!this.cards.has(region.name)) {
         this.cards.set(region.name, new RegionCard(this.space, region));
@@ -72,17 +80,17 @@ export class JobPage {
 
   async openLog(pod) {
     this.pod = this.pod === pod ? null : pod;
+    this.log.textContent = "";
     this.draw();
     if (this.pod) await this.readLog();
   }
 
   async readLog() {
+    const { pod } = this;
+    const text = await api.podLog(this.space, pod).catch((error) => error.message);
+    if (this.pod !== pod) return; // another one was opened meanwhile
     const below = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 40;
-    try {
-      this.log.textContent = (await api.podLog(this.space, this.pod)) || "Nothing was written yet.";
-    } catch (error) {
-      this.log.textContent = error.message;
-    }
+    this.log.textContent = text || "Nothing was written yet.";
     if (below) this.log.scrollTop = this.log.scrollHeight;
   }
 
@@ -92,8 +100,9 @@ export class JobPage {
   }
 
   async cancel() {
-    const sure = await confirmed(`Cancel ${this.name}?`, "Its processing elements, topics and state are deleted. A savepoint keeps the state.", "Cancel the job");
-    if (sure) await this.attempt(() => api.cancelJob(this.space, this.name), `Job ${this.name} is being cancelled`);
+    const { namespace, name } = this.job; // as the adapter has it, whatever the address says
+    const sure = await confirmed(`Cancel ${namespace}/${name}?`, "Its processing elements, topics and state are deleted. A savepoint keeps the state.", "Cancel the job");
+    if (sure) await this.attempt(() => api.cancelJob(namespace, name), `Job ${name} is being cancelled`);
   }
 
   async attempt(call, done) {

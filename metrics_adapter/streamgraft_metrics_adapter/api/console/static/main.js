@@ -5,6 +5,8 @@ import { h, show, clock } from "./dom.js";
 import { JobPage, phase } from "./job.js";
 
 const REFRESH = 2000;
+const NAME = "[a-z0-9](?:[a-z0-9.\\-]*[a-z0-9])?";
+const PLACE = new RegExp(`^#/(?<space>${NAME})(?:/(?<job>${NAME}))?/?$`);
 const main = document.getElementById("main"), crumbs = document.getElementById("crumbs"), live = document.getElementById("live");
 let page = null, timer = 0;
 
@@ -14,7 +16,7 @@ class JobsPage {
     this.rows = h("tbody");
     this.nothing = h("p", { class: "soft", hidden: true }, "No job runs here. Submit one: streamgraft submit app.py");
     const heads = ["Job", "Namespace", "Phase", "Ready", ""].map((text) => h("th", { scope: "col" }, text));
-    const field = h("input", { id: "space", value: space, placeholder: "all namespaces", "aria-label": "Namespace", autocomplete: "off" });
+    const field = h("input", { id: "space", value: space, placeholder: "all namespaces", "aria-label": "Namespace", pattern: NAME, title: "Name of a namespace", autocomplete: "off" });
     const go = (event) => { event.preventDefault(); location.hash = field.value ? `#/${field.value}` : "#/"; };
     this.element = h("div", {}, h("div", { class: "head" }, h("div", { class: "grow" }, h("h1", {}, "Jobs")), h("form", { class: "set", onsubmit: go }, field, h("button", { type: "submit" }, "Show"))),
       h("section", { class: "card" }, h("table", {}, h("thead", {}, h("tr", {}, heads)), this.rows), this.nothing));
@@ -45,8 +47,9 @@ class DoorPage {
   async refresh() {}
 }
 
+// The page of the address: all jobs, if it names no namespace or job.
 function route() {
-  const [space = "", job = ""] = location.hash.slice(2).split("/").map(decodeURIComponent);
+  const { space = "", job = "" } = location.hash.match(PLACE)?.groups ?? {};
   crumbs.replaceChildren(...(job ? [h("a", { href: `#/${space}` }, space), " / ", h("b", {}, job)] : []));
   document.title = job ? `${job} · Streamgraft` : "Streamgraft";
   return job ? new JobPage(space, job) : new JobsPage(space);
@@ -99,6 +102,8 @@ document.getElementById("theme").addEventListener("click", () => {
 });
 document.getElementById("leave").addEventListener("click", async () => go(await api.signOut()));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", dress);
+// The address says which page this is: a jump to the content must not change it.
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 addEventListener("hashchange", arrive);
 dress();
 arrive();

@@ -1,8 +1,9 @@
 // A region: figures, the last hour with a what-if, why its width is what it is, and its changes.
 
 import * as api from "./api.js";
-import { h, show, say, whole, percent } from "./dom.js";
-import { hour, needed, timeline } from "./charts.js";
+import { h, show, say, confirmed, whole, percent } from "./dom.js";
+import { hour, timeline } from "./charts.js";
+import { averages, channelRate, needed, newest } from "./load.js";
 
 export class RegionCard {
   constructor(space, region) {
@@ -14,7 +15,7 @@ export class RegionCard {
     this.reasons = h("ul", { class: "why" });
     this.changes = h("ul", { class: "bare" });
     this.state = h("span");
-    this.width = h("input", { type: "number", min: region.maySleep ? 0 : 1, max: region.maxWidth, value: region.width, id: `width-${region.name}` });
+    this.width = h("input", { type: "number", required: true, min: region.maySleep ? 0 : 1, max: region.maxWidth, value: region.width, id: `width-${region.name}` });
     this.slider = h("input", { type: "range", min: 20, max: 100, step: 5, id: `busy-${region.name}`, oninput: () => this.asked() });
     const form = h("form", { class: "set", onsubmit: (event) => this.widen(event) },
       h("label", { for: `width-${region.name}`, class: "soft" }, "Channels"), this.width, h("button", { type: "submit" }, "Set width"));
@@ -41,13 +42,13 @@ export class RegionCard {
       return;
     }
     const inputs = this.facts.signals.demand?.inputs;
-    this.channel = inputs?.stages["0"]?.load.capacity?.true_rate ?? null;
+    this.channel = inputs ? channelRate(inputs.stages) : null;
     if (this.share === null && inputs) this.slider.value = Math.round(inputs.policy.target_utilization * 100);
     this.draw();
   }
 
   draw() {
-    const { signals } = this.facts, region = this.region, now = this.samples.at(-1);
+    const { signals } = this.facts, region = this.region, now = newest(this.samples, api.now());
     const figure = (value, name) => h("div", { class: "figure" }, h("b", {}, value), h("span", {}, name));
     show(this.figures,
       figure(`${region.serving} of ${region.maxWidth}`, region.serving === region.width ? "channels" : `channels, ${region.width} wanted`),
@@ -57,17 +58,16 @@ export class RegionCard {
     const possible = this.channel !== null;
     this.slider.disabled = !possible;
     const guess = possible && this.share !== null ? (rate) => needed(rate, this.channel, this.share, region.maxWidth) : null;
-    show(this.plot, hour(this.samples, region.maxWidth, guess));
-    this.guess.textContent = possible ? this.verdict(guess) : "the capacity of a channel is not known yet";
+    show(this.plot, hour(this.samples, now, region.maxWidth, guess));
+    this.guess.textContent = possible ? this.verdict(guess) : "what a channel can do is not known now";
     show(this.reasons, ...why(signals.demand).map((line) => h("li", {}, line)));
   }
 
   verdict(guess) {
     const share = `${this.slider.value} % of their time`;
-    if (!guess) return share;
-    const mean = (of) => this.samples.reduce((sum, sample) => sum + of(sample), 0) / this.samples.length;
-    const asked = mean((sample) => guess(sample.inputRate ?? 0)), was = mean((sample) => sample.width);
-    return `${share}: the load of this hour would have needed ${asked.toFixed(1)} channels on average; it had ${was.toFixed(1)}`;
+    const average = guess && averages(this.samples, guess);
+    if (!average) return share;
+    return `${share}: the load of this hour would have needed ${average.asked.toFixed(1)} channels on average; it had ${average.had.toFixed(1)}`;
   }
 
   asked() {
@@ -77,7 +77,10 @@ export class RegionCard {
 
   async widen(event) {
     event.preventDefault();
+    if (!this.width.reportValidity()) return;
     const width = Number(this.width.value);
+    const question = `Put region ${this.region.region} to sleep?`;
+    if (width === 0 && !(await confirmed(question, "It has no channels then, and its records wait until it is given some.", "Put to sleep"))) return;
     try {
       await api.setWidth(this.space, this.region.name, width);
       say(`Region ${this.region.region}: ${width} channels wanted`);

@@ -1,0 +1,298 @@
+"""The console's page in a real Chromium, before an adapter that is played: what it shows and sends,
+whatever the answers and the address are."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from tests.browser import PROGRAM, Browser, browser
+
+from streamgraft_metrics_adapter.api.console.routes import FILES, HEADERS
+
+pytestmark = pytest.mark.skipif(
+    PROGRAM is None, reason="NO CHROMIUM: apt-get install chromium to test the page"
+)
+
+API = "/console/api"
+TITLE = "document.querySelector('h1')?.firstChild.textContent"
+WIDTH = "document.getElementById('width-j-r')"
+SET_WIDTH = f"{WIDTH}.value = '%s', {WIDTH}.form.querySelector('button').click()"
+ANSWER = "document.querySelector('dialog button[value=%s]').click()"
+QUESTION = "document.querySelector('dialog[open] h2')"
+ARRIVE = "document.querySelectorAll('.figure b')[1]?.textContent"
+"""Records/s that arrive."""
+BUSY = "document.getElementById('busy-j-r')"
+VERDICT = "document.querySelector('output').textContent"
+OPEN_LOG = "document.querySelector('[data-key=log-p%d]').click()"
+HEADING, LOG = (f"document.querySelector('{tag}').textContent" for tag in ("h3", ".log"))
+NOTE_LOGS = f"""
+window.noted = [];
+new MutationObserver(() => document.querySelector('h3') && noted.push([{HEADING}, {LOG}]))
+  .observe(document.querySelector('[aria-label=Stage]'), {{ childList: true, subtree: true }})"""
+"""Note each text of a log with its heading."""
+
+
+def stage_load(true_rate: float | None, input_rate: float) -> dict[str, Any]:
+    """Return what a decision tells of a stage."""
+    capacity = {"true_rate": true_rate, "width": 2} if true_rate else None
+    load = {"input_rate": input_rate, "largest_shard": 0.1, "capacity": capacity}
+    return {"load": load, "fit": {}, "backlog": 0}
+
+
+def element(number: int) -> dict[str, Any]:
+    """Return a PE of a job."""
+    place = {"id": number, "name": f"j-{number}", "channel": number, "pod": f"p{number}"}
+    told = {"phase": "Running", "launches": 1, "busy": 0.5, "lag": 0, "message": ""}
+    return {**place, **told, "shards": [number]}
+
+
+class PlayedAdapter:
+    """Has one job with a region of two channels; notes what it is asked for."""
+
+    def __init__(self) -> None:
+        self.job = ("n", "j")
+        self.regions = ["r"]
+        self.rates: list[float | None] = [400, 400, 400, 400]
+        self.stages = {"0": stage_load(1000, 400)}
+        self.age = 0.0
+        self.held: dict[str, asyncio.Event] = {}
+        self.asked: list[str] = []
+        self.written: list[Any] = []
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request."""
+        path = request.path
+        if not path.startswith((f"{API}/", "/api/")):
+            name = path.removeprefix("/console/") or "index.html"
+            return web.FileResponse(FILES / name, headers=HEADERS)
+        self.asked.append(request.raw_path)
+        if path.endswith("/log"):
+            pod = path.split("/")[-2]
+            if pod in self.held:
+                await self.held[pod].wait()
+            return web.Response(text=f"said by {pod}")
+        if request.method in ("PUT", "DELETE"):
+            self.written.append((path, await request.json() if request.can_read_body else None))
+        return web.json_response(self._document(path))
+
+    def _document(self, path: str) -> Any:
+        if path == f"{API}/session":
+            return {"user": "u", "csrf": "c"}
+        if path == f"{API}/jobs":
+            return []
+        if path.startswith(API):
+            return self._job()
+        if path.endswith("/history"):
+            first = time.time() - self.age - 10 * (len(self.rates) - 1)
+            widths = {"width": 4, "wantedWidth": 4, "signals": {}}
+            rates = [{"inputRate": rate, "processingRate": rate} for rate in self.rates]
+            times = [{"time": first + 10 * index} for index in range(len(rates))]
+            return {"items": [t | rate | widths for t, rate in zip(times, rates, strict=True)]}
+        policy = {"target_utilization": 0.8}
+        inputs = {"stages": self.stages, "stage": "0", "needed": 6, "held": [], "policy": policy}
+        return {"signals": {"demand": {"value": 6, "inputs": inputs}}}
+
+    def _job(self) -> dict[str, Any]:
+        namespace, name = self.job
+        told = {"phase": "Healthy", "pes": 2, "ready": 2, "message": "", "deleting": False}
+        pes = [element(0), element(1)]
+        stage = {"name": "st", "region": "r", "operators": [], "realTime": False, "pes": pes}
+        size = {"width": 2, "serving": 2, "maxWidth": 8, "maySleep": True, "resizing": False}
+        regions = [{"name": f"j-{r}", "region": r, "changes": [], **size} for r in self.regions]
+        parts = {"conditions": [], "stages": [stage], "streams": [], "regions": regions}
+        return {"namespace": namespace, "name": name, **told, **parts}
+
+
+@pytest.fixture
+def adapter() -> PlayedAdapter:
+    """An adapter."""
+    return PlayedAdapter()
+
+
+@pytest.fixture
+async def console(adapter: PlayedAdapter) -> AsyncIterator[str]:
+    """Serve the console; return its address."""
+    runner = web.ServerRunner(web.Server(adapter))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}/console/"
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def page(console: str, tmp_path: Path) -> AsyncIterator[Browser]:
+    """A browser that is signed in, at the job. No script may have failed in the end."""
+    async with browser(tmp_path / "profile") as page:
+        await page.go(f"{console}#ticket=t")
+        await page.until("document.querySelector('#space')")
+        await at_job(page)
+        yield page
+        assert page.errors == []
+
+
+async def at_job(page: Browser) -> None:
+    """Go to the job and wait for it."""
+    await page.run("location.hash = '#/n/j'")
+    await page.until("document.querySelector('.plot')")
+
+
+async def test_no_region_sleeps_by_mistake(page: Browser, adapter: PlayedAdapter) -> None:
+    """An empty field is no width, and 0 is asked about."""
+    scale = "/api/v1/namespaces/n/regions/j-r/scale"
+    await page.run(SET_WIDTH % "")
+    await page.run(SET_WIDTH % 0)
+    await page.until(QUESTION)
+    assert "region r to sleep" in await page.run(f"{QUESTION}.textContent")
+    await page.run(ANSWER % "no")
+    await page.until(f"!{QUESTION}")
+    await page.run(SET_WIDTH % 3)
+    await page.until("document.querySelector('#said div')")
+    assert adapter.written == [(scale, {"width": 3})]
+    await page.run(SET_WIDTH % 0)
+    await page.until(QUESTION)
+    await page.run(ANSWER % "yes")
+    await page.until("document.querySelectorAll('#said div').length === 2")
+    assert adapter.written[1:] == [(scale, {"width": 0})]
+
+
+async def test_old_rates_are_not_shown_as_current(page: Browser, adapter: PlayedAdapter) -> None:
+    """By the clock of the adapter: that of the browser may be wrong."""
+    await page.run("Date.now = ((now) => () => now() + 3600000)(Date.now)")
+    adapter.rates[-1] = 500
+    await page.until(f"{ARRIVE} === '500'")
+    adapter.age = 40
+    await page.until(f"{ARRIVE} === '\\u2013'")
+    assert "now \u2013 records" in await page.run("document.querySelector('.plot').ariaLabel")
+
+
+async def test_what_if_is_by_the_tightest_stage(page: Browser, adapter: PlayedAdapter) -> None:
+    """Times without a rate count for nothing, and nothing is drawn there."""
+    adapter.rates = [400, 400, None, None, 400, 400]
+    adapter.stages = {"0": stage_load(1000, 400), "1": stage_load(100, 400)}
+    await page.until("document.querySelectorAll('.plot .rate').length === 2")
+    await page.run(f"{BUSY}.value = '80', {BUSY}.dispatchEvent(new Event('input'))")
+    assert "5.0 channels on average; it had 4.0" in await page.run(VERDICT)
+    assert await page.run("document.querySelectorAll('.plot .guess').length") == 2
+    adapter.rates = [None, None]
+    await page.until("!document.querySelector('.plot .rate')")
+    assert await page.run(VERDICT) == "80 % of their time"
+
+
+async def test_records_of_the_region_that_a_channel_does(page: Browser) -> None:
+    cases: list[tuple[float | None, list[tuple[float | None, float]]]] = [
+        (1000, [(1000, 400)]),
+        (1000, [(1000, 0)]),  # nothing comes just now
+        (200, [(1000, 400), (100, 200), (500, 800)]),
+        (1000, [(1000, 400), (None, 0)]),
+        (None, [(1000, 400), (None, 1)]),
+        (None, [(1000, 0), (100, 0)]),
+        (None, [(1000, 0), (100, 1)]),
+        (None, [(None, 400), (100, 400)]),
+        (None, []),
+    ]
+    for rate, stages in cases:
+        loads = {str(index): stage_load(*stage) for index, stage in enumerate(stages)}
+        script = f"import('/console/load.js').then((load) => load.channelRate({json.dumps(loads)}))"
+        assert await page.run(script) == rate, stages
+
+
+async def test_a_log_stands_below_its_own_heading(page: Browser, adapter: PlayedAdapter) -> None:
+    """Also while another one that was opened before is still on its way."""
+    adapter.held["p1"] = asyncio.Event()
+    await page.run(
+        "document.querySelector('[data-key=stage-st]').dispatchEvent(new Event('click'))"
+    )
+    await page.run(NOTE_LOGS)
+    await page.run(OPEN_LOG % 0)
+    await page.until(f"{LOG} === 'said by p0'")
+    await page.run(OPEN_LOG % 1)
+    await page.until(f"{HEADING} === 'Log of p1'")
+    await page.run(OPEN_LOG % 0)
+    await page.until(f"{LOG} === 'said by p0'")
+    adapter.held["p1"].set()
+    await page.until("performance.getEntriesByType('resource').some((e) => /p1.log/.test(e.name))")
+    await page.run(OPEN_LOG % 1)
+    await page.until(f"{LOG} === 'said by p1'")
+    seen = {tuple(item) for item in await page.run("noted")}
+    texts = {(f"Log of {pod}", text) for pod in ("p0", "p1") for text in ("", f"said by {pod}")}
+    assert seen == texts
+
+
+async def test_a_region_that_an_edit_removed_goes(page: Browser, adapter: PlayedAdapter) -> None:
+    regions = (
+        "[...document.querySelectorAll('[aria-label^=Region]')].map((r) => r.ariaLabel).join()"
+    )
+    adapter.regions = ["r", "s"]
+    await page.until(f"{regions} === 'Region r,Region s'")
+    adapter.regions = ["s"]
+    await page.until(f"{regions} === 'Region s'")
+    adapter.regions = ["s", "r"]
+    await page.until(f"{regions} === 'Region s,Region r'")
+
+
+async def test_an_address_of_no_job_leads_to_all_jobs(
+    page: Browser, adapter: PlayedAdapter
+) -> None:
+    for place in (
+        "#/default/harmless%2F..%2F..%2F..%2Fprod%2Fjobs%2Fpayments",
+        *("#/prod/jobs/payments", "#/../payments", "#//payments", "#/prod/Payments"),
+        *("#/%", "#/prod/%"),
+    ):
+        before = len(adapter.asked)
+        await page.run(f"location.hash = '{place}'")
+        await page.until(f"{TITLE} === 'Jobs'")
+        await page.until("document.getElementById('live').textContent")
+        assert f"{API}/jobs?namespace=" in adapter.asked[before:], place
+        await at_job(page)
+    assert not [path for path in adapter.asked if "prod" in path or "payments" in path]
+
+
+async def test_names_lead_to_no_other_path(page: Browser, adapter: PlayedAdapter) -> None:
+    calls = "api.readJob(...bad), api.readRegion(...bad), api.podLog(...bad)"
+    await page.run(
+        f"""import('/console/api.js').then((api) => {{
+        const bad = ['a/../b', '%2F?x'];
+        return Promise.all([{calls}]).then(() => null); }})"""
+    )
+    space, name = "namespaces/a%2F..%2Fb", "%252F%3Fx"
+    wanted = {f"{API}/{space}/jobs/{name}", f"/api/v1/{space}/regions/{name}"}
+    assert {*wanted, f"{API}/{space}/pods/{name}/log?tail=300"} <= set(adapter.asked)
+
+
+async def test_what_is_no_namespace_is_not_looked_for(
+    page: Browser, adapter: PlayedAdapter
+) -> None:
+    await page.run("location.hash = '#/'")
+    await page.until("document.querySelector('#space')")
+    field = "document.querySelector('#space')"
+    for text in ("%", "two words"):
+        await page.run(f"{field}.value = '{text}', {field}.form.querySelector('button').click()")
+        assert await page.run("location.hash") == "#/"
+    asked = len(adapter.asked)
+    async with asyncio.timeout(30):
+        while len(adapter.asked) == asked:  # it is fresh still
+            await asyncio.sleep(0.1)
+    await page.run(f"{field}.value = 'n', {field}.form.querySelector('button').click()")
+    await page.until("location.hash === '#/n'")
+
+
+async def test_the_question_names_what_is_cancelled(page: Browser, adapter: PlayedAdapter) -> None:
+    """Namespace and name are those of the answer."""
+    adapter.job = ("prod", "payments")
+    await page.until(f"{TITLE} === 'payments'")
+    await page.run("document.getElementById('cancel').click()")
+    await page.until(QUESTION)
+    assert await page.run(f"{QUESTION}.textContent") == "Cancel prod/payments?"
+    await page.run(ANSWER % "yes")
+    await page.until("document.querySelector('#said div')")
+    assert adapter.written == [(f"{API}/namespaces/prod/jobs/payments", None)]
+
+
+async def test_a_jump_to_the_content_stays_on_the_page(page: Browser) -> None:
+    await page.run("document.querySelector('.skip').click()")
+    assert await page.run("[location.hash, document.activeElement.id]") == ["#/n/j", "main"]
