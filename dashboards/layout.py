@@ -100,8 +100,9 @@ def _thresholds(panel: Panel) -> dict[str, Any]:
         if panel.warn is not None and panel.alarm is not None:
             steps.insert(1, (panel.alarm, _WARN))
     else:
-        limits = ((panel.warn, _WARN), (panel.alarm, _ALARM))
-        steps = [(None, _CALM), *((value, color) for value, color in limits if value is not None)]
+        limits = ((panel.least, _CALM), (panel.warn, _WARN), (panel.alarm, _ALARM))
+        steps = [(None, _CALM if panel.least is None else _ALARM)]
+        steps += [(value, color) for value, color in limits if value is not None]
     shown = [{"value": value, "color": color} for value, color in steps]
     return {"mode": "absolute", "steps": shown}
 

@@ -32,6 +32,8 @@ class Panel:
     """From here on it is red; below, if `falls`."""
     falls: bool = False
     """Less is worse."""
+    least: float | None = None
+    """Where more is worse: below, it is red as well."""
     number: bool = False
     """The newest value alone, at the top; else a line over time."""
     leads_to: str = ""

@@ -59,9 +59,9 @@ _WORK = (
     ),
     Panel(
         "Duration of requests, median and 95th percentile",
-        "Authentication and authorization included.",
+        "Authentication and authorization included; live views, which last for minutes, are not.",
         "s",
-        quantiles("streamgraft_adapter_request_duration_seconds", "route", ""),
+        quantiles("streamgraft_adapter_request_duration_seconds", "route", 'route!="stream"'),
         warn=0.5,
         alarm=2,
     ),

@@ -28,11 +28,11 @@ _SIGNALS = (
     ),
     Panel(
         "Relative change of the lag",
-        "Above 0 the region falls behind (the paper's Eq. 4).",
-        "percentunit",
+        "1 while the region keeps up or is idle; above 1 it falls behind (the paper's Eq. 3).",
+        "short",
         (Query(_signal("relative_lag_change_rate"), _SIGNAL, quiet=True),),
-        warn=0.1,
-        alarm=0.5,
+        warn=1.1,
+        alarm=1.5,
     ),
     Panel(
         "Utilization, as served",

@@ -1,10 +1,15 @@
 """Processing elements, one by one."""
 
 from dashboards.identity import BY_ELEMENT, BY_JOB, legend
-from dashboards.model import Dashboard, Panel, Query, quantiles, rate
+from dashboards.model import RATE, Dashboard, Panel, Query, quantiles, rate
 from dashboards.variables import ELEMENT, IN_ELEMENT, IN_JOB, JOB, NAMESPACE
 
 _LEGEND = legend(BY_ELEMENT)
+
+
+def _grown(metric: str) -> str:
+    return f"sum by ({BY_ELEMENT}) (increase({metric}{{{IN_ELEMENT}}}[{RATE}]))"
+
 
 _WORK = (
     Panel(
@@ -65,17 +70,12 @@ _WORK = (
 _TROUBLE = (
     Panel(
         "Failures",
-        "Queries restarted after a failure, and shards not stopped at a batch boundary.",
+        "Queries restarted after a failure, and shards not stopped at a batch boundary, when they"
+        " were.",
         "short",
         (
-            Query(
-                f"sum by ({BY_ELEMENT}) (streamgraft_pe_query_restarts_total{{{IN_ELEMENT}}})",
-                f"{_LEGEND} restarts",
-            ),
-            Query(
-                f"sum by ({BY_ELEMENT}) (streamgraft_pe_unclean_stops_total{{{IN_ELEMENT}}})",
-                f"{_LEGEND} unclean",
-            ),
+            Query(_grown("streamgraft_pe_query_restarts_total"), f"{_LEGEND} restarts"),
+            Query(_grown("streamgraft_pe_unclean_stops_total"), f"{_LEGEND} unclean"),
         ),
         warn=1,
         alarm=5,

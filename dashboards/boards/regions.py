@@ -3,10 +3,13 @@
 A partition's series changes with its owner, so what belongs to a partition is taken per partition
 first (`max by`), then summed. A region that sleeps has no PEs: of it there is only what the
 operator exports, lag and offsets.
+
+Offsets are gauges that step back after a crash or a rollback, so their slope is taken: rate() would
+take a step back for a counter that began anew, and add the whole log.
 """
 
 from dashboards.identity import BY_REGION, channels, legend
-from dashboards.model import Dashboard, Panel, Query, rate
+from dashboards.model import RATE, Dashboard, Panel, Query, rate
 from dashboards.variables import IN_REGION, JOB, NAMESPACE, REGION
 
 _LEGEND = legend(BY_REGION)
@@ -14,8 +17,18 @@ _BY_PARTITION = f"{BY_REGION}, stage, topic, partition"
 _PARTITION = f"{_LEGEND} stage {{{{stage}}}} {legend('topic, partition')}"
 
 
-def _owned(metric: str) -> str:
-    return f"max by ({_BY_PARTITION}) ({metric}{{{IN_REGION}}})"
+_FIRST_STAGE = 'stage=~"0|"'
+"""Of a region without PEs the label may be missing."""
+
+
+def _owned(metric: str, where: str = IN_REGION) -> str:
+    return f"max by ({_BY_PARTITION}) ({metric}{{{where}}})"
+
+
+def _slope(metric: str) -> str:
+    """Return how fast offsets grow at the first stage: later stages have the same records again."""
+    owned = _owned(metric, f"{IN_REGION}, {_FIRST_STAGE}")
+    return f"sum by ({BY_REGION}) (deriv(({owned})[{RATE}:10s]))"
 
 
 def _channels(condition: str) -> str:
@@ -42,17 +55,12 @@ _LOAD = (
     ),
     Panel(
         "Records arriving and processed",
-        "Rate of the logs' ends against the rate of committed positions.",
+        "How fast logs' ends and committed positions grow, at the region's first stage. Positions"
+        " that step back, as after a crash, show as a dip.",
         "cps",
-        tuple(
-            Query(
-                f"sum by ({BY_REGION}) (rate(({_owned(metric)})[$__rate_interval:10s]))",
-                f"{_LEGEND} {shown}",
-            )
-            for metric, shown in (
-                ("streamgraft_pe_input_end_offset", "arriving"),
-                ("streamgraft_pe_committed_offset", "processed"),
-            )
+        (
+            Query(_slope("streamgraft_pe_input_end_offset"), f"{_LEGEND} arriving"),
+            Query(_slope("streamgraft_pe_committed_offset"), f"{_LEGEND} processed"),
         ),
     ),
     Panel(

@@ -135,6 +135,12 @@ class PeMetrics:
             registry=registry,
         )
 
+    def begin_anew(self) -> None:
+        """Forget what another PE left out, whose pod was ours: with the next one's labels it would
+        be a new loss. The other counters tell of the process, as that it is warm."""
+        self.lost_records.clear()
+        self.malformed_records.clear()
+
     def held(self, shards: int) -> None:
         """Note how many shards we hold."""
         self.shards.set(shards)

@@ -140,7 +140,7 @@ async def _follow(
     """Once we work: follow what the queries do, and prepare for shards that may come."""
     stage = await work.stage()
     prepare = rehearsal.keep_prepared(work.stage, lambda: element.shards.keys())
-    lost = losses.report(stage.progress.losses, client, element.store)
+    lost = losses.report(stage.progress.left_out.losses, client, element.store)
     linked = connections.report(stage.progress.connections, client, element.store)
     await asyncio.gather(stage.progress.run(), prepare, element.report_loads(), lost, linked)
 

@@ -14,8 +14,9 @@ from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.connections import Connections, connected
 from streamgraft_pe_runtime.driver_counts import DriverCounts
 from streamgraft_pe_runtime.joint_checkpoints import is_joint
+from streamgraft_pe_runtime.left_out import LeftOut
 from streamgraft_pe_runtime.log_starts import note_read_up
-from streamgraft_pe_runtime.losses import Gap, Losses
+from streamgraft_pe_runtime.losses import Gap
 from streamgraft_pe_runtime.markers import Markers
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.pacing import Pace, Work, fill_a_batch, is_behind
@@ -51,7 +52,6 @@ class Progress:
         self._metrics = metrics
         self._driver = driver
         self._busy_before = driver.busy_seconds()
-        self._malformed_before: dict[tuple[str, str], int] = {}
         self._shards: dict[int, Watched] = {}
         self._published: Positions = {}
         self._known: dict[tuple[str, str], list[int]] = {}
@@ -59,7 +59,7 @@ class Progress:
         """Partitions that have gauges."""
         self._brokers = connected(metadata, {})
         self._failing: set[str] = set()
-        self.losses, self.connections = Losses(), Connections()
+        self.left_out, self.connections = LeftOut(metrics, driver), Connections()
         self._markers = Markers()
         self._pace = Pace(metadata.trigger_seconds)
 
@@ -94,6 +94,7 @@ class Progress:
                     watched.batch = before.batch
             self._metrics.add_shard(shard)
             self._shards[shard] = watched
+        self.left_out.begin(self._metadata.inputs)
         for port in self._metadata.inputs:
             watched.partitions[port] = self._partitions(watched, port)
         if not query.real_time:
@@ -119,6 +120,7 @@ class Progress:
         if watched is None:
             return None
         self._collect(watched)
+        self.left_out.count()  # the next round may be another PE's
         if publish:
             watched.positions |= read_checkpoint(checkpoint).positions
             # An earlier owner's last word may have come behind ours. To a region that sleeps it
@@ -170,7 +172,8 @@ class Progress:
         if calm:  # brokers drop what is old, and a former owner's last word may have come late
             self._published = {}
         self._tell()
-        self._count_for_the_driver()
+        self._count_busy_seconds()
+        self.left_out.count()
         for name, brokers in self._brokers.items():  # which another thread replaces as a whole
             self._ask(name, brokers, calm=calm)
         self._forget()
@@ -182,27 +185,14 @@ class Progress:
             elif self._metadata.real_time:
                 self._check_slots(watched)
 
-    def _count_for_the_driver(self) -> None:
+    def _count_busy_seconds(self) -> None:
         try:
-            busy, malformed = self._driver.busy_seconds(), self._driver.malformed()
-            gaps = self._driver.passed_over()
+            busy = self._driver.busy_seconds()
         except Exception as error:  # the session may have ended
-            log.debug("counts of the driver: %r", error)
+            log.debug("busy seconds of the driver: %r", error)
             return
         spent, self._busy_before = max(busy - self._busy_before, 0), busy
         self._metrics.busy_seconds.inc(self._pace.needed(spent))
-        for labels, count in malformed.items():
-            counter = self._metrics.malformed_records.labels(*labels)
-            counter.inc(count - self._malformed_before.get(labels, 0))
-        self._malformed_before = malformed
-        for gap in gaps:
-            self.lose(gap)
-
-    def lose(self, gap: Gap) -> None:
-        """Count records that are gone, and have them reported."""
-        topic, number = gap.partition
-        lost = self.losses.count(gap)
-        self._metrics.lost_records.labels(topic, str(number)).inc(lost)
 
     def _check_slots(self, watched: Watched) -> None:
         """Let a real-time query start again, and say so, if topics have outgrown its slots."""
@@ -390,7 +380,7 @@ class Progress:
             self._metrics.lost_records.labels(*labels)  # alerts need the 0 before
             position = self._markers.past(key, held[key])
             if 0 <= position < start and not owners[key].may_have_read:
-                self.lose(Gap(key, position, start))
+                self.left_out.lose(Gap(key, position, start))
             # Without a position a query starts at the log's start, as it does behind retention.
             position = max(position, start)
             self._metrics.committed_offset.labels(*labels).set(position)

@@ -141,7 +141,7 @@ class SparkStage:
         return SparkQuery(query)
 
     def _lost(self, port: InputPort, gap: Gap) -> bool:
-        self.progress.lose(gap)
+        self.progress.left_out.lose(gap)
         return self._driver.may_lose(port)
 
     def _end_batch(self, checkpoint: Path, shards: Sequence[int]) -> None:

@@ -11,8 +11,12 @@ from grafana_foundation_sdk.models.dashboard import Dashboard as GrafanaDashboar
 from tests.promtool.check import passes, promtool
 
 from dashboards.boards import DASHBOARDS, REGIONS
+from dashboards.boards.decisions import DECISIONS
+from dashboards.boards.elements import ELEMENTS
+from dashboards.boards.operator_health import OPERATOR
 from dashboards.generate import FOLDER, file_of, queries, render
-from dashboards.model import Dashboard
+from dashboards.model import Dashboard, Panel
+from streamgraft_autoscaler.lag import relative_lag_change
 
 ROOT = Path(__file__).parents[2]
 CONTRACTS = ROOT / "docs" / "develop" / "contracts.md"
@@ -129,11 +133,49 @@ def test_no_line_adds_up_different_jobs(board: Dashboard) -> None:
         assert not kept or kept[0] - {"le"} == shown, query.legend
 
 
+def color(board: Dashboard, title: str, value: float) -> str:
+    """Return the color that Grafana gives a value of a panel."""
+    panels = {panel["title"]: panel for panel in json.loads(render(board))["panels"]}
+    steps = panels[title]["fieldConfig"]["defaults"]["thresholds"]["steps"]
+    limits = [float("-inf"), *(step["value"] for step in steps[1:])]
+    assert limits == sorted(limits)
+    assert steps[0]["value"] is None
+    return str(
+        [step["color"] for step, limit in zip(steps, limits, strict=True) if limit <= value][-1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("lag_change", "expected"), [(-50, "green"), (0, "green"), (20, "orange"), (50, "red")]
+)
+def test_a_region_that_keeps_up_is_green(lag_change: float, expected: str) -> None:
+    """As the signal is computed, at 100 records/s."""
+    signal = relative_lag_change(lag_change, 100).value
+    assert color(DECISIONS, "Relative change of the lag", signal) == expected
+
+
+def test_one_operator_leads() -> None:
+    """None is what StreamgraftOperatorDown is about."""
+    found = [color(OPERATOR, "Leaders", leaders) for leaders in (0, 1, 2)]
+    assert found == ["red", "green", "orange"]
+
+
+def texts_of(board: Dashboard, title: str) -> list[str]:
+    """Return the queries of a panel."""
+    panel = panel_of(board, title)
+    return queries(Dashboard("one", "", "", {"": (panel,)}), VALUES)
+
+
+def panel_of(board: Dashboard, title: str) -> Panel:
+    """Return a panel by its title."""
+    (panel,) = (panel for panel in board.panels if panel.title == title)
+    return panel
+
+
 def shown(title: str, *expected: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what a panel is to show after two minutes: one dict per query, from a region (of the
     job flights in the namespace default, if it names none) to its value."""
-    (panel,) = (panel for panel in REGIONS.panels if panel.title == title)
-    texts = queries(Dashboard("one", "", "", {"": (panel,)}), VALUES)
+    panel, texts = panel_of(REGIONS, title), texts_of(REGIONS, title)
     assert len(panel.queries) == len(texts) == len(expected)
     return [
         {
@@ -146,6 +188,9 @@ def shown(title: str, *expected: dict[str, Any]) -> list[dict[str, Any]]:
         }
         for text, values in zip(texts, expected, strict=True)
     ]
+
+
+RATES = "Records arriving and processed"
 
 
 def where(region: str) -> str:
@@ -236,8 +281,54 @@ def test_regions_of_one_name_have_lines_of_their_own(
     times = [{region: factor * size for region, size in sizes.items()} for factor in range(11)]
     cases = [
         *shown("Channels", times[1], times[1]),
-        *shown("Records arriving and processed", times[6], times[4]),
+        *shown("Records arriving and processed", times[3], times[2]),
         *shown("Lag", times[6]),
         *shown("State", times[10]),
     ]
     passes_promtool(tmp_path, series, cases)
+
+
+@pytest.mark.integration
+def test_a_position_that_steps_back_is_no_burst(tmp_path: Path) -> None:
+    """10 records/s of a log at a million; amid the window a crash takes 100 records back."""
+    owned = f'{where("work")}, stage="0", topic="in", partition="0", pe="2", pod="flights-2"'
+    series = {
+        f"streamgraft_pe_input_end_offset{{{owned}}}": "1000000+100x20",
+        f"streamgraft_pe_committed_offset{{{owned}}}": "1000000+100x9 1000800+100x10",
+    }
+    after = [{**case, "eval_time": "3m"} for case in shown(RATES, {"work": 10}, {"work": 10})]
+    _, processed = texts_of(REGIONS, RATES)
+    yes = {"labels": f"{{{where('work')}}}", "value": 1}
+    amid = [
+        {"expr": f"{processed} {within}", "eval_time": "2m", "exp_samples": [yes]}
+        for within in ("< bool 10", "> bool -10")
+    ]
+    passes_promtool(tmp_path, series, [*after, *amid])
+
+
+@pytest.mark.integration
+def test_failures_are_shown_when_they_were(tmp_path: Path) -> None:
+    """Five of a pod's first minute no longer matter two hours later."""
+    ours = 'namespace="default", streams_job="flights", pe="flights-2", pod="flights-2-1"'
+    series = {
+        f'streamgraft_pe_query_restarts_total{{{ours}, shard="1"}}': "0x3 5x720",
+        f"streamgraft_pe_unclean_stops_total{{{ours}}}": "0x3 5x720",
+    }
+    labels = '{namespace="default", pe="flights-2"}'
+    cases = [
+        {"expr": f"{text} {asked}", "eval_time": at, "exp_samples": [sample]}
+        for text in texts_of(ELEMENTS, "Failures")
+        for asked, at, sample in (
+            (">= bool 5", "1m", {"labels": labels, "value": 1}),
+            ("", "2h", {"labels": labels, "value": 0}),
+        )
+    ]
+    passes_promtool(tmp_path, series, cases)
+
+
+@pytest.mark.integration
+def test_no_operator_is_shown_as_no_leader(tmp_path: Path) -> None:
+    """Also if none can be scraped."""
+    (text,) = texts_of(OPERATOR, "Leaders")
+    case = {"expr": text, "eval_time": "1m", "exp_samples": [{"labels": "{}", "value": 0}]}
+    passes_promtool(tmp_path, {}, [case])

@@ -3,17 +3,22 @@
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from starlette.types import Message, Receive, Scope, Send
+from prometheus_client import REGISTRY
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streamgraft_metrics_adapter.access import limits
+from streamgraft_metrics_adapter.access.attributes import Attributes
+from streamgraft_metrics_adapter.access.authentication import Authenticator, Headers, User
+from streamgraft_metrics_adapter.access.authorization import Authorizer
 from streamgraft_metrics_adapter.access.connections import CONNECTIONS, PER_ADDRESS, Connections
+from streamgraft_metrics_adapter.access.guard import PER_USER, STREAMS_PER_USER, Guard
 from streamgraft_metrics_adapter.access.limits import BODY_BYTES, DIRECT, Limits
 from streamgraft_metrics_adapter.access.shares import Rate, Share
 from streamgraft_metrics_adapter.access.tls import PEER
-from streamgraft_metrics_adapter.status import TooManyError
+from streamgraft_metrics_adapter.status import TooManyError, UnauthorizedError
 
 NO_HEADERS: Mapping[str, str] = {}
 PROXY = b"the front proxy's certificate"
@@ -37,9 +42,42 @@ class Reader:
         await send({"type": "http.response.body", "body": b"{}"})
 
 
-def limited(app: Reader) -> Limits:
+class AnyToken:
+    """Knows each caller by the token; nobody's token may be tried twice from an address."""
+
+    def __init__(self) -> None:
+        self._attempts = Rate("unknown tokens", 1, 0.001)
+
+    async def user(self, _peer: bytes | None, headers: Headers, address: str) -> User:
+        """Return the user."""
+        if token := dict(headers).get("authorization"):
+            return User(token)
+        self._attempts.acquire(address)
+        raise UnauthorizedError("Unauthorized")
+
+
+class AllAllowed:
+    """Lets everybody do everything."""
+
+    async def check(self, _user: User, _attributes: Attributes) -> None:
+        """Return."""
+
+
+def limited(app: ASGIApp) -> Limits:
     """Return an application within its limits."""
     return Limits(app, lambda peer: peer == PROXY)
+
+
+def guarded(app: ASGIApp) -> Limits:
+    """Return an application as it is served, with played access."""
+    access = cast(Authenticator, AnyToken()), cast(Authorizer, AllAllowed())
+    return limited(Guard(app, *access))
+
+
+def refused(reason: str) -> float:
+    """Return how many requests were counted as refused for a reason."""
+    name = "streamgraft_adapter_refused_requests_total"
+    return REGISTRY.get_sample_value(name, {"reason": reason}) or 0.0
 
 
 async def request(
@@ -66,6 +104,7 @@ async def request(
         "type": "http",
         "method": "PUT",
         "path": path,
+        "query_string": b"",
         "headers": found,
         "client": (address, 1),
         "state": {PEER: peer},
@@ -115,6 +154,65 @@ async def test_too_many_at_once_get_429() -> None:
     reader.may_go_on.set()
     assert {code for code, _ in await asyncio.gather(*waiting, *passing)} == {200}
     assert (await request(app))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "most"), [("/x", PER_USER), ("/api/v1/namespaces/n/stream", STREAMS_PER_USER)]
+)
+async def test_what_one_user_is_refused_is_counted(path: str, most: int) -> None:
+    """Whatever addresses it comes from; once."""
+    reader, before = Reader(), refused("TooManyRequests")
+    reader.may_go_on.clear()
+    app, ours = guarded(reader), {"authorization": "us"}
+    waiting = [
+        asyncio.create_task(request(app, path=path, address=str(number), headers=ours))
+        for number in range(most)
+    ]
+    for _ in waiting:
+        await reader.started.acquire()
+    assert (await request(app, path=path, headers=ours))[0] == 429
+    assert refused("TooManyRequests") == before + 1
+    other = request(app, path=path, headers={"authorization": "other"})
+    waiting.append(asyncio.create_task(other))
+    reader.may_go_on.set()
+    assert {code for code, _ in await asyncio.gather(*waiting)} == {200}
+    assert refused("TooManyRequests") == before + 1
+
+
+async def test_too_many_unknown_tokens_are_counted() -> None:
+    """What is refused for its token alone is not: it took nothing from anybody."""
+    app, before = guarded(Reader()), refused("TooManyRequests")
+    assert [(await request(app))[0] for _ in range(3)] == [401, 429, 429]
+    assert refused("TooManyRequests") == before + 2
+    assert refused("Unauthorized") == 0
+
+
+@pytest.mark.parametrize("headers", [{}, {"content-length": str(BODY_BYTES + 1)}])
+async def test_large_bodies_are_refused_as_such_by_what_is_served(
+    called: Any, headers: dict[str, str]
+) -> None:
+    """Whether its length was announced or not, and counted once."""
+    before, path = refused("RequestEntityTooLarge"), "/api/v1/namespaces/n/regions/r/scale"
+    headers = {**headers, "authorization": "us", "content-type": "application/json"}
+    chunks = b"x" * BODY_BYTES, b"x"
+    code, status = await request(guarded(called.app), *chunks, path=path, headers=headers)
+    assert (code, status["reason"]) == (413, "RequestEntityTooLarge")
+    assert refused("RequestEntityTooLarge") == before + 1
+
+
+async def test_live_views_are_a_route_of_their_own() -> None:
+    """They last for minutes, which says nothing of how soon others are answered."""
+    name = "streamgraft_adapter_request_duration_seconds_count"
+    space = "/api/v1/namespaces/n"
+    for path, route in (
+        (f"{space}/regions/r", "regions"),
+        (f"{space}/regions/r/stream", "stream"),
+        (f"{space}/stream", "stream"),
+    ):
+        labels = {"route": route, "code": "200"}
+        before = REGISTRY.get_sample_value(name, labels) or 0.0
+        await request(guarded(Reader()), path=path, headers={"authorization": "us"})
+        assert REGISTRY.get_sample_value(name, labels) == before + 1
 
 
 def test_a_caller_takes_no_more_than_its_share() -> None:

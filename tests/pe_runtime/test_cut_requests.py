@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from streamgraft_common.resources import RuntimeStatus
+from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.protocol.cut_requests import CutRequests
 from streamgraft_pe_runtime.protocol.processing_element import Pod, ProcessingElement
 
@@ -11,8 +12,7 @@ from streamgraft_pe_runtime.protocol.processing_element import Pod, ProcessingEl
 def test_a_pod_that_is_a_pe_s_again_asks_anew() -> None:
     """By way of the warm pool. What it asked for before has been done."""
     client: Any = SimpleNamespace()
-    telemetry: Any = SimpleNamespace()
-    element = ProcessingElement(client, Pod("ns", "p", "uid"), telemetry)
+    element = ProcessingElement(client, Pod("ns", "p", "uid"), PeMetrics(1))
     asked = set[str]()
     for _ in range(2):
         element._cut_requests.add("all")

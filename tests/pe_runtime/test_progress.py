@@ -94,6 +94,7 @@ class PlayedDriver:
     def __init__(self) -> None:
         self.at_rounds: dict[int, Callable[[], object]] = {}
         self.busy = 0.0
+        self.met: dict[tuple[str, str], int] = {}
         self._asked = -1
 
     def busy_seconds(self) -> float:
@@ -103,8 +104,8 @@ class PlayedDriver:
         return self.busy
 
     def malformed(self) -> dict[tuple[str, str], int]:
-        """Return none."""
-        return {}
+        """Return what is set."""
+        return dict(self.met)
 
     def imported_topics(self, _operator: str) -> list[str]:
         """Return none."""
@@ -211,7 +212,7 @@ async def test_topics_of_one_name_in_two_clusters(
         assert f'streamgraft_pe_lag_records{{partition="0",topic="t@{brokers}"}} {lag}' in lines
     assert {("t@a:1", 0): 7} in PlayedBrokers.published
     assert {("t@b:1", 0): 105} in PlayedBrokers.published
-    assert progress.losses.unreported() == {}
+    assert progress.left_out.losses.unreported() == {}
 
 
 async def test_input_that_goes_takes_its_gauges_along(metrics: PeMetrics, tmp_path: Path) -> None:
@@ -226,6 +227,50 @@ async def test_input_that_goes_takes_its_gauges_along(metrics: PeMetrics, tmp_pa
     lags = [line for line in lines if line.startswith("streamgraft_pe_lag_records{")]
     assert len(lags) == len(SHARDS)
     assert all('topic="u"' in line for line in lags)
+
+
+def malformed(metrics: PeMetrics) -> list[str]:
+    """Return the series of malformed records."""
+    lines = metrics.exposition().decode().splitlines()
+    return [line for line in lines if line.startswith("streamgraft_pe_malformed_records_total{")]
+
+
+SOURCE = PORT.model_copy(update={"external": True, "operator": "read", "topic": "in"})
+READS = METADATA.model_copy(update={"inputs": [SOURCE, PORT]})
+
+
+async def test_the_first_malformed_record_is_an_increase(
+    metrics: PeMetrics, tmp_path: Path
+) -> None:
+    """So the 0 is there when the query starts; streams between PEs have none."""
+    driver = PlayedDriver()
+    progress = Progress(READS, metrics, driver)
+    progress.watch(SHARDS, query(), tmp_path)
+    series = 'streamgraft_pe_malformed_records_total{operator="read",topic="in"}'
+    assert malformed(metrics) == [f"{series} 0.0"]
+    driver.met["read", "in"] = 1
+    await rounds(progress)
+    assert malformed(metrics) == [f"{series} 1.0"]
+
+
+async def test_malformed_records_are_of_the_pe_that_met_them(
+    metrics: PeMetrics, tmp_path: Path
+) -> None:
+    """Those of its last batch too; the driver counts on for the next PE of our pod."""
+    driver = PlayedDriver()
+    progress = Progress(READS, metrics, driver)
+    progress.watch(SHARDS, query(), tmp_path)
+    driver.met["read", "in"] = 3
+    for shard in SHARDS:
+        progress.release(shard, tmp_path, publish=False)
+    assert malformed(metrics)[0].endswith(" 3.0")
+    metrics.begin_anew()
+    await rounds(progress)
+    assert malformed(metrics) == []
+    progress.watch(SHARDS, query(), tmp_path)
+    driver.met["read", "in"] = 5
+    await rounds(progress)
+    assert malformed(metrics)[0].endswith(" 2.0")
 
 
 async def test_mode_that_an_edit_changes_is_that_of_the_next_query(

@@ -23,7 +23,7 @@ from streamgraft_metrics_adapter.access.authorization import Authorizer
 from streamgraft_metrics_adapter.access.limits import DIRECT, PROXIED, address_of
 from streamgraft_metrics_adapter.access.shares import Share
 from streamgraft_metrics_adapter.access.tls import PEER
-from streamgraft_metrics_adapter.status import StatusError, TooManyError
+from streamgraft_metrics_adapter.status import StatusError, TooLargeError, TooManyError
 
 USER = "user"
 """Key in a request's state: the name of who calls."""
@@ -59,6 +59,8 @@ class Guard:
         try:
             await self._pass(scope, receive, noting_code)
         except StatusError as error:
+            if isinstance(error, TooManyError | TooLargeError):  # `Limits` sees the answer only
+                telemetry.REFUSED.labels(error.reason).inc()
             headers = {"Retry-After": "1"} if isinstance(error, TooManyError) else None
             answer = JSONResponse(error.to_wire(), error.code, headers)
             await answer(scope, receive, noting_code)
@@ -98,4 +100,6 @@ def _route(path: str) -> str:
         return "metric" if len(parts) > 4 else "discovery"
     if parts[0] == "console":
         return "console"
+    if is_stream(path):  # it lasts for minutes, which says nothing of how soon others are answered
+        return "stream"
     return "regions" if parts[:2] == ["api", "v1"] else "other"

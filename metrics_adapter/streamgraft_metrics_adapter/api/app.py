@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from streamgraft_common import VERSION
 from streamgraft_common.kube import ApiError
 from streamgraft_common.kube.config import KubeConfig
+from streamgraft_metrics_adapter import telemetry
 from streamgraft_metrics_adapter.access.authentication import Authenticator
 from streamgraft_metrics_adapter.access.authorization import Authorizer
 from streamgraft_metrics_adapter.access.guard import Guard
@@ -19,7 +20,7 @@ from streamgraft_metrics_adapter.api.console.routes import add_console
 from streamgraft_metrics_adapter.api.routes import health, regions
 from streamgraft_metrics_adapter.api.routes.metrics_api import MetricsApi
 from streamgraft_metrics_adapter.signals.provider import Provider
-from streamgraft_metrics_adapter.status import StatusError, status
+from streamgraft_metrics_adapter.status import StatusError, TooLargeError, status
 
 _REASONS = {404: "NotFound", 405: "MethodNotAllowed"}
 
@@ -88,5 +89,8 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    if isinstance(error.__cause__, TooLargeError):  # FastAPI says that it could not read the body
+        telemetry.REFUSED.labels(error.__cause__.reason).inc()
+        return await _status_error(request, error.__cause__)
     reason = _REASONS.get(error.status_code, "Unknown")
     return JSONResponse(status(error.status_code, reason, str(error.detail)), error.status_code)

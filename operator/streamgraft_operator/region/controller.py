@@ -13,7 +13,6 @@ from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator import manifests
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import GraphError, PlannedPe, PlannedRegion
-from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.control_loop import (
     STALE_SECONDS,
     Again,
@@ -39,14 +38,10 @@ from streamgraft_operator.pe.places import displaced_pods
 from streamgraft_operator.pe.pods import pe_view, pod_view, warm_pod_view
 from streamgraft_operator.pe.unseen import unseen_pods
 from streamgraft_operator.pe.view import PeView
+from streamgraft_operator.region.metrics import ChangeCounters
 from streamgraft_operator.region.step import LOOK_AGAIN_SECONDS, RegionDecision, step
 from streamgraft_operator.region.view import RegionView
 from streamgraft_operator.savepoint.parking import HeldBack, holds_back, parked_stages, parked_until
-
-_COUNTERS = {
-    "WidthChangeStarted": metrics.WIDTH_CHANGES,
-    "WidthChangeRolledBack": metrics.ROLLBACKS,
-}
 
 
 class RegionController(Controller):
@@ -59,6 +54,7 @@ class RegionController(Controller):
         self._caches = context.caches
         self._grafter = Grafter(context.caches, context.write)
         self._held_back = HeldBack()
+        self._counters = ChangeCounters()
 
     @property
     def watches(self) -> Sequence[Watch]:
@@ -84,11 +80,13 @@ class RegionController(Controller):
         region = self._caches.regions.get(key)
         if region is None:
             self._held_back.forget(key)
+            self._counters.forget(key)
         job = await self._context.running_job_of(region) if region else None
         if region is None or job is None or "deletionTimestamp" in region["metadata"]:
             return None
         if obstacle(region_spec, region):
             return None  # a condition says so
+        self._counters.show(region)
         try:
             return await self._conduct(region, job)
         except (BundleError, GraphError):
@@ -115,8 +113,7 @@ class RegionController(Controller):
             return STALE_SECONDS
         for event in decision.events:
             self._context.recorder.record(region, event)
-            if counter := _COUNTERS.get(event.reason):
-                counter.labels(*_labels(region)).inc()
+            self._counters.count(region, event.reason)
         seconds = region_spec(region).change_deadline_seconds
         await self._save(job, planned, decision, seconds)
         if decision.on_absence and await self._unseen_pods(key_of(job)[0], view):
@@ -316,8 +313,3 @@ def _stages(job: Object, planned: PlannedRegion) -> dict[str, str]:
 
 def _selector(job: str, region: str) -> str:
     return f"{names.LABEL_JOB}={job},{names.LABEL_REGION}={region}"
-
-
-def _labels(region: Object) -> tuple[str, str, str]:
-    spec = region_spec(region)
-    return region["metadata"]["namespace"], spec.job, spec.region

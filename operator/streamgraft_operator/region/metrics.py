@@ -1,4 +1,4 @@
-"""Metrics of the regions, read from the cache when Prometheus asks."""
+"""Metrics of the regions: read from the cache when Prometheus asks, and counters of changes."""
 
 from collections.abc import Iterator
 
@@ -6,10 +6,18 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from streamgraft_common.conditions import is_true
+from streamgraft_common.kube.client import Object
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.caches import Collection
-from streamgraft_operator.kit.parsed import region_status
+from streamgraft_operator.kit.parsed import region_spec, region_status
 
 _LABELS = ("namespace", "streams_job", "region")
+_COUNTERS = {
+    "WidthChangeStarted": metrics.WIDTH_CHANGES,
+    "WidthChangeRolledBack": metrics.ROLLBACKS,
+}
+"""By the reason of the event."""
 
 
 class RegionCollector(Collector):
@@ -38,3 +46,30 @@ class RegionCollector(Collector):
             width.add_metric((*labels, "serving"), status.width)
             resizing.add_metric(labels, is_true(status.conditions, "Resizing"))
         yield from (width, resizing)
+
+
+class ChangeCounters:
+    """Width changes begun and taken back, of each region from 0 on: of a series that begins at 1
+    nobody sees an increase."""
+
+    def __init__(self) -> None:
+        self._shown: dict[Key, tuple[str, str, str]] = {}
+
+    def show(self, region: Object) -> None:
+        """Begin to count the changes of a region, unless that was begun before."""
+        key, spec = key_of(region), region_spec(region)
+        if key not in self._shown:
+            labels = self._shown[key] = (key[0], spec.job, spec.region)
+            for counter in _COUNTERS.values():
+                counter.labels(*labels)
+
+    def count(self, region: Object, reason: str) -> None:
+        """Count the event with this reason, of a region that is shown."""
+        if counter := _COUNTERS.get(reason):
+            counter.labels(*self._shown[key_of(region)]).inc()
+
+    def forget(self, key: Key) -> None:
+        """Show nothing more of a region that is gone."""
+        if labels := self._shown.pop(key, None):
+            for counter in _COUNTERS.values():
+                counter.remove(*labels)

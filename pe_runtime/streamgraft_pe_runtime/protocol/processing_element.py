@@ -83,6 +83,7 @@ class ProcessingElement:
         if self.shards or self._saver.copying or self._stopping or self._disowned:
             return False
         self._start_anew()
+        self._telemetry.begin_anew()
         self._reporter.leave()
         return True
 

@@ -94,6 +94,9 @@ class Work(Protocol):
 class Telemetry(Protocol):
     """Counts what happens to shards, for metrics."""
 
+    def begin_anew(self) -> None:
+        """Forget what is not the process's: it was another PE's."""
+
     def held(self, shards: int) -> None:
         """Note how many shards we hold."""
 
