@@ -5,7 +5,7 @@ for byte, so the pods of all neighbours stay. What does change (shards, epoch) i
 ProcessingElement resource, which the PE watches.
 """
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from streamgraft_common.adl_model import AdlModel
 
@@ -16,7 +16,21 @@ HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvi
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-class OwnTopic(AdlModel):
+class Metadata(AdlModel):
+    """Pods of an earlier release pass over fields that they don't know.
+
+    A field that a release adds has a default that means what was before, and it never changes: what
+    is at its default is neither written nor compared, so a new release changes no PE.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    def to_wire(self) -> str:
+        """Return the JSON that the ConfigMap holds."""
+        return self.model_dump_json(by_alias=True, exclude_defaults=True)
+
+
+class OwnTopic(Metadata):
     """A topic of the job's own that is no stream's."""
 
     topic: str
@@ -24,14 +38,14 @@ class OwnTopic(AdlModel):
     tls: bool = False
 
 
-class BundlePlace(AdlModel):
+class BundlePlace(Metadata):
     """A key of a ConfigMap in the job's namespace."""
 
     config_map: str
     key: str
 
 
-class InputPort(AdlModel):
+class InputPort(Metadata):
     """A stream that enters the PE from a Kafka topic."""
 
     port: int
@@ -53,7 +67,7 @@ class InputPort(AdlModel):
     else with them."""
 
 
-class OutputPort(AdlModel):
+class OutputPort(Metadata):
     """A stream that leaves the PE for a Kafka topic."""
 
     port: int
@@ -73,7 +87,7 @@ class OutputPort(AdlModel):
     """The kafka-sink operator (external) or the operator that makes the stream."""
 
 
-class PeMetadata(AdlModel):
+class PeMetadata(Metadata):
     """Everything a PE needs to know about its place in the graph."""
 
     namespace: str

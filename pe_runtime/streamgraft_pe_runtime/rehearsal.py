@@ -99,15 +99,15 @@ class Rehearsal:
         )
         if document is None or self._named():
             return
-        metadata = PeMetadata.model_validate_json(document)
-        if not self._driver.code.fits(metadata):
-            return
         try:
+            metadata = PeMetadata.model_validate_json(document)
+            if not self._driver.code.fits(metadata):
+                return
             await asyncio.to_thread(self._driver.rehearse, plan, metadata)
         except Py4JError:
             raise  # without its JVM a driver is no use
         except Exception as error:  # user code: who comes to work as this PE will report it
-            log.warning("%s can't be rehearsed: %r", metadata.stage_name, error)
+            log.warning("%s can't be rehearsed: %r", pe["metadata"]["name"], error)
             return
         self._plans[plan] = metadata
 

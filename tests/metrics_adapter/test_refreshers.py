@@ -7,6 +7,7 @@ import pytest
 
 from streamgraft_metrics_adapter.prometheus.refresher import Refresher, Rhythm
 from streamgraft_metrics_adapter.prometheus.source import Row, Source, SourceError
+from streamgraft_metrics_adapter.rules import rule_refresher
 from streamgraft_metrics_adapter.rules.configuration import MetricRule
 from streamgraft_metrics_adapter.rules.rule_metrics import RuleMetrics
 from streamgraft_metrics_adapter.rules.rule_refresher import AT_ONCE, RuleRefresher
@@ -118,3 +119,13 @@ def test_evaluations_are_at_whole_multiples_in_every_replica() -> None:
     assert rhythm.evaluation_time(1006.1) == 1005.0
     assert rhythm.wait_seconds(990.0, 1000.0) == pytest.approx(6.0)
     assert rhythm.wait_seconds(990.0, 1100.0) == 0.0
+
+
+async def test_a_rule_that_failed_for_days_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Doubled so many times, a rest is no number any more."""
+    monkeypatch.setattr(rule_refresher, "LONGEST_REST_SECONDS", 0.0)
+    monkeypatch.setattr(rule_refresher, "REST_FACTOR", 0.0)
+    source = SourceOfThree()
+    running = asyncio.create_task(RuleRefresher(source, rules(["broken"]), 0.0001).run())
+    await source.until_asked("broken", 1100)
+    running.cancel()

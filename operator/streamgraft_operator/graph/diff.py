@@ -35,9 +35,9 @@ _PLACE = frozenset(
 _UNNOTICED = {"savepoint", "bundle_digest", "bundle"}
 """A savepoint matters to shards that have no checkpoint yet: a PE that runs has nothing to do if it
 goes. Of a bundle the code matters, wherever it is; pods get another ConfigMap by their settings."""
-_REHEARSAL = "rehearsal"
+_REHEARSAL = frozenset({"rehearsal"})
 """Matters to drivers that wait in a pool."""
-_CODE = "code"
+_CODE = frozenset({"code"})
 _DRIVER = frozenset({"slots", "code_in_place"})
 _LIVE_CONF = "spark.streamgraft."
 """Beginning of the Spark settings that a running driver can change; all others are the JVM's."""
@@ -105,18 +105,19 @@ class _Part(StrEnum):
 
 
 def _parts(metadata: PeMetadata) -> dict[_Part, dict[str, Any]]:
-    """Return the metadata, dealt out. What is not named here is the queries'."""
-    document = metadata.model_dump(mode="json", exclude=_UNNOTICED)
-    conf = document.pop("spark_conf")
+    """Return the metadata, dealt out, without what is at its default. What is not named here is the
+    queries'."""
+    document = metadata.model_dump(mode="json", exclude=_UNNOTICED, exclude_defaults=True)
+    conf = document.pop("spark_conf", {})
     live = {name: conf[name] for name in conf if name.startswith(_LIVE_CONF)}
     ports = {side: document.pop(side) for side in ("inputs", "outputs")}
     numbers = {side: [_note(port) for port in ports[side]] for side in ports}
-    driver = {name: document.pop(name) for name in _DRIVER}
-    code = {_CODE: document.pop(_CODE)}
+    driver, code, place, rehearsal = (
+        {name: document.pop(name) for name in names if name in document}
+        for names in (_DRIVER, _CODE, _PLACE, _REHEARSAL)
+    )
     if not metadata.code_in_place:
         driver |= code
-    place = {name: document.pop(name) for name in _PLACE}
-    rehearsal = {_REHEARSAL: document.pop(_REHEARSAL)}
     return {
         _Part.DRIVER: {**driver, "spark_conf": {n: conf[n] for n in conf if n not in live}},
         _Part.PLACE: place,
@@ -128,7 +129,7 @@ def _parts(metadata: PeMetadata) -> dict[_Part, dict[str, Any]]:
 
 def _note(port: dict[str, Any]) -> dict[str, Any]:
     """Take out of a port what the driver makes no use of: its number, and who reads it first."""
-    names = ("port",) if port["external"] else ("port", "operator")
+    names = ("port",) if port.get("external") else ("port", "operator")
     return {name: port.pop(name) for name in names}
 
 

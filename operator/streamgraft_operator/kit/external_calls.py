@@ -18,6 +18,8 @@ PARALLEL = 32
 PARALLEL_IN_NAMESPACE = 8
 """Calls of one purpose that wait at a time: a namespace can't keep all the others waiting."""
 FIRST_PAUSE_SECONDS = 2.0
+MOST_DOUBLINGS = 16
+"""Of the pause: failures go on for as long as an outage does, and numbers end somewhere."""
 
 _Answer = TypeVar("_Answer")
 _Place = tuple[Key, str, str]
@@ -76,7 +78,8 @@ class ExternalCalls:
             self._calls.pop(place, None)
             answer: _Answer = known.task.result()
             return answer
-        pause = min(FIRST_PAUSE_SECONDS * 2**known.failures, longest_pause_seconds)
+        doubled = FIRST_PAUSE_SECONDS * 2 ** min(known.failures, MOST_DOUBLINGS)
+        pause = min(doubled, longest_pause_seconds)
         if time.monotonic() >= known.ended + pause:
             self._start(place, wanted, call, known.failures + 1)
         raise error.with_traceback(None)

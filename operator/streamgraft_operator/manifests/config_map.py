@@ -17,7 +17,7 @@ def pe_config_map(owner: Owner, pe: PlannedPe, content_id: str) -> dict[str, Any
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": metadata(owner, pe.name, pe_labels(pe), content_id),
-        "data": {names.PE_METADATA_KEY: pe.metadata.model_dump_json(by_alias=True)},
+        "data": {names.PE_METADATA_KEY: pe.metadata.to_wire()},
     }
 
 

@@ -123,3 +123,28 @@ def test_diff_names_every_pe_of_either_graph() -> None:
         3: Change.ADDED,
         4: Change.RESTART,
     }
+
+
+AS_RELEASED = Content.parse(
+    "be772aac640df476.eef5c6ddc43c3b1e.44136fa355b3678a.b70e74a5ab9ddd83.33e9bb4b49e5d373"
+)
+"""Content of PE. Where it becomes another, an upgrade plans or starts all PEs of all jobs anew."""
+
+
+class Newer(PeMetadata):
+    """What a later release may know."""
+
+    added: int = 3
+
+
+def test_a_field_that_a_release_adds_changes_no_pe() -> None:
+    newer = Newer(**PE.model_dump())
+    assert newer.to_wire() == PE.to_wire()
+    assert content(newer) == content(PE)
+    assert content(newer) == AS_RELEASED
+    assert content(newer.model_copy(update={"added": 4})) != AS_RELEASED
+
+
+def test_a_pod_of_before_passes_over_fields_that_it_does_not_know() -> None:
+    newer = Newer(**PE.model_dump()).model_copy(update={"added": 4})
+    assert PeMetadata.model_validate_json(newer.to_wire()) == PE

@@ -123,3 +123,28 @@ async def test_who_is_forgotten_is_asked_no_more() -> None:
         await _ask(external_calls, ask)
     external_calls.forget(("ns", "job"), "bundle")
     await asyncio.wait_for(asked.wait(), 5)
+
+
+async def test_a_server_that_was_away_for_days_is_asked_again() -> None:
+    """Doubled so many times, a pause is no number any more."""
+    external_calls, asked = ExternalCalls(), 0
+
+    async def refused() -> str:
+        nonlocal asked
+        asked += 1
+        raise ApiError(503, "Unavailable", "away")
+
+    with pytest.raises(ApiError):
+        await _ask(external_calls, refused)
+    (call,) = external_calls._calls.values()
+    call.failures = 5000
+    await asyncio.sleep(0.02)
+    with pytest.raises(ApiError):
+        await _ask(external_calls, refused)
+    await asyncio.sleep(0.02)
+    assert asked == 2
+    await asyncio.sleep(0.02)
+    with pytest.raises(ApiError):
+        await _ask(external_calls, _at_once)
+    await asyncio.sleep(0.02)
+    assert await _ask(external_calls, _at_once) == "there"
