@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from streamgraft_pe_runtime import java_classes
 
-_STAGGERED_CLOCK = """
+STAGGERED_CLOCK = """
 public class StaggeredClock implements org.apache.spark.util.Clock {
     private final org.apache.spark.util.Clock clock = new org.apache.spark.util.SystemClock();
     private long interval = 1, stagger = 0, began = clock.getTimeMillis();
@@ -22,11 +22,21 @@ public class StaggeredClock implements org.apache.spark.util.Clock {
     }
     public long getTimeMillis() { return clock.getTimeMillis(); }
     public long nanoTime() { return clock.nanoTime(); }
+    /** Waits for as long as it is until then by now: a clock that is set back holds up nothing. */
     public long waitTillTime(long ignored) {
-        long now = clock.waitTillTime(next());
+        long end = clock.nanoTime() + 1000000L * Math.min(next() - getTimeMillis(), interval());
+        try {
+            for (long left = end - clock.nanoTime(); left > 0; left = end - clock.nanoTime()) {
+                Thread.sleep(Math.min(left / 1000000L + 1, 25));
+            }
+        } catch (InterruptedException e) {
+            org.apache.spark.unsafe.Platform.throwException(e);
+        }
+        long now = getTimeMillis();
         begin(now);
         return now;
     }
+    private synchronized long interval() { return interval; }
     /** The first trigger behind the beginning of the batch that has just ended. */
     private synchronized long next() {
         return began + interval - Math.floorMod(began - stagger, interval);
@@ -58,7 +68,7 @@ class Triggers:
         it is to wait: what is set within a batch is true of the very next trigger.
         """
         if self._clock is None:
-            self._clock = java_classes.instance(self._session, _STAGGERED_CLOCK, "StaggeredClock")
+            self._clock = java_classes.instance(self._session, STAGGERED_CLOCK, "StaggeredClock")
         self._clock.set(round(seconds * 1000), round(self._share * seconds * 1000))
         _field(executor, "clock").set(executor, self._clock)
         _field(executor, "intervalMs").setLong(executor, round(seconds * 1000))

@@ -1,5 +1,6 @@
 """Where in its interval a query is triggered."""
 
+import threading
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -12,8 +13,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tests.pe_runtime.one_driver import driver
 
 from streamgraft_local import Cluster
+from streamgraft_pe_runtime import java_classes
 from streamgraft_pe_runtime.query import ShardQuery
-from streamgraft_pe_runtime.triggers import Triggers
+from streamgraft_pe_runtime.triggers import STAGGERED_CLOCK, Triggers
 
 SESSION: Any = None
 
@@ -92,3 +94,36 @@ def test_a_new_interval_holds_from_the_next_trigger_on(
     running.stop()
     assert 2.0 <= began[1] % 4.0 < 3.9, began
     assert began[1] - began[0] < 6.0
+
+
+_SET_BACK = """
+public class SetBack implements org.apache.spark.util.Clock {
+    private final long began = System.nanoTime();
+    public long getTimeMillis() {
+        long since = (nanoTime() - began) / 1000000L;
+        return 1000000000000L + since - (since > 300 ? 3600000 : 0);
+    }
+    public long nanoTime() { return System.nanoTime(); }
+    public long waitTillTime(long time) { throw new UnsupportedOperationException(); }
+}
+"""
+
+
+@pytest.mark.integration
+def test_a_clock_that_is_set_back_holds_up_nothing(session: SparkSession) -> None:
+    """By an hour, while the trigger is awaited; the next ones come in their interval."""
+    clock = java_classes.instance(session, STAGGERED_CLOCK, "StaggeredClock")
+    clock.set(200, 0)
+    inner = clock.getClass().getDeclaredField("clock")
+    inner.setAccessible(True)
+    inner.set(clock, java_classes.instance(session, _SET_BACK, "SetBack"))
+    times: list[int] = []
+
+    def wait() -> None:
+        times.extend(clock.waitTillTime(0) for _ in range(5))
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    waiting.join(30)
+    assert len(times) == 5
+    assert times[0] - times[-1] > 3_000_000

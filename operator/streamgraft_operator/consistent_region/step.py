@@ -257,7 +257,7 @@ def _seconds_to_rollback(view: ConsistentRegionView, status: ConsistentRegionSta
         return _AGAIN_SECONDS
     if status.rollback_begun_at is None or status.rollback_id == status.completed_rollback_id:
         return 0.0
-    return from_rfc3339(status.rollback_begun_at) + _ROLLBACK_AGAIN_SECONDS - view.now
+    return _past(status.rollback_begun_at, view) + _ROLLBACK_AGAIN_SECONDS - view.now
 
 
 def _going_back(
@@ -329,7 +329,7 @@ def _seconds_to_next(view: ConsistentRegionView, status: ConsistentRegionStatus)
         return 0.0
     if view.spec.period_seconds is None:
         return None
-    begun = from_rfc3339(status.begun_at)
+    begun = _past(status.begun_at, view)
     return max(begun + view.spec.period_seconds, _rested(view, status, begun)) - view.now
 
 
@@ -338,9 +338,14 @@ def _rested(view: ConsistentRegionView, status: ConsistentRegionStatus, begun: f
     behind each that failed, lest an outage of what cuts need hold it up as long as it lasts."""
     if status.ended_at is None:
         return begun
-    ended = from_rfc3339(status.ended_at)
+    ended = max(_past(status.ended_at, view), begun)
     rest = (ended - begun) * float(2 ** min(status.failed_cuts, _LARGEST_EXPONENT))
     return ended + min(rest, max(_LONGEST_REST_SECONDS, view.spec.period_seconds or 0.0))
+
+
+def _past(noted: str, view: ConsistentRegionView) -> float:
+    """Return a time in the status, which is past: whoever noted it may have had another clock."""
+    return min(from_rfc3339(noted), view.now)
 
 
 def _ready(

@@ -113,7 +113,9 @@ def relaunch(
 def raised(
     status: ProcessingElementStatus, cause: Relaunch, ran_seconds: float, now: float
 ) -> ProcessingElementStatus:
-    """Return the status of the next launch. `ran_seconds`: how long the last pod was up."""
+    """Return the status of the next launch. `ran_seconds`: how long the last pod was up, below 0 if
+    the clock of its node is ahead of ours."""
+    ran_seconds = max(ran_seconds, 0.0)
     failures = 0
     not_before = None
     if cause.failed:
@@ -134,6 +136,8 @@ def raised(
     )
 
 
-def not_before(status: ProcessingElementStatus) -> float:
-    """Return the Unix time before which no pod may be created."""
-    return from_rfc3339(status.not_before) if status.not_before else 0.0
+def not_before(status: ProcessingElementStatus, now: float) -> float:
+    """Return the Unix time before which no pod may be created. Whoever wrote it may have had
+    another clock."""
+    noted = from_rfc3339(status.not_before) if status.not_before else 0.0
+    return min(noted, now + LONGEST_BACKOFF_SECONDS)

@@ -57,7 +57,8 @@ class PodConductor(Controller):
             return None  # all pods of a deleted job are deleted by one call
         job = await self._context.running_job_of(item) if item else None
         views = tuple(pod_view(pod) for pod in pods.values())
-        decision = step(self._launch(item, job), views, time.time())
+        now = time.time()
+        decision = step(self._launch(item, job, now), views, now)
         for name in decision.delete:
             if not await self._keep(key, pods[name]):
                 await self._context.write.pods.delete(pods[name])
@@ -143,7 +144,7 @@ class PodConductor(Controller):
         )
         return await self._context.references.missing(key_of(item)[0], wanted)
 
-    def _launch(self, item: Object | None, job: Object | None) -> PeLaunch | None:
+    def _launch(self, item: Object | None, job: Object | None, now: float) -> PeLaunch | None:
         if item is None or job is None or "deletionTimestamp" in item["metadata"]:
             return None
         status = pe_status(item)
@@ -162,7 +163,7 @@ class PodConductor(Controller):
             bundle_exists=self._context.bundles.exists(*key_of(job), spec.bundle),
             pool_lacks=self._pool_lacks(item),
             pod=status.pod,
-            not_before=not_before(status),
+            not_before=not_before(status, now),
             stopped=status.stopped is not None,
             keep_failed=settings.delete_failed_pod is False,
         )

@@ -98,7 +98,7 @@ class PodController(Controller):
         event = events.pe_launched(count, cause.reason)
         if cause.failed and pod:
             status = pe_status(item)
-            delay = max(0.0, not_before(status) - now)
+            delay = max(0.0, not_before(status, now) - now)
             name = pod["metadata"]["name"]
             why = why_not_running(pod) or cause.reason
             event = events.pe_failed(name, count, why, delay)

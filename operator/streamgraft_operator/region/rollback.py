@@ -13,9 +13,11 @@ FORGOTTEN_SECONDS = 3600.0
 
 
 def avoided(status: ParallelRegionStatus, width: int, now: float) -> AvoidedWidth | None:
-    """Return what keeps a width from being tried now, if anything does."""
+    """Return what keeps a width from being tried now, if anything does. Whoever noted it may have
+    had another clock: what is avoided for longer than ever is not."""
     entry = _find(status.avoided, width)
-    return entry if entry and now < from_rfc3339(entry.until) else None
+    left = from_rfc3339(entry.until) - now if entry else 0.0
+    return entry if 0 < left <= LONGEST_BACKOFF_SECONDS else None
 
 
 def avoid(status: ParallelRegionStatus, width: int, reason: str, now: float) -> AvoidedWidth:

@@ -81,6 +81,16 @@ def test_a_complete_cut_is_recorded_and_the_region_runs_until_its_period_is_over
     assert (later.status.state, later.create) == ("Draining", 2)
 
 
+def test_a_clock_that_was_ahead_puts_off_no_cut_for_longer_than_a_period() -> None:
+    """That of the replica that wrote the status, by a day."""
+    ahead = draining(1).model_copy(update={"begun_at": to_rfc3339(NOW + 86_400)})
+    decision = step(
+        view(status=ahead, cuts={1: cut(1, "Completed")}, last_number=1, now=NOW + 86_401)
+    )
+    now_again = step(view(status=decision.status, cuts={1: cut(1, "Completed")}, last_number=1))
+    assert now_again.again_seconds == 10
+
+
 def test_a_cut_that_fails_is_given_up_with_its_number_and_the_one_before_stays() -> None:
     cuts = {1: cut(1, "Completed"), 2: cut(2, "Failed", "not complete within 60 s")}
     decision = step(view(status=draining(2, 1), cuts=cuts, last_number=2))
@@ -220,6 +230,8 @@ def test_a_rollback_that_failed_is_begun_anew_after_a_while() -> None:
     assert [event.reason for event in failed.events] == ["RollbackFailed"]
     waits = step(seen(failed.status))
     assert (waits.status.state, waits.again_seconds) == ("Running", 10.0)
+    set_back = step(seen(failed.status, now=NOW - 3600))
+    assert set_back.again_seconds == 10.0
     again = step(seen(failed.status, now=NOW + 10))
     assert (again.status.state, again.roll_back) == ("RollingBack", 2)
 

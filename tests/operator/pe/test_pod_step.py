@@ -151,7 +151,7 @@ def test_failures_in_a_row_wait_longer_each_time() -> None:
     status, delays = STATUS, []
     for _ in range(9):
         status = raised(status, Relaunch("PodFailed", failed=True), 0.0, now=1000.0)
-        delays.append(not_before(status) - 1000.0)
+        delays.append(not_before(status, 1000.0) - 1000.0)
     assert delays[:3] == [1.0, 2.0, 4.0]
     assert delays[-1] == 60.0
     assert all(early <= late for early, late in pairwise(delays))
@@ -163,9 +163,17 @@ def test_back_off_is_between_starts() -> None:
     """What ran for longer than the back-off is launched at once: no user waits for nothing."""
     status = STATUS.model_copy(update={"failure_count": 3})
     soon = raised(status, Relaunch("PodFailed", failed=True), 3.0, now=1000.0)
-    assert (soon.failure_count, not_before(soon)) == (4, 1005.0)
+    assert (soon.failure_count, not_before(soon, 1000.0)) == (4, 1005.0)
     later = raised(status, Relaunch("PodFailed", failed=True), 9.0, now=1000.0)
     assert (later.failure_count, later.not_before) == (4, None)
+
+
+def test_clocks_that_differ_make_no_back_off_longer() -> None:
+    """The node's is ahead by an hour, or that of the replica that wrote the status by a day."""
+    soon = raised(STATUS, Relaunch("PodFailed", failed=True), -3600.0, now=1000.0)
+    assert not_before(soon, 1000.0) == 1001.0
+    ahead = raised(STATUS, Relaunch("PodFailed", failed=True), 0.0, now=87_400.0)
+    assert not_before(ahead, 1000.0) == 1060.0
 
 
 def test_failure_after_a_long_run_counts_as_the_first() -> None:
@@ -177,4 +185,4 @@ def test_failure_after_a_long_run_counts_as_the_first() -> None:
 def test_deleted_pod_waits_for_nothing() -> None:
     status = STATUS.model_copy(update={"failure_count": 6, "not_before": "2030-01-01T00:00:00Z"})
     after = raised(status, Relaunch("PodDeleted"), 1.0, now=1000.0)
-    assert (after.failure_count, not_before(after), after.pod) == (0, 0.0, None)
+    assert (after.failure_count, not_before(after, 1000.0), after.pod) == (0, 0.0, None)

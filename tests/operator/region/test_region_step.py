@@ -9,7 +9,7 @@ from streamgraft_common.conditions import find
 from streamgraft_common.resources import ParallelRegionStatus, SavepointStatus, WidthChange
 from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_operator.pe.view import PeView, ReleaseView, ShardView
-from streamgraft_operator.region.rollback import avoid
+from streamgraft_operator.region.rollback import avoid, avoided
 from streamgraft_operator.region.shards import SpecUpdate
 from streamgraft_operator.region.step import RegionDecision, step
 from streamgraft_operator.region.view import RegionView
@@ -412,6 +412,13 @@ def test_a_width_that_served_is_no_longer_avoided() -> None:
     served = step(region(2, status, running(0, {0, 1}, epoch=2), new))
     assert served.status.width == 2
     assert served.status.avoided == []
+
+
+def test_a_clock_that_was_ahead_avoids_no_width_for_a_day() -> None:
+    entry = avoid(STEADY, 2, "no room", NOW + 86_400)
+    status = STEADY.model_copy(update={"avoided": [entry]})
+    assert avoided(status, 2, NOW) is None
+    assert avoided(status, 2, NOW + 86_400) is entry
 
 
 def test_the_wanted_width_changes_while_warming_up() -> None:
