@@ -41,6 +41,9 @@ class Fusion:
     schemas: Mapping[str, StructType]
     append_only: Set[str]
     """Operators whose results would differ in output mode update."""
+    watermarked: Set[str]
+    """Operators that say how late records may be."""
+    stateful: Set[str]
     call: Call
 
     def groups(self) -> dict[str, int]:
@@ -98,12 +101,25 @@ class Fusion:
             item.real_time for item in group.members
         ):
             return False  # its values go through Python
+        names = {member.name for member in group.members}
+        if share_a_watermark(names, self.watermarked, self.stateful):
+            return False
         updates = any(member.output_mode == "update" for member in group.members)
-        if updates and any(member.name in self.append_only for member in group.members):
+        if updates and names & self.append_only:
             return False
         leaves = [frame.select(F.lit(0).alias("leaf")) for frame in group.leaves.values()]
         whole = reduce(DataFrame.unionAll, leaves)
         return not plan_checks.unsupported(self.spark, whole, "update" if updates else "append")
+
+
+def share_a_watermark(names: Set[str], watermarked: Set[str], stateful: Set[str]) -> bool:
+    """Return whether in one query of operators a watermark would hold beyond the one that sets it.
+
+    Spark has one for the whole query, the least of all: windows would wait for those of others, and
+    state that knows no time would lose late rows.
+    """
+    timed = names & watermarked
+    return bool(timed) and len(timed | (names & stateful)) > 1
 
 
 def _merged(groups: list[_Group]) -> _Group:
