@@ -18,6 +18,7 @@ from streamgraft._errors import raise_all
 from streamgraft._fusion_groups import share_a_watermark
 from streamgraft._graph import OperatorNode
 from streamgraft.testing._results import Results, Rows, frame_of
+from streamgraft_common.frames import told_apart
 
 _EMPTY_BATCHES = 5
 """Batches that a query may run behind the given ones: one or two close windows. Operators with
@@ -105,7 +106,7 @@ class GraphTest:
             inputs = [frames[name] for name in operator.inputs]
             if operator.kind == "function" and operator.name not in given:
                 assert operator.function is not None
-                frames[operator.name] = operator.function(*inputs)
+                frames[operator.name] = operator.function(*told_apart(inputs))
             for part in operator.split:
                 if part.stream not in given:
                     frames[part.stream] = inputs[0].where(F.expr(part.condition))
