@@ -453,6 +453,13 @@ def test_columns_of_one_name(spark: SparkSession) -> None:
     assert "two columns" in only_error(app, spark, sg.SchemaMismatch).problem
 
 
+def test_a_column_in_which_unread_records_are_noted(spark: SparkSession) -> None:
+    app = sg.Application("flights")
+    app.kafka_source("flights", topic="flights", schema="Streamgraft_malformed string, n int")
+    error = only_error(app, spark, sg.SchemaMismatch)
+    assert error.problem == "'flights' makes a stream with a column streamgraft_malformed"
+
+
 def test_columns_that_json_cannot_carry(spark: SparkSession) -> None:
     """Between processing elements rows are JSON objects."""
     app, flights = application()
