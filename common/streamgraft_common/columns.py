@@ -3,6 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+MALFORMED = "streamgraft_malformed"
+"""Field in which Spark's JSON decoder leaves what it could not read, which no stream may have.
+
+By default it takes `_corrupt_record`, also where a stream has such a column, and gives that back
+as null.
+"""
 _WIDER = {
     ("byte", "short"),
     ("byte", "integer"),

@@ -4,13 +4,14 @@ Records between PEs: value = JSON object of the row; key = the text of the key c
 array of their texts if there are several (docs/develop/contracts.md, "Kafka").
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from streamgraft_common.pe_metadata import OutputPort
 
-# Spark's default writes milliseconds only; it reads any number of digits if given no format.
+# Spark's default writes milliseconds only, and no seconds of the offsets that zones had in former
+# times; it reads both if given no format.
 _TIMESTAMP_OPTIONS = (
-    "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\","
+    "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXXXX\","
     " 'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\""
 )
 
@@ -22,15 +23,21 @@ def quoted(column: str) -> str:
     return "`" + column.replace("`", "``") + "`"
 
 
-def key_expression(columns: Sequence[str], *, external: bool) -> str:
-    """Return the record key.
+def key_expression(columns: Sequence[str], floats: Mapping[str, str], *, external: bool) -> str:
+    """Return the record key; `floats`: the types of columns that are floating-point numbers.
 
     Between PEs no key column may make a null key: Kafka would spread such records over all
-    partitions, and a key group must stay together.
+    partitions, and a key group must stay together. So must 0.0 and -0.0, which are one key.
     """
     if not columns:
         return "cast(null as binary)"
-    texts = [f"cast({quoted(column)} as string)" for column in columns]
+    values = [quoted(column) for column in columns]
+    if not external:
+        values = [
+            f"{value} + cast(0 as {floats[column]})" if column in floats else value
+            for column, value in zip(columns, values, strict=True)
+        ]
+    texts = [f"cast({value} as string)" for value in values]
     if len(texts) > 1:
         return f"cast(to_json(array({', '.join(texts)})) as binary)"
     text = texts[0] if external else f"coalesce({texts[0]}, '')"
@@ -47,16 +54,21 @@ def value_expression(*, nulls: bool = False) -> str:
 
 
 def record_expression(
-    port: OutputPort, target: int, raw_columns: Sequence[str] | None, *, nulls: bool = False
+    port: OutputPort,
+    target: int,
+    raw_columns: Sequence[str] | None,
+    floats: Mapping[str, str],
+    *,
+    nulls: bool = False,
 ) -> str:
     """Return the struct of a record that leaves by a port, with the number of its target.
 
     Its partition is yet to come (partition_expression): 0 is the shard's own, null none.
-    `raw_columns`: the columns of a stream that has Kafka's own form, else None; `nulls`: as in
-    `value_expression`.
+    `raw_columns`: the columns of a stream that has Kafka's own form, else None; `floats`: as in
+    `key_expression`; `nulls`: as in `value_expression`.
     """
     if raw_columns is None:
-        key = key_expression(port.key, external=port.external)
+        key = key_expression(port.key, floats, external=port.external)
         value = value_expression(nulls=nulls)
         headers = "null"
     else:
@@ -64,7 +76,7 @@ def record_expression(
         value = "cast(`value` as binary)"
         headers = "`headers`" if "headers" in raw_columns else "null"
         if port.key:
-            key = key_expression(port.key, external=True)
+            key = key_expression(port.key, floats, external=True)
     partition = "0" if port.keep_partition else "null"
     topic = port.topic.replace("'", "\\'")
     fields = {
@@ -90,9 +102,12 @@ def partition_expression(shards: Sequence[int]) -> str:
 
 
 def exploded(records: Sequence[tuple[str, str | None]]) -> str:
-    """Return a generator of all records of one row: (struct, condition or None for always)."""
+    """Return a generator of all records of one row: (struct, condition or None for always).
+
+    Each condition ends its line, as it may end with a comment.
+    """
     items = [
-        record if condition is None else f"case when {condition} then {record} end"
+        record if condition is None else f"case when {condition}\n then {record} end"
         for record, condition in records
     ]
     return f"explode(filter(array({', '.join(items)}), record -> record is not null))"

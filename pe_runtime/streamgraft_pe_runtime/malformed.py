@@ -13,13 +13,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from streamgraft_common.adl import KafkaEndpoint
+from streamgraft_common.columns import MALFORMED
 from streamgraft_common.pe_metadata import InputPort
 from streamgraft_common.record_size import LARGEST_RECORD_BYTES
 from streamgraft_pe_runtime import encoded
 from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
 
-_TEXT = "streamgraft_malformed"
-"""Field in which Spark's decoder leaves what it could not read."""
 _NO_PROBLEM = "cast(null as string) as problem"
 _PREFIX = "kafka."
 _PRODUCER = {
@@ -39,8 +38,8 @@ def decoded(
     """Return the rows of an outside topic's records with a value; malformed ones make none."""
     session = records.sparkSession
     source = _configure(session, port, endpoint, schema)
-    whole = StructType([*schema.fields, StructField(_TEXT, StringType())])
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _TEXT}
+    whole = StructType([*schema.fields, StructField(MALFORMED, StringType())])
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED}
     place = ("topic", "partition", "offset", "key", "value")
     refused = f"{_refuse(session)}('{source}', {', '.join(place)}, problem)"
     found = records.where("value is not null")
@@ -52,7 +51,7 @@ def decoded(
     row = F.from_json("text", whole, options).alias("row")
     return (
         found.select(*place, "problem", row)
-        .where(f"case when row is null or row.{_TEXT} is not null then {refused} else true end")
+        .where(f"case when row is null or row.{MALFORMED} is not null then {refused} else true end")
         .select(*(F.col(f"row.{_quoted(name)}") for name in schema.names))
     )
 

@@ -17,19 +17,27 @@ from pyspark.sql.types import StructType
 from streamgraft_common import names
 from streamgraft_common.adl import Adl, Operator
 from streamgraft_common.batches import Batch
+from streamgraft_common.frames import row_of, told_apart
 from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
 from streamgraft_pe_runtime import encoded, expressions, malformed, plan_scans
 from streamgraft_pe_runtime.application import Application
 from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
 from streamgraft_pe_runtime.kept_columns import all_kept
 from streamgraft_pe_runtime.real_time import noted, number_of
-from streamgraft_pe_runtime.stream_columns import check_columns
+from streamgraft_pe_runtime.stream_columns import check_columns, floating
 from streamgraft_pe_runtime.targets import KafkaTarget, Targets
 
-KAFKA_COLUMNS = (
-    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp,"
-    f" headers {expressions.HEADERS_TYPE}"
-)
+_KAFKA_TYPES = {
+    "key": "binary",
+    "value": "binary",
+    "topic": "string",
+    "partition": "int",
+    "offset": "bigint",
+    "timestamp": "timestamp",
+    "headers": expressions.HEADERS_TYPE,
+}
+KAFKA_COLUMNS = ", ".join(f"{name} {kind}" for name, kind in _KAFKA_TYPES.items())
+"""Those of a raw source; Spark's own has one more, `timestampType`."""
 MAX_OFFSETS_CONF = "spark.streamgraft.maxOffsetsPerTrigger"
 """Spark setting: most records of an input that one batch takes, so that a batch (and with it the
 wait for a batch boundary) stays short behind a backlog."""
@@ -187,7 +195,8 @@ class _Stream:
         return self.base if self.condition is None else self.base.where(self.condition)
 
     def split(self, condition: str) -> "_Stream":
-        both = condition if self.condition is None else f"({self.condition}) and ({condition})"
+        # A condition may end with a comment.
+        both = condition if self.condition is None else f"({self.condition}\n) and ({condition}\n)"
         return _Stream(self.base, both)
 
 
@@ -277,10 +286,11 @@ class Compiler:
     def _decoded(self, port: InputPort, records: DataFrame) -> DataFrame:
         schema, endpoint = self._schemas[port.stream], self._operators[port.operator].kafka
         if port.external and endpoint:
-            raw = endpoint.format == "raw"
-            return records if raw else malformed.decoded(records, port, endpoint, schema)
+            if endpoint.format == "raw":
+                return records.select(*_KAFKA_TYPES)
+            return malformed.decoded(records, port, endpoint, schema)
         rows = records.where("value is not null").select(
-            F.from_json(F.col("value").cast("string"), schema).alias("row")
+            row_of(F.col("value").cast("string"), schema).alias("row")
         )
         rows = rows.select("row.*")
         wanted = self._filters.get(port.operator) if port.imported else ""
@@ -294,7 +304,8 @@ class Compiler:
         if operator.kind == "source":
             frame = rows.source(operator, self._function(operator))
         elif operator.kind == "function":
-            frame = self._function(operator)(*(stream.frame() for stream in taken))
+            frames = told_apart([stream.frame() for stream in taken])
+            frame = self._function(operator)(*frames)
         else:
             return {}
         if operator.stateful:
@@ -322,7 +333,8 @@ class Compiler:
             target = targets.index(port)
             # Schemas have defaults for what is missing, which is not what is null.
             nulls = (target, port.topic) in targets.encodings
-            record = expressions.record_expression(port, target, raw, nulls=nulls)
+            floats = floating(stream.base.schema)
+            record = expressions.record_expression(port, target, raw, floats, nulls=nulls)
             _, records = routes.setdefault(id(stream.base), (stream.base, []))
             records.append((record, stream.condition))
             output = port.operator if port.external else f"{port.operator}>{port.stream}"

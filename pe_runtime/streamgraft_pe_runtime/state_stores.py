@@ -4,6 +4,7 @@ Spark's own offline repartitioning takes RocksDB only, and divides one checkpoin
 it is made of, the interface of all state stores. The loop over rows must run in the JVM.
 """
 
+import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from streamgraft_common.key_groups import Split, key_columns
 from streamgraft_common.resources import SavedState
@@ -20,6 +22,7 @@ from streamgraft_common.restore import NotRestorable
 from streamgraft_pe_runtime import java_classes
 from streamgraft_pe_runtime.checkpoint_files import entries
 from streamgraft_pe_runtime.expressions import key_expression
+from streamgraft_pe_runtime.stream_columns import floating
 
 _COPY = """
 import org.apache.kafka.common.utils.Utils;
@@ -207,7 +210,8 @@ class StateStores:
         columns = key_columns(SavedState(operator=store.operator, key=store.columns), key)
         assert columns is not None, f"checked when the savepoint was matched: {store}"
         rows = self._session.createDataFrame(self._jvm.java.util.ArrayList(), store.key_schema)
-        texts = self._jvm.PythonUtils.toSeq([key_expression(columns, external=False)])
+        floats = floating(StructType.fromJson(json.loads(store.key_schema.json())))
+        texts = self._jvm.PythonUtils.toSeq([key_expression(columns, floats, external=False)])
         plan = rows.selectExpr(texts).queryExecution().analyzed()
         catalyst = self._jvm.org.apache.spark.sql.catalyst
         plan = catalyst.optimizer.ReplaceExpressions.apply(plan)

@@ -5,10 +5,19 @@ missing or of another type. A function can give other columns than it did in the
 parameter or a setting of Spark that the job alone has.
 """
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DoubleType, FloatType, StructType
 
 from streamgraft_common.columns import columns_of, lacking
 from streamgraft_common.text import listed
+
+
+def floating(schema: StructType) -> dict[str, str]:
+    """Return the types of the columns that are floating-point numbers."""
+    return {
+        field.name: field.dataType.simpleString()
+        for field in schema.fields
+        if isinstance(field.dataType, FloatType | DoubleType)
+    }
 
 
 class OtherColumns(Exception):

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from streamgraft_common.adl import Adl, Operator
+from streamgraft_common.frames import row_of
 from streamgraft_common.pe_metadata import (
     HDFS,
     ROCKSDB,
@@ -129,7 +130,7 @@ class EmptyInputs:
             self._session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
         )
         # Constants would be computed beforehand, and much of the plan with them.
-        row = F.from_json(F.col("value").cast("string"), schema).alias("row")
+        row = row_of(F.col("value").cast("string"), schema).alias("row")
         return ticks.where("value < 0").select(row).select("row.*")
 
 

@@ -31,7 +31,7 @@ def describe(application: Application, analysis: Analysis, module: Path, variabl
             for operator in graph.upstream_first()
             for stream in operator.outputs
         ],
-        regions=[_region(item, folder) for item in graph.regions],
+        regions=[_region(item, graph, analysis, folder) for item in graph.regions],
         consistent_regions=[
             consistent_region(item, graph, folder) for item in graph.consistent_regions
         ],
@@ -99,13 +99,26 @@ def consistent_region(
     )
 
 
-def _region(node: RegionNode, folder: Path) -> adl.Region:
+def _region(node: RegionNode, graph: Graph, analysis: Analysis, folder: Path) -> adl.Region:
     return adl.Region(
         name=node.name,
         key=list(node.key),
         width=node.width,
         max_width=node.max_width,
-        autoscaling=node.autoscaling,
+        autoscaling=_autoscaling(node, graph, analysis),
         placement=node.placement,
         location=node.location.relative_to(folder),
     )
+
+
+def _autoscaling(node: RegionNode, graph: Graph, analysis: Analysis) -> adl.Autoscaling | None:
+    """Return what a region asks for: what joined it weighs as much as what it stands behind."""
+    if node.autoscaling is None:
+        return None
+    weights, producers = dict(node.autoscaling.utilization_weights), graph.producers()
+    for operator in graph.upstream_first():
+        if analysis.regions.get(operator.name) == node.name:
+            before = producers[operator.inputs[0]].name
+            if before in weights:
+                weights[operator.name] = weights[before]
+    return node.autoscaling.model_copy(update={"utilization_weights": weights})

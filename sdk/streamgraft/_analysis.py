@@ -48,6 +48,8 @@ class Analysis:
     """What it consists of, by operator; one of which Spark could not say it is missing."""
     parameters: dict[str, dict[str, str]] = field(default_factory=dict)
     """Submission-time values that operators' functions have read, by operator."""
+    watermarked: set[str] = field(default_factory=set)
+    """Operators that say how late records may be."""
     append_only: set[str] = field(default_factory=set)
     """Operators whose results would differ in output mode update."""
     groups: dict[str, int] = field(default_factory=dict)
@@ -79,7 +81,6 @@ class _Analyzer:
         self._spark = spark
         self._folder = folder
         self._parameters = parameters
-        self._watermarked: set[str] = set()
 
     def run(self) -> None:
         for operator in self._graph.upstream_first():
@@ -107,8 +108,15 @@ class _Analyzer:
         while True:
             found.regions = joined(self._graph, staying, self._takes)
             graph = placed(self._graph, found.regions)
-            fusion = Fusion(self._spark, graph, found.schemas, found.append_only, self._call)
-            found.groups = fusion.groups()
+            found.groups = Fusion(
+                self._spark,
+                graph,
+                found.schemas,
+                found.append_only,
+                found.watermarked,
+                found.stateful,
+                self._call,
+            ).groups()
             apart = torn(self._graph, found.regions, found.groups)
             if not apart:
                 return
@@ -120,7 +128,7 @@ class _Analyzer:
         With a watermark it would take the region's shards apart, each into a query of its own.
         """
         assert operator.function is not None
-        if operator.name in self._watermarked:
+        if operator.name in self.analysis.watermarked:
             return False
         schemas = [self.analysis.schemas[name] for name in operator.inputs]
         return obstacle(self._spark, operator.function, schemas) is None
@@ -141,7 +149,7 @@ class _Analyzer:
                 if plan_checks.is_timeless(result):
                     self.analysis.joint_state.add(operator.name)
             if plan_checks.has_watermark(result):
-                self._watermarked.add(operator.name)
+                self.analysis.watermarked.add(operator.name)
             if operator.output_mode == "append" and plan_checks.depends_on_mode(result):
                 self.analysis.append_only.add(operator.name)
             self._check_mode(operator, result, operator.output_mode)

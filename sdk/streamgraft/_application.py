@@ -61,7 +61,7 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
         super().__init__(Graph(name, caller()))
         self.parameters: dict[str, Parameter] = {}
         if trigger_seconds is not None and not is_positive(trigger_seconds):
-            self._reject(f"trigger_seconds is {trigger_seconds!r}", "use a number above 0")
+            self._reject(f"trigger_seconds is {trigger_seconds!r}", "use a finite number above 0")
         for setting, value in self.spark_conf.items():
             if not isinstance(value, str):
                 self._reject(f"spark_conf[{setting!r}] is {value!r}", "write the value as text")
@@ -295,7 +295,7 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
         `placement` holds for the PEs of all channels, as far as their operators ask for no other.
         """
         for what, value in (("width", width), ("max_width", max_width)):
-            if not isinstance(value, int):
+            if not isinstance(value, int) or isinstance(value, bool):
                 raise TypeError(f"{what} is {value!r}: use a whole number")
         region = RegionNode(
             name,

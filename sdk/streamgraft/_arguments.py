@@ -1,5 +1,6 @@
 """What applications write in the place of single values."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,8 +10,8 @@ StreamLike = Stream | str
 
 
 def is_positive(value: object) -> bool:
-    """Return whether a value is a number above 0."""
-    return isinstance(value, int | float) and value > 0
+    """Return whether a value is a finite number above 0."""
+    return isinstance(value, int | float) and value is not True and 0 < value < math.inf
 
 
 def operator_name(function: Callable[..., Any]) -> str:
@@ -19,8 +20,9 @@ def operator_name(function: Callable[..., Any]) -> str:
 
 
 def columns(key: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of a key."""
-    return (key,) if isinstance(key, str) else tuple(key)
+    """Return the columns of a key: what is no list is one, whatever it is."""
+    several: Sequence[Any] = key if isinstance(key, list | tuple) else [key]
+    return tuple(several)
 
 
 def stream_names(inputs: StreamLike | Sequence[StreamLike]) -> tuple[str, ...]:

@@ -170,6 +170,13 @@ def _region_errors(region: RegionNode, graph: Graph) -> Iterator[ApplicationErro
         yield InvalidArgument(
             region.location, f"region {region.name!r} has no key", "name the columns to spread by"
         )
+    for column in region.key:
+        if not isinstance(column, str):
+            yield InvalidArgument(
+                region.location,
+                f"a key column of region {region.name!r} is {column!r}",
+                "name a column of the streams that enter it",
+            )
     if not any(operator.region == region.name for operator in graph.operators):
         yield InvalidArgument(
             region.location, f"region {region.name!r} is empty", "declare operators inside it"
@@ -239,6 +246,26 @@ def _source_errors(graph: Graph) -> Iterator[ApplicationError]:
             )
 
 
+def _split_errors(operator: OperatorNode) -> Iterator[ApplicationError]:
+    if len(operator.inputs) > 1:
+        yield InvalidArgument(
+            operator.location,
+            f"split {operator.name!r} has {len(operator.inputs)} inputs",
+            "declare one split per stream, or unite the streams in an operator",
+        )
+    if not operator.outputs:
+        yield InvalidArgument(
+            operator.location, f"split {operator.name!r} has no outputs", "name at least one"
+        )
+    for part in operator.split:
+        if not isinstance(part.condition, str):
+            yield InvalidArgument(
+                operator.location,
+                f"the condition of output {part.stream!r} is {part.condition!r}",
+                "write it as text, in SQL",
+            )
+
+
 def _operator_errors(operator: OperatorNode) -> Iterator[ApplicationError]:
     if operator.kind not in SOURCES and not operator.inputs:
         yield InvalidArgument(
@@ -250,10 +277,8 @@ def _operator_errors(operator: OperatorNode) -> Iterator[ApplicationError]:
             f"sink {operator.name!r} has {len(operator.inputs)} inputs",
             "declare one sink per stream, or unite the streams in an operator",
         )
-    if operator.kind == "split" and not operator.outputs:
-        yield InvalidArgument(
-            operator.location, f"split {operator.name!r} has no outputs", "name at least one"
-        )
+    if operator.kind == "split":
+        yield from _split_errors(operator)
     if operator.output_mode not in get_args(OutputMode):
         yield InvalidArgument(
             operator.location,

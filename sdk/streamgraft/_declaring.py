@@ -67,8 +67,13 @@ class Declaring:
             return of.name
         if isinstance(of, str):
             return of
-        named = {item.function: item.name for item in self.graph.operators if item.function}
-        return named.get(of, getattr(of, "__name__", ""))
+        named = [item.name for item in self.graph.operators if item.function == of]
+        if len(named) > 1:
+            self._reject(
+                f"{named[0]!r} is not the only operator with this function",
+                f"name one of {', '.join(named)}",
+            )
+        return named[0] if named else getattr(of, "__name__", "")
 
     def _endpoint(self, **fields: Any) -> KafkaEndpoint | None:
         return self._declared(KafkaEndpoint, **fields)

@@ -17,6 +17,7 @@ from streamgraft import _plan_checks as plan_checks
 from streamgraft._errors import ApplicationError
 from streamgraft._graph import SOURCES, Graph, OperatorNode
 from streamgraft._schemas import empty_stream
+from streamgraft_common.frames import told_apart
 
 Call = Callable[[OperatorNode, list[DataFrame]], DataFrame]
 """Calls an operator's function. Raises ApplicationError."""
@@ -41,7 +42,12 @@ class Fusion:
     schemas: Mapping[str, StructType]
     append_only: Set[str]
     """Operators whose results would differ in output mode update."""
+    watermarked: Set[str]
+    """Operators that say how late records may be."""
+    stateful: Set[str]
     call: Call
+    _entering: dict[str, DataFrame] = field(default_factory=dict)
+    """Streams as they come from Kafka: one frame each, however many read it, as in a PE."""
 
     def groups(self) -> dict[str, int]:
         """Return the number of each operator's group."""
@@ -65,26 +71,28 @@ class Fusion:
         return self._extended(_Group(), operator) or _Group([operator])
 
     def _extended(self, group: _Group, operator: OperatorNode) -> _Group | None:
-        frames = [
-            group.frames.get(stream, empty_stream(self.spark, self.schemas[stream]))
-            for stream in operator.inputs
-        ]
+        frames = [group.frames.get(stream, self._entered(stream)) for stream in operator.inputs]
         new, leaves = dict(group.frames), dict(group.leaves)
         if operator.kind in SOURCES:
             name = operator.outputs[0]
-            new[name] = leaves[name] = empty_stream(self.spark, self.schemas[name])
+            new[name] = leaves[name] = self._entered(name)
         elif operator.kind == "split":
             leaves[operator.inputs[0]] = frames[0]
             new |= {part.stream: frames[0].where(part.condition) for part in operator.split}
         elif operator.kind == "function":
             try:
-                result = self.call(operator, frames)
+                result = self.call(operator, told_apart(frames))
             except ApplicationError:  # it wants streams as they come from Kafka
                 return None
             for stream in operator.inputs:
                 leaves.pop(stream, None)
             new[operator.name] = leaves[operator.name] = result
         return _Group([*group.members, operator], new, leaves)
+
+    def _entered(self, stream: str) -> DataFrame:
+        if stream not in self._entering:
+            self._entering[stream] = empty_stream(self.spark, self.schemas[stream])
+        return self._entering[stream]
 
     def _runs(self, group: _Group) -> bool:
         """Return whether Spark takes the group as one query, with the results of each operator."""
@@ -98,12 +106,25 @@ class Fusion:
             item.real_time for item in group.members
         ):
             return False  # its values go through Python
+        names = {member.name for member in group.members}
+        if share_a_watermark(names, self.watermarked, self.stateful):
+            return False
         updates = any(member.output_mode == "update" for member in group.members)
-        if updates and any(member.name in self.append_only for member in group.members):
+        if updates and names & self.append_only:
             return False
         leaves = [frame.select(F.lit(0).alias("leaf")) for frame in group.leaves.values()]
         whole = reduce(DataFrame.unionAll, leaves)
         return not plan_checks.unsupported(self.spark, whole, "update" if updates else "append")
+
+
+def share_a_watermark(names: Set[str], watermarked: Set[str], stateful: Set[str]) -> bool:
+    """Return whether in one query of operators a watermark would hold beyond the one that sets it.
+
+    Spark has one for the whole query, the least of all: windows would wait for those of others, and
+    state that knows no time would lose late rows.
+    """
+    timed = names & watermarked
+    return bool(timed) and len(timed | (names & stateful)) > 1
 
 
 def _merged(groups: list[_Group]) -> _Group:

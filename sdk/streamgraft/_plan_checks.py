@@ -19,6 +19,8 @@ from pyspark.sql.types import (
 from streamgraft._errors import ApplicationError, SchemaMismatch
 from streamgraft._graph import Graph, OperatorNode, OutputMode, RegionNode
 from streamgraft._schemas import KAFKA_COLUMNS, empty_stream, parse, reason
+from streamgraft_common.columns import MALFORMED
+from streamgraft_common.frames import row_of
 
 _STATEFUL = {
     "Aggregate",
@@ -103,9 +105,16 @@ def column_errors(
             "rename or drop one of them",
         )
         return
+    if MALFORMED in names:
+        yield SchemaMismatch(
+            operator.location,
+            f"{operator.name!r} makes a stream with a column {MALFORMED}",
+            "rename it: in this one, records that can't be read are noted",
+        )
+        return
     try:
         frame = empty_stream(spark, schema)
-        frame.select(F.to_json(F.struct("*")), F.from_json(F.lit(""), schema))
+        frame.select(F.to_json(F.struct("*")), row_of(F.lit(""), schema))
     except PySparkException as error:
         yield SchemaMismatch(
             operator.location,
@@ -126,6 +135,7 @@ def key_errors(graph: Graph, schemas: Mapping[str, StructType]) -> Iterator[Appl
                     f"it has {', '.join(schemas[stream].names)}; add the column, or choose another"
                     f" key at {region.location}",
                 )
+        yield from _collated_keys(graph, region, schemas)
         yield from _mixed_keys(graph, region, schemas)
     for operator in graph.operators:
         if operator.kind == "kafka-sink" and operator.kafka and operator.inputs[0] in schemas:
@@ -160,6 +170,26 @@ def raw_errors(
                     f"sink {operator.name!r} needs {wanted.simpleString()} in column {name}, and"
                     f" stream {operator.inputs[0]!r} has {schema[name].dataType.simpleString()}",
                     "cast it, for example to a string, in an operator before",
+                )
+
+
+def _collated_keys(
+    graph: Graph, region: RegionNode, schemas: Mapping[str, StructType]
+) -> Iterator[ApplicationError]:
+    """Yield the key columns of which equal values have several texts, by their collation."""
+    for stream, operator in graph.entering(region.name):
+        for field in schemas.get(stream, StructType()).fields:
+            kind = field.dataType
+            if field.name not in region.key or not isinstance(kind, StringType):
+                continue
+            if not kind.isUTF8BinaryCollation():
+                yield SchemaMismatch(
+                    operator.location,
+                    f"stream {stream!r} enters region {region.name!r} with the key column"
+                    f" {field.name} in collation {kind.collation}, so equal keys would go to"
+                    " different channels",
+                    "give it a form in which they are the same text, such as lower(...), and"
+                    " collate UTF8_BINARY, in an operator before the region",
                 )
 
 

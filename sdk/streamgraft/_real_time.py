@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from streamgraft._schemas import reason
+from streamgraft_common.frames import row_of
 
 
 def obstacle(
@@ -43,7 +44,7 @@ def read_twice(result: DataFrame) -> bool:
 def _opaque(spark: SparkSession, schema: StructType) -> DataFrame:
     """Return a frame of the schema whose rows the optimizer knows nothing about."""
     text = F.col("id").cast("string")
-    return spark.range(1).select(F.from_json(text, schema).alias("row")).select("row.*")
+    return spark.range(1).select(row_of(text, schema).alias("row")).select("row.*")
 
 
 def _allowed(spark: SparkSession) -> Any:

@@ -42,7 +42,7 @@ class SharedStreams(Declaring):
         may have a filter. Jobs of other `namespaces` ("*": all) may import it as well. `uid`: the
         operator's name; None: that of the stream and `-export`.
         """
-        (stream,) = stream_names(input)
+        inputs = stream_names(input)
         exported = self._declared(
             ExportDeclaration,
             name=name,
@@ -51,7 +51,8 @@ class SharedStreams(Declaring):
             namespaces=list(namespaces),
             partitions=partitions,
         )
-        self._add(uid or f"{stream}-export", "export", inputs=(stream,), exported=exported)
+        name = uid or "-".join((*inputs, "export"))
+        self._add(name, "export", inputs=inputs, exported=exported)
 
     def import_stream(
         self,

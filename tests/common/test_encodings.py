@@ -354,6 +354,15 @@ def test_messages_go_there_and_back() -> None:
         codec.encode('{"other": 1}')
 
 
+def test_times_of_zones_with_seconds_are_written() -> None:
+    """The parser of Protocol Buffers takes no such offset."""
+    codec = ProtobufCodec(descriptors(), "shop.Order")
+    row = {"id": 1, "at": "1880-06-09T00:53:28.000000+00:53:28"}
+    assert codec.decode(codec.encode(json.dumps(row)))["at"] == "1880-06-09T00:00:00Z"
+    with pytest.raises(Unencodable):
+        codec.encode(json.dumps(row | {"at": "0001-01-01T00:00:00.000000+00:53:28"}))
+
+
 @given(
     st.builds(
         timestamp_pb2.Timestamp,

@@ -16,17 +16,27 @@ def port(**changes: object) -> OutputPort:
 
 def test_one_key_column_is_its_text() -> None:
     """Between PEs a null key would leave its key group, so it becomes the empty text."""
-    inside = expressions.key_expression(["a"], external=False)
+    inside = expressions.key_expression(["a"], {}, external=False)
     assert inside == "cast(coalesce(cast(`a` as string), '') as binary)"
-    assert expressions.key_expression(["a"], external=True) == (
+    assert expressions.key_expression(["a"], {}, external=True) == (
         "cast(cast(`a` as string) as binary)"
     )
 
 
 def test_several_key_columns_are_a_json_array() -> None:
     """In the order in which they are named."""
-    assert expressions.key_expression(["b", "a"], external=False) == (
+    assert expressions.key_expression(["b", "a"], {}, external=False) == (
         "cast(to_json(array(cast(`b` as string), cast(`a` as string))) as binary)"
+    )
+
+
+def test_zeros_of_both_signs_are_one_key() -> None:
+    """Between PEs; an outside topic gets what is there."""
+    assert expressions.key_expression(["a"], {"a": "float"}, external=False) == (
+        "cast(coalesce(cast(`a` + cast(0 as float) as string), '') as binary)"
+    )
+    assert expressions.key_expression(["a"], {"a": "float"}, external=True) == (
+        "cast(cast(`a` as string) as binary)"
     )
 
 
@@ -38,7 +48,7 @@ def test_names_are_quoted() -> None:
 @pytest.mark.parametrize(("keep", "partition"), [(True, "0"), (False, "null")])
 def test_partition_is_the_shard_or_the_partitioners_choice(keep: bool, partition: str) -> None:
     """Key groups stay together behind a region; elsewhere Kafka's partitioner decides."""
-    record = expressions.record_expression(port(keep_partition=keep), 0, None)
+    record = expressions.record_expression(port(keep_partition=keep), 0, None, {})
     assert f"cast({partition} as int) as partition" in record
 
 
@@ -53,7 +63,7 @@ def test_shard_is_known_by_sparks_partition(shards: list[int], own: str) -> None
 
 def test_raw_streams_pass_their_own_columns() -> None:
     """Value as it is; key and headers only if the stream has them."""
-    record = expressions.record_expression(port(external=True), 0, ["value", "headers"])
+    record = expressions.record_expression(port(external=True), 0, ["value", "headers"], {})
     assert "cast(`value` as binary) as value" in record
     assert "cast(null as binary) as key" in record
     assert "cast(`headers` as" in record
@@ -63,5 +73,5 @@ def test_conditions_choose_among_the_records_of_a_row() -> None:
     """Records whose condition is false, or null, are dropped."""
     text = expressions.exploded([("A", None), ("B", "x > 1")])
     assert text == (
-        "explode(filter(array(A, case when x > 1 then B end), record -> record is not null))"
+        "explode(filter(array(A, case when x > 1\n then B end), record -> record is not null))"
     )

@@ -299,13 +299,13 @@ def test_a_count_behind_records_that_a_crash_sends_again_is_noticed(spark: Spark
         (counted("carrier", by="a"), counted("delay", by="b"), True),
         (counted("carrier", by="a"), windowed, False),
         (counted("carrier", by="a"), unique, True),
-        (windowed, unique, True),
+        (windowed, unique, False),
     ],
 )
 def test_two_stateful_operators_side_by_side(
     spark: SparkSession, first: Any, second: Any, together: bool
 ) -> None:
-    """One query has one output mode: an aggregate that needs the other one is split off."""
+    """One query has one output mode, and one watermark: who needs another one is split off."""
     app, flights = application()
     for function in (first, second):
         if function in (windowed, unique):
@@ -317,6 +317,27 @@ def test_two_stateful_operators_side_by_side(
     names = [function.__name__ for function in (first, second)]
     assert (found.groups[names[0]] == found.groups[names[1]]) == together
     assert found.groups["flights"] == found.groups[names[0]]
+
+
+def test_a_watermark_holds_in_the_query_of_its_operator(spark: SparkSession) -> None:
+    """Spark would let windows wait for those of others, and leave out late rows of other state."""
+    app, flights = application()
+    rare = app.operator(inputs=flights)(
+        named("rare", lambda rows: windowed(rows.where("delay > 999")))
+    )
+    app.operator(inputs=flights)(windowed)
+    late = app.operator(inputs=flights)(
+        named("late", lambda rows: rows.withWatermark("time", "1 hour"))
+    )
+    more = app.operator(inputs=late)(named("more", lambda rows: rows.where("delay > 9")))
+    app.operator(inputs=more, output_mode="update")(counted("carrier", by="counts"))
+    app.kafka_sink("out", input=rare, topic="rare")
+    found = planned(app, spark)
+    assert found.errors == []
+    groups = found.groups
+    assert len({groups[name] for name in ("rare", "windowed", "late", "counts")}) == 4
+    assert groups["flights"] == groups["rare"] == groups["out"]
+    assert groups["late"] == groups["more"]
 
 
 @pytest.mark.parametrize(
@@ -430,6 +451,13 @@ def test_columns_of_one_name(spark: SparkSession) -> None:
         return left.join(right, left.carrier == right.carrier)
 
     assert "two columns" in only_error(app, spark, sg.SchemaMismatch).problem
+
+
+def test_a_column_in_which_unread_records_are_noted(spark: SparkSession) -> None:
+    app = sg.Application("flights")
+    app.kafka_source("flights", topic="flights", schema="Streamgraft_malformed string, n int")
+    error = only_error(app, spark, sg.SchemaMismatch)
+    assert error.problem == "'flights' makes a stream with a column streamgraft_malformed"
 
 
 def test_columns_that_json_cannot_carry(spark: SparkSession) -> None:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import streamgraft as sg
+from streamgraft._adl import describe
 from streamgraft._analysis import Analysis, analyze
 from streamgraft._checks import check
 from streamgraft._graph import Delivery
@@ -78,6 +79,23 @@ def test_a_chain_without_state_and_its_sinks_join(spark: SparkSession) -> None:
     found = planned(app, spark)
     assert found.regions == dict.fromkeys(("more", "most", "out", "copy"), "work")
     assert len({found.groups[name] for name in ("counts", "more", "most", "out", "copy")}) == 1
+
+
+def test_what_joins_weighs_as_much_as_what_it_stands_behind(spark: SparkSession) -> None:
+    """A processing element has the largest weight of its operators, 1 by default."""
+    app = sg.Application("counts")
+    records = app.kafka_source("records", topic="in", schema="key string")
+    scaling = sg.Autoscaling(utilization_weights={"counts": 0.0})
+    with app.parallel("work", key="key", max_width=4, autoscaling=scaling):
+        counts = app.operator(inputs=records, output_mode="update", uid="counts")(counted)
+        other = app.operator(inputs=records, output_mode="update", uid="other")(counted)
+    more = app.operator(inputs=counts, uid="more")(selected)
+    app.kafka_sink("out", input=more, topic="out")
+    app.kafka_sink("other-out", input=other, topic="other")
+    (region,) = describe(app, planned(app, spark), Path(__file__), "app").regions
+    assert region.autoscaling
+    assert region.autoscaling.utilization_weights == {"counts": 0.0, "more": 0.0, "out": 0.0}
+    assert scaling.utilization_weights == {"counts": 0.0}
 
 
 @pytest.mark.parametrize("function", [in_python, spread, timed])

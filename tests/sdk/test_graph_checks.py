@@ -1,6 +1,7 @@
 """Every graph error names the line of the user's code, says what is wrong and what to do."""
 
 import inspect
+import math
 import socket
 import threading
 from collections.abc import Iterator
@@ -294,7 +295,34 @@ def test_output_mode_is_one_that_a_pe_can_have() -> None:
     assert str(error).endswith("output_mode is 'complete': use one of append, update")
 
 
-@pytest.mark.parametrize("seconds", [0, "1"])
+def test_who_reads_one_stream_is_refused_two() -> None:
+    """Of a split the second one's rows were lost."""
+    app, flights = application()
+    both: Any = [flights, flights]
+    app.split("size", input=both, outputs={"large": "delay > 9"})
+    app.export(both, name="all")
+    assert [error.problem for error in check(app.graph)] == [
+        "split 'size' has 2 inputs",
+        "sink 'flights-flights-export' has 2 inputs",
+    ]
+
+
+def test_conditions_and_keys_are_texts() -> None:
+    app, flights = application()
+    outputs: Any = {"large": True}
+    app.split("size", input=flights, outputs=outputs)
+    for key in (("carrier", 5), 5):
+        wrong: Any = key
+        with app.parallel(f"by-{len(app.graph.regions)}", key=wrong, max_width=2):
+            app.operator(inputs=flights, uid=f"o-{len(app.graph.regions)}")(one_parameter)
+    assert [error.problem for error in check(app.graph)] == [
+        "the condition of output 'large' is True",
+        "a key column of region 'by-0' is 5",
+        "a key column of region 'by-1' is 5",
+    ]
+
+
+@pytest.mark.parametrize("seconds", [0, "1", True, math.inf, math.nan])
 def test_trigger_has_to_be_positive(seconds: Any) -> None:
     """A trigger of 0 would poll."""
     app = sg.Application("flights", trigger_seconds=seconds)
@@ -322,9 +350,10 @@ def test_what_is_no_stream_is_refused_at_once() -> None:
         inputs: Any = wrong
         with pytest.raises(TypeError, match="name a stream"):
             app.operator(inputs=inputs)
-    width: Any = "2"
-    with pytest.raises(TypeError, match="use a whole number"):
-        app.parallel("region", key="carrier", max_width=width)
+    for width in ("2", True):
+        wide: Any = width
+        with pytest.raises(TypeError, match="use a whole number"):
+            app.parallel("region", key="carrier", max_width=wide)
 
 
 def test_one_key_column_may_be_a_text() -> None:
@@ -334,6 +363,11 @@ def test_one_key_column_may_be_a_text() -> None:
     kafka = app.graph.operators[-1].kafka
     assert kafka
     assert kafka.key == ["carrier"]
+
+
+def one_parameter(rows: DataFrame) -> DataFrame:
+    """Take one stream."""
+    return rows
 
 
 def no_parameter() -> DataFrame:
@@ -594,6 +628,24 @@ def test_functions_ask_for_cuts() -> None:
     assert heard == ["all"]
     with pytest.raises(ValueError, match="no consistent region 'al'; there are all"):
         app.request_cut("al")
+
+
+def test_a_function_of_two_sinks_names_neither() -> None:
+    app, flights = application()
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        batch.show()
+
+    for name in ("first", "second"):
+        app.sink(inputs=flights, uid=name)(write)
+    app.consistent_region("all", start=flights)
+    app.on_commit(write)(print)
+    expected = here() - 1
+    error = only_error(app, sg.InvalidArgument)
+    assert line(error) == expected
+    assert str(error).endswith(
+        "'first' is not the only operator with this function: name one of first, second"
+    )
 
 
 def test_what_is_never_called_at_a_cut() -> None:

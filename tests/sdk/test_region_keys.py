@@ -22,6 +22,16 @@ import streamgraft as sg
 from streamgraft._plan_checks import key_errors
 
 
+def test_keys_in_a_collation_are_refused() -> None:
+    """'a' and 'A' are one key there, and two texts."""
+    (error,) = meeting({"orders": StringType("UTF8_LCASE"), "payments": StringType()})
+    assert isinstance(error, sg.SchemaMismatch)
+    assert error.problem == (
+        "stream 'orders' enters region 'region' with the key column id in collation UTF8_LCASE,"
+        " so equal keys would go to different channels"
+    )
+
+
 def meeting(types: Mapping[str, DataType]) -> list[sg.ApplicationError]:
     """Return what is wrong if streams with keys of these types enter one region."""
     app = sg.Application("app")

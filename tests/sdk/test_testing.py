@@ -130,6 +130,26 @@ def test_windows_close_as_in_a_job(session: SparkSession) -> None:
 
 
 @pytest.mark.integration
+def test_a_watermark_of_another_operator_is_that_of_another_query(session: SparkSession) -> None:
+    app = sg.Application("late")
+    clicks = app.kafka_source("clicks", topic="clicks", schema="user string, time timestamp")
+
+    @app.operator(inputs=clicks)
+    def timed(rows: DataFrame) -> DataFrame:
+        return rows.withWatermark("time", "1 minute")
+
+    @app.operator(inputs=timed, output_mode="update")
+    def counts(rows: DataFrame) -> DataFrame:
+        return rows.groupBy("user").count()
+
+    app.kafka_sink("out", input=counts, topic="out")
+    graph = GraphTest(app, session)
+    with pytest.raises(ValueError, match="a job runs 'counts' and 'timed' apart, since a water"):
+        graph.stream("counts", clicks=[[at(0)]])
+    graph.stream("counts", timed=[[at(0)]]).expect("counts", [{"user": "ada", "count": 1}])
+
+
+@pytest.mark.integration
 def test_inputs_that_are_not_given_are_empty_streams(session: SparkSession) -> None:
     results = minutes(session).stream("seen", "latest", bought=[[at(0)], [at(1)]])
     assert results.batches("seen") == 2

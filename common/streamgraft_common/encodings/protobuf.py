@@ -1,6 +1,8 @@
 """Messages of Protocol Buffers."""
 
 import base64
+import re
+from datetime import UTC, datetime
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
@@ -10,6 +12,9 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 from streamgraft_common.encodings.codec import Undecodable, Unencodable
 from streamgraft_common.encodings.columns import Columns
 from streamgraft_common.encodings.protobuf_columns import WELL_KNOWN, misfits
+
+_OLD_TIME = re.compile(r'"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}[+-]\d\d:\d\d:\d\d)"')
+"""A time in a zone whose offset had seconds then, as Spark writes it; the parser takes none."""
 
 
 class ProtobufCodec:
@@ -35,13 +40,18 @@ class ProtobufCodec:
     def encode(self, row: str) -> bytes:
         """Return the message of a row."""
         try:
-            return bytes(json_format.Parse(row, self._class()).SerializeToString())
-        except (json_format.ParseError, EncodeError) as error:
+            text = _OLD_TIME.sub(_in_utc, row)
+            return bytes(json_format.Parse(text, self._class()).SerializeToString())
+        except (json_format.ParseError, EncodeError, OverflowError) as error:
             raise Unencodable(str(error)) from error
 
     def unfit(self, columns: Columns) -> str:
         """Return which columns the message has no field or another type for, or wants besides."""
         return "; ".join(misfits(columns, self._class.DESCRIPTOR))
+
+
+def _in_utc(time: re.Match[str]) -> str:
+    return f'"{datetime.fromisoformat(time[1]).astimezone(UTC).isoformat()}"'
 
 
 def plain(message: Message) -> dict[str, Any]:

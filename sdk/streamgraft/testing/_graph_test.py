@@ -15,8 +15,10 @@ from streamgraft._analysis import Analysis, analyze
 from streamgraft._application import Application
 from streamgraft._checks import check
 from streamgraft._errors import raise_all
+from streamgraft._fusion_groups import share_a_watermark
 from streamgraft._graph import OperatorNode
 from streamgraft.testing._results import Results, Rows, frame_of
+from streamgraft_common.frames import told_apart
 
 _EMPTY_BATCHES = 5
 """Batches that a query may run behind the given ones: one or two close windows. Operators with
@@ -75,7 +77,7 @@ class GraphTest:
         a query is run for each. Slower than `run`: about a second a query and batch. Behind the
         given batches there may be more without input: few, if time goes by what is given, and five
         if operators have timers of processing time.
-        Raises ValueError as `run` does, and for operators that no job runs in one output mode.
+        Raises ValueError as `run` does, and for operators that no job runs in one query.
         """
         given = {name: list(rows) for name, rows in _hyphenated(batches).items()}
         modes = {name: self._output_mode(name, given.keys()) for name in streams}
@@ -104,7 +106,7 @@ class GraphTest:
             inputs = [frames[name] for name in operator.inputs]
             if operator.kind == "function" and operator.name not in given:
                 assert operator.function is not None
-                frames[operator.name] = operator.function(*inputs)
+                frames[operator.name] = operator.function(*told_apart(inputs))
             for part in operator.split:
                 if part.stream not in given:
                     frames[part.stream] = inputs[0].where(F.expr(part.condition))
@@ -159,6 +161,13 @@ class GraphTest:
             raise ValueError(
                 f"a job runs {torn[0]!r} and {appending[0]!r} apart, in output modes update and"
                 f" append: give a stream between them to test {stream!r}"
+            )
+        watermarked, stateful = self._analysis.watermarked, self._analysis.stateful
+        if share_a_watermark(found.keys(), watermarked, stateful):
+            apart = sorted(found.keys() & (watermarked | stateful))
+            raise ValueError(
+                f"a job runs {' and '.join(map(repr, apart))} apart, since a watermark holds only"
+                f" within its operator: give a stream between them to test {stream!r}"
             )
         return "update" if updating and not appending else "append"
 
