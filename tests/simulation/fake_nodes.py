@@ -119,8 +119,8 @@ class FakeNodes:
         item = self._current(pod)
         if item is None or "deletionTimestamp" in item["metadata"]:
             return
-        if names.LABEL_SCENARIO in item["metadata"].get("labels", {}):
-            return  # it is played by FakeTests
+        if names.LABEL_JOB not in item["metadata"].get("labels", {}):
+            return  # it is played by FakeTests, or somebody else's
         namespace = item["metadata"]["namespace"]
         try:
             for volume in item["spec"]["volumes"]:
