@@ -197,6 +197,7 @@ def _spec(
         "ports": [{"name": "control", "containerPort": names.CONTROL_PORT}],
         "resources": effective.resources.to_wire() if effective.resources else DEFAULT_RESOURCES,
         "volumeMounts": [mount.volume_mount() for mount in mounts],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         **transport.probes(pod_settings.probes(effective), spec.transport_security),
         **pod_settings.security_context(effective),
     }

@@ -11,6 +11,7 @@ from streamgraft_operator.manifests.metadata import owner_reference
 from streamgraft_operator.manifests.template import merged
 from streamgraft_operator.settings import Settings
 
+CONTAINER = "test"
 JUNIT_KEY = "junit.xml"
 RUNNER = ["python", "-m", "streamgraft.scenarios"]
 ENDING_SECONDS = 30
@@ -29,7 +30,7 @@ def suite_pod(
         "STREAMGRAFT_SCENARIO": scenario.as_variable(),
     }
     container = {
-        "name": "test",
+        "name": CONTAINER,
         **pod_settings.image(spec.image, settings),
         "command": scenario.command or RUNNER,
         "env": [{"name": name, "value": value} for name, value in environment.items()],
