@@ -134,7 +134,7 @@ class JobController(Controller):
                 return BUNDLE_RETRY_SECONDS
             widths = self._context.widths_of(key)
             expansion = await self._context.expander.expand_submitted(job, widths)
-            manifests.check_pods(expansion.spec, self._context.settings)
+            manifests.check_pods(owner_of(job), expansion.spec, self._context.settings)
             self._regions.check(key, expansion.topology)
             self._check_savepoint(job, expansion)
             check_names(self._caches, owner_of(job), expansion.topology)

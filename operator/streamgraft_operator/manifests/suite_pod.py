@@ -18,6 +18,7 @@ ENDING_SECONDS = 30
 """In which our runner ends the step that it is at, and itself."""
 
 
+@pod_security.well_formed()
 def suite_pod(
     suite: Object, spec: SuiteSpec, scenario: Scenario, settings: Settings
 ) -> dict[str, Any]:
