@@ -17,6 +17,8 @@ from streamgraft_operator.pe.view import PeView
 LAST_LINES = 3
 """Of what a container wrote when it failed: with the exception, and where it was raised."""
 LONGEST_TEXT = 400
+_NO_ROOM = ("Insufficient ", "Too many pods")
+"""Words of the scheduler for nodes that are full."""
 _COMMON = ("Error", "Completed", "PodInitializing")
 """Reasons that say no more than that a container has ended, or waits for others to."""
 
@@ -147,6 +149,21 @@ def _ending(ended: Object, lines: int) -> str:
 
 def _joined(*parts: str | None) -> str:
     return ": ".join(filter(None, parts))
+
+
+def lacks_room(pod: Object) -> bool:
+    """Return whether the scheduler finds no node with enough left for the pod of a PE.
+
+    It waits for other things, too, such as a node that it asks for by name: room is no help then.
+    """
+    if names.LABEL_PE not in pod["metadata"]["labels"] or "deletionTimestamp" in pod["metadata"]:
+        return False
+    return any(
+        condition["type"] == "PodScheduled"
+        and condition["status"] == "False"
+        and any(word in condition.get("message", "") for word in _NO_ROOM)
+        for condition in pod.get("status", {}).get("conditions", [])
+    )
 
 
 def ran_seconds(pod: Object, now: float) -> float:

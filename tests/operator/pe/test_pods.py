@@ -9,6 +9,7 @@ from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.pe.pods import (
     LONGEST_TEXT,
     ended_seconds,
+    lacks_room,
     phase_of,
     pod_view,
     warm_pod_view,
@@ -127,6 +128,21 @@ UNSCHEDULABLE = {
 )
 def test_why_it_does_not_run(seen: dict[str, Any], why: str) -> None:
     assert why_not_running(seen) == why
+
+
+@pytest.mark.parametrize(
+    ("label", "message", "lacking"),
+    [
+        (names.LABEL_PE, "0/2 nodes are available: 2 Insufficient memory.", True),
+        (names.LABEL_PE, "0/1 nodes are available: 1 Too many pods.", True),
+        (names.LABEL_PE, "0/1 nodes are available: 1 node(s) were unschedulable.", False),
+        (names.LABEL_POOL, "0/2 nodes are available: 2 Insufficient memory.", False),
+    ],
+)
+def test_whether_a_pe_lacks_room(label: str, message: str, lacking: bool) -> None:
+    waiting = {"type": "PodScheduled", "status": "False", "message": message}
+    seen = {"metadata": {"labels": {label: "a"}}, "status": {"conditions": [waiting]}}
+    assert lacks_room(seen) is lacking
 
 
 def test_the_end_of_a_long_line_is_told() -> None:
