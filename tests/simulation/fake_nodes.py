@@ -60,6 +60,8 @@ class FakeNodes:
         self.tempo = Tempo(warm_up=5.0, plan=0.5, start=1.0, stop=1.0)
         self.delay = 0.5
         """Seconds at most that a node takes to notice something."""
+        self.sidecars = False
+        """Whether pods have one that keeps them Running when their PE has ended."""
         self.containers: dict[str, Container] = {}
         server.storage.observers.append(self._pod_changed)
         server.storage.observers.append(self._savepoint_gone)
@@ -119,8 +121,8 @@ class FakeNodes:
         item = self._current(pod)
         if item is None or "deletionTimestamp" in item["metadata"]:
             return
-        if names.LABEL_SCENARIO in item["metadata"].get("labels", {}):
-            return  # it is played by FakeTests
+        if names.LABEL_JOB not in item["metadata"].get("labels", {}):
+            return  # it is played by FakeTests, or somebody else's
         namespace = item["metadata"]["namespace"]
         try:
             for volume in item["spec"]["volumes"]:
@@ -185,7 +187,9 @@ class FakeNodes:
     def _report_failure(self, pod: Object) -> None:
         if item := self._current(pod):
             ended = {"name": "pe", "state": {"terminated": {"exitCode": 1, "reason": "Error"}}}
-            status = {"phase": "Failed", "containerStatuses": [ended]}
+            phase = "Running" if self.sidecars else "Failed"
+            unready = {"type": "Ready", "status": "False"}
+            status = {"phase": phase, "containerStatuses": [ended], "conditions": [unready]}
             self._request("PATCH", item, {"status": status}, "/status")
 
 

@@ -159,7 +159,7 @@ class Invariants:
             return
         name, launch = pod["metadata"]["name"], launch_of(pod)
         uid = pod["metadata"]["annotations"][ANNOTATION_PE_UID]
-        if pod["status"].get("phase") in ENDED or "deletionTimestamp" in pod["metadata"]:
+        if _has_ended(pod) or "deletionTimestamp" in pod["metadata"]:
             self._ended.add((uid, launch))
         if change.new is None:
             self._ended.add((uid, launch))
@@ -178,7 +178,7 @@ class Invariants:
             self._break(f"pod {name} is the second one of launch {launch}")
         for key, other in self._items(POD.path()).items():
             same = other["metadata"].get("labels", {}).get(names.LABEL_PE) == labels[names.LABEL_PE]
-            over = other["status"].get("phase") in ENDED or other["metadata"]["uid"] in self._late
+            over = _has_ended(other) or other["metadata"]["uid"] in self._late
             if key[1] != name and same and not over:
                 self._break(f"pod {name} is launched while {key[1]} is there")
 
@@ -269,3 +269,9 @@ class Invariants:
 def _content(item: Object) -> str:
     annotations: dict[str, Any] = item["metadata"].get("annotations", {})
     return str(annotations.get(names.ANNOTATION_CONTENT, ""))
+
+
+def _has_ended(pod: Object) -> bool:
+    """Return whether a pod's PE has ended; a sidecar may run on."""
+    states = [container["state"] for container in pod["status"].get("containerStatuses", [])]
+    return pod["status"].get("phase") in ENDED or any("terminated" in state for state in states)

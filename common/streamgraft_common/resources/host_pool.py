@@ -32,6 +32,11 @@ class HostPoolSpec(Model):
     exclusive: bool = False
     """Whether PEs of other pools and jobs stay off the nodes that this pool's PEs run on."""
 
+    @property
+    def selects(self) -> bool:
+        """Whether it says which nodes belong to it; it may be older than the rule that it does."""
+        return bool(self.hosts or self.tags or self.node_selector)
+
 
 class HostPoolStatus(Model):
     """What the pool amounts to."""
@@ -54,7 +59,14 @@ HOST_POOL = CustomKind(
         CelRule(
             rule="has(self.hosts) != (has(self.tags) || has(self.nodeSelector))",
             message="a host pool needs either hosts, or tags, nodeSelector or both",
-        )
+        ),
+        CelRule(
+            rule=" || ".join(
+                f"has(self.{field}) && size(self.{field}) > 0"
+                for field in ("hosts", "tags", "nodeSelector")
+            ),
+            message="hosts, tags or nodeSelector must name something",
+        ),
     ],
     columns=[
         PrinterColumn(name="Job", type="string", json_path=".spec.job"),

@@ -33,6 +33,7 @@ from streamgraft_operator.kit.config_maps import replace_config_map
 from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.kit.external_calls import ExternalCalls
 from streamgraft_operator.kit.parsed import job_spec
+from streamgraft_operator.kit.taken import check_name
 from streamgraft_operator.manifests.metadata import Owner, digest, metadata
 
 CACHED = 64
@@ -74,7 +75,7 @@ class Bundles:
     async def refresh(self, owner: Owner, source: BundleSource, generation: int) -> None:
         """Fetch the bundle into the job's ConfigMap if the pull policy says so.
 
-        `generation` is that of the Job. Raises BundleError, or UnderWay.
+        `generation` is that of the Job. Raises BundleError, NameTaken, or UnderWay.
         """
         if not source.fetched:
             return
@@ -88,6 +89,7 @@ class Bundles:
             return found.get(names.ANNOTATION_SOURCE) == wanted
 
         have = self._caches.config_maps.get(key)
+        check_name("ConfigMap", have, owner.name, owner.uid)
         if have and is_fetched(have):
             return
         credentials = await self._credentials(owner.namespace, source.secret)

@@ -127,7 +127,10 @@ class Versions:
         return {**job, "spec": version.written}
 
     async def accept(self, owner: Owner, job: Object, version: Version) -> None:
-        """Note what a job runs from now on; one that another replica noted later stays."""
+        """Note what a job runs from now on; one that another replica noted later stays.
+
+        Raises NameTaken.
+        """
         known = await self.accepted(job)
         if known is not None and known.id == version.id:
             return

@@ -32,6 +32,8 @@ def members(spec: HostPoolSpec, nodes: Mapping[str, NodeView], before: list[str]
 
 
 def _fits(spec: HostPoolSpec, name: str, labels: Labels) -> bool:
+    if not spec.selects:
+        return False
     if spec.hosts is not None:
         return name in spec.hosts
     tagged = all(f"{names.LABEL_TAG}/{tag}" in labels for tag in spec.tags or ())

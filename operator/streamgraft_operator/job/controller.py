@@ -6,6 +6,7 @@ width changes and repair: whatever exists as planned is left alone.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
@@ -31,6 +32,7 @@ from streamgraft_operator.job.declared import DeclaredPlanter
 from streamgraft_operator.job.deletion import Cleaner
 from streamgraft_operator.job.edits import EditChecker
 from streamgraft_operator.job.holding import held_by
+from streamgraft_operator.job.names_taken import check_names
 from streamgraft_operator.job.planting import ConsistentRegionPlanter, RegionPlanter
 from streamgraft_operator.job.rollback import LOOK_AGAIN_SECONDS, Rollback
 from streamgraft_operator.job.topics import TopicKeeper
@@ -50,6 +52,8 @@ from streamgraft_operator.kit.control_loop import Again, Controller, Outcome, Wa
 from streamgraft_operator.kit.external_calls import UnderWay
 from streamgraft_operator.kit.objects import content_of, job_key, own_key
 from streamgraft_operator.kit.parsed import job_spec, job_status, savepoint_status
+from streamgraft_operator.kit.taken import NameTaken
+from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.pe.grafting import Grafter, Start, contents_of
 from streamgraft_operator.pe.places import displaced, displaced_pods
 from streamgraft_operator.savepoint.parking import parked_stages
@@ -130,9 +134,10 @@ class JobController(Controller):
                 return BUNDLE_RETRY_SECONDS
             widths = self._context.widths_of(key)
             expansion = await self._context.expander.expand_submitted(job, widths)
-            manifests.check_pods(expansion.spec, self._context.settings)
+            manifests.check_pods(owner_of(job), expansion.spec, self._context.settings)
             self._regions.check(key, expansion.topology)
             self._check_savepoint(job, expansion)
+            check_names(self._caches, owner_of(job), expansion.topology)
             dropped = await self._edits.check(job, expansion)
             await check_brokers(self._context, job, expansion.topology)
             rollback = held_by(self._caches, key, expansion)
@@ -142,7 +147,7 @@ class JobController(Controller):
             await self._await_bundle(job)
             await self._keep(job)
             return BUNDLE_RETRY_SECONDS
-        except (BundleError, CertificateError) as error:
+        except (BundleError, CertificateError, NameTaken) as error:
             return await self._reject(job, error.reason, str(error))
         except GraphError as error:
             return await self._reject(job, GRAPH_INVALID, str(error))
@@ -153,11 +158,15 @@ class JobController(Controller):
         return await self._submit(job, expansion, dropped)
 
     async def _submit(self, job: Object, expansion: Expansion, dropped: Collection[str]) -> Outcome:
-        await self._context.versions.accept(owner_of(job), job, expansion.version)
-        return await self._plant(await self._begin(job, expansion), expansion, dropped)
+        try:
+            await self._context.versions.accept(owner_of(job), job, expansion.version)
+            return await self._plant(await self._begin(job, expansion), expansion, dropped)
+        except NameTaken as error:  # by what has come just now
+            return await self._reject(job, error.reason, str(error))
 
     async def _plant(self, job: Object, expansion: Expansion, dropped: Collection[str]) -> Outcome:
-        """Make what a version of a job consists of, and prune what it does not."""
+        """Make what a version of a job consists of, and prune what it does not. Raises
+        NameTaken."""
         key, topology, owner = key_of(job), expansion.topology, owner_of(job)
         await self._edits.note(job, expansion, dropped)
         await self._declared.plant(job, owner, expansion)
@@ -174,7 +183,7 @@ class JobController(Controller):
         await self._consistent_regions.plant(owner, expansion)
         await self._streams.plant(owner, expansion)
         outside = [pe for pe in topology.pes if pe.region is None]
-        if await self._displaced(key, outside):
+        if await self._displaced(owner, outside):
             return LOOK_AGAIN_SECONDS
         parked = parked_stages(self._caches, key)
 
@@ -182,7 +191,7 @@ class JobController(Controller):
             return () if pe.stage_name in parked else (0,), 1
 
         await self._grafter.graft(owner, expansion, outside, start)
-        await self._prune(key, topology)
+        await self._prune(owner, topology)
         own = self._caches.config_maps.get((key[0], names.job_config_map(key[1])))
         if content_of(own) != expansion.content_id:
             labels, content_id = topology.port_labels, expansion.content_id
@@ -310,7 +319,8 @@ class JobController(Controller):
         except GraphError:
             return  # the Job says what is wrong
         if not held_by(self._caches, key, expansion):
-            await self._plant(job, expansion, dropped)
+            with suppress(NameTaken):  # likewise
+                await self._plant(job, expansion, dropped)
 
     async def _hold(self, job: Object, rollback: str) -> Outcome:
         event = events.edit_held(rollback)
@@ -320,16 +330,17 @@ class JobController(Controller):
         await self._keep(job)
         return LOOK_AGAIN_SECONDS
 
-    async def _displaced(self, key: Key, outside: Sequence[PlannedPe]) -> bool:
+    async def _displaced(self, owner: Owner, outside: Sequence[PlannedPe]) -> bool:
         """Delete PEs outside of regions whose stage another PE has now; return whether one of
         them is left, or a pod of such a PE."""
+        key = owner.namespace, owner.name
         stages = {pe.name: pe.stage_name for pe in outside}
         pes = [
             item
             for item in self._caches.processing_elements_by_job.get(key)
             if displaced(item["metadata"]["labels"], stages)
         ]
-        await self._grafter.prune(map(key_of, pes))
+        await self._grafter.prune(owner, map(key_of, pes))
         if pes or displaced_pods(self._caches.pods_by_job.get(key), stages):
             return True
         if all(self._caches.processing_elements.get((key[0], name)) for name in stages):
@@ -339,11 +350,12 @@ class JobController(Controller):
         pods = await self._context.client.list(path, {"labelSelector": ours})
         return displaced_pods(pods["items"], stages)
 
-    async def _prune(self, key: Key, topology: Topology) -> None:
+    async def _prune(self, owner: Owner, topology: Topology) -> None:
         wanted = {pe.name for pe in topology.pes}
         regions = {region.region.name for region in topology.regions}
+        key = owner.namespace, owner.name
         surplus = self._grafter.surplus(key, wanted, lambda name: name not in regions)
-        await self._grafter.prune(surplus)
+        await self._grafter.prune(owner, surplus)
 
     def _bundle_users(self, config_map: Object) -> Iterable[Key]:
         return self._context.bundles.users_of(key_of(config_map))

@@ -12,6 +12,7 @@ from streamgraft_operator.graph import Topology, check_region
 from streamgraft_operator.kit.coordinator import Command, Patch, setting, updating
 from streamgraft_operator.kit.objects import content_of, is_owned_by
 from streamgraft_operator.kit.parsed import savepoint_spec, savepoint_status
+from streamgraft_operator.kit.taken import check_name
 from streamgraft_operator.manifests.metadata import Owner
 
 _FROM_JOB = ("autoscaling", "changeDeadlineSeconds", "strategy", "upstream", "stages")
@@ -46,7 +47,8 @@ class RegionPlanter:
                 check_region(spec["maxWidth"], spec["key"], planned)
 
     async def plant(self, owner: Owner, expansion: Expansion) -> None:
-        """Create regions that are missing, move on their content ids, delete surplus ones."""
+        """Create regions that are missing, move on their content ids, delete surplus ones. Raises
+        NameTaken."""
         topology = expansion.topology
         for planned in topology.regions:
             content_id = expansion.region_contents[planned.region.name]
@@ -54,8 +56,8 @@ class RegionPlanter:
                 owner, expansion.spec, topology, planned, content_id
             )
             key = owner.namespace, planned.name
-            if self._caches.regions.get(key) is None:
-                await self._write.regions.create(manifest)
+            found = self._caches.regions.get(key) or await self._write.regions.create(manifest)
+            check_name("ParallelRegion", found, owner.name, owner.uid)
             await self._write.regions.update(key, _region_command(manifest))
         wanted = {planned.name for planned in topology.regions}
         for item in self._caches.regions_by_job.get((owner.namespace, owner.name)):

@@ -37,7 +37,8 @@ does not know all rights yet."""
 class Collection:
     """All objects of one kind in the watched namespaces, as one cache.
 
-    With `withheld`, what is in a namespace does not show before the namespace is admitted.
+    With `withheld`, what is in a namespace does not show before the namespace is admitted, and with
+    `label` only what has that label.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Collection:
         metadata_only: bool = False,
         trim: Callable[[Object], Object] | None = None,
         withheld: bool = False,
-        **selectors: str,
+        label: str = "",
     ) -> None:
         self._stores: Mapping[str, Store] = {
             namespace: Store(
@@ -57,13 +58,14 @@ class Collection:
                 resource.path(namespace),
                 metadata_only=metadata_only,
                 trim=trim,
-                **selectors,
+                **({"labelSelector": label} if label else {}),
             )
             for namespace in namespaces or (EVERYWHERE,)
         }
         self._shown: dict[str, Store] = {} if withheld else dict(self._stores)
         self._listeners: list[Listener] = []
         self._metadata_only = metadata_only
+        self._label = label
 
     def get(self, key: Key) -> Object | None:
         """Return the newest known object, or None."""
@@ -95,7 +97,10 @@ class Collection:
                     listener(key_of(item), None, item)
 
     def observe(self, item: Object) -> None:
-        """Take in the answer to a write of our own."""
+        """Take in the answer to a write of our own: what the watch tells of, too, or it would stay
+        for good."""
+        if self._label and self._label not in item["metadata"].get("labels", {}):
+            return
         if store := self._store(key_of(item)[0]):
             store.observe({"metadata": item["metadata"]} if self._metadata_only else item)
 
@@ -178,10 +183,11 @@ class Caches:
         self.savepoints = of(SAVEPOINT)
         self.consistent_regions = of(CONSISTENT_REGION)
         self.nodes = Collection(client, NODE, (), trim=trimmed)
-        self.pods = of(POD, labelSelector=names.LABEL_JOB)
+        self.pods = of(POD, label=names.LABEL_JOB)
         # All ConfigMaps, since a bundle's may be anyone's; of ours the content id says enough.
         self.config_maps = of(CONFIG_MAP, metadata_only=True)
-        self.services = of(SERVICE, labelSelector=names.LABEL_JOB)
+        # All of them, since one may have the name of a PE's; whose it is, and its content id, do.
+        self.services = of(SERVICE, metadata_only=True)
         self.exports = of(EXPORT)
         self.imports = of(IMPORT)
         self.test_suites = of(TEST_SUITE)

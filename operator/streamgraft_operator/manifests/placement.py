@@ -39,6 +39,8 @@ def lacking(name: str, pool: dict[str, Any] | None, job: str) -> str:
     spec = host_pool_spec(pool)
     if spec.job not in (None, job):
         return f"a HostPool of its own: {name} belongs to the job {spec.job}"
+    if not spec.selects:
+        return f"hosts, tags or labels of a nodeSelector in the HostPool {name}"
     if spec.size is not None and not nodes(pool):
         return f"nodes of the HostPool {name}"
     return ""
@@ -128,13 +130,16 @@ def _node_terms(placement: Placement, item: dict[str, Any] | None) -> list[Term]
 
 
 def _exclusive(pool: str, namespace: str, job: str) -> list[Term]:
-    """Return the terms that keep the PEs of all other pools and jobs off a pool's nodes."""
-    any_pe = {"key": names.LABEL_PE, "operator": "Exists"}
+    """Return the terms that keep the pods of all other pools and jobs off a pool's nodes.
+
+    Those of warm pools, too: they stay where they are when a PE adopts them.
+    """
+    any_job = {"key": names.LABEL_JOB, "operator": "Exists"}
     place = _expression(NAMESPACE_NAME, "NotIn", namespace)
     return [
-        _on_node(any_pe, _expression(names.LABEL_HOST_POOL, "NotIn", pool)),
-        _on_node(any_pe, _expression(names.LABEL_JOB, "NotIn", job)),
-        {**_on_node(any_pe), "namespaceSelector": {"matchExpressions": [place]}},
+        _on_node(any_job, _expression(names.LABEL_HOST_POOL, "NotIn", pool)),
+        _on_node(any_job, _expression(names.LABEL_JOB, "NotIn", job)),
+        {**_on_node(any_job), "namespaceSelector": {"matchExpressions": [place]}},
     ]
 
 

@@ -47,9 +47,11 @@ def checkpoint_volume(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     return pod_settings.checkpoint_volume(repository, dict(settings.checkpoint_volume))
 
 
-def check_pods(spec: JobSpec, settings: Settings) -> None:
-    """Raise PodForbidden if the pods of a job would be more than the installation allows."""
-    pod_security.check(spec.processing_element.for_pods(), settings.pod_security)
+def check_pods(owner: Owner, spec: JobSpec, settings: Settings) -> None:
+    """Raise PodForbidden if the pods of a job would be more than the installation allows, or can't
+    be made from its template."""
+    driver = _Driver(spec.processing_element.for_pods(), 1, {}, {})
+    _pod("", _waiting(owner, ""), driver, owner, spec, settings)
 
 
 def pod(
@@ -138,6 +140,7 @@ class _Driver:
     affinity: dict[str, Any]
 
 
+@pod_security.well_formed()
 def _pod(
     name: str,
     metadata: dict[str, Any],
@@ -197,6 +200,7 @@ def _spec(
         "ports": [{"name": "control", "containerPort": names.CONTROL_PORT}],
         "resources": effective.resources.to_wire() if effective.resources else DEFAULT_RESOURCES,
         "volumeMounts": [mount.volume_mount() for mount in mounts],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         **transport.probes(pod_settings.probes(effective), spec.transport_security),
         **pod_settings.security_context(effective),
     }

@@ -5,6 +5,7 @@ its devices. https://kubernetes.io/docs/concepts/security/pod-security-standards
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from streamgraft_common import names
@@ -57,8 +58,21 @@ class PodForbidden(Exception):
     """A pod template asks for more than the installation allows; the message says for what."""
 
 
+@contextmanager
+def well_formed() -> Iterator[None]:
+    """Raise PodForbidden if a template has another shape than what is done with it asks for."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise PodForbidden(
+            f"podTemplate is no PodTemplateSpec ({error!r}): it has metadata and spec as a"
+            " Deployment's template has them"
+        ) from error
+
+
 def with_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a pod's spec with what the standard asks for wherever the spec says nothing."""
+    """Return a pod's spec with what the standard asks for wherever the spec says nothing: null
+    says nothing, too."""
     pod: dict[str, Any] = {
         "seccompProfile": {"type": "RuntimeDefault"},
         "fsGroup": IMAGE_USER,
@@ -66,13 +80,14 @@ def with_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
     }
     if not _is_root(_context(spec)):
         pod["runAsNonRoot"] = True
-    secured: dict[str, Any] = merged({"securityContext": pod}, dict(spec))
+    secured: dict[str, Any] = merged({"securityContext": pod}, _given(spec))
     for field in _CONTAINERS:
         if field in secured:
             secured[field] = [_secured(container) for container in secured[field]]
     return secured
 
 
+@well_formed()
 def check(settings: PodSettings, level: str) -> None:
     """Raise PodForbidden if a pod of these settings is more than the level of the installation.
 
@@ -80,14 +95,8 @@ def check(settings: PodSettings, level: str) -> None:
     """
     container = {"name": names.PE_CONTAINER, **pod_settings.security_context(settings)}
     template = settings.pod_template or {}
-    try:
-        found = merged(template, {"metadata": {}, "spec": {"containers": [container]}})
-        problems = list(_violations(found["metadata"], with_defaults(found["spec"])))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise PodForbidden(
-            f"podTemplate is no PodTemplateSpec ({error!r}): it has metadata and spec as a"
-            " Deployment's template has them"
-        ) from error
+    found = merged(template, {"metadata": {}, "spec": {"containers": [container]}})
+    problems = list(_violations(found["metadata"], with_defaults(found["spec"])))
     if problems and level == "restricted":
         raise PodForbidden(
             "the pod security standard `restricted` does not allow"
@@ -103,7 +112,7 @@ def _secured(container: Mapping[str, Any]) -> dict[str, Any]:
         ours["allowPrivilegeEscalation"] = False
     if "drop" in (context.get("capabilities") or {}):
         del ours["capabilities"]
-    defaulted: dict[str, Any] = merged({"securityContext": ours}, dict(container))
+    defaulted: dict[str, Any] = merged({"securityContext": ours}, _given(container))
     return defaulted
 
 
@@ -174,6 +183,10 @@ def _of_context(where: str, context: Mapping[str, Any]) -> Iterator[str]:
         yield f"{where}: seLinuxOptions"
     if (context.get("windowsOptions") or {}).get("hostProcess"):
         yield f"{where}: hostProcess"
+
+
+def _given(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if value is not None}
 
 
 def _context(item: Mapping[str, Any]) -> Mapping[str, Any]:

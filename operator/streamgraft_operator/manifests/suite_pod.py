@@ -11,12 +11,14 @@ from streamgraft_operator.manifests.metadata import owner_reference
 from streamgraft_operator.manifests.template import merged
 from streamgraft_operator.settings import Settings
 
+CONTAINER = "test"
 JUNIT_KEY = "junit.xml"
 RUNNER = ["python", "-m", "streamgraft.scenarios"]
 ENDING_SECONDS = 30
 """In which our runner ends the step that it is at, and itself."""
 
 
+@pod_security.well_formed()
 def suite_pod(
     suite: Object, spec: SuiteSpec, scenario: Scenario, settings: Settings
 ) -> dict[str, Any]:
@@ -29,7 +31,7 @@ def suite_pod(
         "STREAMGRAFT_SCENARIO": scenario.as_variable(),
     }
     container = {
-        "name": "test",
+        "name": CONTAINER,
         **pod_settings.image(spec.image, settings),
         "command": scenario.command or RUNNER,
         "env": [{"name": name, "value": value} for name, value in environment.items()],

@@ -17,6 +17,7 @@ from streamgraft_operator.kit.coordinator import updating
 from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.kit.objects import content_of
 from streamgraft_operator.kit.parsed import pe_spec
+from streamgraft_operator.kit.taken import check_name, is_of_job
 from streamgraft_operator.kit.together import together
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.pe import commands
@@ -59,7 +60,8 @@ class Grafter:
     ) -> None:
         """Make PEs of an expansion exist as planned. `start` says how a new PE begins.
 
-        A PE whose place in the graph changed is deleted; it comes anew when that is done.
+        A PE whose place in the graph changed is deleted; it comes anew when that is done. Raises
+        NameTaken.
         """
         different = [pe for pe in pes if not self._is_there(owner.namespace, expansion, pe)]
         if not different:
@@ -96,10 +98,10 @@ class Grafter:
             }
         )
 
-    async def prune(self, pes: Iterable[Key]) -> None:
+    async def prune(self, owner: Owner, pes: Iterable[Key]) -> None:
         """Delete PEs that are no longer wanted, with their ConfigMaps and Services.
 
-        Their pods go with them (pod conductor).
+        Their pods go with them (pod conductor). What is not the job's stays.
         """
         caches, write = self._caches, self._write
         for key in pes:
@@ -109,7 +111,9 @@ class Grafter:
                 (caches.config_maps, write.config_maps),
             ):
                 item = cache.get(key)
-                if item and "deletionTimestamp" not in item["metadata"]:
+                if item is None or not is_of_job(item, owner.name, owner.uid):
+                    continue
+                if "deletionTimestamp" not in item["metadata"]:
                     await coordinator.delete(item)
 
     def _is_there(self, namespace: str, expansion: Expansion, pe: PlannedPe) -> bool:
@@ -126,13 +130,16 @@ class Grafter:
     async def _graft(self, owner: Owner, expansion: Expansion, pe: PlannedPe, start: Start) -> None:
         key, content_id = (owner.namespace, pe.name), str(expansion.contents[pe.pe_id])
         existing = self._caches.processing_elements.get(key)
+        check_name("ProcessingElement", existing, owner.name, owner.uid)
         if existing and not same_place(existing, pe):
-            await self.prune([key])
+            await self.prune(owner, [key])
             return
         config_map = manifests.pe_config_map(owner, pe, content_id)
         await replace_config_map(self._caches, self._write, config_map)
-        if self._caches.services.get(key) is None:
-            await self._write.services.create(manifests.service(owner, pe))
+        service = self._caches.services.get(key)
+        if service is None:
+            service = await self._write.services.create(manifests.service(owner, pe))
+        check_name("Service", service, owner.name, owner.uid)
         if existing is None:
             manifest = manifests.processing_element(owner, expansion.spec, pe, content_id, *start)
             await self._write.processing_elements.create(manifest)

@@ -20,6 +20,7 @@ from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, la
 from streamgraft_operator.kit.coordinator import Patch
 from streamgraft_operator.kit.objects import content_of, own_key, pe_key
 from streamgraft_operator.kit.parsed import job_spec, pe_spec, pe_status
+from streamgraft_operator.kit.taken import NameTaken
 from streamgraft_operator.manifests import placement
 from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.launches import not_before
@@ -116,11 +117,10 @@ class PodConductor(Controller):
             try:
                 check_volume(self._caches, job, manifests.checkpoint_volume(spec, settings))
                 pod = manifests.pod(item, owner_of(job), spec, settings, pool)
-            except (GraphError, manifests.PodForbidden) as error:
+                await self._create(key_of(item)[1], pod)
+            except (GraphError, manifests.PodForbidden, NameTaken) as error:
                 await self._tell_refusal(item, str(error))
                 return LOOK_AGAIN_SECONDS
-            try:
-                await self._context.write.pods.create(pod)
             except ApiError as error:
                 await self._tell_refusal(item, error.message)
                 raise
@@ -128,6 +128,12 @@ class PodConductor(Controller):
         elif decision.waiting_for:
             self._context.recorder.record(item, events.pe_waiting(decision.waiting_for))
         return decision.again_in
+
+    async def _create(self, pe: str, pod: Object) -> None:
+        """Create the pod of a PE, unless it is there already. Raises NameTaken."""
+        there = await self._context.write.pods.create(pod)
+        if there["metadata"].get("labels", {}).get(names.LABEL_PE) != pe:
+            raise NameTaken("Pod", there["metadata"]["name"])
 
     async def _tell_refusal(self, item: Object, message: str) -> None:
         """Keep why a PE has no pod, until it has one."""

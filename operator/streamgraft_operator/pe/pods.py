@@ -11,8 +11,36 @@ from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.parsed import pe_spec, pe_status
 from streamgraft_operator.manifests.pod import ANNOTATION_PE_UID, ANNOTATION_SETTINGS
-from streamgraft_operator.pe.step import PodView, WarmPodView
+from streamgraft_operator.pe.step import PodPhase, PodView, WarmPodView
 from streamgraft_operator.pe.view import PeView
+
+LAST_LINES = 3
+"""Of what a container wrote when it failed: with the exception, and where it was raised."""
+LONGEST_TEXT = 400
+_NO_ROOM = ("Insufficient ", "Too many pods")
+"""Words of the scheduler for nodes that are full."""
+_COMMON = ("Error", "Completed", "PodInitializing")
+"""Reasons that say no more than that a container has ended, or waits for others to."""
+
+
+def endings(pod: Object) -> dict[str, Object]:
+    """Return how those of a pod's containers ended that have, by their names."""
+    states = _states(pod, "containerStatuses").items()
+    return {name: state["terminated"] for name, state in states if "terminated" in state}
+
+
+def phase_of(pod: Object, container: str = names.PE_CONTAINER) -> PodPhase:
+    """Return the phase of a pod as far as one container goes.
+
+    Sidecars keep a pod Running whose work is over, since nothing is started in it again. What the
+    cluster has ended, as it does to evict a pod, has failed however its containers took it.
+    """
+    status = pod.get("status", {})
+    phase: PodPhase = status.get("phase", "Pending")
+    ended = endings(pod).get(container)
+    if ended is None or (phase == "Failed" and status.get("reason")):
+        return phase
+    return "Failed" if ended.get("exitCode") else "Succeeded"
 
 
 def pod_view(pod: Object) -> PodView:
@@ -24,7 +52,7 @@ def pod_view(pod: Object) -> PodView:
         name=metadata["name"],
         launch=int(launch) if launch.isdecimal() else 0,
         pe_uid=annotations.get(ANNOTATION_PE_UID, ""),
-        phase=pod.get("status", {}).get("phase", "Pending"),
+        phase=phase_of(pod),
         scheduled=bool(pod["spec"].get("nodeName")),
         deleting="deletionTimestamp" in metadata,
         content_id=annotations.get(names.ANNOTATION_CONTENT, ""),
@@ -36,7 +64,7 @@ def pod_view(pod: Object) -> PodView:
 def warm_pod_view(pod: Object) -> WarmPodView:
     """Return what conductors see of a pod of a warm pool."""
     metadata = pod["metadata"]
-    phase = pod.get("status", {}).get("phase", "Pending")
+    phase = phase_of(pod)
     return WarmPodView(
         name=metadata["name"],
         driver=metadata.get("annotations", {}).get(names.ANNOTATION_CONTENT, ""),
@@ -48,15 +76,12 @@ def warm_pod_view(pod: Object) -> WarmPodView:
 
 def ended_seconds(pod: Object, now: float) -> float | None:
     """Return how long ago a pod ended by itself, None if it did not; `now` in Unix seconds."""
-    status = pod.get("status", {})
-    if status.get("phase") not in ("Succeeded", "Failed") or (
-        "deletionTimestamp" in pod["metadata"]
-    ):
+    if phase_of(pod) not in ("Succeeded", "Failed") or "deletionTimestamp" in pod["metadata"]:
         return None
     ends = [
-        from_rfc3339(container["state"]["terminated"]["finishedAt"])
-        for container in status.get("containerStatuses", [])
-        if container.get("state", {}).get("terminated", {}).get("finishedAt")
+        from_rfc3339(ended["finishedAt"])
+        for ended in endings(pod).values()
+        if ended.get("finishedAt")
     ]
     began = from_rfc3339(pod["metadata"]["creationTimestamp"])
     return now - max(ends, default=began)
@@ -67,22 +92,78 @@ def is_deleted_by_force(pod: Mapping[str, Any]) -> bool:
     return bool(pod["metadata"].get("deletionGracePeriodSeconds") == 0)
 
 
-def why_not_running(pod: Object) -> str:
-    """Return the reason that the cluster gives for a pod that does not run (yet), or ''."""
+def why_not_running(
+    pod: Object, container: str = names.PE_CONTAINER, lines: int = LAST_LINES
+) -> str:
+    """Return the reason that the cluster gives for a pod that does not run (yet), or ''.
+
+    `container`: the one that counts; `lines`: how many of its last are shown, if it has ended.
+    """
     status = pod.get("status", {})
-    for container in status.get("containerStatuses", []):
-        state = container.get("state", {})
-        if ended := state.get("terminated"):
-            text = ended.get("message", "").strip() or ended.get("reason", "")
-            return f"exit code {ended.get('exitCode')}" + (f": {text}" if text else "")
-        if waiting := state.get("waiting"):
-            return ": ".join(filter(None, (waiting.get("reason"), waiting.get("message"))))
     if status.get("reason") or status.get("message"):
-        return ": ".join(filter(None, (status.get("reason"), status.get("message"))))
+        return _joined(status.get("reason"), status.get("message"))
+    states = _states(pod, "containerStatuses")
+    own = states.pop(container, {})
+    # Once it has ended, so have init containers that are sidecars: as they are told to.
+    if "terminated" in own:
+        return _ending(own["terminated"], lines)
+    for name, state in _states(pod, "initContainerStatuses").items():
+        if why := _hindrance(state, lines):
+            return f"init container {name}: {why}"
+    if "waiting" in own:
+        return _joined(own["waiting"].get("reason"), own["waiting"].get("message"))
+    for name, state in states.items():
+        if why := _hindrance(state, lines):
+            return f"container {name}: {why}"
     for condition in status.get("conditions", []):
         if condition["type"] == "PodScheduled" and condition["status"] != "True":
             return str(condition.get("message") or condition.get("reason", ""))
     return ""
+
+
+def _states(pod: Object, field: str) -> dict[str, Object]:
+    """Return the states of a pod's containers of one kind, by their names."""
+    containers = pod.get("status", {}).get(field, [])
+    return {container.get("name", ""): container.get("state", {}) for container in containers}
+
+
+def _hindrance(state: Object, lines: int) -> str:
+    """Return why a container keeps its pod from running, or ''."""
+    waiting, ended = state.get("waiting", {}), state.get("terminated", {})
+    if ended.get("exitCode"):
+        return _ending(ended, lines)
+    reason = waiting.get("reason")
+    return "" if reason in _COMMON else _joined(reason, waiting.get("message"))
+
+
+def _ending(ended: Object, lines: int) -> str:
+    """Return how a container has ended: what it wrote last, and before that why, if that says
+    more."""
+    reason = ended.get("reason", "")
+    written = [line.strip() for line in ended.get("message", "").splitlines() if line.strip()]
+    text = " | ".join(written[-lines:])
+    text = text if len(text) <= LONGEST_TEXT else f"...{text[-LONGEST_TEXT:]}"
+    why = "" if reason in _COMMON and text else reason
+    return _joined(f"exit code {ended.get('exitCode')}", why, text)
+
+
+def _joined(*parts: str | None) -> str:
+    return ": ".join(filter(None, parts))
+
+
+def lacks_room(pod: Object) -> bool:
+    """Return whether the scheduler finds no node with enough left for the pod of a PE.
+
+    It waits for other things, too, such as a node that it asks for by name: room is no help then.
+    """
+    if names.LABEL_PE not in pod["metadata"]["labels"] or "deletionTimestamp" in pod["metadata"]:
+        return False
+    return any(
+        condition["type"] == "PodScheduled"
+        and condition["status"] == "False"
+        and any(word in condition.get("message", "") for word in _NO_ROOM)
+        for condition in pod.get("status", {}).get("conditions", [])
+    )
 
 
 def ran_seconds(pod: Object, now: float) -> float:

@@ -30,6 +30,7 @@ from streamgraft_operator.kit.parsed import (
     savepoint_spec,
     savepoint_status,
 )
+from streamgraft_operator.kit.taken import NameTaken
 from streamgraft_operator.kit.together import together
 from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.freed import is_free
@@ -89,7 +90,7 @@ class RegionController(Controller):
         self._counters.show(region)
         try:
             return await self._conduct(region, job)
-        except (BundleError, GraphError):
+        except (BundleError, GraphError, NameTaken):
             return Again.WITH_BACKOFF  # the job says what is wrong
 
     async def _conduct(self, region: Object, job: Object) -> Outcome:
@@ -103,7 +104,7 @@ class RegionController(Controller):
             await self._context.write.processing_elements.refresh(namespace, ours)
         superseded = self._superseded(job, planned)
         if superseded:
-            await self._grafter.prune(map(key_of, superseded))
+            await self._grafter.prune(owner_of(job), map(key_of, superseded))
         pods = self._caches.pods_by_job.get(key_of(job))
         if superseded or displaced_pods(pods, _stages(job, planned)):
             return LOOK_AGAIN_SECONDS
@@ -271,7 +272,7 @@ class RegionController(Controller):
         keep = {pe.name for pe in wanted}
         surplus = self._grafter.surplus(key_of(job), keep, lambda name: name == region)
         await together(self._free(pe) for pe in surplus)
-        await self._grafter.prune(surplus)
+        await self._grafter.prune(owner_of(job), surplus)
 
     async def _free(self, key: Key) -> None:
         """Delete a channel's PE so that its pod goes back to the warm pool, if that may be."""

@@ -28,6 +28,7 @@ from streamgraft_operator.kit.control_loop import (
 from streamgraft_operator.kit.coordinator import Patch
 from streamgraft_operator.kit.objects import is_owned_by, own_key
 from streamgraft_operator.kit.parsed import suite_spec, suite_status
+from streamgraft_operator.kit.taken import NameTaken
 from streamgraft_operator.manifests import PodForbidden, junit_config_map, suite_pod
 from streamgraft_operator.test_suite.junit import junit
 from streamgraft_operator.test_suite.pods import scenario_pod
@@ -37,10 +38,6 @@ LOOK_AGAIN_SECONDS = 1.0
 SWEPT_SECONDS = 300.0
 """How long after its end a suite is looked at, for pods may come late. Once its results are there,
 that is: nobody may have been here when it ended."""
-
-
-class PodInTheWay(Exception):
-    """Something else has a pod of the name that a test's pod should have."""
 
 
 class SuiteController(Controller):
@@ -92,7 +89,7 @@ class SuiteController(Controller):
             try:
                 manifest = suite_pod(item, spec, scenario, self._context.settings)
                 await self._create(item, manifest)
-            except (PodForbidden, ApiError, PodInTheWay) as error:
+            except (PodForbidden, ApiError, NameTaken) as error:
                 if isinstance(error, ApiError) and error.code >= 500:
                     raise
                 await self._refused(item, str(error))
@@ -101,7 +98,7 @@ class SuiteController(Controller):
         return STALE_SECONDS if tests else LOOK_AGAIN_SECONDS
 
     async def _create(self, item: Object, manifest: Object) -> None:
-        """Create a pod, unless it is there already. Raises PodInTheWay."""
+        """Create a pod, unless it is there already. Raises NameTaken."""
         path = POD.path(manifest["metadata"]["namespace"])
         try:
             await self._context.client.create(path, manifest)
@@ -109,7 +106,7 @@ class SuiteController(Controller):
             name = manifest["metadata"]["name"]
             there = await self._context.client.find(f"{path}/{name}")
             if there is None or not is_owned_by(there, item["metadata"]["uid"]):
-                raise PodInTheWay(f"pod {name} belongs to something else: delete it") from None
+                raise NameTaken("Pod", name) from None
 
     async def _delete(self, pod: Object) -> None:
         """Delete this very pod; gone already is fine."""

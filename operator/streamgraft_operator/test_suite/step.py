@@ -17,7 +17,7 @@ from streamgraft_operator.kit.conditions import ACCEPTED, READY, State, merged
 
 OVER = ("Passed", "Failed")
 ENDED = ("Succeeded", "Failed")
-"""Phases of a pod whose containers have all ended."""
+"""Phases of a pod whose test has ended."""
 MOST_BYTES = 100_000
 """Of a scenario as JSON: Linux takes no environment variable of more than 128 KiB."""
 _ACTIONS = ("apply", "patch", "delete", "kill", "wait", "run", "sleep_seconds")
@@ -34,7 +34,7 @@ class ScenarioPod:
     phase: str
     created: float
     ended: float | None = None
-    """When its last container ended, once all have."""
+    """When its test ended, once it has."""
     deleted: float | None = None
     """When its deletion began."""
     exited: bool = False
@@ -43,7 +43,7 @@ class ScenarioPod:
 
     @property
     def cut_short(self) -> bool:
-        """Whether its deletion began before its containers had ended: how they end says nothing.
+        """Whether its deletion began before its test had ended: how that ends says nothing.
 
         Times are whole seconds, so an end in the second of the deletion may be its consequence.
         """

@@ -38,7 +38,7 @@ from streamgraft_operator.kit.parsed import (
 )
 from streamgraft_operator.manifests.pod_settings import DEFAULT_RESOURCES
 from streamgraft_operator.manifests.requests import requested_memory
-from streamgraft_operator.pe.pods import ended_seconds, warm_pod_view
+from streamgraft_operator.pe.pods import ended_seconds, lacks_room, warm_pod_view
 from streamgraft_operator.warm_pool.expectations import FRESH_SECONDS, Expectations
 from streamgraft_operator.warm_pool.sizing import Growth, drivers, usual_driver
 from streamgraft_operator.warm_pool.step import PoolView, step
@@ -65,7 +65,7 @@ class WarmPoolController(Controller):
             Watch(caches.jobs, own_key),
             Watch(caches.regions, job_key),
             Watch(caches.processing_elements, job_key, _work_changed),
-            Watch(caches.pods, job_key, _of_pool),
+            Watch(caches.pods, job_key, either(_of_pool, _room_changed)),
         )
 
     def rest_seconds(self, key: Key) -> float:
@@ -104,6 +104,7 @@ class WarmPoolController(Controller):
                 driver=driver,
                 calm_seconds=self._calm_seconds(job, key, now),
                 pods=tuple(map(warm_pod_view, pods.values())),
+                crowded=any(map(lacks_room, self._caches.pods_by_job.get(key))),
                 behind=any(map(_is_behind, self._caches.processing_elements_by_job.get(key))),
                 ended_seconds=tuple((name, ago) for name, ago in ended if ago is not None),
                 at_once=settings.driver_starts,
@@ -215,6 +216,11 @@ def _is_behind(pe: Object) -> bool:
 
 def _of_pool(old: Object | None, new: Object | None) -> bool:
     return any(item is not None and pool_key(item) for item in (old, new))
+
+
+def _room_changed(old: Object | None, new: Object | None) -> bool:
+    before, after = (item is not None and lacks_room(item) for item in (old, new))
+    return before != after
 
 
 def _running_since(pe: Object) -> Iterable[float | None]:

@@ -28,6 +28,8 @@ class PoolView:
     calm_seconds: float | None
     """For how long no width has changed and all shards have run; None: it is not so now."""
     pods: tuple[WarmPodView, ...]
+    crowded: bool = False
+    """Whether a PE of it finds no node with room: nothing that only waits is to keep that."""
     behind: bool = False
     """Whether PEs of it have more to do than they get done."""
     ended_seconds: tuple[tuple[str, float], ...] = ()
@@ -56,9 +58,10 @@ def step(view: PoolView) -> PoolDecision:
     outdated = (pod.name for pod in view.pods if pod.usable and pod.driver != view.driver)
     failed = dict(view.ended_seconds)
     over = (name for name, seconds in failed.items() if seconds >= FAILED_SECONDS)
-    surplus = (pod.name for pod in fitting[view.size :])
+    size = 0 if view.crowded else view.size
+    surplus = (pod.name for pod in fitting[size:])
     recent = [seconds for seconds in failed.values() if seconds < FAILED_SECONDS]
-    missing = max(0, view.size - len(fitting) - len(recent))
+    missing = max(0, size - len(fitting) - len(recent))
     waits = [FAILED_SECONDS - max(recent)] if recent else []
     needed = CATCH_UP_SECONDS if view.behind else SETTLED_SECONDS
     settled = view.calm_seconds is not None and view.calm_seconds >= needed

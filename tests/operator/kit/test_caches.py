@@ -11,6 +11,7 @@ import pytest
 from streamgraft_common.kube import Forbidden, KubeClient, KubeConfig
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
+from streamgraft_common.names import LABEL_JOB
 from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
 from streamgraft_operator.kit import caches as kit
 from streamgraft_operator.kit.caches import Caches
@@ -111,3 +112,12 @@ async def test_all_namespaces_are_waited_for_if_none_is_named() -> None:
     caches = Caches(client, ())
     with run(caches), pytest.raises(TimeoutError):
         await asyncio.wait_for(caches.synced(), 0.5)
+
+
+async def test_what_a_watch_would_not_tell_of_stays_out() -> None:
+    """The name of a pod was taken by somebody else's: nobody would tell that it goes."""
+    caches = Caches(FakeClient(), ())
+    metadata = {"name": "one", "namespace": "a", "resourceVersion": "1"}
+    caches.pods.observe({"metadata": metadata})
+    caches.pods.observe({"metadata": {**metadata, "name": "two", "labels": {LABEL_JOB: "j"}}})
+    assert [item["metadata"]["name"] for item in caches.pods.items()] == ["two"]

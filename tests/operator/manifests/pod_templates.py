@@ -67,6 +67,28 @@ FORBIDDEN: dict[str, dict[str, Any]] = {
     ),
 }
 
+NULLS: dict[str, dict[str, Any]] = {
+    "tolerations": {"spec": {"tolerations": None}},
+    "init-containers": {"spec": {"initContainers": None}},
+    "containers": {"spec": {"containers": None}},
+    "env": _container(env=None),
+    "spread": {"spec": {"topologySpreadConstraints": None}},
+    "container-context": _container(securityContext=None),
+    "security-context": {"spec": {"securityContext": None}},
+    "metadata": {"metadata": None},
+    "annotations": {"metadata": {"annotations": None, "labels": None}},
+}
+"""What Kubernetes takes for nothing."""
+
+MISSHAPEN: dict[str, dict[str, Any]] = {
+    "env": _container(env=["A=B"]),
+    "mounts": _container(volumeMounts=["data"]),
+    "tolerations": {"spec": {"tolerations": ["gpu"]}},
+    "pull-secrets": {"spec": {"imagePullSecrets": ["registry"], "containers": ["a"]}},
+    "volumes": {"spec": {"volumes": [{"name": ["a"]}]}},
+}
+"""What is found to be no template only when a pod is written into it."""
+
 MALFORMED: dict[str, dict[str, Any]] = {
     "containers": {"spec": {"containers": [5]}},
     "spec": {"spec": {"volumes": {"a": 1}}},

@@ -99,6 +99,11 @@ def test_pod_says_who_it_is() -> None:
     assert [owner["uid"] for owner in metadata["ownerReferences"]] == ["u1"]
 
 
+def test_what_a_pe_wrote_last_is_told_when_it_fails() -> None:
+    (container,) = pod(IN_CONFIG_MAP)["spec"]["containers"]
+    assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"
+
+
 def test_pod_outside_of_regions_has_no_place_in_one() -> None:
     labels = pod(IN_CONFIG_MAP, region=None, channel=None)["metadata"]["labels"]
     assert not {label for label in labels if "region" in label or "channel" in label}

@@ -134,8 +134,29 @@ def test_exclusive_pool_avoids_other_pools_jobs_and_namespaces() -> None:
     others, other_jobs, elsewhere = (term["labelSelector"]["matchExpressions"] for term in terms)
     assert others[1] == {"key": "streamgraft.io/host-pool", "operator": "NotIn", "values": ["gpu"]}
     assert other_jobs[1] == {"key": "streamgraft.io/job", "operator": "NotIn", "values": ["job"]}
-    assert elsewhere == [{"key": "streamgraft.io/pe", "operator": "Exists"}]
+    assert elsewhere == [{"key": "streamgraft.io/job", "operator": "Exists"}]
     assert terms[2]["namespaceSelector"]["matchExpressions"][0]["values"] == ["ns"]
+
+
+def matches(term: dict[str, Any], labels: dict[str, str]) -> bool:
+    """Return whether an affinity's term is about a pod with these labels."""
+    return all(
+        expression["key"] in labels
+        if expression["operator"] == "Exists"
+        else labels.get(expression["key"]) not in expression["values"]
+        for expression in term["labelSelector"]["matchExpressions"]
+    )
+
+
+def test_exclusive_pool_avoids_warm_pods_of_others() -> None:
+    """A PE adopts one where it is."""
+    pool = host_pool(hosts=["a"], exclusive=True)
+    terms = affinity_of(Placement(host_pool="gpu"), pool)["podAntiAffinity"][REQUIRED]
+    theirs = {"streamgraft.io/job": "other", "streamgraft.io/pool": "warm"}
+    assert [matches(term, theirs) for term in terms] == [True, True, True]
+    ours = {"streamgraft.io/job": "job", "streamgraft.io/host-pool": "gpu"}
+    assert [matches(term, ours) for term in terms[:2]] == [False, False]
+    assert not any(matches(term, {"app": "web"}) for term in terms)
 
 
 def nodes_of(labels: dict[str, dict[str, str]], closed: str = "") -> dict[str, NodeView]:
@@ -192,6 +213,16 @@ def test_pes_wait_for_a_missing_pool_and_for_nodes_of_a_sized_one() -> None:
     assert lacking("fast", None, "mine") == "the HostPool fast"
     sized = pool_of(3, {"hosts": ["n1"], "size": 1}, [])
     assert lacking("fast", sized, "mine") == "nodes of the HostPool fast"
+
+
+@pytest.mark.parametrize("spec", [{"hosts": []}, {"tags": []}, {"nodeSelector": {}}])
+def test_a_pool_that_names_nothing_has_no_nodes(spec: dict[str, Any]) -> None:
+    """Such pools may be stored: their PEs wait, and the pool is not ready."""
+    read = HostPoolSpec.model_validate(spec)
+    assert members(read, nodes_of({"a": {}}), []) == []
+    pool = {"metadata": {"namespace": "ns", "name": str(spec)}, "spec": spec}
+    wanted = "hosts, tags or labels of a nodeSelector in the HostPool fast"
+    assert lacking("fast", pool, "mine") == wanted
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,17 @@
 from typing import Any
 
 import pytest
-from tests.operator.manifests.pod_templates import ALLOWED, FORBIDDEN, MALFORMED
-from tests.operator.manifests.test_manifests import IN_CONFIG_MAP, pod
+from tests.operator.manifests.pod_templates import (
+    ALLOWED,
+    FORBIDDEN,
+    MALFORMED,
+    MISSHAPEN,
+    NULLS,
+)
+from tests.operator.manifests.test_manifests import IN_CONFIG_MAP, OWNER, SETTINGS, pod
 
-from streamgraft_common.resources import PodSettings
-from streamgraft_operator.manifests import PodForbidden
+from streamgraft_common.resources import JobSpec, PodSettings
+from streamgraft_operator.manifests import PodForbidden, check_pods
 from streamgraft_operator.manifests.pod_security import check
 
 
@@ -33,6 +39,30 @@ def test_what_is_forbidden_unless_the_installation_allows_it(name: str) -> None:
 def test_what_is_no_template(name: str, level: str) -> None:
     with pytest.raises(PodForbidden, match="is no PodTemplateSpec"):
         check(settings(MALFORMED[name]), level)
+
+
+def of_job(template: dict[str, Any]) -> dict[str, Any]:
+    """Return the spec of a job whose pods have a template."""
+    return {**IN_CONFIG_MAP, "processingElement": {"podTemplate": template}}
+
+
+@pytest.mark.parametrize("name", MISSHAPEN)
+def test_what_no_pod_can_be_written_into_is_refused_with_the_job(name: str) -> None:
+    """And where it is a PE's own, with its pod."""
+    spec = of_job(MISSHAPEN[name])
+    with pytest.raises(PodForbidden, match="is no PodTemplateSpec"):
+        check_pods(OWNER, JobSpec.model_validate(spec), SETTINGS)
+    with pytest.raises(PodForbidden, match="is no PodTemplateSpec"):
+        pod(IN_CONFIG_MAP, {"podTemplate": MISSHAPEN[name]})
+
+
+@pytest.mark.parametrize("name", NULLS)
+def test_what_is_null_is_not_there(name: str) -> None:
+    spec = of_job(NULLS[name])
+    check_pods(OWNER, JobSpec.model_validate(spec), SETTINGS)
+    made = pod(spec)["spec"]
+    counts = len(made["containers"]), len(made["tolerations"])
+    assert (*counts, len(made["topologySpreadConstraints"])) == (1, 2, 1)
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:

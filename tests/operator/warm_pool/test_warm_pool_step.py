@@ -61,6 +61,12 @@ def test_it_is_filled_late_where_pes_are_behind() -> None:
     assert step(replace(behind, pods=(OUTDATED,))).delete == ("o",)
 
 
+def test_nothing_waits_in_the_room_that_a_pe_needs() -> None:
+    crowded = PoolView(2, "d", 9.0, (WARM, STARTING), crowded=True)
+    assert step(crowded) == PoolDecision(0, ("w", "s"))
+    assert step(replace(crowded, pods=())) == PoolDecision(0, ())
+
+
 def test_pod_that_failed_keeps_its_place_for_a_while() -> None:
     view = PoolView(1, "d", calm_seconds=9.0, pods=(FAILED,), ended_seconds=(("f", 20.0),))
     assert step(view) == PoolDecision(0, (), again_in=40.0)
