@@ -99,20 +99,23 @@ def _place(operator: Operator) -> str:
 
 def _sorted(operators: list[Operator], producers: Mapping[str, str]) -> list[Operator]:
     """Sort topologically (Kahn); of those that are ready the first described goes first."""
-    index = {operator.name: number for number, operator in enumerate(operators)}
-    awaited = {op.name: {producers[stream] for stream in op.inputs} for op in operators}
-    ready = [index[name] for name, upstream in awaited.items() if not upstream]
-    heapq.heapify(ready)
+    awaited: dict[str, int] = {}
+    behind: dict[str, list[int]] = {operator.name: [] for operator in operators}
+    for number, operator in enumerate(operators):
+        upstream = {producers[stream] for stream in operator.inputs}
+        awaited[operator.name] = len(upstream)
+        for name in upstream:
+            behind[name].append(number)
+    ready = [number for number, operator in enumerate(operators) if not awaited[operator.name]]
     result: list[Operator] = []
-    while ready:
-        operator = operators[heapq.heappop(ready)]
-        result.append(operator)
-        for name, upstream in awaited.items():
-            if operator.name in upstream:
-                upstream.remove(operator.name)
-                if not upstream:
-                    heapq.heappush(ready, index[name])
+    while ready:  # a heap: ascending numbers are one
+        result.append(operators[heapq.heappop(ready)])
+        for number in behind[result[-1].name]:
+            name = operators[number].name
+            awaited[name] -= 1
+            if not awaited[name]:
+                heapq.heappush(ready, number)
     if len(result) < len(operators):
-        stuck = ", ".join(sorted(name for name, upstream in awaited.items() if upstream))
+        stuck = ", ".join(sorted(name for name, count in awaited.items() if count))
         raise GraphError(f"the graph has a cycle among or before these operators: {stuck}")
     return result

@@ -10,7 +10,7 @@ from streamgraft_common.port_labels import PortLabel
 from streamgraft_common.resources import ProcessingElementSettings
 from streamgraft_operator.graph.fusion import fuse
 from streamgraft_operator.graph.logical import logical_model
-from streamgraft_operator.graph.metadata import planned_pe, port_labels
+from streamgraft_operator.graph.metadata import planned_pes, port_labels
 from streamgraft_operator.graph.model import (
     GraphError,
     JobContext,
@@ -21,7 +21,7 @@ from streamgraft_operator.graph.ports import Ports
 from streamgraft_operator.graph.shares import divided
 from streamgraft_operator.graph.sizing import Means, sized
 from streamgraft_operator.graph.topology import Block, blocks
-from streamgraft_operator.graph.transforms import expand, without_dead_operators
+from streamgraft_operator.graph.transforms import without_dead_operators
 from streamgraft_operator.graph.upstream import above_regions
 
 
@@ -38,21 +38,22 @@ def topology_of(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Top
     context = replace(context, settings=_settings(adl, context, numbered))
     ports = Ports(model, context)
     planned = tuple(
-        planned_pe(adl, context, ports, block, replica)
+        pe
         for block in numbered
-        for replica in expand(
-            block.stages, max(wide[block.region.name], 1) if block.region else None
+        for pe in planned_pes(
+            adl, context, ports, block, max(wide[block.region.name], 1) if block.region else None
         )
     )
+    firsts = tuple(pe for pe in planned if not pe.channel)
     pes = tuple(pe for pe in planned if pe.region is None or wide[pe.region] > 0)
     above = above_regions(adl)
     labels: dict[str, PortLabel] = {}
     for pe in pes:
         labels |= port_labels(ports, pe)
-    joint = {pe.stage_name for pe in planned if not apart(pe.metadata, adl.operators)}
+    joint = {pe.stage_name for pe in firsts if not apart(pe.metadata, adl.operators)}
     return Topology(
         pes=pes,
-        stages=tuple(pe for pe in planned if not pe.channel),
+        stages=firsts,
         regions=tuple(
             PlannedRegion(
                 name=names.region_name(context.job, block.region.name),
