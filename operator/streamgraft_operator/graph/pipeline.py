@@ -9,7 +9,7 @@ from streamgraft_common.joint import apart
 from streamgraft_common.port_labels import PortLabel
 from streamgraft_common.resources import ProcessingElementSettings
 from streamgraft_operator.graph.fusion import fuse
-from streamgraft_operator.graph.logical import logical_model
+from streamgraft_operator.graph.logical import LogicalModel, logical_model
 from streamgraft_operator.graph.metadata import planned_pes, port_labels
 from streamgraft_operator.graph.model import (
     GraphError,
@@ -24,6 +24,8 @@ from streamgraft_operator.graph.topology import Block, blocks
 from streamgraft_operator.graph.transforms import without_dead_operators
 from streamgraft_operator.graph.upstream import above_regions
 
+LARGEST_PES = 20_000
+
 
 def topology_of(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Topology:
     """Return the topology of a job, with regions as wide as `widths` says (by region name).
@@ -32,9 +34,11 @@ def topology_of(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Top
     """
     wide = region_widths(adl, widths)
     model = without_dead_operators(logical_model(adl))
+    _check_services(adl, model)
     means = Means(context.settings, context.resources, region_widths(adl, context.first_widths))
     stages = fuse(model, sized(model, context.fusion, means))
     numbered = blocks(stages, model.regions)
+    _check_count(numbered)
     context = replace(context, settings=_settings(adl, context, numbered))
     ports = Ports(model, context)
     planned = tuple(
@@ -74,6 +78,27 @@ def topology_of(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Top
         port_labels=labels,
         settings=context.settings,
     )
+
+
+def _check_services(adl: Adl, model: LogicalModel) -> None:
+    for service in adl.services:
+        if service.operator not in model.operators:
+            raise GraphError(
+                f"service {service.name} is of operator {service.operator}, from which no sink can"
+                " be reached, so it runs nowhere: add a sink behind it, or take the service out"
+            )
+
+
+def _check_count(numbered: tuple[Block, ...]) -> None:
+    """Raise GraphError if there could be too many PEs: at whatever width, so that none is refused
+    on the way there."""
+    count = sum(len(b.stages) * (b.region.max_width if b.region else 1) for b in numbered)
+    if count > LARGEST_PES:
+        raise GraphError(
+            f"at the max_width of all regions there would be {count:,} PEs, and a job can have"
+            f" {LARGEST_PES:,}: give regions a lower max_width, or have more operators share a PE"
+            " (spec.fusion)"
+        )
 
 
 def _settings(
