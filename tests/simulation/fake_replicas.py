@@ -32,7 +32,7 @@ class FencedFakeClient(FencedClient, FakeKubeClient):
         self, server: FakeApiServer, network: FakeNetwork, leading: Callable[[], bool]
     ) -> None:
         FakeKubeClient.__init__(self, server, network)
-        self._leading = leading
+        self.leading = leading
 
 
 @dataclass(frozen=True)
