@@ -4,10 +4,12 @@ The build makes no other. A bundle that was made by hand, or by an early release
 that the description's model lets through.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
-from streamgraft_common.adl import Adl, Operator
+from streamgraft_common.adl import Adl, Operator, Stream
 from streamgraft_operator.graph.model import GraphError
 
 LARGEST_OPERATORS = 1_000
@@ -15,6 +17,9 @@ LARGEST_STREAMS = 10_000
 """Inputs and outputs of all operators together."""
 LARGEST_OBJECTS = 1_000
 """Services, host pools or consistent regions."""
+
+DEEPEST_SCHEMA = 200
+"""Levels of a stream's schema, as JSON: what writes it again can't go much deeper."""
 
 _DIVIDE = (
     "let functions do several steps each, or divide the application into several that share"
@@ -47,6 +52,8 @@ def check(adl: Adl) -> None:
     for operator in adl.operators:
         _check_operator(operator, regions)
     _check_streams(adl)
+    for stream in adl.streams:
+        _check_schema(stream)
 
 
 def _check_size(adl: Adl) -> None:
@@ -111,6 +118,25 @@ def _check_streams(adl: Adl) -> None:
     for operator in adl.operators:
         if missing := [stream for stream in operator.inputs if stream not in producers]:
             raise GraphError(f"{_place(operator)} reads stream {missing[0]}, which nothing makes")
+
+
+def _check_schema(stream: Stream) -> None:
+    level: list[Any] = [stream.stream_schema]
+    for _ in range(DEEPEST_SCHEMA):
+        parts = [[*item.values()] if isinstance(item, dict) else item for item in level]
+        level = [part for item in parts if isinstance(item, list) for part in item]
+    if level:
+        raise GraphError(
+            f"the schema of stream {stream.name} is more than {DEEPEST_SCHEMA} levels deep: flatten"
+            " it"
+        )
+    try:
+        json.dumps(stream.stream_schema, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise GraphError(
+            f"the schema of stream {stream.name} has characters that can't be written ({error}):"
+            " name its columns otherwise"
+        ) from error
 
 
 def _reject_repeats(what: str, names: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ from streamgraft_common.port_labels import PortLabel, label
 from streamgraft_common.resources import CheckpointRepository
 from streamgraft_operator.graph.diff import graph_content, in_place
 from streamgraft_operator.graph.fusion import Stage
-from streamgraft_operator.graph.model import JobContext, PlannedPe
+from streamgraft_operator.graph.model import GraphError, JobContext, PlannedPe
 from streamgraft_operator.graph.placement import in_own_pools, placement_of
 from streamgraft_operator.graph.ports import Ports
 from streamgraft_operator.graph.slots import real_time_slots, task_slots
@@ -19,6 +19,8 @@ from streamgraft_operator.graph.topology import Block
 from streamgraft_operator.graph.transforms import Replica, expand
 
 DEFAULT_TRIGGER_SECONDS = 1.0
+_MOST_SLOTS = 100_000
+"""More than any machine has, and less than what doubles with every operator soon comes to."""
 
 
 def planned_pes(
@@ -59,6 +61,12 @@ def _planned_pe(
     inputs, outputs = ports.inputs(stage), ports.outputs(stage)
     shards = block.region.max_width if block.region else None
     least = real_time_slots(operators, inputs, outputs, shards, context.source_partitions)
+    if least > _MOST_SLOTS:
+        raise GraphError(
+            f"the PE of {stage.name} would need more than {_MOST_SLOTS:,} task slots: in real-time"
+            " mode each way of a record through it takes some; let rows go fewer ways, or give the"
+            " region a lower max_width"
+        )
     metadata = PeMetadata(
         namespace=context.namespace,
         job=context.job,
