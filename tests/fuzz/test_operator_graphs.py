@@ -2,6 +2,7 @@
 not, however large it is and whatever it names."""
 
 import copy
+import json
 import random
 from contextlib import suppress
 from typing import Any
@@ -13,6 +14,7 @@ from pydantic import ValidationError
 from tests.fuzz.cases import CASES
 from tests.fuzz.test_operator_bundles import mutations
 from tests.operator.application.test_expansion import SETTINGS
+from tests.operator.graph.test_large_graphs import chain
 
 from streamgraft_common.adl import Adl
 from streamgraft_common.bundle import Bundle
@@ -148,6 +150,12 @@ def test_the_description_that_is_changed_is_a_good_one(spec: Object) -> None:
     kinds = {item["kind"] for item in objects_of(expansion)}
     assert {"ParallelRegion", "HostPool", "ConsistentRegion", "Import", "Export"} <= kinds
     assert len(outcomes(expansion.stages, expansion.stages)) > len(expansion.topology.stages) / 2
+
+
+@pytest.mark.parametrize("spec", SPECS[:2])
+def test_the_objects_of_the_largest_graph_fit(spec: Object) -> None:
+    sizes = [len(json.dumps(item)) for item in objects_of(expansion_of(chain(1_000), spec))]
+    assert max(sizes) < LARGEST_OBJECT_BYTES
 
 
 def plan(adl: Object, spec: Object) -> None:

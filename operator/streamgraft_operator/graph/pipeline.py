@@ -25,6 +25,7 @@ from streamgraft_operator.graph.transforms import without_dead_operators
 from streamgraft_operator.graph.upstream import above_regions
 
 LARGEST_PES = 20_000
+"""With all regions at their max_width."""
 
 
 def topology_of(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Topology:
