@@ -62,8 +62,9 @@ def outcomes(
     states = {name for stage in new for name in stage.stateful}
     before = _Before(old, made)
     result = [item for stage in new for item in _of_new(stage, before, states)]
+    stays = {stage.name for stage in new}
     for stage in old:
-        if stage.name not in {item.name for item in new}:
+        if stage.name not in stays:
             result += _of_gone(stage, after)
     return result
 

@@ -5,7 +5,7 @@ is stopped.
 """
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from streamgraft_common import names
@@ -111,8 +111,23 @@ def match(saved: Iterable[SavedStage], stage: SavedStage) -> SavedStage | None:
 
     Raises NotRestorable if the stage shares operators with saved ones, but is not the same query.
     """
-    carried = _carried(stage)
-    found = [item for item in saved if carried & _carried(item)]
+    return _match(_by_carried(saved), stage)
+
+
+def _by_carried(saved: Iterable[SavedStage]) -> dict[str, dict[int, SavedStage]]:
+    """Return the saved stages by what they carry, each with its number."""
+    found: dict[str, dict[int, SavedStage]] = {}
+    for number, item in enumerate(saved):
+        for name in _carried(item):
+            found.setdefault(name, {})[number] = item
+    return found
+
+
+def _match(saved: Mapping[str, Mapping[int, SavedStage]], stage: SavedStage) -> SavedStage | None:
+    numbered: dict[int, SavedStage] = {}
+    for name in _carried(stage):
+        numbered |= saved.get(name, {})
+    found = [numbered[number] for number in sorted(numbered)]
     if not found:
         return None
     if len(found) > 1:
@@ -201,8 +216,9 @@ def redistributions(
 ) -> list[Redistribution]:
     """Return whose state is dealt out anew. Raises NotRestorable as `match` does."""
     found = []
+    by_carried = _by_carried(saved)
     for stage in stages:
-        old = match(saved, stage)
+        old = _match(by_carried, stage)
         if old is not None and old.shards != stage.shards:
             read_bytes = old.size_bytes * readings(old.shards, stage.shards)
             groups = old.shards, stage.shards
@@ -214,7 +230,8 @@ def redistributions(
 
 def dropped(saved: Collection[SavedStage], stages: Collection[SavedStage]) -> list[SavedStage]:
     """Return the saved stages with state, or positions in sources, that no stage takes."""
-    taken = {item.name for stage in stages if (item := match(saved, stage))}
+    by_carried = _by_carried(saved)
+    taken = {item.name for stage in stages if (item := _match(by_carried, stage))}
     return [item for item in saved if _carried(item) and item.name not in taken]
 
 
@@ -244,8 +261,9 @@ def check(
             f"no operator takes the state of {what} in savepoint {name}: keep the operators' names,"
             " or leave it behind with --allow-dropped-state"
         )
+    by_carried = _by_carried(status.stages)
     for stage in stages:
-        old = match(status.stages, stage)
+        old = _match(by_carried, stage)
         # The PEs don't ask: they may have a bundle of the same code that was built otherwise.
         if old is not None and (why := unproven(old, stage)[1]):
             raise NotRestorable(f"{why}, or give it a new name, with which it starts empty")

@@ -82,3 +82,10 @@ def cluster_object_errors(graph: Graph) -> Iterator[ApplicationError]:
                 " exist",
                 f"there are {', '.join(known) or 'none'}",
             )
+        elif not graph.leads_to_a_sink(service.operator):
+            yield InvalidArgument(
+                location,
+                f"service {service.name!r} is of operator {service.operator!r}, which leads to no"
+                " sink: it runs nowhere",
+                "add a sink behind it",
+            )

@@ -67,8 +67,15 @@ def _border_errors(region: ConsistentRegionNode, graph: Graph) -> Iterator[Appli
                 f"consistent region {region.name!r} names operator {name!r}, which does not exist",
                 f"there are {', '.join(known) or 'none'}",
             )
+    members = graph.members(region)
+    if members and not any(map(graph.leads_to_a_sink, members)):
+        yield InvalidArgument(
+            region.location,
+            f"no operator of consistent region {region.name!r} leads to a sink: it runs nowhere",
+            "add a sink behind it",
+        )
     for name in region.end:
-        if name in known and name not in graph.members(region):
+        if name in known and name not in members:
             yield InvalidArgument(
                 region.location,
                 f"consistent region {region.name!r} ends with {name!r}, which its start never"

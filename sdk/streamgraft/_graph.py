@@ -14,6 +14,7 @@ from streamgraft_common.adl import (
     SplitOutput,
 )
 from streamgraft_common.declared_objects import HostPoolDeclaration, ServiceDeclaration
+from streamgraft_common.downstream import behind
 from streamgraft_common.shared_streams.declarations import ExportDeclaration, ImportDeclaration
 
 if TYPE_CHECKING:
@@ -128,6 +129,11 @@ class Graph:
     def consumed(self) -> set[str]:
         """Return the streams that some operator reads."""
         return {stream for operator in self.operators for stream in operator.inputs}
+
+    def leads_to_a_sink(self, operator: str) -> bool:
+        """Return whether an operator is a sink, or one is behind it: others run nowhere."""
+        sinks = {item.name for item in self.operators if item.kind in SINKS}
+        return not sinks.isdisjoint({operator} | behind(self.operators, {operator}))
 
     def entering(self, region: str) -> Iterator[tuple[str, OperatorNode]]:
         """Yield each stream that enters the region with the operator there that reads it."""

@@ -55,6 +55,38 @@ def test_services_that_can_not_be(asked: dict[str, Any], problem: str, remedy: s
     assert remedy in error.remedy
 
 
+def test_a_service_is_of_an_operator_that_runs() -> None:
+    """Without a sink behind it no PE has it."""
+    app, latest = application()
+
+    @app.operator(inputs=latest)
+    def seen(rows: DataFrame) -> DataFrame:
+        """Pass on, to nobody."""
+        return rows
+
+    app.service("lookup", of=seen, port=80)
+    (error,) = check(app.graph)
+    assert "'seen', which leads to no sink" in error.problem
+    assert error.remedy == "add a sink behind it"
+    app.kafka_sink("kept", input=seen, topic="kept")
+    assert check(app.graph) == []
+
+
+def test_a_consistent_region_has_operators_that_run() -> None:
+    app, latest = application()
+
+    @app.operator(inputs=latest)
+    def seen(rows: DataFrame) -> DataFrame:
+        """Pass on, to nobody."""
+        return rows
+
+    app.consistent_region("all", start=seen)
+    (error,) = check(app.graph)
+    assert "no operator of consistent region 'all' leads to a sink" in error.problem
+    app.kafka_sink("kept", input=seen, topic="kept")
+    assert check(app.graph) == []
+
+
 def test_a_host_pool_is_named_in_placements() -> None:
     app, _ = application()
     pool = app.host_pool("fast", tags=["ssd"], size=2, exclusive=True)

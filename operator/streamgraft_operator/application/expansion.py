@@ -4,22 +4,24 @@ Nothing is kept but caches: the topology of a job is computed whenever it is nee
 the job controller from the version that was accepted last.
 """
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from streamgraft_common import names
 from streamgraft_common.bundle import Bundle
 from streamgraft_common.content import Content
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import key_of
-from streamgraft_common.resources import JobSpec
+from streamgraft_common.resources import JobSpec, SavedStage
 from streamgraft_operator import manifests
 from streamgraft_operator.application.bundles import Bundles
 from streamgraft_operator.application.versions import Version, Versions
-from streamgraft_operator.graph import Submission, Topology, with_settings
+from streamgraft_operator.graph import GraphError, Submission, Topology, with_settings
+from streamgraft_operator.graph.sizes import check_sizes
 from streamgraft_operator.graph.stages import saved_stages
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.parsed import job_spec, job_status
@@ -46,6 +48,11 @@ class Expansion:
     def bundle(self) -> Bundle:
         """The bundle, of which the topology is."""
         return self.version.bundle
+
+    def thought_out(self) -> Self:
+        """Return the same, with all known that takes time to find out."""
+        _ = self.stages, self.from_job, self.region_contents, self.content_id
+        return self
 
     @cached_property
     def settings_id(self) -> str:
@@ -85,11 +92,15 @@ class Expansion:
         labels = {name: label.to_wire() for name, label in self.topology.port_labels.items()}
         return digest([pes, topics, labels, *self._plans])
 
+    @cached_property
+    def stages(self) -> Sequence[SavedStage]:
+        """The stages as a savepoint remembers them, upstream first."""
+        return saved_stages(self.topology, self.bundle.adl)
+
     @property
     def _plans(self) -> list[dict[str, Any]]:
         """What the tables of state were made from: edits are judged by what is noted of it."""
-        stages = saved_stages(self.topology, self.bundle.adl)
-        return [plan.to_wire() for stage in stages for plan in (stage.plans or {}).values()]
+        return [plan.to_wire() for stage in self.stages for plan in (stage.plans or {}).values()]
 
 
 class Expander:
@@ -99,7 +110,8 @@ class Expander:
         self._bundles = bundles
         self._versions = versions
         self._settings = settings
-        self._expansions: OrderedDict[tuple[object, ...], Expansion] = OrderedDict()
+        self._found: OrderedDict[tuple[object, ...], Expansion | GraphError] = OrderedDict()
+        self._planning = asyncio.Lock()
 
     async def expand(self, job: Object, widths: Mapping[str, int]) -> Expansion:
         """Return the expansion of what a job runs: of the version that was accepted last.
@@ -109,14 +121,14 @@ class Expander:
         do.
         """
         version = await self._versions.accepted(job)
-        return self._expand(job, version or await self._submitted(job), widths)
+        return await self._expand(job, version or await self._submitted(job), widths)
 
     async def expand_submitted(self, job: Object, widths: Mapping[str, int]) -> Expansion:
         """Return the expansion of what a Job asks for, which may have to be refused.
 
         Otherwise as `expand`.
         """
-        return self._expand(job, await self._submitted(job), widths)
+        return await self._expand(job, await self._submitted(job), widths)
 
     async def _submitted(self, job: Object) -> Version:
         metadata, spec = job["metadata"], job_spec(job)
@@ -124,36 +136,61 @@ class Expander:
         image = self._settings.image_of(job_status(job), metadata)
         return Version(metadata.get("generation", 0), job["spec"], spec, image, bundle)
 
-    def _expand(self, job: Object, version: Version, widths: Mapping[str, int]) -> Expansion:
+    async def _expand(self, job: Object, version: Version, widths: Mapping[str, int]) -> Expansion:
         metadata, status = job["metadata"], job_status(job)
         restored, partitions = status.restored, status.partitions
-        uid, bundle, image = metadata["uid"], version.bundle, version.image
-        known_by = uid, version.generation, bundle.digest, restored, image
+        uid, settings = metadata["uid"], self._settings
+        known_by = uid, version.generation, version.bundle.digest, restored, version.image
         known_by = *known_by, *sorted(partitions.items()), *sorted(status.dropped_stages.items())
         asked = *known_by, *sorted(widths.items())
-        if (known := self._expansions.get(asked)) is not None:
-            return known
-        submission = Submission(
+        if asked not in self._found:
+            # One at a time: threads share an interpreter, and callers often ask for the same.
+            async with self._planning:
+                if asked not in self._found:
+                    submission = self._submission(job, version)
+                    wanted = submission.widths(widths)
+                    planned = *known_by, *sorted(wanted.items())
+                    if planned not in self._found:
+                        # It may take a second: meanwhile the lease is to be renewed.
+                        work = asyncio.to_thread(_planned, version, submission, wanted, settings)
+                        self._keep(planned, await work)
+                    self._keep(asked, self._found[planned])
+        found = self._found[asked]
+        if isinstance(found, GraphError):
+            raise GraphError(str(found))  # a new one, since each collects its traceback
+        return found
+
+    def _submission(self, job: Object, version: Version) -> Submission:
+        metadata, status = job["metadata"], job_status(job)
+        return Submission(
             namespace=metadata["namespace"],
             job=metadata["name"],
             uid=metadata["uid"],
-            spec=self._settings.completed(version.spec).with_image(image),
-            bundle=bundle,
+            spec=self._settings.completed(version.spec).with_image(version.image),
+            bundle=version.bundle,
             bootstrap_servers=self._settings.bootstrap_servers,
-            restored=restored,
-            source_partitions=partitions,
+            restored=status.restored,
+            source_partitions=status.partitions,
             dropped_stages=status.dropped_stages,
         )
-        wanted = submission.widths(widths)
-        planned = *known_by, *sorted(wanted.items())
-        if (expansion := self._expansions.get(planned)) is None:
-            topology = submission.topology(wanted)
-            resolved = submission.resolved(topology)
-            expansion = Expansion(version, topology, resolved, self._settings)
-        self._expansions[planned] = self._expansions[asked] = expansion
-        while len(self._expansions) > CACHED:
-            self._expansions.popitem(last=False)
-        return expansion
+
+    def _keep(self, key: tuple[object, ...], found: Expansion | GraphError) -> None:
+        self._found[key] = found
+        while len(self._found) > CACHED:
+            self._found.popitem(last=False)
+
+
+def _planned(
+    version: Version, submission: Submission, widths: Mapping[str, int], settings: Settings
+) -> Expansion | GraphError:
+    """Return the expansion with all that takes time, or why there is none."""
+    try:
+        topology = submission.topology(widths)
+        expansion = Expansion(version, topology, submission.resolved(topology), settings)
+        check_sizes(topology, expansion.stages)
+    except GraphError as error:
+        return error.with_traceback(None)
+    return expansion.thought_out()
 
 
 def job_of(caches: Caches, item: Object) -> Object | None:

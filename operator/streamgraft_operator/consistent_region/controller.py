@@ -17,7 +17,6 @@ from streamgraft_operator.consistent_region.step import GIVEN_UP, ConsistentRegi
 from streamgraft_operator.consistent_region.view import ConsistentRegionView, CutView
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import GraphError
-from streamgraft_operator.graph.stages import saved_stages
 from streamgraft_operator.kit.control_loop import (
     STALE_SECONDS,
     Controller,
@@ -78,8 +77,7 @@ class ConsistentRegionController(Controller):
         except (BundleError, GraphError):
             return None  # the Job says what is wrong
         members = set(consistent_region_spec(item).operators)
-        stages = saved_stages(expansion.topology, expansion.bundle.adl)
-        return [stage for stage in stages if members.intersection(stage.operators)]
+        return [stage for stage in expansion.stages if members.intersection(stage.operators)]
 
     def _view(self, item: Object, stages: list[SavedStage] | None) -> ConsistentRegionView:
         spec, there = consistent_region_spec(item), self._savepoints(item)

@@ -20,18 +20,16 @@ from streamgraft_common.pe_metadata import PeMetadata
 _LENGTH = 16
 """Hexadecimal digits of a hash: enough to tell the few versions of one PE apart."""
 
-_PLACE = frozenset(
-    {
-        "namespace",
-        "job",
-        "pe_id",
-        "stage_name",
-        "region",
-        "channel",
-        "shard_count",
-        "checkpoint_path",
-    }
-)
+_PLACE = {
+    "namespace",
+    "job",
+    "pe_id",
+    "stage_name",
+    "region",
+    "channel",
+    "shard_count",
+    "checkpoint_path",
+}
 _UNNOTICED = {"savepoint", "bundle_digest", "bundle"}
 """A savepoint matters to shards that have no checkpoint yet: a PE that runs has nothing to do if it
 goes. Of a bundle the code matters, wherever it is; pods get another ConfigMap by their settings."""
@@ -58,6 +56,11 @@ def graph_content(metadata: PeMetadata) -> Content:
         plan=_hash(parts[_Part.PLAN]),
         notes=_hash(parts[_Part.NOTES]),
     )
+
+
+def in_place(content: Content, metadata: PeMetadata) -> Content:
+    """Return the content of a PE of another channel, which differs in its place only."""
+    return replace(content, place=_hash(metadata.model_dump(mode="json", include=_PLACE)))
 
 
 def with_settings(content: Content, settings_id: str) -> Content:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from streamgraft_common.adl import Adl, Operator, Region, Stream
+from streamgraft_operator.graph.checks import check
 from streamgraft_operator.graph.model import GraphError
 
 
@@ -29,7 +30,7 @@ class LogicalModel:
 
 def logical_model(adl: Adl) -> LogicalModel:
     """Return the logical model of an application. Raises GraphError if it is not sound."""
-    _check_operators(adl)
+    check(adl)
     producers = {stream: op.name for op in adl.operators for stream in op.outputs}
     streams = {stream.name: stream for stream in adl.streams}
     return connect(_sorted(adl.operators, producers), streams, tuple(adl.regions))
@@ -53,66 +54,25 @@ def connect(
     )
 
 
-def _check_operators(adl: Adl) -> None:
-    regions = {region.name for region in adl.regions}
-    streams = {stream.name for stream in adl.streams}
-    producers: dict[str, Operator] = {}
-    _reject_repeats("operator", [operator.name for operator in adl.operators])
-    _reject_repeats("stream", [stream.name for stream in adl.streams])
-    _reject_repeats("region", [region.name for region in adl.regions])
-    for operator in adl.operators:
-        where = _place(operator)
-        if operator.region is not None and operator.region not in regions:
-            raise GraphError(f"{where} is in region {operator.region}, which does not exist")
-        if operator.kind in ("kafka-source", "import") and operator.region is not None:
-            raise GraphError(
-                f"{where} reads Kafka inside region {operator.region}: move the source before the"
-                " region, which then splits its stream by key"
-            )
-        if operator.kind in ("kafka-source", "kafka-sink") and operator.kafka is None:
-            raise GraphError(f"{where} does not say which Kafka topic it means")
-        if (operator.kind == "export") != (operator.exported is not None) or (
-            operator.kind == "import"
-        ) != (operator.imported is not None):
-            raise GraphError(f"{where} does not say what it exports or imports")
-        for stream in operator.outputs:
-            if stream not in streams:
-                raise GraphError(f"{where} makes stream {stream}, which is not declared")
-            if stream in producers:
-                raise GraphError(
-                    f"{where} makes stream {stream}, as does {_place(producers[stream])}"
-                )
-            producers[stream] = operator
-    for operator in adl.operators:
-        if missing := [stream for stream in operator.inputs if stream not in producers]:
-            raise GraphError(f"{_place(operator)} reads stream {missing[0]}, which nothing makes")
-
-
-def _reject_repeats(what: str, values: list[str]) -> None:
-    if repeated := sorted({value for value in values if values.count(value) > 1}):
-        raise GraphError(f"there are several {what}s named {repeated[0]}: rename all but one")
-
-
-def _place(operator: Operator) -> str:
-    return f"operator {operator.name}" + (f" ({operator.location})" if operator.location else "")
-
-
 def _sorted(operators: list[Operator], producers: Mapping[str, str]) -> list[Operator]:
     """Sort topologically (Kahn); of those that are ready the first described goes first."""
-    index = {operator.name: number for number, operator in enumerate(operators)}
-    awaited = {op.name: {producers[stream] for stream in op.inputs} for op in operators}
-    ready = [index[name] for name, upstream in awaited.items() if not upstream]
-    heapq.heapify(ready)
+    awaited: dict[str, int] = {}
+    behind: dict[str, list[int]] = {operator.name: [] for operator in operators}
+    for number, operator in enumerate(operators):
+        upstream = {producers[stream] for stream in operator.inputs}
+        awaited[operator.name] = len(upstream)
+        for name in upstream:
+            behind[name].append(number)
+    ready = [number for number, operator in enumerate(operators) if not awaited[operator.name]]
     result: list[Operator] = []
-    while ready:
-        operator = operators[heapq.heappop(ready)]
-        result.append(operator)
-        for name, upstream in awaited.items():
-            if operator.name in upstream:
-                upstream.remove(operator.name)
-                if not upstream:
-                    heapq.heappush(ready, index[name])
+    while ready:  # a heap: ascending numbers are one
+        result.append(operators[heapq.heappop(ready)])
+        for number in behind[result[-1].name]:
+            name = operators[number].name
+            awaited[name] -= 1
+            if not awaited[name]:
+                heapq.heappush(ready, number)
     if len(result) < len(operators):
-        stuck = ", ".join(sorted(name for name, upstream in awaited.items() if upstream))
+        stuck = ", ".join(sorted(name for name, count in awaited.items() if count))
         raise GraphError(f"the graph has a cycle among or before these operators: {stuck}")
     return result

@@ -1,33 +1,72 @@
 """Step 5, graph metadata: what each PE learns about its place in the graph."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
 from streamgraft_common.code import code_of_pe
 from streamgraft_common.pe_metadata import ROCKSDB, STATE_STORE_PROVIDER, PeMetadata
 from streamgraft_common.port_labels import PortLabel, label
 from streamgraft_common.resources import CheckpointRepository
-from streamgraft_operator.graph.diff import graph_content
-from streamgraft_operator.graph.model import JobContext, PlannedPe
+from streamgraft_operator.graph.diff import graph_content, in_place
+from streamgraft_operator.graph.fusion import Stage
+from streamgraft_operator.graph.model import GraphError, JobContext, PlannedPe
 from streamgraft_operator.graph.placement import in_own_pools, placement_of
 from streamgraft_operator.graph.ports import Ports
 from streamgraft_operator.graph.slots import real_time_slots, task_slots
 from streamgraft_operator.graph.topology import Block
-from streamgraft_operator.graph.transforms import Replica
+from streamgraft_operator.graph.transforms import Replica, expand
 
 DEFAULT_TRIGGER_SECONDS = 1.0
+_MOST_SLOTS = 100_000
+"""More than any machine has, and less than what doubles with every operator soon comes to."""
 
 
-def planned_pe(
-    adl: Adl, context: JobContext, ports: Ports, block: Block, replica: Replica
+def planned_pes(
+    adl: Adl, context: JobContext, ports: Ports, block: Block, width: int | None
+) -> Iterator[PlannedPe]:
+    """Yield the PEs of a region, channel by channel; `width` None: those outside.
+
+    Channels differ in their place only, so that it is thought about the first one.
+    """
+    first = {stage: _planned_pe(adl, context, ports, block, stage) for stage in block.stages}
+    for replica in expand(block.stages, width):
+        pe = first[replica.stage]
+        yield _in_channel(pe, context, block, replica) if replica.channel else pe
+
+
+def _in_channel(pe: PlannedPe, context: JobContext, block: Block, replica: Replica) -> PlannedPe:
+    """Return the PE of another channel than the first, of which `pe` is."""
+    pe_id, channel = block.pe_id(replica.stage, replica.channel), replica.channel
+    metadata = pe.metadata.model_copy(update={"pe_id": pe_id, "channel": channel})
+    return replace(
+        pe,
+        name=names.pe_name(context.job, pe_id),
+        pe_id=pe_id,
+        channel=channel,
+        metadata=metadata,
+        content=in_place(pe.content, metadata),
+    )
+
+
+def _planned_pe(
+    adl: Adl, context: JobContext, ports: Ports, block: Block, stage: Stage
 ) -> PlannedPe:
-    """Return the PE of one replica of a stage."""
-    stage, channel = replica.stage, replica.channel
+    """Return the PE of a stage, in a region that of its first channel."""
+    channel = 0 if block.region else None
     pe_id = block.pe_id(stage, channel)
     settings = context.settings
     operators = [ports.model.operators[name] for name in stage.operators]
     inputs, outputs = ports.inputs(stage), ports.outputs(stage)
     shards = block.region.max_width if block.region else None
     least = real_time_slots(operators, inputs, outputs, shards, context.source_partitions)
+    if least > _MOST_SLOTS:
+        raise GraphError(
+            f"the PE of {stage.name} would need more than {_MOST_SLOTS:,} task slots: in real-time"
+            " mode each way of a record through it takes some; let rows go fewer ways, or give the"
+            " region a lower max_width"
+        )
     metadata = PeMetadata(
         namespace=context.namespace,
         job=context.job,

@@ -9,8 +9,8 @@ from streamgraft_common.joint import apart
 from streamgraft_common.port_labels import PortLabel
 from streamgraft_common.resources import ProcessingElementSettings
 from streamgraft_operator.graph.fusion import fuse
-from streamgraft_operator.graph.logical import logical_model
-from streamgraft_operator.graph.metadata import planned_pe, port_labels
+from streamgraft_operator.graph.logical import LogicalModel, logical_model
+from streamgraft_operator.graph.metadata import planned_pes, port_labels
 from streamgraft_operator.graph.model import (
     GraphError,
     JobContext,
@@ -21,8 +21,11 @@ from streamgraft_operator.graph.ports import Ports
 from streamgraft_operator.graph.shares import divided
 from streamgraft_operator.graph.sizing import Means, sized
 from streamgraft_operator.graph.topology import Block, blocks
-from streamgraft_operator.graph.transforms import expand, without_dead_operators
+from streamgraft_operator.graph.transforms import without_dead_operators
 from streamgraft_operator.graph.upstream import above_regions
+
+LARGEST_PES = 20_000
+"""With all regions at their max_width."""
 
 
 def topology_of(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Topology:
@@ -32,27 +35,30 @@ def topology_of(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Top
     """
     wide = region_widths(adl, widths)
     model = without_dead_operators(logical_model(adl))
+    _check_services(adl, model)
     means = Means(context.settings, context.resources, region_widths(adl, context.first_widths))
     stages = fuse(model, sized(model, context.fusion, means))
     numbered = blocks(stages, model.regions)
+    _check_count(numbered)
     context = replace(context, settings=_settings(adl, context, numbered))
     ports = Ports(model, context)
     planned = tuple(
-        planned_pe(adl, context, ports, block, replica)
+        pe
         for block in numbered
-        for replica in expand(
-            block.stages, max(wide[block.region.name], 1) if block.region else None
+        for pe in planned_pes(
+            adl, context, ports, block, max(wide[block.region.name], 1) if block.region else None
         )
     )
+    firsts = tuple(pe for pe in planned if not pe.channel)
     pes = tuple(pe for pe in planned if pe.region is None or wide[pe.region] > 0)
     above = above_regions(adl)
     labels: dict[str, PortLabel] = {}
     for pe in pes:
         labels |= port_labels(ports, pe)
-    joint = {pe.stage_name for pe in planned if not apart(pe.metadata, adl.operators)}
+    joint = {pe.stage_name for pe in firsts if not apart(pe.metadata, adl.operators)}
     return Topology(
         pes=pes,
-        stages=tuple(pe for pe in planned if not pe.channel),
+        stages=firsts,
         regions=tuple(
             PlannedRegion(
                 name=names.region_name(context.job, block.region.name),
@@ -73,6 +79,27 @@ def topology_of(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Top
         port_labels=labels,
         settings=context.settings,
     )
+
+
+def _check_services(adl: Adl, model: LogicalModel) -> None:
+    for service in adl.services:
+        if service.operator not in model.operators:
+            raise GraphError(
+                f"service {service.name} is of operator {service.operator}, from which no sink can"
+                " be reached, so it runs nowhere: add a sink behind it, or take the service out"
+            )
+
+
+def _check_count(numbered: tuple[Block, ...]) -> None:
+    """Raise GraphError if there could be too many PEs: at whatever width, so that none is refused
+    on the way there."""
+    count = sum(len(b.stages) * (b.region.max_width if b.region else 1) for b in numbered)
+    if count > LARGEST_PES:
+        raise GraphError(
+            f"at the max_width of all regions there would be {count:,} PEs, and a job can have"
+            f" {LARGEST_PES:,}: give regions a lower max_width, or have more operators share a PE"
+            " (spec.fusion)"
+        )
 
 
 def _settings(

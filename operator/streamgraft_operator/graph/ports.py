@@ -5,6 +5,7 @@ Ports are numbered within a PE, inputs and outputs each from 0.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypedDict
 
 from streamgraft_common import names
@@ -69,7 +70,7 @@ class Ports:
                     operator=operator.name,
                 )
             for stream in operator.inputs:
-                if self.model.producers[stream] in stage.operators or stream in ports:
+                if self.model.producers[stream] in stage.members or stream in ports:
                     continue
                 hop = self._hop(stream, stage.region)
                 ports[stream] = InputPort(
@@ -204,7 +205,7 @@ class Ports:
 
     def _hops(self, stage: Stage, stream: str) -> list[Hop]:
         """Return the topics that a stage writes a stream to: one per region, one for the rest."""
-        readers = [name for name in self.model.consumers[stream] if name not in stage.operators]
+        readers = [name for name in self.model.consumers[stream] if name not in stage.members]
         places = [self.model.operators[name].region for name in readers]
         return list(dict.fromkeys(self._hop(stream, place) for place in places))
 
@@ -216,19 +217,20 @@ class Ports:
         job = self.context.namespace, self.context.job
         origin = self.model.operators[self.model.producers[stream]].region
         if place is not None and place != origin:
-            region = self._region(place)
+            region = self._regions[place]
             topic = names.topic(*job, stream, place, self._dropped(place))
             return Hop(stream, topic, region.max_width, tuple(region.key))
         topic = names.topic(*job, stream, dropped=self._dropped(origin))
         if origin is None:
             return Hop(stream, topic, self.model.streams[stream].partitions)
-        return Hop(stream, topic, self._region(origin).max_width, keep_partition=True)
+        return Hop(stream, topic, self._regions[origin].max_width, keep_partition=True)
 
     def _dropped(self, region: str | None) -> int:
         return self.context.dropped_stages.get(names.of_region(region), 0) if region else 0
 
-    def _region(self, name: str) -> Region:
-        return next(region for region in self.model.regions if region.name == name)
+    @cached_property
+    def _regions(self) -> dict[str, Region]:
+        return {region.name: region for region in self.model.regions}
 
 
 def _planned(topic: OwnTopic, partitions: int, *, external: bool = False) -> PlannedTopic:

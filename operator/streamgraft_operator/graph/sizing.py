@@ -7,15 +7,14 @@ share. Of the range that this gives the low end is taken: every PE more is a dri
 through Kafka for every record.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from streamgraft_common.quantities import parse
 from streamgraft_common.resources import Fusion, ProcessingElementSettings, Resources
-from streamgraft_operator.graph.fusion import fuse
+from streamgraft_operator.graph.fusion import Stage, fuse, reductions
 from streamgraft_operator.graph.logical import LogicalModel
-from streamgraft_operator.graph.model import GraphError
 
 _SOURCES = ("kafka-source", "source", "import")
 
@@ -67,14 +66,17 @@ def size(model: LogicalModel, fusion: Fusion, means: Means) -> Sizing:
     computing = [op for op in model.operators.values() if op.kind in ("function", "split", "sink")]
     min_threads = len(sources) + _entries(model)
     max_threads = min_threads + len(computing)
-    fewest = len(fuse(model, Fusion(type="automatic", channels=fusion.channels)))
-    most = len(fuse(model, Fusion(type="legacy", channels=fusion.channels)))
-    enough = (
-        count
-        for count in range(fewest, most + 1)
-        if count * _cpus(model, _counting(fusion, count, fewest), means) >= min_threads
-    )
-    count = next(enough, _otherwise(means, fewest, most))
+    spread = fuse(model, Fusion(type="legacy", channels=fusion.channels))
+    together = fuse(model, Fusion(type="automatic", channels=fusion.channels))
+    fewest, most = len(together), len(spread)
+    if whole := _limit(means.resources):
+        shares = dict(_shares(model, fusion, spread, means)) | {fewest: _counted(together, means)}
+        cpus = {count: whole / number for count, number in shares.items()}
+    else:
+        cpus = dict.fromkeys(range(fewest, most + 1), _own_cpus(means))
+    counts = range(fewest, most + 1)
+    enough = (count for count in counts if count * cpus.get(count, 0) >= min_threads)
+    count = next(enough, fewest if whole else most)  # of what is divided, more PEs have no more
     return Sizing(min_threads, max_threads, fewest, most, count)
 
 
@@ -84,22 +86,29 @@ def _counting(fusion: Fusion, count: int, fewest: int) -> Fusion:
     return fusion.model_copy(update={"pe_count": count})
 
 
-def _otherwise(means: Means, fewest: int, most: int) -> int:
-    """Return the number of PEs if none is enough: of what is divided, more PEs have no more."""
-    return fewest if _limit(means.resources) else most
-
-
-def _cpus(model: LogicalModel, fusion: Fusion, means: Means) -> Fraction:
-    """Return the CPUs of each PE if the application is fused like this."""
-    if whole := _limit(means.resources):
-        try:
-            stages = fuse(model, fusion)
-        except GraphError:  # the application can't be spread over so many
-            return Fraction(0)
-        return whole / sum(means.widths.get(stage.region or "", 1) for stage in stages)
+def _own_cpus(means: Means) -> Fraction:
+    """Return the CPUs of each PE whose job's resources have no limit of them."""
+    slots = Fraction(means.settings.slots or 1)
     if means.resources is not None:
-        return Fraction(means.settings.slots or 1)
-    return _limit(means.settings.resources) or Fraction(means.settings.slots or 1)
+        return slots
+    return _limit(means.settings.resources) or slots
+
+
+def _shares(
+    model: LogicalModel, fusion: Fusion, spread: Collection[Stage], means: Means
+) -> Iterator[tuple[int, int]]:
+    """Yield in how many shares the job's resources are divided, for each number of stages from the
+    most to the fewest that are made by joining two at a time."""
+    count, shares = len(spread), _counted(spread, means)
+    yield count, shares
+    for region in reductions(model, fusion):
+        count, shares = count - 1, shares - means.widths.get(region or "", 1)
+        yield count, shares
+
+
+def _counted(stages: Iterable[Stage], means: Means) -> int:
+    """Return the number of PEs at the first widths."""
+    return sum(means.widths.get(stage.region or "", 1) for stage in stages)
 
 
 def _limit(resources: Resources | None) -> Fraction | None:

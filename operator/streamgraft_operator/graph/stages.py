@@ -1,5 +1,7 @@
 """The stages of a topology in the order in which records flow. Pure."""
 
+from graphlib import TopologicalSorter
+
 from streamgraft_common.adl import Adl
 from streamgraft_common.resources import SavedStage
 from streamgraft_common.restore import stage_of
@@ -8,13 +10,24 @@ from streamgraft_operator.graph.model import PlannedPe, Topology
 
 def first_pes(topology: Topology) -> list[PlannedPe]:
     """Return one PE of each stage, upstream first."""
-    left = list(topology.stages)
+    stages = topology.stages
+    # A topic elsewhere may have the name of one of the job's own.
+    makers = {
+        port.topic: number
+        for number, pe in enumerate(stages)
+        for port in pe.metadata.outputs
+        if not port.external
+    }
+    read = ((number, inner_topics(pe)) for number, pe in enumerate(stages))
+    sorter = TopologicalSorter(
+        {number: {makers[topic] for topic in topics if topic in makers} for number, topics in read}
+    )
+    sorter.prepare()
     done: list[PlannedPe] = []
-    while left:
-        made = {port.topic for pe in left for port in pe.metadata.outputs}
-        ready = [pe for pe in left if not made & inner_topics(pe).keys()]
-        done += ready
-        left = [pe for pe in left if pe not in ready]
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        done += [stages[number] for number in ready]
+        sorter.done(*ready)
     return done
 
 

@@ -6,6 +6,7 @@ application, has a block of `max_width x stages` ids. So an id never depends on 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from streamgraft_common.adl import Region
 from streamgraft_operator.graph.fusion import Stage
@@ -25,7 +26,11 @@ class Block:
 
     def index(self, stage: Stage) -> int:
         """Return the label `stage` of its PEs: the place within the channel, 0 outside."""
-        return self.stages.index(stage)
+        return self._numbers[stage.name]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {stage.name: number for number, stage in enumerate(self.stages)}
 
 
 def blocks(stages: Iterable[Stage], regions: Iterable[Region]) -> tuple[Block, ...]:

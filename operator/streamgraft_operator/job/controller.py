@@ -23,7 +23,6 @@ from streamgraft_operator.application.references import Reference, references
 from streamgraft_operator.certificates import CertificateError
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import Change, GraphError, PlannedPe, Topology, diff
-from streamgraft_operator.graph.stages import saved_stages
 from streamgraft_operator.job.access import AccessKeeper
 from streamgraft_operator.job.brokers import check_brokers
 from streamgraft_operator.job.certificates import certify
@@ -195,7 +194,7 @@ class JobController(Controller):
         own = self._caches.config_maps.get((key[0], names.job_config_map(key[1])))
         if content_of(own) != expansion.content_id:
             labels, content_id = topology.port_labels, expansion.content_id
-            stages = saved_stages(topology, expansion.bundle.adl)
+            stages = expansion.stages
             volume = expansion.checkpoints
             manifest = manifests.job_config_map(owner, labels, stages, content_id, volume)
             await replace_config_map(self._caches, self._context.write, manifest)
@@ -248,7 +247,7 @@ class JobController(Controller):
                 f"there is no savepoint {wanted.name}: see `streamgraft savepoint list`"
             )
         status = savepoint_status(item)
-        stages = saved_stages(expansion.topology, expansion.bundle.adl)
+        stages = expansion.stages
         try:
             check(wanted.name, status, stages, drop=wanted.allow_dropped_state)
         except NotRestorable as error:

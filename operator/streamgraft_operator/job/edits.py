@@ -13,7 +13,6 @@ from streamgraft_operator import manifests
 from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import GraphError
-from streamgraft_operator.graph.stages import saved_stages
 from streamgraft_operator.job.commands import report
 from streamgraft_operator.kit.objects import content_of, is_owned_by
 from streamgraft_operator.kit.parsed import job_status, pe_status
@@ -30,7 +29,7 @@ class EditChecker:
     async def check(self, job: Object, expansion: Expansion) -> set[str]:
         """Return the stages and regions that this graph drops. Raises GraphError if what runs can't
         become it without losing state."""
-        stages, status = saved_stages(expansion.topology, expansion.bundle.adl), job_status(job)
+        stages, status = expansion.stages, job_status(job)
         spec, version = expansion.spec, await self.before(job, expansion)
         planted = await self._planted(job, expansion)
         found = dropped(planted, stages) if planted else set()
@@ -40,7 +39,7 @@ class EditChecker:
         made = status.made_in_kafka.written if status.made_in_kafka else frozenset[str]()
         try:
             if version is not None:
-                running = saved_stages(version.topology, version.bundle.adl)
+                running = version.stages
                 check(running, stages, spec.drop_state, spec.changed_streams, made)
                 found |= dropped(running, stages)
             if planted:

@@ -21,6 +21,7 @@ from streamgraft_operator.graph import (
     content_of,
     diff,
 )
+from streamgraft_operator.graph.sizes import check_sizes
 from streamgraft_operator.graph.stages import saved_stages
 from streamgraft_operator.manifests.pod_settings import settings_content
 from streamgraft_operator.settings import Settings
@@ -73,9 +74,11 @@ def outlook(submission: Submission, job: RunningJob | None) -> Outlook:
     for region in topology.regions:
         if job and (existing := job.regions.get(region.region.name)):
             check_region(existing.max_width, existing.key, region)
+    stages = saved_stages(topology, submission.bundle.adl)
+    check_sizes(topology, stages)
     fates: list[Outcome] = []
     if job and job.stages:
-        fates = outcomes(job.stages, saved_stages(topology, submission.bundle.adl), job.topics)
+        fates = outcomes(job.stages, stages, job.topics)
     spec = submission.resolved(topology)
     if job and job.image:
         spec = spec.with_image(job.image)

@@ -1,6 +1,9 @@
 """From a Job to a plan: settings of the whole job, and the bundle that it names."""
 
+import asyncio
 import os
+import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +13,14 @@ from tests.operator.integration.world import application, bundle
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleCorrupt
 from streamgraft_common.kube import KubeClient
+from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.config import KubeConfig
 from streamgraft_common.resources import Resources
 from streamgraft_operator.application.bundles import BundleMismatch, BundleMissing, Bundles
 from streamgraft_operator.application.expansion import Expander, Expansion
 from streamgraft_operator.application.sources import Networks
 from streamgraft_operator.application.versions import Versions
-from streamgraft_operator.graph import GraphError
+from streamgraft_operator.graph import GraphError, Submission, Topology
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.kit.external_calls import ExternalCalls
@@ -27,18 +31,40 @@ SETTINGS = Settings(bootstrap_servers="kafka:9092", checkpoint_volume={}, image=
 
 async def expanded(file: Path, **spec: Any) -> Expansion:
     """Return the expansion of a job with this bundle; needs no API server for that."""
+    return await expander().expand_submitted(job(file, **spec), {})
+
+
+def expander() -> Expander:
+    """Return one that has expanded nothing yet."""
     client = KubeClient(KubeConfig(server="http://127.0.0.1:1"))
     caches = Caches(client, ())
     write = Coordinators(client, caches)
     bundles = Bundles(client, caches, write, ExternalCalls(), Networks([]))
-    expander = Expander(bundles, Versions(client, caches, write), SETTINGS)
-    metadata = {"namespace": "ns", "name": "job", "uid": "u", "generation": 1}
+    return Expander(bundles, Versions(client, caches, write), SETTINGS)
+
+
+def job(file: Path, **spec: Any) -> Object:
+    """Return a Job with this bundle."""
+    metadata: Object = {"namespace": "ns", "name": "job", "uid": "u", "generation": 1}
     if "submitted" in spec:
         metadata["annotations"] = {names.ANNOTATION_SUBMITTED: spec.pop("submitted")}
     source = {"file": str(file), **spec.pop("bundle", {})}
     status = spec.pop("status", {})
-    job = {"metadata": metadata, "spec": {"bundle": source, **spec}, "status": status}
-    return await expander.expand_submitted(job, {})
+    return {"metadata": metadata, "spec": {"bundle": source, **spec}, "status": status}
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The threads in which topologies were planned, one for each time."""
+    threads: list[int] = []
+    topology = Submission.topology
+
+    def counted(submission: Submission, widths: Mapping[str, int]) -> Topology:
+        threads.append(threading.get_ident())
+        return topology(submission, widths)
+
+    monkeypatch.setattr(Submission, "topology", counted)
+    return threads
 
 
 @pytest.fixture
@@ -50,8 +76,8 @@ def file(tmp_path: Path) -> Path:
 
 
 async def test_image_settings_of_the_job_are_inherited(file: Path) -> None:
-    job = {"image": "job:1", "imagePullPolicy": "Always", "imagePullSecret": "registry"}
-    expansion = await expanded(file, **job, processingElement={"image": "pe:1"})
+    settings = {"image": "job:1", "imagePullPolicy": "Always", "imagePullSecret": "registry"}
+    expansion = await expanded(file, **settings, processingElement={"image": "pe:1"})
     pe = expansion.spec.processing_element
     assert pe.image == "pe:1"
     assert pe.image_pull_policy == "Always"
@@ -100,6 +126,43 @@ async def test_another_bundle_than_the_digest_says_is_waited_for(file: Path) -> 
     assert (await expanded(file, bundle={"digest": digest})).bundle.digest == digest
     with pytest.raises(BundleMissing, match=f"sha256 {digest}, and not {'0' * 64}: upload"):
         await expanded(file, bundle={"digest": "0" * 64})
+
+
+async def test_who_asks_for_the_same_waits_for_one_thread(file: Path, planned: list[int]) -> None:
+    """Planning may take a second, in which the loop goes on: the lease is to be renewed."""
+    ours = expander()
+    one, *others = await asyncio.gather(
+        *(ours.expand_submitted(job(file), widths) for widths in ({}, {}, {"gone": 2}))
+    )
+    assert all(item is one for item in others)
+    (thread,) = planned
+    assert thread != threading.get_ident()
+    assert (await ours.expand_submitted(job(file), {"r": 2})).topology.regions[0].width == 2
+    assert len(planned) == 2
+
+
+async def test_who_is_cancelled_leaves_the_others_their_turn(
+    file: Path, planned: list[int]
+) -> None:
+    ours = expander()
+    calls = [asyncio.create_task(ours.expand_submitted(job(file), {})) for _ in range(3)]
+    while not planned:
+        await asyncio.sleep(0)
+    calls[0].cancel()
+    assert len((await asyncio.gather(*calls[1:]))[0].topology.pes) == 3
+
+
+async def test_what_can_not_be_planned_is_planned_once(file: Path, planned: list[int]) -> None:
+    """It is asked for again and again; another edit is another question."""
+    ours, refused = expander(), job(file, parameters={"sped": "9"})
+    for _ in range(3):
+        with pytest.raises(GraphError, match="no parameter sped"):
+            await ours.expand_submitted(refused, {})
+    assert len(planned) == 1
+    refused["metadata"]["generation"] = 2
+    with pytest.raises(GraphError, match="no parameter sped"):
+        await ours.expand_submitted(refused, {})
+    assert len(planned) == 2
 
 
 async def test_file_that_is_not_there_is_named(tmp_path: Path) -> None:

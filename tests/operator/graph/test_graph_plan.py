@@ -60,6 +60,20 @@ def application(*operators: Operator, regions: tuple[str, ...] = ()) -> Adl:
     )
 
 
+def with_schema(schema: dict[str, Any]) -> Adl:
+    """Return an application whose only stream has this schema."""
+    stream = Stream(name="raw", producer="src", schema=schema)
+    return application(SOURCE, sink("s", "raw")).model_copy(update={"streams": [stream]})
+
+
+def nested(levels: int) -> dict[str, Any]:
+    """Return a schema that is so deep."""
+    schema: dict[str, Any] = {}
+    for _ in range(levels):
+        schema = {"type": schema}
+    return schema
+
+
 def planned(
     adl: Adl, fusion: str = "automatic", widths: dict[str, int] | None = None, **job: Any
 ) -> Topology:
@@ -391,11 +405,44 @@ def test_operators_that_lead_to_no_sink_are_dropped() -> None:
             ),
             "ns.job.raw.r is one of the job's own",
         ),
+        (
+            application(
+                SOURCE.model_copy(update={"outputs": []}), function("f"), sink("s", "f-rows")
+            ),
+            "src makes 0 streams, and a kafka-source makes 1",
+        ),
+        (
+            application(SOURCE, Operator(name="p", kind="split", outputs=["a"]), sink("s", "a")),
+            "p reads 0 streams, and a split reads 1",
+        ),
+        (with_schema(nested(300)), "schema of stream raw is more than 200 levels deep"),
+        (with_schema({"fields": ["\ud800"]}), "raw has characters that can't be written"),
+        (
+            application(
+                SOURCE,
+                *(
+                    function(f"f{n}", *[f"f{n - 1}-rows" if n else "raw"] * 2).model_copy(
+                        update={"real_time": True}
+                    )
+                    for n in range(60)
+                ),
+                kafka_sink("out", "f59-rows"),
+            ),
+            "more than 100,000 task slots",
+        ),
     ],
 )
 def test_unsound_graphs(adl: Adl, message: str) -> None:
     with pytest.raises(GraphError, match=message):
         planned(adl)
+
+
+def test_a_topic_elsewhere_may_have_the_name_of_one_of_the_jobs_own() -> None:
+    """The stages have an order, though a sink seems to write what a stage above it reads."""
+    endpoint = KafkaEndpoint(topic="ns.job.clean-rows.r", bootstrap_servers="other:1")
+    out = Operator(name="out", kind="kafka-sink", inputs=["count-rows"], kafka=endpoint)
+    adl = REGION.model_copy(update={"operators": [*REGION.operators[:-1], out]})
+    assert [stage.name for stage in saved_stages(planned(adl), adl)] == ["src", "count", "out"]
 
 
 @pytest.mark.parametrize(
