@@ -60,7 +60,8 @@ def graph_content(metadata: PeMetadata) -> Content:
 
 def in_place(content: Content, metadata: PeMetadata) -> Content:
     """Return the content of a PE of another channel, which differs in its place only."""
-    return replace(content, place=_hash(metadata.model_dump(mode="json", include=_PLACE)))
+    place = metadata.model_dump(mode="json", include=_PLACE, exclude_defaults=True)
+    return replace(content, place=_hash(place))
 
 
 def with_settings(content: Content, settings_id: str) -> Content:

@@ -13,6 +13,7 @@ from streamgraft_operator.graph import (
     content_of,
     diff,
 )
+from streamgraft_operator.graph.diff import graph_content, in_place
 
 INPUT = InputPort(
     port=0, stream="raw", topic="raw", partitions=4, bootstrap_servers="kafka:9092", operator="sum"
@@ -148,3 +149,10 @@ def test_a_field_that_a_release_adds_changes_no_pe() -> None:
 def test_a_pod_of_before_passes_over_fields_that_it_does_not_know() -> None:
     newer = Newer(**PE.model_dump()).model_copy(update={"added": 4})
     assert PeMetadata.model_validate_json(newer.to_wire()) == PE
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+def test_a_channel_has_the_content_of_another_but_for_its_place(shards: int) -> None:
+    first = PE.model_copy(update={"shard_count": shards})
+    second = first.model_copy(update={"pe_id": 5, "channel": 3})
+    assert in_place(graph_content(first), second) == graph_content(second)
