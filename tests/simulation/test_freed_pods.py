@@ -31,7 +31,7 @@ def widened(world: World, width: int) -> set[str]:
 
 
 def test_channels_that_come_and_go_are_the_same_pods() -> None:
-    world = World(1)
+    world = World(0)
     with world.surroundings():
         extra = {"warmPool": 2}
         submit(world, Submission("job", stages=1, max_width=3, width=1, extra=extra))

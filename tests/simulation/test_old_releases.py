@@ -41,7 +41,7 @@ def holder(world: World, channel: int) -> Container | None:
 
 def move_on() -> None:
     """Move a shard twice, the second time from a pod that can't say that it runs it."""
-    world = World(1)
+    world = World(2)
     with world.surroundings():
         submit(world, Submission("job", stages=1, max_width=4, width=1))
         world.operators.start()
