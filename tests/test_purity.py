@@ -17,7 +17,18 @@ GRAPH = grimp.build_graph(*(path.name for path in PACKAGES), include_external_pa
 OURS = tuple(path.name for path in PACKAGES)
 COMPUTING = {
     *("array", "base64", "bisect", "collections", "csv", "dataclasses", "datetime", "enum"),
-    *("fractions", "functools", "hashlib", "heapq", "html", "io", "itertools", "json", "lzma"),
+    *(
+        "decimal",
+        "fractions",
+        "functools",
+        "hashlib",
+        "heapq",
+        "html",
+        "io",
+        "itertools",
+        "json",
+        "lzma",
+    ),
     *(
         "math",
         "operator",
