@@ -267,3 +267,23 @@ def test_what_fastavro_writes_is_read_by_its_meaning() -> None:
         "price": "-1.50",
         "at": "1969-12-31T23:59:59.999999+00:00",
     }
+
+
+def test_names_without_a_namespace_are_found_within_one_and_outside() -> None:
+    inner = {
+        "type": "record",
+        "name": "In",
+        "namespace": "",
+        "fields": [{"name": "x", "type": "long"}],
+    }
+    outer = {"type": "record", "name": "n.Out", "fields": [{"name": "in", "type": inner}]}
+    fixed = {"name": "id", "type": FIXED}
+    writer = record(fixed, {"name": "out", "type": outer}, {"name": "again", "type": "In"})
+    again = {"name": "same", "type": "n.F", "default": "abcd"}
+    ours = record(
+        {"name": "again", "type": {**inner, "fields": [{"name": "x", "type": MILLIS}]}},
+        fixed,
+        again,
+    )
+    row = {"id": b"abcd", "out": {"in": {"x": 0}}, "again": {"x": NUMBER}}
+    assert read(writer, row, ours) == {"again": {"x": MOMENT}, "id": "YWJjZA==", "same": "YWJjZA=="}

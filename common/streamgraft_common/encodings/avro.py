@@ -35,7 +35,7 @@ class AvroCodec:
         try:
             self._schema = parse_schema(json.loads(schema), named_schemas=self._named)
             check_bounded(self._schema)
-            self._reading = Reading(self._schema)
+            self._reading = Reading(json.loads(schema))
         except (
             SchemaParseException,
             ValueError,
@@ -47,12 +47,11 @@ class AvroCodec:
             raise ValueError(f"not a valid Avro schema: {error}") from error
         self._registry = registry
         self._subject = subject
-        self._own = self._reading.of(self._schema)
         self._writers: dict[int, tuple[Any, Any]] = {}
 
     def decode(self, value: bytes) -> dict[str, Any]:
         """Return the JSON object of a value, as our schema reads it."""
-        writer, reader = self._own
+        writer, reader = self._reading.own, None
         try:
             if self._registry is not None:
                 number, value = unframed(value)
@@ -97,7 +96,9 @@ class AvroCodec:
         if number not in self._writers:
             found = parse_schema(registry.schema(number))
             check_bounded(found)
-            self._writers[number] = self._reading.of(found)
+            same = found == self._schema
+            own = self._reading.own
+            self._writers[number] = (own, None) if same else (self._reading.marked(found), own)
         return self._writers[number]
 
     def unfit(self, columns: Columns) -> str:

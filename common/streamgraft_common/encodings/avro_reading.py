@@ -86,14 +86,14 @@ _WRITTEN_AS = {
 
 
 class Reading:
-    """How records are read as a schema of ours, as fastavro has parsed it."""
+    """How records are read as a schema of ours, which is the JSON of one that is valid."""
 
     def __init__(self, schema: Any) -> None:
-        """Raise ValueError or TypeError if a default is not of its type."""
-        self._schema = schema
+        """Raise an error of Python's if a default is not of its type."""
         self._wanted: set[str] = set()
         named: dict[str, Any] = {}
-        self._own = parse_schema(_mapped(schema, self._mark_own), named)
+        self.own = _marked(parse_schema(schema, named), self._mark_own)
+        """For records of this very schema, which are read much faster without a reader's."""
         fields = [field for item in named.values() for field in item.get("fields", ())]
         defaults = [
             (field, _default(field["default"], field["type"], named))
@@ -103,50 +103,40 @@ class Reading:
         for field, default in defaults:
             field["default"] = default
 
-    def of(self, writer: Any) -> tuple[Any, Any]:
-        """Return the writer's and the reader's schema for records of a schema that was parsed."""
-        if writer == self._schema:
-            return self._own, None  # much faster than with a reader's
-        return parse_schema(_mapped(writer, self._mark_written)), self._own
+    def marked(self, writer: Any) -> Any:
+        """Return a writer's schema, which fastavro has parsed, for a reader with ours; changed."""
+        return _marked(writer, lambda kind, _: kind in self._wanted)
 
-    def _mark_own(self, kind: str, schema: Mapping[str, Any]) -> Any:
-        meant = schema.get("logicalType", "")
+    def _mark_own(self, kind: str, meant: str) -> bool:
         wanted = (kind, meant) in _MAKES or kind in ("bytes", "fixed")
         if wanted:
             self._wanted.update(_WRITTEN_AS[kind])
-        return _marked(kind, schema, wanted)
-
-    def _mark_written(self, kind: str, schema: Mapping[str, Any]) -> Any:
-        return _marked(kind, schema, kind in self._wanted)
+        return wanted
 
 
-def _marked(kind: str, schema: Mapping[str, Any], wanted: bool) -> Any:
-    if wanted:
-        meant = schema.get("logicalType", "")
-        return {**schema, "type": kind, "logicalType": _MARK, _MEANT: meant}
-    rest = {name: item for name, item in schema.items() if name != "logicalType"}
-    return rest if kind == "fixed" else kind
-
-
-def _mapped(schema: Any, leaf: Callable[[str, Mapping[str, Any]], Any]) -> Any:
-    """Return a copy of a parsed schema with other types in the place of what `leaf` is told."""
+def _marked(schema: Any, wanted: Callable[[str, str], bool]) -> Any:
+    """Return a parsed schema, changed, in which the types that are wanted are marked."""
     if isinstance(schema, str):
-        return leaf(schema, {}) if schema in _WRITTEN_AS else schema
+        return _leaf({"type": schema}, wanted) if schema in _WRITTEN_AS else schema
     if isinstance(schema, list):
-        return [_mapped(item, leaf) for item in schema]
-    kind = schema["type"]
-    if kind in _WRITTEN_AS:
-        return leaf(kind, schema)
-    # A record that has these is taken for one that fastavro has parsed.
-    copy = {name: item for name, item in schema.items() if not name.startswith("__")}
-    copy.pop("logicalType", None)
+        schema[:] = [_marked(item, wanted) for item in schema]
+        return schema
+    if schema["type"] in _WRITTEN_AS:
+        return _leaf(schema, wanted)
     for part in ("items", "values"):
-        if part in copy:
-            copy[part] = _mapped(copy[part], leaf)
-    if "fields" in copy:
-        fields = copy["fields"]
-        copy["fields"] = [{**field, "type": _mapped(field["type"], leaf)} for field in fields]
-    return copy
+        if part in schema:
+            schema[part] = _marked(schema[part], wanted)
+    for field in schema.get("fields", ()):
+        field["type"] = _marked(field["type"], wanted)
+    return schema
+
+
+def _leaf(schema: dict[str, Any], wanted: Callable[[str, str], bool]) -> Any:
+    kind, meant = schema["type"], schema.pop("logicalType", "")
+    if wanted(kind, meant):
+        schema.update({"logicalType": _MARK, _MEANT: meant})
+        return schema
+    return schema if kind == "fixed" else kind
 
 
 def _default(value: Any, schema: Any, named: Mapping[str, Any]) -> Any:
