@@ -16,31 +16,10 @@ PACKAGES = sorted(path.parent for path in ROOT.glob("*/streamgraft*/__init__.py"
 GRAPH = grimp.build_graph(*(path.name for path in PACKAGES), include_external_packages=True)
 OURS = tuple(path.name for path in PACKAGES)
 COMPUTING = {
-    *("array", "base64", "bisect", "collections", "csv", "dataclasses", "datetime", "enum"),
-    *(
-        "fractions",
-        "functools",
-        "graphlib",
-        "hashlib",
-        "heapq",
-        "html",
-        "io",
-        "itertools",
-        "json",
-        "lzma",
-    ),
-    *(
-        "math",
-        "operator",
-        "re",
-        "statistics",
-        "string",
-        "struct",
-        "typing",
-        "xml",
-        "zipfile",
-        "zlib",
-    ),
+    *("array", "base64", "bisect", "collections", "csv", "dataclasses", "datetime", "decimal"),
+    *("enum", "fractions", "functools", "graphlib", "hashlib", "heapq", "html", "io", "itertools"),
+    *("json", "lzma", "math", "operator", "re", "statistics", "string", "struct", "typing", "xml"),
+    *("zipfile", "zlib"),
     *("coreforecast", "fnmatch", "lark", "numpy", "pydantic", "zoneinfo"),
 }
 """Libraries that compute: no client, no event loop, no clock, no chance, no files, no log."""

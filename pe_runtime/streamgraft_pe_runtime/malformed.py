@@ -8,7 +8,7 @@ import json
 from functools import cache
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -18,6 +18,8 @@ from streamgraft_common.pe_metadata import InputPort
 from streamgraft_common.record_size import LARGEST_RECORD_BYTES
 from streamgraft_pe_runtime import encoded
 from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
+from streamgraft_pe_runtime.out_of_range import decoded_as
+from streamgraft_pe_runtime.out_of_range import problem as out_of_range
 
 _NO_PROBLEM = "cast(null as string) as problem"
 _PREFIX = "kafka."
@@ -38,7 +40,8 @@ def decoded(
     """Return the rows of an outside topic's records with a value; malformed ones make none."""
     session = records.sparkSession
     source = _configure(session, port, endpoint, schema)
-    whole = StructType([*schema.fields, StructField(MALFORMED, StringType())])
+    unwrapped = [StructField(item.name, decoded_as(item.dataType)) for item in schema]
+    whole = StructType([*unwrapped, StructField(MALFORMED, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED}
     place = ("topic", "partition", "offset", "key", "value")
     refused = f"{_refuse(session)}('{source}', {', '.join(place)}, problem)"
@@ -48,11 +51,12 @@ def decoded(
     else:
         decoded = encoded.decoded(endpoint.encoding, port.topic).alias("decoded")
         found = found.select(*place, decoded).select(*place, "decoded.*")
-    row = F.from_json("text", whole, options).alias("row")
-    return (
-        found.select(*place, "problem", row)
-        .where(f"case when row is null or row.{MALFORMED} is not null then {refused} else true end")
-        .select(*(F.col(f"row.{_quoted(name)}") for name in schema.names))
+    found = found.select(*place, "problem", F.from_json("text", whole, options).alias("row"))
+    if (odd := out_of_range(F.col("row"), schema)) is not None:
+        found = found.withColumn("problem", F.coalesce("problem", odd))
+    wrong = f"row is null or row.{MALFORMED} is not null or problem is not null"
+    return found.where(f"case when {wrong} then {refused} else true end").select(
+        *(_column(item) for item in schema)
     )
 
 
@@ -97,5 +101,7 @@ def _refuse(session: SparkSession) -> str:
     return str(registry.Function())
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+def _column(field: StructField) -> Column:
+    found = F.col("row").getField(field.name)
+    cast = found if decoded_as(field.dataType) == field.dataType else found.cast(field.dataType)
+    return cast.alias(field.name)

@@ -2,8 +2,7 @@
 
 import io
 import json
-from contextlib import AbstractContextManager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import suppress
 from typing import Any
 
 import fastavro
@@ -17,7 +16,7 @@ from google.protobuf import (
 )
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.serving import serving
+from tests.common.schema_registry import registry
 
 from streamgraft_common.encodings.avro import AvroCodec
 from streamgraft_common.encodings.codec import Undecodable, Unencodable
@@ -61,57 +60,6 @@ ROW = {
 }
 TEXT = json.dumps(ROW)
 NEWER = {**SCHEMA, "fields": [*SCHEMA["fields"], {"name": "more", "type": "int", "default": 7}]}
-
-
-class FakeRegistry(ThreadingHTTPServer):
-    """The two calls of a schema registry's REST contract."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.schemas: dict[int, str] = {}
-        self.subjects: dict[str, list[int]] = {}
-        self.calls = 0
-        self.broken = False
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: FakeRegistry
-
-    def do_GET(self) -> None:
-        number = int(self.path.rpartition("/")[2])
-        schema = self.server.schemas.get(number)
-        if schema is None or self.server.broken:
-            self._answer(500 if self.server.broken else 404, {"error_code": 40403})
-        else:
-            self._answer(200, {"schema": schema})
-
-    def do_POST(self) -> None:
-        _, subjects, subject, versions = self.path.split("/")
-        assert (subjects, versions) == ("subjects", "versions")
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        known = {text: number for number, text in self.server.schemas.items()}
-        number = known.get(body["schema"], len(known) + 1)
-        self.server.schemas[number] = body["schema"]
-        self.server.subjects.setdefault(subject, []).append(number)
-        self._answer(200, {"id": number})
-
-    def _answer(self, code: int, body: Any) -> None:
-        self.server.calls += 1
-        self.send_response(code)
-        self.end_headers()
-        self.wfile.write(json.dumps(body).encode())
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
-
-
-def registry() -> AbstractContextManager[FakeRegistry]:
-    """Serve a registry."""
-    return serving(FakeRegistry())
 
 
 def test_avro_goes_there_and_back() -> None:
@@ -275,6 +223,22 @@ def test_a_record_of_a_newer_schema_is_read_as_ours() -> None:
         server.broken = True
         with pytest.raises(RegistryError, match="500"):
             codec.decode(framed(44, value))
+
+
+@pytest.mark.parametrize(
+    "answer", [b"404 page not found\n", b'{"error_code": 404}', b"[40403]", b"\xff"]
+)
+def test_only_the_registry_knows_which_schemas_are_unknown(answer: bytes) -> None:
+    """A 404 of an ingress is no reason to set good records aside."""
+    with registry() as server:
+        server.schemas[42] = json.dumps(SCHEMA)
+        value = framed(42, AvroCodec(json.dumps(SCHEMA)).encode(TEXT))
+        codec = AvroCodec(json.dumps(SCHEMA), Registry(server.url))
+        server.proxied = answer
+        with pytest.raises(RegistryError, match="404"):
+            codec.decode(value)
+        server.proxied = b""
+        assert codec.decode(value) == ROW
 
 
 def test_what_is_written_is_registered_once() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
-from tests.common.test_encodings import MESSAGE, SCHEMA, TEXT, descriptors, registry
+from tests.common.schema_registry import registry
+from tests.common.test_encodings import MESSAGE, SCHEMA, TEXT, descriptors
 from tests.pe_runtime.one_driver import Job, make_topic, rows
 
 import streamgraft as sg

@@ -53,13 +53,20 @@ def run(session: SparkSession, cluster: Cluster, tmp_path: Path) -> Iterator[Cal
     """Runs an application that copies a topic; stopped at the end."""
     jobs: list[Job] = []
 
-    def start(topic: str, *, twice: bool = False, real_time: bool = False, **how: Any) -> Job:
+    def start(
+        topic: str,
+        *,
+        twice: bool = False,
+        real_time: bool = False,
+        schema: str = SCHEMA,
+        **how: Any,
+    ) -> Job:
         app = sg.Application("copies")
-        source = app.kafka_source("numbers", topic=topic, schema=SCHEMA, **how)
+        source = app.kafka_source("numbers", topic=topic, schema=schema, **how)
 
         @app.operator(inputs=source, real_time=real_time)
         def first(numbers: DataFrame) -> DataFrame:
-            return numbers.selectExpr("key", "`the n` as n")
+            return numbers.withColumnRenamed("the n", "n")
 
         app.kafka_sink("copy", input=first, topic=f"{topic}-copy")
         if twice:
@@ -130,6 +137,60 @@ def test_a_record_too_large_for_the_dead_letters_stops_nothing(
     assert "the value many" in headers["streamgraft.error"]
     assert f"its {len(large)} bytes are more" in headers["streamgraft.error"]
     assert malformed.counts(session)["numbers", topic] == 1
+
+
+def test_a_key_too_large_for_the_dead_letters_stops_nothing(
+    run: Callable[..., Job], cluster: Cluster
+) -> None:
+    """The letter is without it, too."""
+    topic = make_topic(cluster)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, **LARGE})
+    for value, key in ((GOOD[0], "r"), ("not json", "k" * LARGEST), (GOOD[1], "r")):
+        producer.produce(topic, value, key, partition=0)
+    assert producer.flush(30) == 0
+    job = run(topic)
+    assert [row["n"] for row in rows(job.read(f"{topic}-copy", 2))] == [0, 1]
+    (letter,) = job.read(names.dead_letter_topic("default", job.pes[0].job), 1)
+    assert (letter.key(), letter.value()) == (None, None)
+    error = dict(letter.headers())["streamgraft.error"].decode()
+    assert "Unrecognized token 'not'" in error
+    assert "its 8 bytes are more" in error
+    assert f"its key's {LARGEST} bytes are more" in error
+
+
+NARROW = "t tinyint, at timestamp, p struct<t: array<tinyint>, at: map<string, timestamp>>"
+FITTING = [
+    {"t": -128, "at": "0001-01-01T00:00:00.000000Z"},
+    {"t": 127, "at": "9999-12-31T23:59:59.000000Z"},
+    {"p": {"t": [1], "at": {"x": "2023-11-14T22:13:20.000000Z"}}},
+]
+SECONDS = {"at": 1_700_000_000}
+BEYOND = {
+    "t": ({"t": 128}, {"t": -129}, {"t": 255}),
+    "at": ({"at": 1_700_000_000_000}, {"at": 253_402_300_800}, {"at": -62_135_596_801}),
+    "p": ({"p": {"t": [1, 200]}}, {"p": {"at": {"x": 1_700_000_000_000}}}),
+}
+
+
+def test_numbers_that_spark_takes_for_others_are_malformed(
+    run: Callable[..., Job], cluster: Cluster
+) -> None:
+    """A tinyint that would wrap, and milliseconds in a timestamp; also within other values."""
+    topic = make_topic(cluster)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    beyond = [row for found in BEYOND.values() for row in found]
+    for row in (*beyond, *FITTING, SECONDS):
+        producer.produce(topic, json.dumps(row), partition=0)
+    assert producer.flush(30) == 0
+    job = run(topic, schema=NARROW)
+    expected = [*FITTING, {"at": "2023-11-14T22:13:20.000000Z"}]
+    assert rows(job.read(f"{topic}-copy", len(expected))) == expected
+    letters = job.read(names.dead_letter_topic("default", job.pes[0].job), len(beyond))
+    assert [json.loads(letter.value()) for letter in letters] == beyond
+    columns = [name for name, found in BEYOND.items() for _ in found]
+    for letter, column in zip(letters, columns, strict=True):
+        error = dict(letter.headers())["streamgraft.error"].decode()
+        assert error.startswith(f"'{column}' has a value out of its type's range")
 
 
 def test_skipped_records_are_counted(

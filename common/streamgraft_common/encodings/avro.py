@@ -3,7 +3,7 @@
 import base64
 import io
 import json
-from datetime import date, datetime, time
+from datetime import date, time
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +12,8 @@ from fastavro.schema import SchemaParseException, parse_schema
 
 from streamgraft_common.encodings.avro_bounds import check_bounded
 from streamgraft_common.encodings.avro_columns import misfits, only_type
+from streamgraft_common.encodings.avro_numbers import NUMBERS, moment, number
+from streamgraft_common.encodings.avro_reading import Reading
 from streamgraft_common.encodings.codec import Undecodable, Unencodable
 from streamgraft_common.encodings.columns import Columns
 from streamgraft_common.encodings.registry import Registry, UnknownSchema, framed, unframed
@@ -33,21 +35,29 @@ class AvroCodec:
         try:
             self._schema = parse_schema(json.loads(schema), named_schemas=self._named)
             check_bounded(self._schema)
-        except (SchemaParseException, ValueError, RecursionError) as error:
+            self._reading = Reading(json.loads(schema))
+        except (
+            SchemaParseException,
+            ValueError,
+            TypeError,  # this one and what follows: defaults of other types
+            AttributeError,
+            ArithmeticError,
+            RecursionError,
+        ) as error:
             raise ValueError(f"not a valid Avro schema: {error}") from error
         self._registry = registry
         self._subject = subject
-        self._writers: dict[int, Any] = {}
+        self._writers: dict[int, tuple[Any, Any]] = {}
 
     def decode(self, value: bytes) -> dict[str, Any]:
         """Return the JSON object of a value, as our schema reads it."""
-        writer = self._schema
+        writer, reader = self._reading.own, None
         try:
             if self._registry is not None:
                 number, value = unframed(value)
-                writer = self._writer(self._registry, number)
+                writer, reader = self._writer(self._registry, number)
             stream = io.BytesIO(value)
-            row: Any = fastavro.schemaless_reader(stream, writer, self._schema)
+            row: Any = fastavro.schemaless_reader(stream, writer, reader)
         except (
             UnknownSchema,
             ValueError,
@@ -66,7 +76,7 @@ class AvroCodec:
             raise Undecodable("there are bytes behind the record")
         if not isinstance(row, dict):
             raise Undecodable("it is no record")
-        return {name: plain(item) for name, item in row.items()}
+        return row
 
     def encode(self, row: str) -> bytes:
         """Return the value of a row, by our schema."""
@@ -80,13 +90,15 @@ class AvroCodec:
             return stream.getvalue()
         return framed(self._registry.register(self._subject, self._text), stream.getvalue())
 
-    def _writer(self, registry: Registry, number: int) -> Any:
-        """Return the schema of a record, parsed once. Raises UnknownSchema, RegistryError,
-        ValueError and errors of fastavro."""
+    def _writer(self, registry: Registry, number: int) -> tuple[Any, Any]:
+        """Return the schema of a record and its reader's, made once. Raises UnknownSchema,
+        RegistryError, ValueError and errors of fastavro."""
         if number not in self._writers:
             found = parse_schema(registry.schema(number))
             check_bounded(found)
-            self._writers[number] = found
+            same = found == self._schema
+            own = self._reading.own
+            self._writers[number] = (own, None) if same else (self._reading.marked(found), own)
         return self._writers[number]
 
     def unfit(self, columns: Columns) -> str:
@@ -115,24 +127,9 @@ class AvroCodec:
             return {name: self._typed(item, schema["values"]) for name, item in value.items()}
         logical = schema.get("logicalType", "") if isinstance(schema, dict) else ""
         if isinstance(value, str) and "timestamp" in logical:
-            return datetime.fromisoformat(value)
+            return moment(value, logical)
         if logical in _TIMES:
             return _TIMES[logical](str(value))
         if kind in ("bytes", "fixed"):
             return base64.b64decode(value)
-        return float(value) if kind in ("float", "double") else value
-
-
-def plain(value: Any) -> Any:
-    """Return a value of fastavro as JSON has it, in the forms that Spark reads."""
-    if isinstance(value, dict):
-        return {name: plain(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, (datetime, date, time)):
-        return value.isoformat()
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return str(value)  # decimals, UUIDs
+        return number(value, kind) if kind in NUMBERS else value

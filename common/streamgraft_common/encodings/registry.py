@@ -9,6 +9,8 @@ from typing import Any
 
 TIMEOUT_SECONDS = 10.0
 _TYPE = "application/vnd.schemaregistry.v1+json"
+_UNKNOWN = 40403
+"""What a registry's own 404 says; one of a proxy before it does not."""
 _HEADER = struct.Struct(">bI")
 """A zero and the schema's id, in front of each value."""
 
@@ -68,9 +70,18 @@ class Registry:
         except urllib.error.HTTPError as error:
             with error:
                 said = error.read(1000).decode(errors="replace")
-            if method == "GET" and error.code == 404:
+            if method == "GET" and error.code == 404 and _code(said) == _UNKNOWN:
                 raise UnknownSchema(f"the registry has no such schema: {path}") from error
             raise RegistryError(f"{method} {self._url}{path}: {error.code} {said}") from error
         except (OSError, ValueError) as error:
             raise RegistryError(f"{method} {self._url}{path}: {error}") from error
         return found
+
+
+def _code(body: str) -> Any:
+    """Return the code of an error, None of an answer that is not the registry's."""
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return None
+    return found.get("error_code") if isinstance(found, dict) else None

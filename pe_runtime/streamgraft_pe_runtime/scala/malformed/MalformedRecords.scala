@@ -172,7 +172,7 @@ class MalformedSource(val settings: MalformedSettings) extends Logging {
       task.addTaskCompletionListener[Unit](done => {
         waiting.remove(done.taskAttemptId())
         producer.flush()
-        if (!tooLarge.isEmpty) sendWithoutValues()
+        while (!tooLarge.isEmpty) sendSmaller()
         check()
       })
     }
@@ -193,23 +193,29 @@ class MalformedSource(val settings: MalformedSettings) extends Logging {
       new ProducerRecord(settings.deadLetters, null, refused.key, refused.value, all.asJava)
     producer.send(letter, (_, error) => error match {
       case null =>
-      case _: RecordTooLargeException if refused.value != null => tooLarge.add(refused)
+      case _: RecordTooLargeException if refused.value != null || refused.key != null =>
+        tooLarge.add(refused)
       case other => failure = other
     })
   }
 
-  /** What is too large for its topic would stop the source for ever. */
-  private def sendWithoutValues(): Unit = {
+  /** Without their values, and those that have none any more without their keys. What is too large
+    * for its topic would stop the source for ever.
+    */
+  private def sendSmaller(): Unit = {
     var refused = tooLarge.poll()
     while (refused != null) {
-      val bytes = refused.value.length
-      send(refused.copy(
-        value = null,
-        error = s"${refused.error} (its $bytes bytes are more than this topic takes)"))
+      send(
+        if (refused.value != null)
+          refused.copy(value = null, error = tooLargeError(refused, s"its ${refused.value.length}"))
+        else refused.copy(key = null, error = tooLargeError(refused, s"its key's ${refused.key.length}")))
       refused = tooLarge.poll()
     }
     producer.flush()
   }
+
+  private def tooLargeError(refused: Refused, whose: String): String =
+    s"${refused.error} ($whose bytes are more than this topic takes)"
 
   private def check(): Unit = {
     val error = failure
