@@ -124,7 +124,8 @@ class TopicKeeper:
             there = await look(self._context, job, brokers)
             made = None
             if brokers.servers == self._context.servers_of(job):
-                _check_cluster(job, there, topology)
+                if reads(topology, brokers.servers):
+                    _check_cluster(job, there, brokers.servers)
                 made = _present(job, there, topics)
             found = changes(topics, there, made.topics if made else ())
             if made is not None:
@@ -170,15 +171,15 @@ def reads(topology: Topology, servers: str) -> bool:
     return any(port.bootstrap_servers == servers for port in inputs)
 
 
-def _check_cluster(job: Object, there: KafkaCluster, topology: Topology) -> None:
+def _check_cluster(job: Object, there: KafkaCluster, servers: str) -> None:
     """Raise OtherKafka if positions of a job that runs are of another cluster than that which is
     there: PEs would skip records, and its topics would be made anew for that."""
     status = job_status(job)
     made = status.made_in_kafka
-    if made is None or not status.submitted_generation or not reads(topology, made.servers):
+    if made is None or not status.submitted_generation:
         return
     if there.id and made.cluster_id and there.id != made.cluster_id:
-        raise OtherKafka(made.servers, there.id, made.cluster_id)
+        raise OtherKafka(servers, there.id, made.cluster_id)
 
 
 def partitions_of(clusters: Iterable[Seen]) -> dict[str, int]:
