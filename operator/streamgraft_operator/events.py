@@ -160,6 +160,11 @@ def kafka_unavailable(message: str) -> Event:
     return Event("Warning", "KafkaUnavailable", message)
 
 
+def other_kafka(message: str) -> Event:
+    """Report that a job's brokers are of another Kafka cluster than its positions."""
+    return Event("Warning", "OtherKafkaCluster", message)
+
+
 def topic_unusable(message: str) -> Event:
     """Report that an existing topic is in the way."""
     return Event("Warning", "TopicUnusable", message)

@@ -29,6 +29,7 @@ from streamgraft_pe_runtime import (
     query,
     real_time,
     restricted,
+    topic_ids,
     warm_up,
     workers,
 )
@@ -259,6 +260,12 @@ class Driver:
         endpoint = self._endpoint(port)
         return endpoint is not None and endpoint.starting_offsets == "latest"
 
+    def source_ids(self, inputs: Sequence[InputPort]) -> topic_ids.Ids:
+        """Return the ids of the topics that sources read, as far as brokers tell."""
+        endpoints = {port.operator: self._endpoint(port) for port in inputs}
+        options = {name: found.options for name, found in endpoints.items() if found}
+        return topic_ids.ask(self._session, inputs, options)
+
     def may_lose(self, port: InputPort) -> bool:
         """Return whether an input goes on behind records that are deleted before it reads them."""
         options = endpoint.options if (endpoint := self._endpoint(port)) else {}
@@ -266,7 +273,8 @@ class Driver:
 
     def _endpoint(self, port: InputPort) -> KafkaEndpoint | None:
         operators = {operator.name: operator for operator in self._adl.operators}
-        return operators[port.operator].kafka if port.external else None
+        operator = operators.get(port.operator)  # an edit may be under way
+        return operator.kafka if operator and port.external else None
 
     def start(self, shards: Sequence[int], checkpoint: Path, *, joint: bool) -> ShardQuery:
         """Start the query of shards on its checkpoint; `joint`: made to keep several apart."""

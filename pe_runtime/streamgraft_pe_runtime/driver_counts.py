@@ -1,8 +1,9 @@
 """What a driver tells of its queries beside their own reports."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from streamgraft_common.pe_metadata import InputPort
 from streamgraft_pe_runtime.losses import Gap
 
 
@@ -17,6 +18,9 @@ class DriverCounts(Protocol):
 
     def imported_topics(self, operator: str) -> Sequence[str]:
         """Return the topics that an import is connected to."""
+
+    def source_ids(self, inputs: Sequence[InputPort]) -> Mapping[str, str]:
+        """Return the ids of the topics that sources read, by place."""
 
     def is_cut(self) -> bool:
         """Return whether operators of the plan are in a consistent region."""

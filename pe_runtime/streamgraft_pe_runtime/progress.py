@@ -9,6 +9,7 @@ from typing import Any
 
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime import real_time
+from streamgraft_pe_runtime.beyond import Beyond
 from streamgraft_pe_runtime.brokers import Bounds, Brokers, KafkaException
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.connections import Connections, connected
@@ -34,6 +35,7 @@ from streamgraft_pe_runtime.reports import (
 )
 from streamgraft_pe_runtime.scan_order import topic_of
 from streamgraft_pe_runtime.settings import consumer_group
+from streamgraft_pe_runtime.topic_ids import Ids
 from streamgraft_pe_runtime.watched import Watched
 
 log = logging.getLogger(__name__)
@@ -60,7 +62,7 @@ class Progress:
         self._brokers = connected(metadata, {})
         self._failing: set[str] = set()
         self.left_out, self.connections = LeftOut(metrics, driver), Connections()
-        self._markers = Markers()
+        self._markers, self._beyond = Markers(), Beyond()
         self._pace = Pace(metadata.trigger_seconds)
 
     def replan(self, metadata: PeMetadata) -> None:
@@ -82,11 +84,14 @@ class Progress:
         """Return those of an input, or of a stream to another PE."""
         return self._brokers[bootstrap_servers]
 
-    def watch(self, shards: Sequence[int], query: ShardQuery, checkpoint: Path) -> None:
-        """Follow the query of shards, instead of earlier ones. Blocks."""
+    def watch(
+        self, shards: Sequence[int], query: ShardQuery, checkpoint: Path, topics: Ids | None = None
+    ) -> None:
+        """Follow the query of shards, instead of earlier ones. `topics`: what it reads. Blocks."""
         found = read_checkpoint(checkpoint)
         scans = [*dict.fromkeys(found.scans)]
         watched = Watched(shards, query, checkpoint, found.positions, not found.clean, scans)
+        watched.topics = topics or {}
         for shard in shards:
             if before := self._shards.get(shard):
                 self._collect(before)
@@ -171,6 +176,9 @@ class Progress:
         calm = rounds % _CALM_PERIODS == 0
         if calm:  # brokers drop what is old, and a former owner's last word may have come late
             self._published = {}
+            now = self._driver.source_ids(self._metadata.inputs)
+            for watched in self._queries:
+                watched.check_topics(now)
         self._tell()
         self._count_busy_seconds()
         self.left_out.count()
@@ -371,6 +379,7 @@ class Progress:
             read = watched.read()
             held |= {key: watched.position(key) for key in read}
             owners |= dict.fromkeys(read, watched)
+        self._beyond.sort_out(bounds, held)
         for key, (start, end) in bounds.found.items():
             if key not in held:
                 continue  # released meanwhile

@@ -23,7 +23,7 @@ from streamgraft_common.repositories import RepositoryUnavailable
 from streamgraft_common.repositories.manifest import Share
 from streamgraft_common.resources import Saved, SavedStage, SavedState, Saving
 from streamgraft_common.restore import NotRestorable, match, stage_of
-from streamgraft_pe_runtime import arrangement, cuts, modes
+from streamgraft_pe_runtime import arrangement, cuts, modes, topic_ids
 from streamgraft_pe_runtime.checkpoint_files import (
     CHECKSUM,
     LEDGERS,
@@ -264,7 +264,7 @@ class Storage:
         topics = renamed_topics(old, self._stage)
         if old.shards == self._stage.shards:
             with Beside(checkpoint) as copy:
-                link_tree(sources[shard], copy, frozenset({SHARD_FILE}))
+                link_tree(sources[shard], copy, frozenset({SHARD_FILE, topic_ids.NOTE}))
                 _make_own(copy, checkpoint, topics)
                 cuts.inherit(copy, written)
         else:

@@ -10,7 +10,7 @@ from pathlib import Path
 from streamgraft_common.content import Content
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_common.resources import MatchedImport, Saved, Saving
-from streamgraft_pe_runtime import late_batches, log_starts
+from streamgraft_pe_runtime import late_batches, log_starts, topic_ids
 from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.bundles import Bundles
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, check
@@ -113,9 +113,10 @@ class SparkStage:
         began = time.monotonic()
         for shard in shards:
             self._storage.prepare(shard)
+        topics = self._check_topics(shards)
         checkpoint = self._checkpoints.take_over(shards, self._start_of)
         log.info("shards %s taken over in %.3f s", shards, time.monotonic() - began)
-        query = self._started(shards, checkpoint)
+        query = self._started(shards, checkpoint, topics)
         try:
             self._checkpoints.sweep()
         except OSError as error:  # another time: the query runs
@@ -124,16 +125,25 @@ class SparkStage:
 
     def _start_alone(self, shard: int) -> Query:
         self._storage.prepare(shard)
-        return self._started([shard], self._checkpoints.take_alone(shard))
+        topics = self._check_topics([shard])
+        return self._started([shard], self._checkpoints.take_alone(shard), topics)
 
-    def _started(self, shards: Sequence[int], checkpoint: Path) -> Query:
+    def _check_topics(self, shards: Sequence[int]) -> topic_ids.Ids:
+        """Return the ids of what is read, before anything is, also of a batch that was cut off."""
+        inputs = self._metadata.inputs
+        found = self._driver.source_ids(inputs)
+        for shard in shards:
+            topic_ids.check(self._storage.checkpoint(shard), inputs, found)
+        return found
+
+    def _started(self, shards: Sequence[int], checkpoint: Path, topics: topic_ids.Ids) -> Query:
         check(checkpoint)
         if self._metadata.real_time:
             inputs = self._metadata.inputs
             log_starts.pass_deleted(checkpoint, inputs, self.progress.brokers, self._lost)
         query = self._driver.start(shards, checkpoint, joint=is_joint(checkpoint))
         try:
-            self.progress.watch(shards, query, checkpoint)
+            self.progress.watch(shards, query, checkpoint, topics)
         except Exception:  # nobody would stop it
             query.stop(0)
             raise

@@ -12,6 +12,7 @@ from streamgraft_pe_runtime.positions import Positions, read_checkpoint
 from streamgraft_pe_runtime.protocol import Load
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.scan_order import topic_of
+from streamgraft_pe_runtime.topic_ids import Ids, TopicReplaced, replaced
 
 LOAD_SECONDS = 30.0
 """Period over which the load of shards is measured."""
@@ -29,6 +30,8 @@ class Watched:
     """Whether the batch that it begins with was begun before, and runs again."""
     scans: Sequence[str] = ()
     """Their names, in the order of its sources."""
+    topics: Ids = field(default_factory=dict)
+    """Those that its sources read."""
     batch: int = -1
     last_batch_at: str | None = None
     stateful: bool = False
@@ -57,6 +60,11 @@ class Watched:
             lag = sum(lag for (_, number), lag in self.lags.items() if alone or number == shard)
             self.loads[shard] = Load(busy, lag)
         self.since, self.batch_seconds = now, {}
+
+    def check_topics(self, now: Ids) -> None:
+        """Have the query fail if it goes on in another topic, made anew while it runs."""
+        if place := replaced(self.topics, now):
+            self.query.give_up(str(TopicReplaced(place)))
 
     def read(self) -> set[tuple[str, int]]:
         """Return the partitions of all inputs that it reads."""

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -177,12 +178,19 @@ class Chain:
 @pytest.fixture
 def chain(session: SparkSession, cluster: Cluster, tmp_path: Path) -> Iterator[Chain]:
     """A chain that does not run yet."""
+    with chain_at(session, cluster, tmp_path / "checkpoint") as found:
+        yield found
+
+
+@contextmanager
+def chain_at(session: SparkSession, cluster: Cluster, checkpoint: Path) -> Iterator[Chain]:
+    """Make a chain with topics of its own, which does not run yet."""
     source = make_topic(cluster)
     outputs = (f"{source}-a", f"{source}-b")
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in outputs]).values():
         made.result()
-    found = Chain(session, cluster, tmp_path / "checkpoint", source, outputs)
+    found = Chain(session, cluster, checkpoint, source, outputs)
     yield found
     if found.running:
         found.running.stop(0)

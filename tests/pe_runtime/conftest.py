@@ -161,6 +161,8 @@ class Stage:
     real_time: bool = False
     spark_conf: dict[str, str] = field(default_factory=dict)
     processes: list["Pe"] = field(default_factory=list)
+    external: bool = False
+    """Whether the input topic is a user's."""
     environment: dict[str, str] = field(default_factory=dict)
     """Further variables of PEs that are started from now on."""
 
@@ -203,6 +205,7 @@ class Stage:
             partitions=SHARDS,
             bootstrap_servers=servers,
             operator=self.operator,
+            external=self.external,
         )
         sink = OutputPort(
             port=1,

@@ -1,12 +1,16 @@
-"""The topic of a ledger was deleted: what its shard says, on real Spark and Kafka."""
+"""Topics were deleted, of a ledger or a source: what shards say, on real Spark and Kafka."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.pe_runtime.chain import Chain
 
+from streamgraft_common.resources import RuntimeStatus
 from streamgraft_pe_runtime.protocol import failures
 from streamgraft_pe_runtime.targets import KafkaTarget
 
@@ -49,3 +53,41 @@ def test_a_ledger_whose_topic_was_deleted(with_ledger: ChainWithLedger) -> None:
     said = failures.explained(chain.failure())
     assert said.reason == "LedgerUnavailable"
     assert "its topic was deleted" in said.message
+
+
+def _write(stage: Any, numbers: range) -> None:
+    producer = Producer({"bootstrap.servers": stage.cluster.bootstrap_servers})
+    for n in numbers:
+        producer.produce(stage.input, json.dumps({"key": "k0", "n": n}), "k0", partition=0)
+    assert producer.flush(60) == 0
+
+
+def _is_refused(status: RuntimeStatus) -> bool:
+    shard = status.shards.get("0")
+    return shard is not None and shard.reason == "TopicReplaced"
+
+
+@pytest.mark.parametrize("stage", ["plain", "real time"], indirect=True)
+@pytest.mark.parametrize("runs", [False, True], ids=["between runs", "while it runs"])
+async def test_a_source_that_was_made_anew_with_more_records(
+    stage: Any, output: Any, *, runs: bool
+) -> None:
+    """The first of them would be skipped, and nothing would look wrong."""
+    stage.external = True
+    pe = await stage.start(0, [0, 1])
+    await pe.running(0, 1)
+    _write(stage, range(20))
+    output.until(lambda values: values == {"k0": [*range(20)]}, 60)
+    if not runs:
+        assert await pe.terminate() == 0
+    admin = AdminClient({"bootstrap.servers": stage.cluster.bootstrap_servers})
+    admin.delete_topics([stage.input])[stage.input].result()
+    admin.create_topics([NewTopic(stage.input, 2, 1)])[stage.input].result()
+    _write(stage, range(100, 160))
+    if not runs:
+        pe = await stage.start(1, [0, 1])
+    failed = await pe.until(_is_refused, 240)
+    assert f"{stage.input} is another topic" in failed.shards["0"].message
+    if not runs:
+        output.read(5)
+        assert output.values == {"k0": [*range(20)]}

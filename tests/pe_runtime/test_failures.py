@@ -3,6 +3,7 @@
 import pytest
 
 from streamgraft_pe_runtime.protocol.failures import explained, is_fenced, summary
+from streamgraft_pe_runtime.topic_ids import TopicReplaced
 
 USER_ERROR = """\
 org.apache.spark.sql.streaming.StreamingQueryException: [STREAM_FAILED] Query terminated
@@ -40,6 +41,23 @@ def test_records_that_are_gone() -> None:
     )
     assert "failOnDataLoss" in summary(text)
     assert len(summary(text)) <= 400
+
+
+@pytest.mark.parametrize("kind", ["PARTITION_OFFSET_CHANGED", "PARTITIONS_DELETED"])
+def test_another_topic_is_not_retention(kind: str) -> None:
+    """Who lost records to retention may go on without them; here others would be skipped."""
+    text = (
+        f"org.x.StreamingQueryException: x.IllegalState: [KAFKA_DATA_LOSS.{kind}] Some"
+        " data may have been lost because they are not available in Kafka any more; either the data"
+        " was aged out. If you don't want your streaming query to fail on such cases, set the"
+        " source option failOnDataLoss to false. Reason:\nPartition t-0"
+    )
+    said = explained(text)
+    assert said.reason == "TopicReplaced"
+    assert "failOnDataLoss" not in said.message
+    again = explained(str(TopicReplaced("t" * 100)))
+    assert (again.reason, again.message[:100]) == ("TopicReplaced", "t" * 100)
+    assert again.message.endswith("(and allowDroppedState)")
 
 
 def test_fenced() -> None:

@@ -95,6 +95,7 @@ class PlayedDriver:
         self.at_rounds: dict[int, Callable[[], object]] = {}
         self.busy = 0.0
         self.met: dict[tuple[str, str], int] = {}
+        self.topics: dict[str, str] = {}
         self._asked = -1
 
     def busy_seconds(self) -> float:
@@ -110,6 +111,10 @@ class PlayedDriver:
     def imported_topics(self, _operator: str) -> list[str]:
         """Return none."""
         return []
+
+    def source_ids(self, _inputs: object) -> dict[str, str]:
+        """Return what is set."""
+        return dict(self.topics)
 
     def is_cut(self) -> bool:
         """Return False."""
@@ -168,6 +173,20 @@ async def test_shard_that_goes_while_kafka_is_asked_leaves_no_gauge(
     await rounds(progress)
     for gauge in ("lag_records", "position_age_seconds"):
         assert partitions(metrics, f"streamgraft_pe_{gauge}") == {*others}
+
+
+async def test_a_log_that_ends_before_the_position_has_no_lag_of_0(
+    metrics: PeMetrics, tmp_path: Path
+) -> None:
+    """The topic was made anew: what an autoscaler reads has to become stale."""
+    progress = followed(metrics, tmp_path)
+    for watched in progress._queries:
+        watched.positions |= {("t", 0): 20}
+    await rounds(progress)
+    at = metrics.position_ages._read_at
+    assert max(at["t", "1"], at["t", "2"]) > at["t", "0"]
+    why = progress.connections.now()["in", "s", "t"]
+    assert "ends at 10, and the position is 20" in why
 
 
 @pytest.mark.parametrize("often", [2, 1000])

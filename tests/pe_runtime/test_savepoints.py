@@ -21,6 +21,7 @@ from streamgraft_pe_runtime.repository import Repository
 from streamgraft_pe_runtime.saved_stages import SAVEPOINT_FILE, saved_stages
 from streamgraft_pe_runtime.savepoints import Storage
 from streamgraft_pe_runtime.spark_log import Position
+from streamgraft_pe_runtime.topic_ids import NOTE
 
 SCHEMA = {"type": "struct", "fields": []}
 ADL = Adl(
@@ -219,6 +220,19 @@ def test_a_checkpoint_that_is_there_is_left_alone(tmp_path: Path) -> None:
     checkpoint(fork.checkpoint(0), "any", 1)
     fork.prepare(0)
     assert read_checkpoint(fork.checkpoint(0)).positions == {("any", 0): 0}
+
+
+def test_which_topics_a_shard_reads_is_not_restored(tmp_path: Path) -> None:
+    """A job that is restored may read others; a region that goes back reads the same."""
+    here = storage(tmp_path, "job")
+    checkpoint(here.checkpoint(0), TOPIC, 2)
+    (here.checkpoint(0) / NOTE).write_text("{}")
+    here.save(REQUEST)
+    assert (tmp_path / "ns/savepoints/first/work/0" / NOTE).exists()
+    fork = storage(tmp_path, "fork", "first")
+    fork.prepare(0)
+    assert fork.checkpoint(0).exists()
+    assert not (fork.checkpoint(0) / NOTE).exists()
 
 
 def test_a_savepoint_that_is_gone_is_named(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -74,14 +74,27 @@ def _setting(cluster: Cluster, root: Path) -> Setting:
     return Setting(state.spec, home, chosen, state.tools)
 
 
+def _add(setting: Setting, settings: Mapping[str, object]) -> None:
+    with (setting.home.config / "kafka.properties").open("a") as file:
+        file.writelines(f"{name}={value}\n" for name, value in settings.items())
+
+
 @contextmanager
-def another_broker(cluster: Cluster, root: Path) -> Iterator[str]:
+def another_broker(
+    cluster: Cluster, root: Path, settings: Mapping[str, object] | None = None
+) -> Iterator[str]:
     """Run the one broker of a Kafka cluster of its own; return its address."""
     setting = _setting(cluster, root)
     runner = Runner(setting.home, cluster.state().id)
     broker = kafka.broker(setting)
+
+    def prepare() -> None:
+        assert broker.prepare
+        broker.prepare()
+        _add(setting, settings or {})
+
     try:
-        runner.start(broker)
+        runner.start(replace(broker, prepare=prepare))
         yield kafka.bootstrap_servers(setting)
     finally:
         runner.stop({"kafka": broker.grace_seconds})
@@ -94,14 +107,12 @@ def two_brokers(cluster: Cluster, root: Path) -> Iterator[TwoBrokers]:
     settings = [_setting(cluster, root / str(number)) for number in (1, 2)]
     first, second = settings
     runners = [Runner(item.home, state.id) for item in settings]
-    lines = "".join(f"{name}={value}\n" for name, value in _COPIES.items())
 
     def prepare_first() -> None:
         plain = kafka.broker(first).prepare
         assert plain
         plain()
-        with (first.home.config / "kafka.properties").open("a") as file:
-            file.write(lines)
+        _add(first, _COPIES)
 
     def prepare_second() -> None:
         file = second.home.config / "kafka.properties"
@@ -112,8 +123,8 @@ def two_brokers(cluster: Cluster, root: Path) -> Iterator[TwoBrokers]:
             "controller.quorum.voters": f"1@{controller}",
             "listeners": f"PLAINTEXT://{kafka.bootstrap_servers(second)}",
         }
-        text = "".join(f"{name}={value}\n" for name, value in others.items())
-        file.write_text(kafka.properties(second) + lines + text)  # of equal keys the last counts
+        file.write_text(kafka.properties(second))
+        _add(second, _COPIES | others)
         log4j = "kafka-log4j2.yaml"
         (second.home.config / log4j).write_bytes((first.home.config / log4j).read_bytes())
         meta = (first.folder("kafka") / "logs" / "meta.properties").read_text().splitlines()

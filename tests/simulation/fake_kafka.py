@@ -41,8 +41,7 @@ class FakeBrokers:
 
     def admin(self, configuration: dict[str, Any]) -> "FakeAdminClient":
         """Return an admin client."""
-        servers = configuration.get("bootstrap.servers", "")
-        return FakeAdminClient(self, self.clusters.get(servers, "fake"))
+        return FakeAdminClient(self, configuration.get("bootstrap.servers", ""))
 
     def consumer(self, configuration: dict[str, Any]) -> "FakeConsumer":
         """Return a consumer that never joins its group."""
@@ -60,9 +59,9 @@ class FakeBrokers:
 class FakeAdminClient:
     """What `streamgraft_operator.kafka.client` uses of an AdminClient."""
 
-    def __init__(self, brokers: FakeBrokers, cluster_id: str) -> None:
+    def __init__(self, brokers: FakeBrokers, servers: str) -> None:
         self._brokers = brokers
-        self._cluster_id = cluster_id
+        self._servers = servers
 
     def list_topics(self, timeout: float) -> Any:
         self._may_fail()
@@ -70,7 +69,8 @@ class FakeAdminClient:
             name: SimpleNamespace(partitions=range(count))
             for name, count in self._brokers.topics.items()
         }
-        return SimpleNamespace(topics=topics, cluster_id=self._cluster_id)
+        known = self._brokers.clusters.get(self._servers, "fake")
+        return SimpleNamespace(topics=topics, cluster_id=known)
 
     def list_consumer_groups(self, request_timeout: float) -> Future[Any]:
         valid = [SimpleNamespace(group_id=name) for name in sorted(self._brokers.groups)]

@@ -6,8 +6,9 @@ from streamgraft_common.kube.store import key_of
 from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError, Topology
 from streamgraft_operator.job.commands import report
-from streamgraft_operator.job.topics import look
+from streamgraft_operator.job.topics import look, reads
 from streamgraft_operator.kafka.client import KafkaUnavailable
+from streamgraft_operator.kafka.topics import OTHER_KAFKA
 from streamgraft_operator.kit.parsed import job_status
 
 
@@ -21,7 +22,7 @@ async def check_brokers(context: Context, job: Object, topology: Topology) -> No
     made = status.made_in_kafka
     if made is None or not made.servers or not status.submitted_generation:
         return
-    if addresses(servers) == addresses(made.servers) or not _reads(topology, servers):
+    if addresses(servers) == addresses(made.servers) or not reads(topology, servers):
         return
     try:
         there = await look(context, job, await context.brokers_of(job))
@@ -35,9 +36,7 @@ async def check_brokers(context: Context, job: Object, topology: Topology) -> No
             f"{servers} is the Kafka cluster {there.id}, and the job's topics and positions are in"
             f" {made.cluster_id} at {made.servers}, which would not be found there; to move it,"
             " take a savepoint, cancel the job, and submit it with these brokers and"
-            " spec.savepoint.name; sources whose topics do not have the same records at the same"
-            " offsets there need new names (and allowDroppedState), with which they begin by their"
-            " starting_offsets"
+            f" spec.savepoint.name; {OTHER_KAFKA}"
         )
     # The edit is not looked at yet: that it was is said when it is accepted.
     await report(
@@ -47,8 +46,3 @@ async def check_brokers(context: Context, job: Object, topology: Topology) -> No
         status.observed_generation,
         made_in_kafka=made.model_copy(update={"servers": servers}),
     )
-
-
-def _reads(topology: Topology, servers: str) -> bool:
-    inputs = (port for pe in topology.stages for port in pe.metadata.inputs)
-    return any(port.bootstrap_servers == servers for port in inputs)

@@ -13,7 +13,13 @@ from streamgraft_operator.context import Context
 from streamgraft_operator.graph import GraphError, PlannedTopic, Topology, counted_topics
 from streamgraft_operator.job.commands import report
 from streamgraft_operator.kafka.client import Brokers, KafkaUnavailable
-from streamgraft_operator.kafka.topics import KafkaCluster, TopicUnusable, changes, noted
+from streamgraft_operator.kafka.topics import (
+    KafkaCluster,
+    OtherKafka,
+    TopicUnusable,
+    changes,
+    noted,
+)
 from streamgraft_operator.kit.conditions import KAFKA_AVAILABLE, SOURCES_AVAILABLE, State
 from streamgraft_operator.kit.external_calls import UnderWay
 from streamgraft_operator.kit.parsed import job_status
@@ -25,6 +31,12 @@ FRESH_SECONDS = 50.0
 
 LONGEST_PAUSE_SECONDS = 10.0
 """Between two attempts to reach Kafka."""
+
+_WRONG = {
+    KafkaUnavailable: events.kafka_unavailable,
+    OtherKafka: events.other_kafka,
+    TopicUnusable: events.topic_unusable,
+}
 
 Seen = tuple[Sequence[PlannedTopic], Sequence[PlannedTopic], KafkaCluster]
 """Topics of a job in one Kafka cluster, those that were made just now, and how it was before."""
@@ -70,7 +82,7 @@ class TopicKeeper:
             return
         try:
             await self._create(job, replace(after, topics=added), {}, awaiting=True)
-        except (KafkaUnavailable, TopicUnusable) as error:
+        except (KafkaUnavailable, OtherKafka, TopicUnusable) as error:
             raise GraphError(f"the topics for this edit can't be made: {error}") from error
 
     async def _states(
@@ -78,10 +90,9 @@ class TopicKeeper:
     ) -> tuple[list[State], events.Event | None]:
         try:
             missing = await self._create(job, topology, counted)
-        except (KafkaUnavailable, TopicUnusable) as error:
+        except (KafkaUnavailable, OtherKafka, TopicUnusable) as error:
             text = str(error)
-            unavailable = isinstance(error, KafkaUnavailable)
-            event = events.kafka_unavailable(text) if unavailable else events.topic_unusable(text)
+            event = _WRONG[type(error)](text)
             return [State(KAFKA_AVAILABLE, "False", event.reason, text)], event
         states = [State(KAFKA_AVAILABLE, "True", "TopicsExist", "all topics of the job exist")]
         if missing:
@@ -113,6 +124,8 @@ class TopicKeeper:
             there = await look(self._context, job, brokers)
             made = None
             if brokers.servers == self._context.servers_of(job):
+                if reads(topology, brokers.servers):
+                    _check_cluster(job, there, brokers.servers)
                 made = _present(job, there, topics)
             found = changes(topics, there, made.topics if made else ())
             if made is not None:
@@ -150,6 +163,23 @@ async def look(context: Context, job: Object, brokers: Brokers) -> KafkaCluster:
         server=brokers.servers,
         longest_pause_seconds=LONGEST_PAUSE_SECONDS,
     )
+
+
+def reads(topology: Topology, servers: str) -> bool:
+    """Return whether a job reads topics at some brokers, so that it has positions there. Pure."""
+    inputs = (port for pe in topology.stages for port in pe.metadata.inputs)
+    return any(port.bootstrap_servers == servers for port in inputs)
+
+
+def _check_cluster(job: Object, there: KafkaCluster, servers: str) -> None:
+    """Raise OtherKafka if positions of a job that runs are of another cluster than that which is
+    there: PEs would skip records, and its topics would be made anew for that."""
+    status = job_status(job)
+    made = status.made_in_kafka
+    if made is None or not status.submitted_generation:
+        return
+    if there.id and made.cluster_id and there.id != made.cluster_id:
+        raise OtherKafka(servers, there.id, made.cluster_id)
 
 
 def partitions_of(clusters: Iterable[Seen]) -> dict[str, int]:

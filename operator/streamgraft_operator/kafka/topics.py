@@ -28,6 +28,25 @@ class TopicUnusable(Exception):
     """An existing topic doesn't fit; the message says what to do."""
 
 
+OTHER_KAFKA = (
+    "sources whose topics do not have the same records at the same offsets there need new names"
+    " (and allowDroppedState), with which they begin by their starting_offsets"
+)
+"""What holds for a job that moves to another Kafka cluster."""
+
+
+class OtherKafka(Exception):
+    """Another Kafka cluster answers at a job's brokers; the message says what to do."""
+
+    def __init__(self, servers: str, there: str, before: str) -> None:
+        super().__init__(
+            f"at {servers} is the Kafka cluster {there} now, and the job's topics and positions are"
+            f" in {before}: nothing is made until that is back; to go on in the other one, cancel"
+            " the job, and submit it again, with spec.savepoint.name if there is a savepoint;"
+            f" {OTHER_KAFKA}"
+        )
+
+
 @dataclass(frozen=True)
 class KafkaCluster:
     """A Kafka cluster as it is: the id that its brokers give, and its topics' partitions."""

@@ -13,6 +13,15 @@ _LOST_ADVICE = (
     " short a time. To go on without them, set the source's option failOnDataLoss to false; to"
     " read the topic from its start, cancel the job and submit it again"
 )
+REPLACED = (
+    "is another topic of that name than the one that was read, so positions mean nothing in it:"
+    " nothing is read. To read it from its start, cancel the job and submit it again; to keep"
+    " state, do so from a savepoint, with another name for the source (and allowDroppedState)"
+)
+"""What is said of a topic behind its name."""
+_OTHER_TOPIC = ("KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED", "KAFKA_DATA_LOSS.PARTITIONS_DELETED")
+"""What Spark says where a log ends before the position, or is not there. To go on without failing
+would skip records of the new topic, and nobody would count them."""
 _NO_TOPIC = re.compile(r"Topic (\S+) not present in metadata after (\d+) ms")
 _NO_NOTE = re.compile(r"Timeout expired after (\d+) ?ms while awaiting AddOffsetsToTxn")
 """What Kafka's producer says when it gives up; of the ledger it does not name the topic."""
@@ -40,6 +49,7 @@ _SAID = (
     ("Fenced", FENCED),
     ("TransactionalIdTaken", ("another query has written under this transactional id",)),
     ("CheckpointPutBack", ("the checkpoint was put back",)),
+    ("TopicReplaced", (REPLACED,)),
     ("LedgerLost", ("is gone: deleted, or expired",)),
     ("RecordTooLarge", ("a record is too large for its topic",)),
     ("OtherColumns", ("gives other columns than the bundle says",)),
@@ -71,6 +81,8 @@ def explained(text: str) -> Failure:
     for reason, signs, advice in _CHECKPOINT:
         if any(sign in text for sign in signs):
             return Failure(reason, _of_checkpoint(text, advice))
+    if any(sign in text for sign in _OTHER_TOPIC):
+        return Failure("TopicReplaced", f"a topic was deleted, or {REPLACED}")
     if _LOST in text:
         return Failure("RecordsLost", _LOST_ADVICE)
     if errors := _python_errors(text):

@@ -16,8 +16,8 @@ class Failures(target: Target, identity: Identity) {
   def explained[T](body: => T): T = try body catch {
     case error: NotExactlyOnce => throw error
     case error: Exception =>
-      val causes = Iterator.iterate[Throwable](error)(_.getCause).takeWhile(_ != null).take(20)
-      throw causes.flatMap(reason).nextOption().fold[Throwable](error)(new NotExactlyOnce(_, error))
+      throw Failures.causes(error).flatMap(reason).nextOption()
+        .fold[Throwable](error)(new NotExactlyOnce(_, error))
   }
 
   def otherBatch(entry: Entry, batch: Long) = new NotExactlyOnce(
@@ -78,5 +78,8 @@ class Failures(target: Target, identity: Identity) {
 }
 
 object Failures {
+  def causes(error: Throwable): Iterator[Throwable] =
+    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(20)
+
   private val LargeLedger = org.apache.kafka.common.protocol.Errors.OFFSET_METADATA_TOO_LARGE.message
 }

@@ -24,6 +24,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
   *    the rest is sent at once, within the transaction (default: 16 MiB).
   *  - realTime: true in real-time mode, which has one target. Rows are then told by [[NoteOrigin]].
   *  - commitMillis: how often a transaction is committed in that mode (default: 10).
+  *  - renewMillis: how long after the last batch its entry is noted again, long before the brokers
+  *    forget it, and the transactional id (default: a day).
   *  - targets: JSON array of objects with options of this list, and a `name` for each. The column
   *    `target` of a row tells which one it goes to, by its place in the array. Each has a producer
   *    and a transaction of its own; that of `MAIN` is the last. Default: one, `MAIN`.
@@ -55,7 +57,8 @@ object Settings {
 }
 
 /** One Kafka cluster, or one set of producer options; `identity`: None for at least once. */
-case class Target(name: String, producer: JMap[String, Object], identity: Option[Identity]) {
+case class Target(
+    name: String, producer: JMap[String, Object], identity: Option[Identity], renewMillis: Long) {
   def brokers: String = producer.get("bootstrap.servers").toString
 
   /** The same connection for a client that only asks. */
@@ -67,6 +70,7 @@ case class Target(name: String, producer: JMap[String, Object], identity: Option
 case class Identity(transactionalId: String, ledgerGroup: String, ledger: TopicPartition)
 
 object Target {
+  private val DayMillis = 24L * 3600 * 1000
   /** Name of the one that is shared by all sinks without options of their own. */
   val Main = "MAIN"
 
@@ -80,6 +84,7 @@ object Target {
       producer.put("transactional.id", names.transactionalId)
       producer.put("enable.idempotence", "true")
     }
-    Target(options.getOrElse("name", Main), producer, identity)
+    val renewMillis = options.get("renewMillis").fold(DayMillis)(_.toLong)
+    Target(options.getOrElse("name", Main), producer, identity, renewMillis)
   }
 }

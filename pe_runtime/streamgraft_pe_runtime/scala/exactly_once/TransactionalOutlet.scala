@@ -1,5 +1,9 @@
 package org.apache.spark.sql.kafka010.exactlyonce
 
+import java.util.concurrent.{ScheduledThreadPoolExecutor, TimeUnit}
+
+import scala.util.control.NonFatal
+
 import org.apache.spark.internal.Logging
 
 /** Exactly once: the records of a batch and its entry in the ledger are one transaction.
@@ -17,6 +21,9 @@ class TransactionalOutlet(
   @volatile private var entered = Entry.NoBatch
   private var plan = ""
   @volatile private var written = false
+  private var inBatch = false
+  private val renewals = TransactionalOutlet.timer.scheduleWithFixedDelay(
+    () => renewBetweenBatches(), target.renewMillis, target.renewMillis / 24, TimeUnit.MILLISECONDS)
 
   /** Whether the ledger says that a batch is written. It may say, too, that the checkpoint was put
     * back, or lost the batch.
@@ -34,7 +41,10 @@ class TransactionalOutlet(
   /** Whether the ledger is at a batch, or beyond: another target may be opened later. */
   private def hasCome(batch: Long): Boolean = transactions.last.batch >= batch
 
-  override def begin(): Unit = synchronized(transactions.renewIfOld())
+  override def begin(): Unit = synchronized {
+    transactions.renewIfOld()
+    inBatch = true
+  }
 
   override def isIn(batch: Long): Boolean = entered == batch
 
@@ -46,9 +56,13 @@ class TransactionalOutlet(
   override def commit(batch: Long): Unit = synchronized {
     if (entered == batch && !written)
       transactions.commit(Entry(transactions.last.incarnation, batch, plan))
+    inBatch = false
   }
 
-  override def close(): Unit = transactions.close()
+  override def close(): Unit = {
+    renewals.cancel(false)
+    transactions.close()
+  }
 
   /** Begin a batch, of which there need not be any records here. */
   def enter(batch: Long): Unit = if (entered != batch) synchronized {
@@ -60,4 +74,23 @@ class TransactionalOutlet(
       entered = batch
     }
   }
+
+  /** If the ledger had expired when the next batch is cut off, that batch would be refused. What
+    * fails here fails again when a batch begins, or does well then.
+    */
+  private def renewBetweenBatches(): Unit =
+    try synchronized { if (!inBatch) transactions.renewIfOld() }
+    catch {
+      case NonFatal(error) => logWarning(s"${identity.transactionalId}: not renewed", error)
+    }
+}
+
+object TransactionalOutlet {
+  /** One for all queries of the driver. */
+  private val timer = new ScheduledThreadPoolExecutor(1, (run: Runnable) => {
+    val thread = new Thread(run, "renewals of ledgers")
+    thread.setDaemon(true)
+    thread
+  })
+  timer.setRemoveOnCancelPolicy(true)
 }

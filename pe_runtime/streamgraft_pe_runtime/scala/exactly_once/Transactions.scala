@@ -1,13 +1,15 @@
 package org.apache.spark.sql.kafka010.exactlyonce
 
+import java.time.Duration
 import java.util.UUID
 import java.util.concurrent.{ExecutionException, FutureTask, TimeUnit}
 
 import scala.util.Try
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 import org.apache.kafka.clients.producer.KafkaProducer
-import org.apache.kafka.common.errors.TimeoutException
+import org.apache.kafka.common.errors.{InvalidPidMappingException, RetriableException, TimeoutException}
 
 /** The transactions of one run of a query, each with an entry of the ledger.
   *
@@ -29,6 +31,8 @@ class Transactions(target: Target, identity: Identity, checkpoint: Checkpoint,
   @volatile private var closed = false
   @volatile private var noted: Entry = _
   @volatile private var notedAt = 0L
+  private var cutOff = false // whether a renewal has left its transaction open, for want of answers
+  private var failure: Option[Throwable] = None
 
   start(opening, "opening")
 
@@ -58,12 +62,30 @@ class Transactions(target: Target, identity: Identity, checkpoint: Checkpoint,
     catch { case _: TimeoutException => producer.commitTransaction() } // brokers are away: once more
     failures.transactionEnded()
     noted = entry
-    notedAt = System.nanoTime
+    notedAt = System.currentTimeMillis // the other clock stands still while a machine sleeps
   }
 
-  /** Offsets that nobody commits expire, after a week by default. */
-  def renewIfOld(): Unit =
-    if (isOpen && System.nanoTime - notedAt > Transactions.RenewNanos) renew(last)
+  /** Offsets that nobody commits expire, after a week by default, and transactional ids that nobody
+    * uses. What this run has noted is still so if they have, as after the sleep of a machine.
+    */
+  def renewIfOld(): Unit = {
+    failure.foreach(throw _)
+    if (isOpen && System.currentTimeMillis - notedAt > target.renewMillis) try {
+      if (cutOff) reopen()
+      cutOff = true
+      try renew(last)
+      catch {
+        case NonFatal(error) if isBy(classOf[InvalidPidMappingException], error) =>
+          reopen()
+          renew(last)
+      }
+      cutOff = false
+    } catch {
+      case NonFatal(error) =>
+        if (!isBy(classOf[RetriableException], error)) failure = Some(error)
+        throw error
+    }
+  }
 
   /** Whether this run owns the transactional id still, which one transaction more tells. False, too,
     * if the brokers don't answer soon.
@@ -93,11 +115,7 @@ class Transactions(target: Target, identity: Identity, checkpoint: Checkpoint,
   }
 
   private def open(): Unit = {
-    producer = new KafkaProducer[Array[Byte], Array[Byte]](target.producer)
-    if (closed) close()
-    producer.initTransactions() // what the owner before had open is complete or aborted from here on
-    // We may have been frozen, and have taken the id from our successor: its ledger must stay.
-    if (checkpoint.isTakenOver) throw failures.otherOwner
+    own()
     checkpoint.incarnation(marker) match {
       case Some(incarnation) =>
         renew(entry(incarnation, marker).getOrElse(
@@ -105,6 +123,27 @@ class Transactions(target: Target, identity: Identity, checkpoint: Checkpoint,
       case None => first()
     }
   }
+
+  /** Go on with another producer. What another owner has written meanwhile must stay, as above. */
+  private def reopen(): Unit = failures.explained {
+    val entry = last
+    producer.close(Duration.ZERO)
+    own()
+    for (found <- ledger.read(entry.incarnation) if found != entry)
+      throw if (found.incarnation == entry.incarnation) failures.otherOwner
+      else failures.otherQuery(marker)
+  }
+
+  private def own(): Unit = {
+    producer = new KafkaProducer[Array[Byte], Array[Byte]](target.producer)
+    if (closed) close()
+    producer.initTransactions() // what the owner before had open is complete or aborted from here on
+    // We may have been frozen, and have taken the id from our successor: its ledger must stay.
+    if (checkpoint.isTakenOver) throw failures.otherOwner
+  }
+
+  private def isBy(kind: Class[_], error: Throwable): Boolean =
+    Failures.causes(error).exists(kind.isInstance)
 
   /** The entry of a ledger that was begun; none if the ledger is another's. It is noted again, lest
     * it expire.
@@ -129,6 +168,5 @@ class Transactions(target: Target, identity: Identity, checkpoint: Checkpoint,
 }
 
 object Transactions {
-  private val RenewNanos = 24L * 3600 * 1000000000
   private val AskSeconds = 5L
 }
