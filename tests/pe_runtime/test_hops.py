@@ -110,15 +110,20 @@ MOMENTS = {
 def test_moments_stay_what_they_are(spark: SparkSession, tmp_path: Path) -> None:
     """Whatever their zone's offset was then."""
     app = sg.Application("moments")
-    moments = app.kafka_source("moments", topic="moments", schema="n int, t timestamp")
+    texts = app.kafka_source("moments", topic="moments", schema="n int, text string")
+
+    @app.operator(inputs=texts)
+    def parsed(rows: DataFrame) -> DataFrame:
+        return rows.select("n", F.col("text").cast("timestamp").alias("t"))
+
     with app.parallel("work", key="n", max_width=2):
 
-        @app.operator(inputs=moments)
+        @app.operator(inputs=parsed)
         def micros(rows: DataFrame) -> DataFrame:
             return rows.withColumn("micros", F.unix_micros("t"))
 
     app.kafka_sink("out", input=micros, topic="out")
-    rows = [{"n": n, "t": text} for n, text in enumerate(MOMENTS)]
+    rows = [{"n": n, "text": text} for n, text in enumerate(MOMENTS)]
     zone = "spark.sql.session.timeZone"
     before = spark.conf.get(zone)
     spark.conf.set(zone, "Europe/Berlin")
@@ -126,8 +131,8 @@ def test_moments_stay_what_they_are(spark: SparkSession, tmp_path: Path) -> None
         hops = Hops(app, spark, tmp_path, moments=rows)
         assert len(hops.pes) > 1
         found = [value for _, value in hops.written("out")]
-        texts = ", ".join(f"unix_micros(timestamp '{text}')" for text in MOMENTS)
-        (expected,) = spark.sql(f"select array({texts}) as micros").collect()
+        literals = ", ".join(f"unix_micros(timestamp '{text}')" for text in MOMENTS)
+        (expected,) = spark.sql(f"select array({literals}) as micros").collect()
     finally:
         spark.conf.set(zone, before or "UTC")
     assert [row["t"] for row in found] == list(MOMENTS.values())
