@@ -36,6 +36,7 @@ from streamgraft_operator.kit.parsed import (
     savepoint_spec,
     savepoint_status,
 )
+from streamgraft_operator.kit.rollbacks import is_half_back
 
 
 class ConsistentRegionController(Controller):
@@ -122,9 +123,13 @@ class ConsistentRegionController(Controller):
         return held_up_by(self._caches.regions_by_job.get(key_of(job)), stages)
 
     def _ours(self, item: Object, savepoints: Iterable[Object]) -> list[Object]:
-        """Return those that are of this job, and are not being deleted."""
+        """Return those that are of this job, and are not being deleted, or end all the same."""
         of_job = self._of_this_job(item, savepoints)
-        return [found for found in of_job if "deletionTimestamp" not in found["metadata"]]
+        return [
+            found
+            for found in of_job
+            if "deletionTimestamp" not in found["metadata"] or is_half_back(found)
+        ]
 
     def _going(self, item: Object, savepoints: Iterable[Object]) -> list[Object]:
         """Return those that are of this job, and are being deleted."""

@@ -12,17 +12,14 @@ from streamgraft_common.kube.store import Key
 from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.graph import Change, diff
 from streamgraft_operator.kit.caches import Caches
-from streamgraft_operator.kit.parsed import pe_spec, savepoint_spec, savepoint_status
+from streamgraft_operator.kit.parsed import pe_spec, savepoint_spec
+from streamgraft_operator.kit.rollbacks import is_half_back
 from streamgraft_operator.pe.grafting import contents_of
 
 
 def held_by(caches: Caches, job: Key, expansion: Expansion) -> str:
     """Return the rollback that a graph has to wait for; '' if it has to wait for none."""
-    rollbacks = [
-        item
-        for item in caches.savepoints_by_job.get(job)
-        if savepoint_status(item).phase == "RollingBack"
-    ]
+    rollbacks = [item for item in caches.savepoints_by_job.get(job) if is_half_back(item)]
     if rollbacks and _edits(caches.processing_elements_by_job.get(job), expansion):
         return str(rollbacks[0]["metadata"]["name"])
     kept = {None, *(region.name for region in expansion.bundle.adl.consistent_regions)}

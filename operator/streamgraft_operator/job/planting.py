@@ -11,7 +11,8 @@ from streamgraft_operator.context import Context
 from streamgraft_operator.graph import Topology, check_region
 from streamgraft_operator.kit.coordinator import Command, Patch, setting, updating
 from streamgraft_operator.kit.objects import content_of, is_owned_by
-from streamgraft_operator.kit.parsed import savepoint_spec, savepoint_status
+from streamgraft_operator.kit.parsed import savepoint_spec
+from streamgraft_operator.kit.rollbacks import is_half_back
 from streamgraft_operator.kit.taken import check_name
 from streamgraft_operator.manifests.metadata import Owner
 
@@ -123,6 +124,6 @@ class ConsistentRegionPlanter:
 def _needed(savepoints: Iterable[Object]) -> set[str]:
     """Return rollbacks that put copies in the place of checkpoints, and the cuts that they go to:
     without them the region would stay half rolled back."""
-    going_back = [item for item in savepoints if savepoint_status(item).phase == "RollingBack"]
+    going_back = [item for item in savepoints if is_half_back(item)]
     cuts = {cut for item in going_back if (cut := savepoint_spec(item).rolls_back_to)}
     return cuts | {item["metadata"]["name"] for item in going_back}

@@ -30,8 +30,9 @@ from streamgraft_operator.kit.control_loop import (
     desired_changed,
 )
 from streamgraft_operator.kit.external_calls import UnderWay
-from streamgraft_operator.kit.objects import job_key, own_key, saved_job
+from streamgraft_operator.kit.objects import is_owned_by, job_key, own_key, saved_job
 from streamgraft_operator.kit.parsed import job_status, pe_spec, savepoint_spec, savepoint_status
+from streamgraft_operator.kit.rollbacks import is_half_back
 from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.unseen import unseen_pods
 from streamgraft_operator.savepoint.files import remove
@@ -93,7 +94,7 @@ class SavepointController(Controller):
         if item is None:
             return None
         if "deletionTimestamp" in item["metadata"]:
-            return await self._remove(item)
+            return await (self._conduct(item) if self._must_end(item) else self._remove(item))
         if (item := await self._context.write.savepoints.hold(key)) is None:
             return None
         if savepoint_status(item).phase in OVER:
@@ -104,6 +105,13 @@ class SavepointController(Controller):
         # Of two of a job the second sees what was written of the first, and waits for its end.
         async with self._beginning.setdefault(saved_job(item), asyncio.Lock()):
             return await self._conduct(item)
+
+    def _must_end(self, item: Object) -> bool:
+        """Return whether a savepoint that is deleted ends before it goes, as its job goes on."""
+        job = self._caches.jobs.get(saved_job(item))
+        if job is None or "deletionTimestamp" in job["metadata"]:
+            return False
+        return is_owned_by(item, job["metadata"]["uid"]) and is_half_back(item)
 
     async def _conduct(self, item: Object) -> Outcome:
         try:

@@ -1,0 +1,10 @@
+"""Rollbacks that have begun to change checkpoints."""
+
+from streamgraft_common.kube.client import Object
+from streamgraft_operator.kit.parsed import savepoint_status
+
+
+def is_half_back(savepoint: Object) -> bool:
+    """Return whether a Savepoint is a rollback that has begun to change checkpoints. It ends though
+    it is deleted: a part of it would be no state."""
+    return savepoint_status(savepoint).phase == "RollingBack"
