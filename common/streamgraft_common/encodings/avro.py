@@ -106,6 +106,13 @@ class AvroCodec:
         record = self._schema if isinstance(self._schema, dict) else {}
         return "; ".join(misfits(columns, {"fields": (), **record}, self._named))
 
+    def _default(self, field: Any) -> Any:
+        """Return a default that is a text, which stands for bytes in fields of these."""
+        kind = field["type"][0] if isinstance(field["type"], list) else field["type"]
+        kind = self._named.get(kind, kind) if isinstance(kind, str) else kind
+        binary = (kind["type"] if isinstance(kind, dict) else kind) in ("bytes", "fixed")
+        return field["default"].encode("latin-1") if binary else field["default"]
+
     def _typed(self, value: Any, schema: Any) -> Any:
         """Return a JSON value as fastavro wants it for a schema."""
         schema = self._named.get(schema, schema) if isinstance(schema, str) else schema
@@ -120,7 +127,9 @@ class AvroCodec:
             fields = {item["name"]: item["type"] for item in schema["fields"]}
             if strange := value.keys() - fields.keys():
                 raise ValueError(f"the schema has no field {', '.join(sorted(strange))}")
-            return {name: self._typed(item, fields[name]) for name, item in value.items()}
+            typed = {name: self._typed(item, fields[name]) for name, item in value.items()}
+            texts = (item for item in schema["fields"] if isinstance(item.get("default"), str))
+            return {item["name"]: self._default(item) for item in texts} | typed
         if kind == "array":
             return [self._typed(item, schema["items"]) for item in value]
         if kind == "map":
