@@ -11,6 +11,7 @@ from streamgraft_operator.host_pool.controller import HostPoolController
 from streamgraft_operator.job.conductor import JobConductor
 from streamgraft_operator.job.controller import JobController
 from streamgraft_operator.kit import metrics
+from streamgraft_operator.kit.caches import WentBack
 from streamgraft_operator.kit.control_loop import Controller, ControlLoop
 from streamgraft_operator.pe.controller import ProcessingElementController
 from streamgraft_operator.pe.lost_pods import LostPodController
@@ -66,7 +67,21 @@ def controllers_of(context: Context, lags: LagCollector) -> Sequence[Controller]
 
 
 async def run(client: KubeClient, settings: Settings, stopping: asyncio.Event) -> None:
-    """Operate until `stopping`, and finish what is in hand then; cancelled, break off at once."""
+    """Operate until `stopping`, and finish what is in hand then; cancelled, break off at once.
+
+    What is remembered of objects goes when they went back in time, as etcd was restored.
+    """
+    went_back = True
+    while went_back:
+        went_back = False
+        try:
+            await _run(client, settings, stopping)
+        except* WentBack:
+            log.warning("etcd was restored: beginning anew")
+            went_back = not stopping.is_set()
+
+
+async def _run(client: KubeClient, settings: Settings, stopping: asyncio.Event) -> None:
     context = Context.of(client, settings)
     lags = LagCollector(context.caches.regions)
     loops = [ControlLoop(controller) for controller in controllers_of(context, lags)]

@@ -45,6 +45,8 @@ class Store:
     `answered` then too, or as soon as the server has refused one.
     With `metadata_only` the server sends no more than `metadata`, so large objects cost nothing.
     `trim` returns what is to be kept of an object: its name and version, and whatever is read.
+    `restored` is called when the collection went back in time: versions and generations that were
+    seen come again, and are others.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Store:
         *,
         metadata_only: bool = False,
         trim: Callable[[Object], Object] | None = None,
+        restored: Callable[[], None] = lambda: None,
         **selectors: str,
     ) -> None:
         self._client = client
@@ -61,6 +64,7 @@ class Store:
         self._selectors = selectors
         self._metadata_only = metadata_only
         self._trim = trim
+        self._restored = restored
         self._items: dict[Key, Object] = {}
         self._delivered = 0
         """Resource version up to which list and watch have shown everything."""
@@ -124,6 +128,7 @@ class Store:
         if version < self._delivered:
             log.warning("%s went back to an older version: was etcd restored?", self._path)
             self._forget_versions()
+            self._restored()
         self._delivered = version
         fresh = {key_of(item): item for item in listing["items"] or ()}
         for key in [key for key in self._items if key not in fresh]:

@@ -34,6 +34,14 @@ REFUSAL_SECONDS = 5.0
 does not know all rights yet."""
 
 
+class WentBack(Exception):
+    """Objects are older than they were: whoever remembers anything of them has to begin anew."""
+
+
+def _went_back() -> None:
+    raise WentBack
+
+
 class Collection:
     """All objects of one kind in the watched namespaces, as one cache.
 
@@ -58,6 +66,7 @@ class Collection:
                 resource.path(namespace),
                 metadata_only=metadata_only,
                 trim=trim,
+                restored=_went_back,
                 **({"labelSelector": label} if label else {}),
             )
             for namespace in namespaces or (EVERYWHERE,)
@@ -105,7 +114,7 @@ class Collection:
             store.observe({"metadata": item["metadata"]} if self._metadata_only else item)
 
     async def run(self) -> None:
-        """Keep the cache until cancelled."""
+        """Keep the cache until cancelled. Raises WentBack."""
         async with asyncio.TaskGroup() as group:
             for store in self._stores.values():
                 group.create_task(store.run())

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from streamgraft_common.kube import Forbidden, KubeClient, KubeConfig
+from streamgraft_common.kube import Forbidden, Gone, KubeClient, KubeConfig, store
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_common.names import LABEL_JOB
 from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
+from streamgraft_operator import assembly
 from streamgraft_operator.kit import caches as kit
 from streamgraft_operator.kit.caches import Caches
+from streamgraft_operator.settings import Settings
 
 
 class FakeClient(KubeClient):
@@ -121,3 +123,48 @@ async def test_what_a_watch_would_not_tell_of_stays_out() -> None:
     caches.pods.observe({"metadata": metadata})
     caches.pods.observe({"metadata": {**metadata, "name": "two", "labels": {LABEL_JOB: "j"}}})
     assert [item["metadata"]["name"] for item in caches.pods.items()] == ["two"]
+
+
+class RestoredClient(FakeClient):
+    """Its API server is refused once, and then has an older state."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused = set()
+        self.lists = 0
+
+    async def list(
+        self, path: str, selectors: Mapping[str, str], *, metadata_only: bool = False
+    ) -> Object:
+        found = await super().list(path, selectors, metadata_only=metadata_only)
+        if path.endswith("/jobs"):
+            self.lists += 1
+            found["metadata"]["resourceVersion"] = "100" if self.lists == 1 else "50"
+        return found
+
+    async def watch(self, path: str, *_: Any, **__: Any) -> AsyncIterator[tuple[str, Object]]:
+        if path.endswith("/jobs") and self.lists == 1:
+            raise Gone(410, "Expired", "too old")
+        await asyncio.Event().wait()
+        yield "BOOKMARK", {}
+
+
+async def test_all_that_is_remembered_goes_when_etcd_was_restored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Generations and versions come again with other content, and much is known by them."""
+    monkeypatch.setattr(store, "FIRST_PAUSE_SECONDS", 0.01)
+    client, begun = RestoredClient(), 0
+
+    async def played(*_: object) -> None:
+        nonlocal begun
+        begun += 1
+        async with asyncio.TaskGroup() as group:
+            caches = group.create_task(Caches(client, ()).run())
+            await asyncio.sleep(0.5)
+            caches.cancel()
+
+    monkeypatch.setattr(assembly, "_run", played)
+    await assembly.run(client, Settings("b:9092", {}, "image"), asyncio.Event())
+    assert begun == 2
+    assert client.lists == 3
