@@ -2,9 +2,9 @@
 
 import pytest
 
-from streamgraft_common.kube import KubeConfig
+from streamgraft_common.kube import KubeClient, KubeConfig
 from streamgraft_common.kube.client import Object
-from streamgraft_operator.kit.leadership import FencedClient, NotLeading, Term
+from streamgraft_operator.kit.leadership import Elector, FencedClient, NotLeading, Term
 from streamgraft_operator.kit.leadership.lease import claimed, free_in, holder, released
 
 TERM = Term(15)
@@ -53,3 +53,9 @@ async def test_replica_that_does_not_lead_sends_no_write() -> None:
         ):
             with pytest.raises(NotLeading, match="does not lead"):
                 await write
+
+
+def test_threads_may_ask_who_leads() -> None:
+    """Calls to Kafka block, so they are made there, where there is no event loop."""
+    client = KubeClient(KubeConfig("http://127.0.0.1:1"))
+    assert not Elector(client, ("ns", "operator"), "me", TERM).leading()

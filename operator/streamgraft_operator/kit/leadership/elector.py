@@ -26,8 +26,8 @@ class Elector:
         self._until = 0.0
 
     def leading(self) -> bool:
-        """Return whether this replica may write now."""
-        return _now() < self._until
+        """Return whether this replica may write now, to any thread."""
+        return time.monotonic() < self._until
 
     async def acquire(self) -> None:
         """Return when the lease is ours.
@@ -47,8 +47,8 @@ class Elector:
                 changed.clear()
                 lease = store.get(self._key)
                 if (version := version_of(lease) if lease else 0) != seen:
-                    seen, since = version, _now()
-                wait = free_in(lease, _now() - since) if lease else 0.0
+                    seen, since = version, time.monotonic()
+                wait = free_in(lease, time.monotonic() - since) if lease else 0.0
                 if wait <= 0.0:
                     if await self._try_claim(lease):
                         return
@@ -102,7 +102,7 @@ class Elector:
 
     async def _claim(self, known: Object | None) -> None:
         """Write our claim over exactly this version; None: there is no lease."""
-        begun = _now()
+        begun = time.monotonic()
         namespace, name = self._key
         fresh = {
             "apiVersion": LEASE.api_version,
@@ -115,7 +115,3 @@ class Elector:
         else:
             self._lease = await self._client.replace(LEASE.of(self._key), manifest)
         self._until = begun + self._term.renew_within
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
