@@ -32,7 +32,7 @@ _LONGEST_ALIGNED_SECONDS = 5.0
 """A stop waits for the next batch unless triggers are farther apart than this."""
 _IDLE_SECONDS = 0.3
 """A query that sleeps so long after its trigger had nothing to do then."""
-_SLEEPING = "org.apache.spark.util.SystemClock.waitTillTime"
+_SLEEPING = "Clock.waitTillTime"
 """What a query's thread does between two triggers."""
 _RUNNING = ("org.apache.spark.sql.classic.Dataset.collect", "ForeachBatchSink.addBatch")
 """What it does while a batch's jobs run: into Kafka, into a sink function."""
