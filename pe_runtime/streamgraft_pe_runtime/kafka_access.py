@@ -5,6 +5,7 @@ brokers' certificates are checked against the system's CAs.
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from streamgraft_common.kafka_credentials import (
@@ -21,6 +22,7 @@ KAFKA_VARIABLE = "STREAMGRAFT_KAFKA_TLS"
 UNASKED = {"kafka.enable.metrics.push": "false"}
 """Clients that may be asked for their metrics by brokers (KIP-714) look all the time whether they
 were. The application's own options win."""
+_PREFIX = "kafka."
 _SECURITY = "org.apache.kafka.common.security"
 _MODULES = {
     "SCRAM-SHA-512": f"{_SECURITY}.scram.ScramLoginModule",
@@ -51,6 +53,15 @@ def spark_options(tls: bool) -> dict[str, str]:
                 shown["scope"] = given.scope
             options["sasl.jaas.config"] = _jaas(_BEARER_MODULE, shown)
     return {f"kafka.{name}": value for name, value in options.items()}
+
+
+def client_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of Kafka's Java clients among the options of Spark's source or sink."""
+    return {
+        name.removeprefix(_PREFIX): value
+        for name, value in options.items()
+        if name.startswith(_PREFIX)
+    }
 
 
 def consumer_options(tls: bool) -> dict[str, str]:

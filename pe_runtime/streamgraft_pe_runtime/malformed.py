@@ -17,12 +17,11 @@ from streamgraft_common.columns import MALFORMED
 from streamgraft_common.pe_metadata import InputPort
 from streamgraft_common.record_size import LARGEST_RECORD_BYTES
 from streamgraft_pe_runtime import encoded
-from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
+from streamgraft_pe_runtime.kafka_access import UNASKED, client_settings, spark_options
 from streamgraft_pe_runtime.out_of_range import decoded_as
 from streamgraft_pe_runtime.out_of_range import problem as out_of_range
 
 _NO_PROBLEM = "cast(null as string) as problem"
-_PREFIX = "kafka."
 _PRODUCER = {
     "key.serializer": "org.apache.kafka.common.serialization.ByteArraySerializer",
     "value.serializer": "org.apache.kafka.common.serialization.ByteArraySerializer",
@@ -78,8 +77,7 @@ def _configure(
     producer = dict(_PRODUCER)
     if topic is not None:
         own = {**spark_options(topic.tls), **UNASKED, **endpoint.options}
-        options = {name: value for name, value in own.items() if name.startswith(_PREFIX)}
-        producer |= {name.removeprefix(_PREFIX): value for name, value in options.items()}
+        producer |= client_settings(own)
         producer["bootstrap.servers"] = topic.bootstrap_servers
     name = topic.topic if topic else ""
     settings = (port.operator, action, schema.json(), name, producer)

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from streamgraft_common.pe_metadata import InputPort
 from streamgraft_pe_runtime.checkpoint_files import write
 from streamgraft_pe_runtime.checkpoint_health import reading
-from streamgraft_pe_runtime.kafka_access import spark_options
+from streamgraft_pe_runtime.kafka_access import client_settings, spark_options
 from streamgraft_pe_runtime.positions import place_in
 from streamgraft_pe_runtime.protocol.failures import REPLACED
 
@@ -103,11 +103,7 @@ def _id_of(jvm: Any, port: InputPort, options: Mapping[str, str]) -> str:
         "bootstrap.servers": port.bootstrap_servers,
         "request.timeout.ms": milliseconds,
         "default.api.timeout.ms": milliseconds,
-        **{
-            name.removeprefix("kafka."): value
-            for name, value in {**spark_options(port.tls), **options}.items()
-            if name.startswith("kafka.")
-        },
+        **client_settings({**spark_options(port.tls), **options}),
     }
     clients = jvm.org.apache.kafka.clients.admin
     admin = clients.Admin.create(jvm.java.util.HashMap(kafka))

@@ -45,6 +45,8 @@ class AvroCodec:
             RecursionError,
         ) as error:
             raise ValueError(f"not a valid Avro schema: {error}") from error
+        named = self._named.items()
+        self._binary_defaults = {name: self._defaults_of(record) for name, record in named}
         self._registry = registry
         self._subject = subject
         self._writers: dict[int, tuple[Any, Any]] = {}
@@ -106,12 +108,16 @@ class AvroCodec:
         record = self._schema if isinstance(self._schema, dict) else {}
         return "; ".join(misfits(columns, {"fields": (), **record}, self._named))
 
-    def _default(self, field: Any) -> Any:
-        """Return a default that is a text, which stands for bytes in fields of these."""
-        kind = field["type"][0] if isinstance(field["type"], list) else field["type"]
-        kind = self._named.get(kind, kind) if isinstance(kind, str) else kind
-        binary = (kind["type"] if isinstance(kind, dict) else kind) in ("bytes", "fixed")
-        return field["default"].encode("latin-1") if binary else field["default"]
+    def _defaults_of(self, record: Any) -> dict[str, bytes]:
+        """Return a record's defaults of bytes: a text stands for each, which fastavro refuses."""
+        found: dict[str, bytes] = {}
+        for field in record.get("fields", ()):
+            kind = field["type"][0] if isinstance(field["type"], list) else field["type"]
+            kind = self._named.get(kind, kind) if isinstance(kind, str) else kind
+            binary = (kind["type"] if isinstance(kind, dict) else kind) in ("bytes", "fixed")
+            if binary and isinstance(field.get("default"), str):
+                found[field["name"]] = field["default"].encode("latin-1")
+        return found
 
     def _typed(self, value: Any, schema: Any) -> Any:
         """Return a JSON value as fastavro wants it for a schema."""
@@ -128,8 +134,7 @@ class AvroCodec:
             if strange := value.keys() - fields.keys():
                 raise ValueError(f"the schema has no field {', '.join(sorted(strange))}")
             typed = {name: self._typed(item, fields[name]) for name, item in value.items()}
-            texts = (item for item in schema["fields"] if isinstance(item.get("default"), str))
-            return {item["name"]: self._default(item) for item in texts} | typed
+            return self._binary_defaults[schema["name"]] | typed
         if kind == "array":
             return [self._typed(item, schema["items"]) for item in value]
         if kind == "map":

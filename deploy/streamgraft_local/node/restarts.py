@@ -1,5 +1,7 @@
 """When an ended container starts again, and after how long."""
 
+from streamgraft_common.backoff import doubled
+
 FIRST_DELAY_SECONDS = 1.0
 """The kubelet begins with 10 s; on a laptop somebody is waiting."""
 MAX_DELAY_SECONDS = 60.0
@@ -14,4 +16,4 @@ def restarts(policy: str, exit_code: int) -> bool:
 
 def delay_seconds(streak: int) -> float:
     """Return the delay before a restart, after `streak` short runs in a row (1: the first)."""
-    return min(FIRST_DELAY_SECONDS * 2.0 ** min(max(streak - 1, 0), 16), MAX_DELAY_SECONDS)
+    return doubled(FIRST_DELAY_SECONDS, max(streak - 1, 0), MAX_DELAY_SECONDS)

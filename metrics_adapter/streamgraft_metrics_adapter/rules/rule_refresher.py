@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 
+from streamgraft_common.backoff import doubled
 from streamgraft_metrics_adapter import telemetry
 from streamgraft_metrics_adapter.prometheus.refresher import Rhythm
 from streamgraft_metrics_adapter.prometheus.source import Source
@@ -21,8 +22,6 @@ REST_FACTOR = 4.0
 """A rule rests so many times as long as its evaluation took: it takes a fifth of a place."""
 LONGEST_REST_SECONDS = 60.0
 """Between two tries of a rule that fails; the rest is doubled each time."""
-MOST_DOUBLINGS = 16
-"""Failures go on for as long as an outage does, and numbers end somewhere."""
 
 
 class RuleRefresher:
@@ -60,11 +59,10 @@ class RuleRefresher:
                 succeeded = await self._evaluated(metric, evaluated_at)
                 spent = time.monotonic() - began
             failures = 0 if succeeded else failures + 1
-            doubled = self._rhythm.seconds * 2 ** min(failures, MOST_DOUBLINGS)
             rest = max(
                 self._rhythm.wait_seconds(evaluated_at, time.time()),
                 REST_FACTOR * spent,
-                min(doubled, LONGEST_REST_SECONDS) if failures else 0.0,
+                doubled(self._rhythm.seconds, failures, LONGEST_REST_SECONDS) if failures else 0.0,
             )
             await asyncio.sleep(rest)
 

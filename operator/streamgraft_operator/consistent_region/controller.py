@@ -36,7 +36,7 @@ from streamgraft_operator.kit.parsed import (
     savepoint_spec,
     savepoint_status,
 )
-from streamgraft_operator.kit.rollbacks import is_half_back
+from streamgraft_operator.kit.rollbacks import is_going
 
 
 class ConsistentRegionController(Controller):
@@ -125,11 +125,7 @@ class ConsistentRegionController(Controller):
     def _ours(self, item: Object, savepoints: Iterable[Object]) -> list[Object]:
         """Return those that are of this job, and are not being deleted, or end all the same."""
         of_job = self._of_this_job(item, savepoints)
-        return [
-            found
-            for found in of_job
-            if "deletionTimestamp" not in found["metadata"] or is_half_back(found)
-        ]
+        return [found for found in of_job if not is_going(found)]
 
     def _going(self, item: Object, savepoints: Iterable[Object]) -> list[Object]:
         """Return those that are of this job, and are being deleted."""

@@ -29,8 +29,8 @@ def _sizes(topology: Topology, stages: Collection[SavedStage]) -> Iterator[tuple
     noted = json.dumps([stage.to_wire() for stage in stages])
     yield "what is noted of the job's graph", len(noted) + _largest_labels(topology)
     for pe in topology.stages:
-        described = pe.metadata.model_dump_json(by_alias=True)
-        yield f"what the PE of {pe.stage_name} is told of the graph", len(described.encode())
+        described = pe.metadata.to_wire().encode()
+        yield f"what the PE of {pe.stage_name} is told of the graph", len(described)
     for planned in topology.regions:
         own = [pe for pe in topology.stages if pe.region == planned.region.name]
         topics = [sorted({port.topic for port in pe.metadata.inputs}) for pe in own]

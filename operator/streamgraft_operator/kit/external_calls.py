@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from streamgraft_common.backoff import doubled
 from streamgraft_common.kube.store import Key
 
 PATIENCE_SECONDS = 1.0
@@ -18,8 +19,6 @@ PARALLEL = 32
 PARALLEL_IN_NAMESPACE = 8
 """Calls of one purpose that wait at a time: a namespace can't keep all the others waiting."""
 FIRST_PAUSE_SECONDS = 2.0
-MOST_DOUBLINGS = 16
-"""Of the pause: failures go on for as long as an outage does, and numbers end somewhere."""
 
 _Answer = TypeVar("_Answer")
 _Place = tuple[Key, str, str]
@@ -78,8 +77,7 @@ class ExternalCalls:
             self._calls.pop(place, None)
             answer: _Answer = known.task.result()
             return answer
-        doubled = FIRST_PAUSE_SECONDS * 2 ** min(known.failures, MOST_DOUBLINGS)
-        pause = min(doubled, longest_pause_seconds)
+        pause = doubled(FIRST_PAUSE_SECONDS, known.failures, longest_pause_seconds)
         if time.monotonic() >= known.ended + pause:
             self._start(place, wanted, call, known.failures + 1)
         raise error.with_traceback(None)

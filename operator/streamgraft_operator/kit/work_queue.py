@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import deque
 
+from streamgraft_common.backoff import doubled
 from streamgraft_common.kube.store import Key
 
 FIRST_DELAY = 0.2
@@ -12,7 +13,7 @@ LONGEST_DELAY = 30.0
 
 def retry_delay(failures: int) -> float:
     """Return the seconds to wait after so many earlier failures, spread by a fifth."""
-    delay = min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(failures, 16))
+    delay = doubled(FIRST_DELAY, failures, LONGEST_DELAY)
     return delay * random.uniform(0.8, 1.0)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from streamgraft_common.backoff import doubled
 from streamgraft_common.content import Change, Content, classify
 from streamgraft_common.resources import (
     ProcessingElementSpec,
@@ -120,7 +121,7 @@ def raised(
     not_before = None
     if cause.failed:
         failures = 1 if ran_seconds >= STABLE_SECONDS else status.failure_count + 1
-        apart = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(failures - 1, 10))
+        apart = doubled(FIRST_BACKOFF_SECONDS, failures - 1, LONGEST_BACKOFF_SECONDS)
         not_before = to_rfc3339(now + apart - ran_seconds) if ran_seconds < apart else None
     return status.model_copy(
         update={

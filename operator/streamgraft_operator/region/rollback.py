@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from streamgraft_common.backoff import doubled
 from streamgraft_common.resources import AvoidedWidth, ParallelRegionStatus, WidthChange
 from streamgraft_common.timestamps import from_rfc3339, to_rfc3339
 from streamgraft_operator.region.view import RegionView
@@ -25,8 +26,8 @@ def avoid(status: ParallelRegionStatus, width: int, reason: str, now: float) -> 
     before = _find(status.avoided, width)
     recent = before and now < from_rfc3339(before.until) + FORGOTTEN_SECONDS
     failures = before.failures + 1 if before and recent else 1
-    seconds = FIRST_BACKOFF_SECONDS * 2.0 ** min(failures - 1, 10)
-    until = to_rfc3339(now + min(LONGEST_BACKOFF_SECONDS, seconds))
+    seconds = doubled(FIRST_BACKOFF_SECONDS, failures - 1, LONGEST_BACKOFF_SECONDS)
+    until = to_rfc3339(now + seconds)
     return AvoidedWidth(width=width, failures=failures, until=until, reason=reason)
 
 

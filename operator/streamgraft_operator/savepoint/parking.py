@@ -5,7 +5,7 @@ from streamgraft_common.kube.store import Key
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.parsed import savepoint_status
-from streamgraft_operator.kit.rollbacks import is_half_back
+from streamgraft_operator.kit.rollbacks import is_going
 from streamgraft_operator.savepoint.step import ACTIVE
 
 
@@ -57,5 +57,4 @@ class HeldBack:
 
 def is_active(savepoint: Object) -> bool:
     """Return whether a savepoint keeps stages from running."""
-    active = savepoint_status(savepoint).phase in ACTIVE
-    return active and ("deletionTimestamp" not in savepoint["metadata"] or is_half_back(savepoint))
+    return savepoint_status(savepoint).phase in ACTIVE and not is_going(savepoint)

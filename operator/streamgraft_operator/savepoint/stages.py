@@ -21,7 +21,7 @@ from streamgraft_operator.kit.parsed import (
     savepoint_spec,
     savepoint_status,
 )
-from streamgraft_operator.kit.rollbacks import is_half_back
+from streamgraft_operator.kit.rollbacks import is_going
 from streamgraft_operator.pe.pods import pe_view, pod_view
 from streamgraft_operator.pe.view import PeView, ReleaseView
 from streamgraft_operator.savepoint.part import Part
@@ -201,7 +201,7 @@ def goes_first(other: Object, savepoint: Object) -> bool:
     That of a width change waits for none that waits, which may wait for the width change. Pure.
     """
     phase = savepoint_status(other).phase
-    if phase in OVER or ("deletionTimestamp" in other["metadata"] and not is_half_back(other)):
+    if phase in OVER or is_going(other):
         return False  # one that is deleted may wait for its repository
     if key_of(other) == key_of(savepoint):
         return False
