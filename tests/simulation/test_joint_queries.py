@@ -8,9 +8,9 @@ import pytest
 from tests.simulation.applications import OUTSIDE_PES, Submission
 from tests.simulation.fake_pe import FakeStage
 from tests.simulation.faults import crash_pod, cut_pod, freeze_pod, resize, sicken_pod, submit
+from tests.simulation.healthy import begin_healthy
 from tests.simulation.invariants import Broken
 from tests.simulation.rest import missing
-from tests.simulation.savepoint_faults import is_healthy
 from tests.simulation.test_mutations import Plant
 from tests.simulation.world import World
 
@@ -35,10 +35,7 @@ def change_widths(seed: int) -> bool:
     world = World(seed)
     chance = world.chance
     with world.surroundings():
-        submit(world, replace(JOB, joint=chance.choice(JOINT)))
-        world.operators.start()
-        while not is_healthy(world, "job"):
-            world.run(1.0)
+        begin_healthy(world, replace(JOB, joint=chance.choice(JOINT)))
         for _ in range(6):
             resize(world)
             world.run(chance.random() * 20)

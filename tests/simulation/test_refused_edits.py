@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.simulation.applications import Submission
-from tests.simulation.faults import submit
+from tests.simulation.healthy import begin_healthy
 from tests.simulation.savepoint_faults import create_savepoint, is_healthy
 from tests.simulation.test_edits import accepted
 from tests.simulation.test_scale_to_zero import resized
@@ -36,10 +36,7 @@ def change(world: World, spec: dict[str, Any]) -> None:
 
 def begin(world: World, submission: Submission) -> None:
     """Submit a job whose operators have PEs of their own."""
-    submit(world, submission)
-    world.operators.start()
-    while not is_healthy(world, "job"):
-        world.run(1.0)
+    begin_healthy(world, submission)
 
 
 def refuse(world: World, spec: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.simulation.applications import Submission
 from tests.simulation.faults import any_submission, crash_pod, submit
+from tests.simulation.healthy import begin_healthy
 from tests.simulation.invariants import Broken
 from tests.simulation.savepoint_faults import is_healthy
 from tests.simulation.world import World
@@ -55,10 +56,7 @@ def has_cut(world: World, *, falls_back: bool) -> None:
     plain = replace(wanted, pooled=False, sleepy=False, consistent=True, falls_back=falls_back)
     if falls_back:
         plain = replace(plain, extra={})  # no pods but those of the region, whichever crashes
-    submit(world, plain)
-    world.operators.start()
-    while not is_healthy(world, "job"):
-        world.run(1.0)
+    begin_healthy(world, plain)
     ask(world, "requested", 1)
     until(world, "completedSequenceId", 1)
     world.run(30 + world.chance.random() * 60)
@@ -82,10 +80,7 @@ def roll_back_past_a_damaged_cut(seed: int) -> bool:
     world = World(seed)
     with world.surroundings():
         wanted = any_submission(world, "job")
-        submit(world, replace(wanted, pooled=False, sleepy=False, consistent=True))
-        world.operators.start()
-        while not is_healthy(world, "job"):
-            world.run(1.0)
+        begin_healthy(world, replace(wanted, pooled=False, sleepy=False, consistent=True))
         for number in (1, 2):
             while len(cuts := status_of(world).get("cuts") or []) < number:
                 ask(world, "requested", status_of(world).get("sequenceId", 0) + 1)
@@ -178,10 +173,7 @@ def test_planted_bug_is_found(
 
 def goes_back(world: World) -> None:
     """Cut, and go back, until checkpoints are put back; that takes its time."""
-    submit(world, Submission("job", stages=1, max_width=2, width=2, consistent=True))
-    world.operators.start()
-    while not is_healthy(world, "job"):
-        world.run(1.0)
+    begin_healthy(world, Submission("job", stages=1, max_width=2, width=2, consistent=True))
     ask(world, "requested", 1)
     until(world, "completedSequenceId", 1)
     for item in world.nodes.containers.values():

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from tests.simulation.faults import any_submission, submit
-from tests.simulation.savepoint_faults import crash_what_stops, is_healthy
+from tests.simulation.faults import any_submission
+from tests.simulation.healthy import begin_healthy
+from tests.simulation.savepoint_faults import crash_what_stops
 from tests.simulation.world import World
 
 from streamgraft_common.resources import SAVEPOINT, SavepointStatus
@@ -18,10 +19,7 @@ def saved(seed: int) -> SavepointStatus:
     """Take a savepoint, of which pods crash in the midst; return what becomes of it."""
     world = World(seed)
     with world.surroundings():
-        submit(world, replace(any_submission(world, "job"), pooled=False, consistent=False))
-        world.operators.start()
-        while not is_healthy(world, "job"):
-            world.run(1.0)
+        begin_healthy(world, replace(any_submission(world, "job"), pooled=False, consistent=False))
         world.run(world.chance.random() * 30)
         crash_what_stops(world)
         world.run(SECONDS)

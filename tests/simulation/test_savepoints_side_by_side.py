@@ -4,8 +4,7 @@ import pytest
 from tests.simulation.applications import NAMESPACE, Submission
 from tests.simulation.fake_resources import FakeResource
 from tests.simulation.fake_storage import Change
-from tests.simulation.faults import submit
-from tests.simulation.savepoint_faults import is_healthy
+from tests.simulation.healthy import begin_healthy
 from tests.simulation.world import World
 
 from streamgraft_common.resources import SAVEPOINT
@@ -34,10 +33,7 @@ def test_one_waits_for_the_other(seed: int) -> None:
     """The one that is first by its name may come when the other one is about to begin."""
     world = World(seed)
     with world.surroundings():
-        submit(world, Submission("job", stages=1, max_width=2, width=2))
-        world.operators.start()
-        while not is_healthy(world, "job"):
-            world.run(1.0)
+        begin_healthy(world, Submission("job", stages=1, max_width=2, width=2))
         for network in world.networks:
             network.latency = 0.5
         together: list[dict[str, str]] = []

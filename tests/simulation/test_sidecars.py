@@ -1,7 +1,7 @@
 """Sidecars run on when a PE has ended: its pod stays Running, and is none of the job's any more."""
 
 from tests.simulation.applications import Submission
-from tests.simulation.faults import submit
+from tests.simulation.healthy import begin_healthy
 from tests.simulation.savepoint_faults import is_healthy
 from tests.simulation.world import World
 
@@ -12,10 +12,7 @@ from streamgraft_common.kinds import POD
 def begin(world: World, submission: Submission) -> None:
     """Have a job that is healthy, whose pods have sidecars."""
     world.nodes.sidecars = True
-    submit(world, submission)
-    world.operators.start()
-    while not is_healthy(world, "job"):
-        world.run(1.0)
+    begin_healthy(world, submission)
 
 
 def test_a_pe_that_ended_beside_a_sidecar_is_launched_again() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.simulation.applications import Submission
 from tests.simulation.faults import delete_job, submit
+from tests.simulation.healthy import begin_healthy
 from tests.simulation.savepoint_faults import is_healthy
 from tests.simulation.test_edits import accepted
 from tests.simulation.world import World
@@ -55,10 +56,7 @@ def resize(world: World, width: int) -> None:
 
 def begin(world: World) -> None:
     """Have a job that is healthy."""
-    submit(world, SUBMISSION)
-    world.operators.start()
-    while not is_healthy(world, "job"):
-        world.run(1.0)
+    begin_healthy(world, SUBMISSION)
 
 
 def says_so(world: World, kind: Kind, name: str) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tests.simulation.applications import Submission
 from tests.simulation.faults import crash_pod, submit
+from tests.simulation.healthy import begin_healthy
 from tests.simulation.savepoint_faults import is_healthy
 from tests.simulation.test_edits import accepted
 from tests.simulation.world import World
@@ -22,10 +23,7 @@ def healthy() -> Iterator[World]:
     """Run the job."""
     world = World(1)
     with world.surroundings():
-        submit(world, SUBMISSION)
-        world.operators.start()
-        while not is_healthy(world, "job"):
-            world.run(1.0)
+        begin_healthy(world, SUBMISSION)
         yield world
 
 

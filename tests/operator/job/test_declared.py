@@ -5,7 +5,8 @@ import base64
 
 from tests.operator.integration.world import application, bundle
 from tests.simulation.applications import NAMESPACE, Submission
-from tests.simulation.faults import apply, submit
+from tests.simulation.faults import apply
+from tests.simulation.healthy import begin_healthy
 from tests.simulation.savepoint_faults import is_healthy
 from tests.simulation.test_edits import accepted
 from tests.simulation.world import World
@@ -55,10 +56,7 @@ def test_a_job_is_refused() -> None:
 def test_an_edit_is_refused_and_what_runs_goes_on() -> None:
     world = World(1)
     with world.surroundings():
-        submit(world, SUBMISSION)
-        world.operators.start()
-        while not is_healthy(world, "job"):
-            world.run(1.0)
+        begin_healthy(world, SUBMISSION)
         submit_lookup(world)
         world.run(30.0)
         assert is_refused(world)
