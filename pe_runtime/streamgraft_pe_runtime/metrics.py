@@ -52,6 +52,12 @@ class PeMetrics:
         self.input_rows = Counter(
             "streamgraft_pe_input_rows_total", "Rows read.", _SHARD, registry=registry
         )
+        self.input_gaps = Counter(
+            "streamgraft_pe_input_gaps_total",
+            "Offsets passed that hold no record, such as the ends of transactions.",
+            _SHARD,
+            registry=registry,
+        )
         self.output_rows = Counter(
             "streamgraft_pe_output_rows_total", "Rows written.", _SHARD, registry=registry
         )
@@ -161,8 +167,9 @@ class PeMetrics:
 
     def add_shard(self, shard: int) -> None:
         """Start the counters of a shard at 0, so that a rate over the first rows is right."""
-        for counter in (self.input_rows, self.output_rows, self.late_rows, self.restarts):
+        for counter in (self.input_rows, self.input_gaps, self.output_rows, self.late_rows):
             counter.labels(shard)
+        self.restarts.labels(shard)
 
     def drop_shard(self, shard: int) -> None:
         """Remove the gauges of a shard that another PE has now; counters stay."""

@@ -29,6 +29,7 @@ from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.reports import (
     batch_seconds,
     ended_at,
+    gaps,
     late_rows,
     owned_partitions,
     shares,
@@ -248,6 +249,7 @@ class Progress:
         """Count a shard's share of a batch."""
         metrics, label = self._metrics, str(shard)
         metrics.input_rows.labels(label).inc(report["numInputRows"] * share)
+        metrics.input_gaps.labels(label).inc(gaps(report) * share)
         written = max(report["sink"].get("numOutputRows", 0), 0)
         metrics.output_rows.labels(label).inc(written * share)
         metrics.late_rows.labels(label).inc(late_rows(report) * share)

@@ -41,10 +41,26 @@ def shares(report: Mapping[str, Any], shards: Sequence[int]) -> dict[int, float]
     """
     if len(shards) == 1:
         return {shards[0]: 1.0}
-    read: dict[int, int] = {}
+    read = _passed(report)
+    total = sum(read.values())
+    return {shard: read[shard] / total for shard in shards if read.get(shard, 0) > 0}
+
+
+def gaps(report: Mapping[str, Any]) -> int:
+    """Return how many offsets a batch has passed that hold no record: ends of transactions, aborted
+    records, and what compaction has removed. Pure.
+
+    A batch without rows may be one that was written before and is left out.
+    """
+    rows = int(report["numInputRows"])
+    return max(sum(_passed(report).values()) - rows, 0) if rows > 0 else 0
+
+
+def _passed(report: Mapping[str, Any]) -> dict[int, int]:
+    """Return how many offsets a batch has passed in the partitions of each number."""
+    passed: dict[int, int] = {}
     for source in report["sources"]:
         begin = merged([source["startOffset"]])
         for key, end in merged([source["endOffset"]]).items():
-            read[key[1]] = read.get(key[1], 0) + end - begin.get(key, end)
-    total = sum(read.values())
-    return {shard: read[shard] / total for shard in shards if read.get(shard, 0) > 0}
+            passed[key[1]] = passed.get(key[1], 0) + end - begin.get(key, end)
+    return passed

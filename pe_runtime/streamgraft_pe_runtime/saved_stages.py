@@ -31,10 +31,16 @@ def saved_stages(folder: Path) -> list[SavedStage]:
 def lacks_stages(folder: Path, saved: Sequence[SavedStage]) -> bool:
     """Return whether a savepoint's folder has fewer stages than the savepoint, for all we see.
 
-    Copies that were fetched into it don't say what their stage is.
+    Copies that were fetched into it don't say what their stage is, and those of former releases not
+    which other stages there are.
     """
-    stages = {file.parents[1] for file in folder.glob(f"*/[0-9]*/{SHARD_FILE}")}
-    return not saved or not all((stage / STAGE_FILE).exists() for stage in stages)
+    uid, expected = uid_of(folder), {stage.name for stage in saved}
+    for file in folder.glob(f"*/[0-9]*/{SHARD_FILE}"):
+        expected.add(file.parents[1].name)
+        shard = noted(file.parent)
+        if uid in (None, shard["savepoint"]):
+            expected.update(shard.get("stages", ()))
+    return not saved or not all((folder / name / STAGE_FILE).exists() for name in expected)
 
 
 def uid_of(folder: Path) -> str | None:

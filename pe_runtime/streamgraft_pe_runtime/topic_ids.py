@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 NOTE = "topics.json"
 """File in a shard's folder with the ids of the topics that its sources read, by place. Copies of a
-checkpoint keep it, for a region that goes back to a cut; a job that is restored begins anew."""
+checkpoint keep it: positions mean as little to a region that goes back, or a job that begins."""
 _TIMEOUT_SECONDS = 5
 _UNKNOWN = "AAAAAAAAAAAAAAAAAAAAAA"
 """What old brokers have for an id."""

@@ -66,6 +66,20 @@ def test_a_step_back_is_seen(scrape: int, refresh: float, tmp_path: Path) -> Non
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize(("gaps", "share"), [(0, 1.0), (5, 0.8), (60, 0.5)])
+def test_records_are_told_from_offsets_without_any(gaps: int, share: float, tmp_path: Path) -> None:
+    series = [
+        {
+            "series": f'streamgraft_pe_input_{name}_total{{{REGION},pod="{pod}",shard="{shard}"}}',
+            "values": f"0+{step}x120",
+        }
+        for name, step in (("rows", 20), ("gaps", gaps))
+        for pod, shard in (("a", 0), ("a", 1), ("b", 2))
+    ]
+    _tried(tmp_path, 5, series, 2.0, {Input.RECORD_SHARE: share})
+
+
+@pytest.mark.integration
 def test_batches_are_those_of_a_query_whatever_shards_have_records(tmp_path: Path) -> None:
     """Pods of two and of one batch a second; most of their shards are idle."""
     counts = {("a", 0): "0+10x120", ("a", 1): "0x120", ("b", 2): "0+5x120", ("b", 3): "0x120"}

@@ -8,7 +8,7 @@ from streamgraft_common.adl import KafkaEndpoint, Operator
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime.conf import spark_conf
 from streamgraft_pe_runtime.plan import kafka_options, tasks
-from streamgraft_pe_runtime.reports import ended_at, late_rows, owned_partitions
+from streamgraft_pe_runtime.reports import ended_at, gaps, late_rows, owned_partitions
 
 PORT = InputPort(
     port=0, stream="s", topic="t", partitions=4, bootstrap_servers="b:9092", operator="o"
@@ -103,3 +103,22 @@ def test_end_of_a_batch() -> None:
     """Its trigger's start and duration."""
     report = {"timestamp": "2026-11-21T05:09:59.953Z", "durationMs": {"triggerExecution": 4757}}
     assert ended_at(report) == "2026-11-21T05:10:04.710Z"
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "rows", "expected"),
+    [
+        ({"t": {"0": 5, "1": 7}}, {"t": {"0": 15, "1": 9}}, 8, 4),
+        ({"t": {"0": 5}}, {"t": {"0": 15}}, 10, 0),
+        ({"t": {"0": 5}}, {"t": {"0": 15}}, 20, 0),  # it is read twice
+        ({"t": {"0": 5}}, {"t": {"0": 15}}, 0, 0),  # a batch that was written before is left out
+        (None, {"t": {"0": 15}}, 10, 0),  # it is not known where the first one began
+        ({"t": {"0": 5}}, {"t": {"0": 15, "1": 10}}, 8, 2),
+        (3, 4, 1, 0),  # no offsets of Kafka
+    ],
+)
+def test_gaps_are_offsets_without_a_row(
+    begin: object, end: object, rows: int, expected: int
+) -> None:
+    report = {"sources": [{"startOffset": begin, "endOffset": end}], "numInputRows": rows}
+    assert gaps(report) == expected

@@ -13,7 +13,7 @@ from streamgraft_common.key_groups import Split
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_common.resources import SavedState, Saving
 from streamgraft_common.restore import NotRestorable
-from streamgraft_pe_runtime import query_logs, savepoints
+from streamgraft_pe_runtime import query_logs, savepoints, topic_ids
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, REAL_TIME, link_tree
 from streamgraft_pe_runtime.copied_logs import relocated, rewritten
 from streamgraft_pe_runtime.positions import read_checkpoint
@@ -29,7 +29,10 @@ ADL = Adl(
     built_by="test",
     module="numbers",
     application="app",
-    operators=[Operator(name="counted", kind="function", inputs=["raw"], stateful=True)],
+    operators=[
+        Operator(name="counted", kind="function", inputs=["raw"], stateful=True),
+        Operator(name="fresh", kind="function", inputs=["raw"], stateful=True),
+    ],
     streams=[Stream(name="raw", producer="read", schema=SCHEMA)],
     regions=[Region(name="work", key=["key"], max_width=2)],
 )
@@ -41,6 +44,7 @@ def storage(
     savepoint: str | None = None,
     copies: Repository | None = None,
     stage: str = "work",
+    operator: str = "counted",
 ) -> Storage:
     metadata = PeMetadata(
         namespace="ns",
@@ -50,7 +54,7 @@ def storage(
         region="work",
         channel=0,
         shard_count=2,
-        operators=["counted"],
+        operators=[operator],
         inputs=[
             InputPort(
                 port=0,
@@ -222,17 +226,26 @@ def test_a_checkpoint_that_is_there_is_left_alone(tmp_path: Path) -> None:
     assert read_checkpoint(fork.checkpoint(0)).positions == {("any", 0): 0}
 
 
-def test_which_topics_a_shard_reads_is_not_restored(tmp_path: Path) -> None:
-    """A job that is restored may read others; a region that goes back reads the same."""
+def test_which_topics_a_shard_reads_is_restored(tmp_path: Path) -> None:
+    """In another topic of the name positions mean nothing."""
     here = storage(tmp_path, "job")
     checkpoint(here.checkpoint(0), TOPIC, 2)
-    (here.checkpoint(0) / NOTE).write_text("{}")
+    (here.checkpoint(0) / NOTE).write_text('{"clicks": "its id"}')
     here.save(REQUEST)
-    assert (tmp_path / "ns/savepoints/first/work/0" / NOTE).exists()
     fork = storage(tmp_path, "fork", "first")
     fork.prepare(0)
-    assert fork.checkpoint(0).exists()
-    assert not (fork.checkpoint(0) / NOTE).exists()
+    assert topic_ids.noted(fork.checkpoint(0)) == {"clicks": "its id"}
+
+
+@pytest.mark.parametrize("gone", ["work", "other"])
+def test_a_stage_that_a_savepoint_has_lost_starts_nothing_empty(tmp_path: Path, gone: str) -> None:
+    request = REQUEST.model_copy(update={"stages": ["work", "other"]})
+    for name in ("work", "other"):
+        storage(tmp_path, "job", stage=name).save(request)
+    shutil.rmtree(tmp_path / names.savepoint_path("ns", "first") / gone)
+    fork = storage(tmp_path, "fork", "first", stage="fresh", operator="fresh")
+    with pytest.raises(NotRestorable, match=r"not all of .*/first is there any more"):
+        fork.prepare(0)
 
 
 def test_a_savepoint_that_is_gone_is_named(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ The operator's own `kafka.Kafka` runs on it: which topics it creates, widens and
 """
 
 import random
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ class FakeBrokers:
     late: set[str] = field(default_factory=set)
     """Topics that come too late for whoever creates them."""
     records: FakeRecords = field(default_factory=FakeRecords)
+    renewed: dict[str, float] = field(default_factory=dict)
+    """When consumers have committed for a group last, by the clock of the simulation."""
     clusters: dict[str, str] = field(default_factory=dict)
     """Ids of the clusters that addresses pretend to be of, where it is not the one."""
 
@@ -153,6 +156,12 @@ class FakeConsumer:
             TopicPartition(item.topic, item.partition, at(self._group, item.topic, item.partition))
             for item in partitions
         ]
+
+    def commit(self, offsets: list[TopicPartition], *, asynchronous: bool) -> None:
+        self._may_fail()
+        at = self._brokers.records.committed
+        assert all(item.offset == at(self._group, item.topic, item.partition) for item in offsets)
+        self._brokers.renewed[self._group] = time.monotonic()
 
     def get_watermark_offsets(self, partition: TopicPartition, timeout: float) -> tuple[int, int]:
         self._may_fail()

@@ -1,5 +1,6 @@
 """Regions that may sleep, where the cluster's autoscalers can't scale to zero."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,6 +10,7 @@ from tests.simulation.world import World
 
 from streamgraft_common.kinds import AUTOSCALER, EVENT
 from streamgraft_common.resources import PARALLEL_REGION
+from streamgraft_operator.region.lag import RENEW_SECONDS
 
 SECONDS = 180.0
 """Longer than the operator's look at everything: what is reported again would be by then."""
@@ -82,3 +84,13 @@ def test_a_region_that_sleeps_is_woken_for_an_autoscaler_that_did_not_put_it_to_
     assert (woken["spec"]["width"], woken["status"]["width"]) == (1, 1)
     assert len(world.objects(AUTOSCALER)) == 1
     assert [item["reason"] for item in world.objects(EVENT)].count("WokenForAutoscaler") == 1
+
+
+def test_brokers_do_not_forget_how_far_a_region_that_sleeps_has_read() -> None:
+    """They forget positions that nobody commits; then the whole log would wait for the region."""
+    with running(scale_to_zero=True) as world:
+        assert resized(world, 0) == (0, 0)
+        assert world.brokers.renewed == {}
+        world.run(2.5 * RENEW_SECONDS)
+        (at,) = world.brokers.renewed.values()
+        assert time.monotonic() - at < RENEW_SECONDS

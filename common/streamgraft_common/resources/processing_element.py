@@ -31,6 +31,9 @@ class Saving(Model):
     """Its metadata.uid: a later one of the same name is another."""
     shards: list[int]
     """Shards to copy; no PE runs them meanwhile."""
+    stages: list[str] = []
+    """All stages that are saved with these shards'. Each copy names them: whoever finds fewer knows
+    that some are lost."""
     cut: int | None = None
     """Number of the cut of a consistent region that it is."""
     kept: list[str] = []

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from streamgraft_autoscaler import TopicLag
-from streamgraft_metrics_adapter.prometheus.queries import INPUT_LABEL, Input
+from streamgraft_metrics_adapter.prometheus.queries import INPUT_LABEL, LEAST_SHARE, Input
 from streamgraft_metrics_adapter.regions import RegionKey
 
 FIRST_STAGE = "0"
@@ -28,6 +28,15 @@ class StageObservation:
             for topic, records in sorted(self.lag.items())
         ]
 
+    def in_records(self) -> None:
+        """Turn what is counted in offsets into records."""
+        share = self.values.pop(Input.RECORD_SHARE, math.nan)
+        if not LEAST_SHARE <= share < 1:  # nothing was read, or PEs of a former release don't tell
+            return
+        self.lag = {topic: records * share for topic, records in self.lag.items()}
+        for name in _OFFSETS & self.values.keys():
+            self.values[name] *= share
+
 
 @dataclass(slots=True)
 class RegionObservation:
@@ -44,6 +53,8 @@ class RegionObservation:
         return found
 
 
+_OFFSETS = {Input.LAG_CHANGE, Input.INPUT_RATE, Input.PROCESSING_RATE, Input.LARGEST_RATE}
+"""Values that are counted in offsets, as lags are."""
 _INPUTS = {name.value: name for name in Input}
 _OF_REGION = frozenset(
     {
@@ -65,6 +76,13 @@ class ObservationBuilder:
     def __init__(self) -> None:
         self.regions: dict[RegionKey, RegionObservation] = {}
         self._rows: Counter[RegionKey] = Counter()
+
+    def in_records(self) -> dict[RegionKey, RegionObservation]:
+        """Return the regions, with what was counted in offsets in records, once all rows are in."""
+        for region in self.regions.values():
+            for stage in region.stages.values():
+                stage.in_records()
+        return self.regions
 
     def add(self, labels: Mapping[str, str], value: float) -> None:
         """Take in one row."""

@@ -5,6 +5,9 @@ labels and never by the pod. While it has no owner the last lag known counts, an
 the samples before. Offsets are gauges: after a crash a position steps back to the checkpoint,
 which rate() would take for a counter that began anew, and add the whole log to the rate. So their
 slope is taken.
+
+Not every offset has a record: each transaction ends in a marker, so small ones fill half of a log.
+What is counted in offsets becomes records by their share (`StageObservation.in_records`).
 """
 
 from collections.abc import Collection, Mapping
@@ -19,6 +22,8 @@ STAGE = f"{REGION}, stage"
 TOPIC = f"{STAGE}, topic"
 PARTITION = f"{TOPIC}, partition"
 _IN_REGIONS = '{region!=""}'
+LEAST_SHARE = 0.5
+"""A transaction has one marker in each partition, and a record at least."""
 _NAMED_JOBS = 50
 """Up to so many jobs are named in a query; for more all are looked at."""
 
@@ -46,6 +51,9 @@ class Input(StrEnum):
     """Records/s, by stage."""
     PROCESSING_RATE = "processing_rate"
     """Records/s, by stage."""
+    RECORD_SHARE = "record_share"
+    """Records by the offsets that were passed within the window, LEAST_SHARE to 1, by stage; not a
+    number if none were."""
     BUSY_SLOTS = "busy_slots"
     """Busy task slots on average over the window, pods that are gone included, by stage."""
     WARM_SLOTS = "warm_slots"
@@ -67,7 +75,13 @@ class Input(StrEnum):
 QUERIES: Mapping[str, tuple[Input, ...]] = {
     "lag": (Input.LAG, Input.PARTITIONS, Input.SAMPLE_TIME, Input.POSITION_AGE),
     "lag_change": (Input.LAG_CHANGE, Input.HISTORIES),
-    "rates": (Input.INPUT_RATE, Input.PROCESSING_RATE, Input.RESETS, Input.LARGEST_RATE),
+    "rates": (
+        Input.INPUT_RATE,
+        Input.PROCESSING_RATE,
+        Input.RECORD_SHARE,
+        Input.RESETS,
+        Input.LARGEST_RATE,
+    ),
     "busy": (Input.BUSY_SLOTS, Input.WARM_SLOTS, Input.BATCH_RATE, Input.SLOTS),
     "utilization": (Input.IDLE_SHARE, Input.ELEMENTS, Input.STATE_BYTES),
 }
@@ -105,7 +119,17 @@ def past_rates(jobs: Collection[str]) -> str:
     quarter = _duration(BUCKET_SECONDS)
     position = f"last_over_time(streamgraft_pe_input_end_offset{{{chosen}}}[5m]"
     then, before = (f"max by ({PARTITION}) ({position}{at}))" for at in ("", f" offset {quarter}"))
-    return f"sum by ({REGION}) ({then} - {before}) / {BUCKET_SECONDS:g}"
+    offsets = f"sum by ({REGION}) ({then} - {before}) / {BUCKET_SECONDS:g}"
+    share = _record_share(REGION, f"{{{chosen}}}", "5m")
+    return f"{offsets} * ({share} >= 0) or {offsets}"  # PEs of former releases tell no share
+
+
+def _record_share(by: str, chosen: str, window: str) -> str:
+    rows, gaps = (
+        f"sum by ({by}) (increase(streamgraft_pe_input_{name}_total{chosen}[{window}]))"
+        for name in ("rows", "gaps")
+    )
+    return f"clamp_min(1 / (1 + {gaps} / {rows}), {LEAST_SHARE:g})"
 
 
 def _inputs(window_seconds: float, max_age_seconds: float, step_seconds: float) -> dict[Input, str]:
@@ -151,6 +175,7 @@ def _inputs(window_seconds: float, max_age_seconds: float, step_seconds: float) 
         Input.RESETS: f"sum by ({STAGE}) (resets({committed}))",
         Input.INPUT_RATE: f"sum by ({STAGE}) (deriv({end}))",
         Input.PROCESSING_RATE: f"sum by ({STAGE}) (deriv({committed}))",
+        Input.RECORD_SHARE: _record_share(STAGE, _IN_REGIONS, window),
         Input.BUSY_SLOTS: f"sum by ({STAGE}) ({busy})",
         Input.WARM_SLOTS: f"sum by ({STAGE}) ({busy} * ({warm}))",
         Input.BATCH_RATE: f"avg by ({STAGE}) ({of_query} > 0) or {nothing}",

@@ -170,12 +170,12 @@ class Provider:
             return
         if self._failure is not None:
             log.info("Prometheus answers again")
-        regions = self._regions.all()
-        self._last = await self._compute(evaluated_at, regions, builder.regions)
+        regions, seen = self._regions.all(), builder.in_records()
+        self._last = await self._compute(evaluated_at, regions, seen)
         self._failure = None
         telemetry.REFRESH_TIME.set(evaluated_at)
         if self._regions.synced:
-            await self._remember(evaluated_at, regions, builder.regions)
+            await self._remember(evaluated_at, regions, seen)
 
     async def _recall(self, evaluated_at: float, source: Source) -> None:
         """Learn what other replicas know, or this one knew before it was restarted; if that fails,

@@ -5,7 +5,7 @@ confluent-kafka blocks, so every call runs in a thread, each with a timeout of i
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -107,6 +107,12 @@ class Kafka:
         """
         return await self._run(self._positions, brokers, group, topics) if topics else []
 
+    async def renew(self, brokers: Brokers, group: str, positions: Sequence[Position]) -> None:
+        """Commit the positions of a group that nobody uses once more: brokers forget those that are
+        older than their `offsets.retention.minutes`. Raises KafkaUnavailable.
+        """
+        await self._write(self._renew, brokers, (group, positions))
+
     async def groups(self, brokers: Brokers) -> list[str]:
         """Return the names of all consumer groups. Raises KafkaUnavailable."""
         return await self._run(self._groups, brokers)
@@ -176,6 +182,12 @@ class Kafka:
             ]
 
         return _guarded(brokers, read)
+
+    def _renew(self, brokers: Brokers, given: tuple[str, Sequence[Position]]) -> None:
+        group, positions = given
+        consumer = self._consumer(brokers, group)
+        offsets = [TopicPartition(item.topic, item.partition, item.committed) for item in positions]
+        _guarded(brokers, lambda: consumer.commit(offsets=offsets, asynchronous=False))
 
     def _groups(self, brokers: Brokers) -> list[str]:
         client = self._client(brokers)

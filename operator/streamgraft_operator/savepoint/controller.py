@@ -246,6 +246,7 @@ class SavepointController(Controller):
             savepoint=name,
             uid=uid,
             shards=[],
+            stages=[saved.name for saved in status.stages] if status else [],
             cut=_cut_number(item),
             kept=self._kept(item),
             commit=status is not None and status.phase in ("Committing", "RollingBack"),
