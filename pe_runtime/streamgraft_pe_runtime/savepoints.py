@@ -23,7 +23,7 @@ from streamgraft_common.repositories import RepositoryUnavailable
 from streamgraft_common.repositories.manifest import Share
 from streamgraft_common.resources import Saved, SavedStage, SavedState, Saving
 from streamgraft_common.restore import NotRestorable, match, stage_of
-from streamgraft_pe_runtime import arrangement, cuts, modes
+from streamgraft_pe_runtime import arrangement, cuts, modes, topic_ids
 from streamgraft_pe_runtime.checkpoint_files import (
     CHECKSUM,
     LEDGERS,
@@ -264,8 +264,10 @@ class Storage:
         topics = renamed_topics(old, self._stage)
         if old.shards == self._stage.shards:
             with Beside(checkpoint) as copy:
-                link_tree(sources[shard], copy, frozenset({SHARD_FILE}))
+                link_tree(sources[shard], copy, frozenset({SHARD_FILE, topic_ids.NOTE}))
                 _make_own(copy, checkpoint, topics)
+                brokers = noted(sources[shard]).get("brokers", {})
+                topic_ids.inherit(copy, sources[shard], brokers, self._metadata.inputs)
                 cuts.inherit(copy, written)
         else:
             split = Split(tuple(old.key), old.shards, self._stage.shards, shard)
@@ -298,6 +300,7 @@ class Storage:
         document = {
             "savepoint": request.uid,
             "stages": request.stages,
+            "brokers": topic_ids.brokers(self._metadata.inputs),
             "state": None if state is None else [item.to_wire() for item in state],
             "written": cuts.noted(written),
             "mayBeRepeated": modes.may_be_repeated(checkpoint),  # a copy has no ledgers to say so

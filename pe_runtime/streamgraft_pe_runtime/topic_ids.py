@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 NOTE = "topics.json"
 """File in a shard's folder with the ids of the topics that its sources read, by place. Copies of a
-checkpoint keep it: positions mean as little to a region that goes back, or a job that begins."""
+checkpoint keep it, for a region that goes back to a cut, and a job that is restored."""
 _TIMEOUT_SECONDS = 5
 _UNKNOWN = "AAAAAAAAAAAAAAAAAAAAAA"
 """What old brokers have for an id."""
@@ -69,6 +69,26 @@ def noted(shard: Path) -> dict[str, str]:
         return {}
     with reading(file):
         return {str(place): str(at) for place, at in json.loads(file.read_text()).items()}
+
+
+def inherit(
+    shard: Path, saved: Path, addresses: Mapping[str, str], inputs: list[InputPort]
+) -> None:
+    """Note for a shard that is restored which topics the saved one has read.
+
+    `addresses`: of the brokers then, by place. Users may give a source others, which they know to
+    have the same records at the same offsets. Raises CheckpointDamaged, OSError.
+    """
+    now, before = brokers(inputs), noted(saved)
+    kept = {place: at for place, at in before.items() if place in now.keys() & addresses.keys()}
+    kept = {place: at for place, at in kept.items() if now[place] == addresses[place]}
+    if kept:
+        write(shard / NOTE, json.dumps(kept))
+
+
+def brokers(inputs: Iterable[InputPort]) -> dict[str, str]:
+    """Return the addresses of the brokers of sources, by place. Pure."""
+    return {place: port.bootstrap_servers for place, port in of_sources(inputs).items()}
 
 
 def of_sources(inputs: Iterable[InputPort]) -> dict[str, InputPort]:

@@ -45,6 +45,8 @@ def storage(
     copies: Repository | None = None,
     stage: str = "work",
     operator: str = "counted",
+    source: str | None = None,
+    brokers: str = "kafka",
 ) -> Storage:
     metadata = PeMetadata(
         namespace="ns",
@@ -59,9 +61,10 @@ def storage(
             InputPort(
                 port=0,
                 stream="raw",
-                topic=names.topic("ns", job, "raw", "work"),
+                topic=source or names.topic("ns", job, "raw", "work"),
+                external=source is not None,
                 partitions=2,
-                bootstrap_servers="kafka",
+                bootstrap_servers=brokers,
                 operator="counted",
             )
         ],
@@ -226,15 +229,20 @@ def test_a_checkpoint_that_is_there_is_left_alone(tmp_path: Path) -> None:
     assert read_checkpoint(fork.checkpoint(0)).positions == {("any", 0): 0}
 
 
-def test_which_topics_a_shard_reads_is_restored(tmp_path: Path) -> None:
-    """In another topic of the name positions mean nothing."""
-    here = storage(tmp_path, "job")
-    checkpoint(here.checkpoint(0), TOPIC, 2)
-    (here.checkpoint(0) / NOTE).write_text('{"clicks": "its id"}')
+@pytest.mark.parametrize(("brokers", "kept"), [("kafka", {"clicks": "its id"}), ("other", {})])
+def test_which_topics_a_shard_reads_is_restored(
+    tmp_path: Path, brokers: str, kept: dict[str, str]
+) -> None:
+    """In another topic of the name positions mean nothing; but users may have moved to brokers that
+    have the same records at the same offsets."""
+    here = storage(tmp_path, "job", source="clicks")
+    checkpoint(here.checkpoint(0), "clicks", 2)
+    (here.checkpoint(0) / NOTE).write_text('{"clicks": "its id", "former": "of a source"}')
     here.save(REQUEST)
-    fork = storage(tmp_path, "fork", "first")
+    fork = storage(tmp_path, "fork", "first", source="clicks", brokers=brokers)
     fork.prepare(0)
-    assert topic_ids.noted(fork.checkpoint(0)) == {"clicks": "its id"}
+    assert fork.checkpoint(0).exists()
+    assert topic_ids.noted(fork.checkpoint(0)) == kept
 
 
 @pytest.mark.parametrize("gone", ["work", "other"])
