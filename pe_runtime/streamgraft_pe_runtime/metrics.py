@@ -1,11 +1,14 @@
 """The metrics of a PE: docs/develop/contracts.md, "Metrics of a PE"."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
+
+from streamgraft_pe_runtime.reports import batch_seconds, gaps, late_rows
 
 _BATCH_BUCKETS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3, 6, 12, 30, 60, 120)
 _HANDOVER_BUCKETS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 2, 3, 5, 10, 30)
@@ -49,18 +52,7 @@ class PeMetrics:
 
     def __init__(self, slots: int) -> None:
         registry = self._registry = CollectorRegistry()
-        self.input_rows = Counter(
-            "streamgraft_pe_input_rows_total", "Rows read.", _SHARD, registry=registry
-        )
-        self.input_gaps = Counter(
-            "streamgraft_pe_input_gaps_total",
-            "Offsets passed that hold no record, such as the ends of transactions.",
-            _SHARD,
-            registry=registry,
-        )
-        self.output_rows = Counter(
-            "streamgraft_pe_output_rows_total", "Rows written.", _SHARD, registry=registry
-        )
+        self._add_batches(registry)
         self.lag = Gauge(
             "streamgraft_pe_lag_records",
             "Records not yet committed: last stable offset minus committed position.",
@@ -86,13 +78,6 @@ class PeMetrics:
         self.trigger_seconds = Gauge(
             "streamgraft_pe_trigger_seconds",
             "Seconds between the triggers of a query, of which PEs choose the length.",
-            registry=registry,
-        )
-        self.batch_seconds = Histogram(
-            "streamgraft_pe_batch_duration_seconds",
-            "Duration of micro-batches with data.",
-            _SHARD,
-            buckets=_BATCH_BUCKETS,
             registry=registry,
         )
         self.restarts = Counter(
@@ -121,6 +106,27 @@ class PeMetrics:
             registry=registry,
         )
 
+    def _add_batches(self, registry: CollectorRegistry) -> None:
+        self.input_rows = Counter(
+            "streamgraft_pe_input_rows_total", "Rows read.", _SHARD, registry=registry
+        )
+        self.input_gaps = Counter(
+            "streamgraft_pe_input_gaps_total",
+            "Offsets passed that hold no record, such as the ends of transactions.",
+            _SHARD,
+            registry=registry,
+        )
+        self.output_rows = Counter(
+            "streamgraft_pe_output_rows_total", "Rows written.", _SHARD, registry=registry
+        )
+        self.batch_seconds = Histogram(
+            "streamgraft_pe_batch_duration_seconds",
+            "Duration of micro-batches with data.",
+            _SHARD,
+            buckets=_BATCH_BUCKETS,
+            registry=registry,
+        )
+
     def _add_left_out(self, registry: CollectorRegistry) -> None:
         self.lost_records = Counter(
             "streamgraft_pe_lost_records_total",
@@ -146,6 +152,15 @@ class PeMetrics:
         be a new loss. The other counters tell of the process, as that it is warm."""
         self.lost_records.clear()
         self.malformed_records.clear()
+
+    def count(self, shard: str, report: Mapping[str, Any], share: float) -> None:
+        """Count a shard's share of a batch, as Spark reports it."""
+        self.input_rows.labels(shard).inc(report["numInputRows"] * share)
+        self.input_gaps.labels(shard).inc(gaps(report) * share)
+        written = max(report["sink"].get("numOutputRows", 0), 0)
+        self.output_rows.labels(shard).inc(written * share)
+        self.late_rows.labels(shard).inc(late_rows(report) * share)
+        self.batch_seconds.labels(shard).observe(batch_seconds(report))
 
     def held(self, shards: int) -> None:
         """Note how many shards we hold."""

@@ -29,8 +29,6 @@ from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.reports import (
     batch_seconds,
     ended_at,
-    gaps,
-    late_rows,
     owned_partitions,
     shares,
 )
@@ -248,15 +246,9 @@ class Progress:
     def _count(self, watched: Watched, shard: int, report: Mapping[str, Any], share: float) -> None:
         """Count a shard's share of a batch."""
         metrics, label = self._metrics, str(shard)
-        metrics.input_rows.labels(label).inc(report["numInputRows"] * share)
-        metrics.input_gaps.labels(label).inc(gaps(report) * share)
-        written = max(report["sink"].get("numOutputRows", 0), 0)
-        metrics.output_rows.labels(label).inc(written * share)
-        metrics.late_rows.labels(label).inc(late_rows(report) * share)
-        seconds = batch_seconds(report)
-        metrics.batch_seconds.labels(label).observe(seconds)
+        metrics.count(label, report, share)
         before = watched.batch_seconds.get(shard, 0.0)
-        watched.batch_seconds[shard] = before + seconds * share
+        watched.batch_seconds[shard] = before + batch_seconds(report) * share
         if operators := report["stateOperators"]:
             if is_joint(watched.checkpoint):  # Spark tells the sums over shards with records
                 rows, memory = watched.query.state_sizes(shard)
