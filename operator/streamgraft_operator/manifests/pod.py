@@ -149,7 +149,11 @@ def _pod(
     spec: JobSpec,
     settings: Settings,
 ) -> dict[str, Any]:
-    annotations = {**metadata["annotations"], **transport.annotations(spec.transport_security)}
+    annotations = {
+        **metadata["annotations"],
+        **transport.annotations(spec.transport_security),
+        **pod_settings.annotations(driver.settings),
+    }
     ours = {
         "metadata": {**metadata, "annotations": annotations},
         "spec": _spec(name, driver, owner, spec, settings),

@@ -20,6 +20,7 @@ RESTRICTED_PROPERTIES = "/etc/streamgraft/properties/restricted"
 PROFILES = "profiles"
 DEFAULT_RESOURCES = {"requests": {"cpu": "100m", "memory": "512Mi"}}
 DEFAULT_HEAP_MB = 400
+_MAY_GO = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 
 _LIVE = {
     "app_trace_level",
@@ -142,6 +143,12 @@ def _data(settings: PodSettings) -> Mount:
     source = _claimed(claim) if claim else {"emptyDir": {}}
     path = settings.data_path or DATA_PATH
     return Mount("data", path, source, "STREAMGRAFT_DATA_PATH", claim.sub_path if claim else None)
+
+
+def annotations(settings: PodSettings) -> dict[str, str]:
+    """Return the one that lets the cluster autoscaler remove a pod's node in spite of a volume
+    whose files go with the pod; those of `data` are of no use to another."""
+    return {} if settings.data_volume_claim else {_MAY_GO: "data"}
 
 
 def _claimed(claim: VolumeClaim) -> dict[str, Any]:

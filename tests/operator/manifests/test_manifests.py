@@ -138,6 +138,23 @@ def test_mounts_have_volumes() -> None:
     assert mounts == volumes.keys()
 
 
+@pytest.mark.parametrize("own", [None, {"safe-to-evict": "false"}])
+def test_nodes_may_be_removed_that_only_a_volume_of_ours_would_keep(
+    own: dict[str, str] | None,
+) -> None:
+    """Unless the user says that they may not."""
+    template = {
+        f"cluster-autoscaler.kubernetes.io/{name}": says for name, says in (own or {}).items()
+    }
+    spec = {
+        **IN_CONFIG_MAP,
+        "processingElement": {"podTemplate": {"metadata": {"annotations": template}}},
+    }
+    found = pod(spec)["metadata"]["annotations"]
+    assert found["cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"] == "data"
+    assert template.items() <= found.items()
+
+
 def test_bundle_in_a_file_needs_no_volume() -> None:
     manifest = pod({"bundle": {"file": "/var/lib/streamgraft/checkpoints/b.zip"}})
     assert environment(manifest)["STREAMGRAFT_BUNDLE"] == "/var/lib/streamgraft/checkpoints/b.zip"

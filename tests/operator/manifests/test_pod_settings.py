@@ -64,6 +64,7 @@ def test_probes() -> None:
 def test_data_volume() -> None:
     claim = {"name": "files", "subPath": "a/b"}
     manifest = pod(IN_CONFIG_MAP, {"dataPath": "/data", "dataVolumeClaim": claim})
+    assert not any("evict" in name for name in manifest["metadata"]["annotations"])
     assert environment(manifest)["STREAMGRAFT_DATA_PATH"] == "/data"
     assert mounted(manifest, "data") == (
         {"persistentVolumeClaim": {"claimName": "files"}},
