@@ -105,7 +105,13 @@ async def test_the_driver_swaps_its_code(
         assert {n // VERSION for n in numbers} == {0, 2, 4}
 
 
-@pytest.mark.parametrize("module", [NAMED, MADE_ONCE], ids=["imported", "made once"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        pytest.param(NAMED, id="imported"),
+        pytest.param(MADE_ONCE, id="made once", marks=pytest.mark.long),
+    ],
+)
 async def test_functions_in_workers_have_the_values_of_the_job(
     stage: Any, load: Callable[[int], Any], output: Any, module: str
 ) -> None:

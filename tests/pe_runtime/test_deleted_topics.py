@@ -67,8 +67,16 @@ def _is_refused(status: RuntimeStatus) -> bool:
     return shard is not None and shard.reason == "TopicReplaced"
 
 
-@pytest.mark.parametrize("stage", ["plain", "real time"], indirect=True)
-@pytest.mark.parametrize("runs", [False, True], ids=["between runs", "while it runs"])
+@pytest.mark.parametrize(
+    ("stage", "runs"),
+    [
+        pytest.param("plain", False, id="between runs"),
+        pytest.param("plain", True, id="while it runs", marks=pytest.mark.long),
+        pytest.param("real time", False, id="between runs, real time", marks=pytest.mark.long),
+        pytest.param("real time", True, id="while it runs, real time"),
+    ],
+    indirect=["stage"],
+)
 async def test_a_source_that_was_made_anew_with_more_records(
     stage: Any, output: Any, *, runs: bool
 ) -> None:

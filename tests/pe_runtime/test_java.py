@@ -23,7 +23,7 @@ jvm.stop()
 """
 
 
-@pytest.mark.parametrize("package", [java.PACKAGE, NEWEST])
+@pytest.mark.parametrize("package", [pytest.param(java.PACKAGE, marks=pytest.mark.long), NEWEST])
 def test_a_driver_exchanges_rows_with_python(package: str) -> None:
     binary = java.installed(Cache(cache_folder(), silent), package)
     chosen = {"STREAMGRAFT_JAVA": str(binary), "STREAMGRAFT_JAVA_OPTIONS": ""}

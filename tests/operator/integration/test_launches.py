@@ -1,6 +1,7 @@
 """Pods: one per launch, a new one after any end."""
 
 import asyncio
+import time
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -9,6 +10,7 @@ from tests.operator.integration.world import World, application, bundle
 
 from streamgraft_common import names
 from streamgraft_common.kinds import POD
+from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_local import Cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
@@ -52,6 +54,8 @@ async def test_failing_pod_backs_off(healthy: World) -> None:
         ended = {"exitCode": 3, "reason": "Error"}
         status = {
             "phase": "Failed",
+            # However long this takes, it did not run for long enough to be begun anew at once.
+            "startTime": to_rfc3339(time.time() + 60),
             "containerStatuses": [
                 {
                     "name": "pe",
