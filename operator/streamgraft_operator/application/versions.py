@@ -5,6 +5,7 @@ another one by then, too. Whatever keeps a job running goes by what is noted her
 controller looks at what is asked for, and notes it before it makes anything of it.
 """
 
+import asyncio
 import base64
 import gzip
 import io
@@ -22,6 +23,7 @@ from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import JobSpec
+from streamgraft_operator.graph.sizes import check_size
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.config_maps import replace_config_map
 from streamgraft_operator.kit.coordinators import Coordinators
@@ -129,12 +131,13 @@ class Versions:
     async def accept(self, owner: Owner, job: Object, version: Version) -> None:
         """Note what a job runs from now on; one that another replica noted later stays.
 
-        Raises NameTaken.
+        Raises NameTaken or GraphError.
         """
         known = await self.accepted(job)
         if known is not None and known.id == version.id:
             return
-        manifest = config_map(owner, version)
+        # It may take half a second: meanwhile the lease is to be renewed.
+        manifest = await asyncio.to_thread(config_map, owner, version)
         key, content_id = key_of(manifest), content_of(manifest)
         unreadable = known is None and self._caches.config_maps.get(key) is not None
 
@@ -155,8 +158,10 @@ class Versions:
 
 
 def config_map(owner: Owner, version: Version) -> Object:
-    """Return the ConfigMap that notes a version of a job."""
-    data = base64.b64encode(version.to_json()).decode()
+    """Return the ConfigMap that notes a version of a job. Raises GraphError."""
+    written = version.to_json()
+    check_size("what is noted of the job's version, compressed,", len(written))
+    data = base64.b64encode(written).decode()
     described = metadata(owner, names.accepted_config_map(owner.name), {}, digest(data))
     described["annotations"][names.ANNOTATION_GENERATION] = str(version.generation)
     return {

@@ -16,13 +16,17 @@ _LONGER_IDS = 8
 def check_sizes(topology: Topology, stages: Collection[SavedStage]) -> None:
     """Raise GraphError if an object of the job would be too large; `stages`: the topology's."""
     for what, size in _sizes(topology, stages):
-        if size > LARGEST_BYTES:
-            raise GraphError(
-                f"{what} takes {size // 1000:,} kB, and Kubernetes has room for"
-                f" {LARGEST_BYTES // 1000:,} kB in an object: divide the application into several"
-                " that share streams (app.export, app.import_stream), or choose another fusion"
-                " (spec.fusion)"
-            )
+        check_size(what, size, ", or choose another fusion (spec.fusion)")
+
+
+def check_size(what: str, size: int, remedy: str = "") -> None:
+    """Raise GraphError if that is too large for an object; `remedy`: what else would help."""
+    if size > LARGEST_BYTES:
+        raise GraphError(
+            f"{what} takes {size // 1000:,} kB, and Kubernetes has room for"
+            f" {LARGEST_BYTES // 1000:,} kB in an object: divide the application into several"
+            f" that share streams (app.export, app.import_stream){remedy}"
+        )
 
 
 def _sizes(topology: Topology, stages: Collection[SavedStage]) -> Iterator[tuple[str, int]]:

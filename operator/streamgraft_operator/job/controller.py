@@ -162,6 +162,8 @@ class JobController(Controller):
             return await self._plant(await self._begin(job, expansion), expansion, dropped)
         except NameTaken as error:  # by what has come just now
             return await self._reject(job, error.reason, str(error))
+        except GraphError as error:
+            return await self._reject(job, GRAPH_INVALID, str(error))
 
     async def _plant(self, job: Object, expansion: Expansion, dropped: Collection[str]) -> Outcome:
         """Make what a version of a job consists of, and prune what it does not. Raises

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +11,9 @@ from tests.operator.integration.world import application, bundle
 
 from streamgraft_common.bundle import read_bundle
 from streamgraft_common.resources import JobSpec
-from streamgraft_operator.application.versions import LARGEST_BYTES, Version
+from streamgraft_operator.application.versions import LARGEST_BYTES, Version, config_map
+from streamgraft_operator.graph import GraphError
+from streamgraft_operator.manifests.metadata import Owner
 
 SPEC: dict[str, Any] = {
     "bundle": {"file": "/tiny.zip"},
@@ -60,3 +64,12 @@ def test_anything_else_is_refused(data: bytes) -> None:
 def test_no_more_is_unpacked_than_a_version_may_have() -> None:
     with pytest.raises(ValueError, match="unpacks to more than 8 MiB"):
         Version.from_json(gzip.compress(b" " * (LARGEST_BYTES + 2)))
+
+
+def test_one_that_has_no_room_in_an_object_says_so() -> None:
+    """Kubernetes would not take it, again and again."""
+    owner, chance = Owner("ns", "job", "uid", 1), random.Random(1)
+    large = {**SPEC, "parameters": {"noise": chance.randbytes(1_100_000).hex()}}
+    assert config_map(owner, version())["binaryData"]
+    with pytest.raises(GraphError, match=r"version, compressed, takes 1,\d+ kB"):
+        config_map(owner, replace(version(), written=large))
