@@ -59,7 +59,7 @@ def _text(value: float) -> str:
     """Return a value as people read it: all digits of large ones, two of small ones."""
     if abs(value) >= 100 or value == round(value):
         return f"{value:,.0f}"
-    return f"{value:,.2f}".rstrip("0")
+    return f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
 def svg_plot(panels: Sequence[Panel], seconds: Sequence[float]) -> str:

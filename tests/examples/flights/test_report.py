@@ -15,7 +15,8 @@ from examples.flights.plot import arrivals, svg_plot, text_plot
 from examples.flights.report import Report
 from examples.flights.settings import Plan, Settings
 from examples.flights.verdict import Check, Outcome
-from streamgraft_autoscaler.plot import bars
+from streamgraft_autoscaler.plot import Line, Panel, bars
+from streamgraft_autoscaler.plot import svg_plot as general_svg_plot
 from streamgraft_common.resources import WidthChange
 
 
@@ -141,3 +142,12 @@ def test_plots_of_nothing() -> None:
     """A run that ended before its first sample still has a report."""
     assert text_plot([])
     xml.etree.ElementTree.fromstring(svg_plot([]))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(94570.0, "94,570"), (4.003, "4"), (4.0, "4"), (0.5, "0.5"), (2.25, "2.25"), (12.3, "12.3")],
+)
+def test_labels_are_as_people_write_numbers(value: float, text: str) -> None:
+    panel = Panel("p", (Line("l", "black", (0.0, value)),))
+    assert f">{text}<" in general_svg_plot([panel], [0.0, 1.0])
