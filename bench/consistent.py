@@ -42,6 +42,10 @@ PLOTS = Path(__file__).parents[1] / "docs" / "images"
 Figures = Mapping[str, float]
 
 
+OF_TORTURE = ("torture_runs", "torture_wrong")
+"""Figures that `make torture-consistent` notes."""
+
+
 def of_case(measured: Figures, case: str) -> dict[str, float]:
     """Return the figures that a case was measured by."""
     names = re.compile(rf"(recovery_s\.{re.escape(case)}\.\d+|[a-z]\w*\.{re.escape(case)})")
@@ -89,6 +93,7 @@ def write(measured: dict[str, float], ran: Sequence[str]) -> None:
     before = report.read("consistent").get("figures", {})
     kept = {case: {} if case in ran else of_case(before, case) for case in CASES}
     every = {name: value for found in kept.values() for name, value in found.items()} | measured
+    every |= {name: before[name] for name in OF_TORTURE if name in before}
     cases = [case for case in CASES if of_case(every, case)]
     settings = {
         "cases": cases,

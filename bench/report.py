@@ -27,6 +27,14 @@ def write(name: str, settings: Mapping[str, object], figures: Mapping[str, float
     return path
 
 
+def note(name: str, figures: Mapping[str, float]) -> None:
+    """Add figures to those that are written under a name."""
+    RESULTS.mkdir(exist_ok=True)
+    before = read(name)
+    document = {**before, "figures": {**before.get("figures", {}), **figures}}
+    (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=2) + "\n")
+
+
 def read(name: str) -> dict[str, Any]:
     """Return the settings and figures that were written last; {} if there are none."""
     path = RESULTS / f"{name}.json"

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.consistent import CASES, derived, of_case
+from bench import report
+from bench.consistent import CASES, derived, of_case, write
 from bench.counts import Progress, wrong
 from bench.cut_costs import CostResult
 from bench.region_kills import KillResult
@@ -80,3 +81,15 @@ def test_figures_of_cases_are_kept_and_others_follow_from_them() -> None:
     both = told | measured
     again = {name: value for case in CASES for name, value in of_case(both, case).items()}
     assert again == measured
+
+
+def test_figures_of_the_torture_stay_when_cases_are_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    report.note("consistent", {"torture_runs": 100, "torture_wrong": 0})
+    write({"lost.warm": 0}, ["warm"])
+    report.note("consistent", {"torture_runs": 101})
+    figures = report.read("consistent")["figures"]
+    assert (figures["torture_runs"], figures["torture_wrong"]) == (101, 0)
+    assert figures["lost.warm"] == 0

@@ -14,6 +14,7 @@ from tests.e2e.torture.telling import kept, narrator
 
 from bench import report
 from bench.cluster import NAMESPACE, running_cluster
+from bench.consistent import OF_TORTURE
 
 ENOUGH_ROUNDS = 36
 """In so many rounds kills must have come amid each of what is asked for."""
@@ -32,7 +33,9 @@ async def _run(seed: int, count: int) -> int:
         verdict.problems += [text] if count >= ENOUGH_ROUNDS else []
     for problem in verdict.problems:
         say(problem)
-    report.write("torture-consistent", {"seed": seed, "records_per_s": RATE}, _figures(verdict))
+    figures = _figures(verdict)
+    report.write("torture-consistent", {"seed": seed, "records_per_s": RATE}, figures)
+    report.note("consistent", {name: figures[name] for name in OF_TORTURE})
     if verdict.problems:
         print(f"the same once more: make torture-consistent CHANGES={count} SEED={seed}")
     return 1 if verdict.problems else 0
