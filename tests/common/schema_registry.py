@@ -17,6 +17,11 @@ class FakeRegistry(ThreadingHTTPServer):
         self.subjects: dict[str, list[int]] = {}
         self.calls = 0
         self.broken = False
+        self.wanted: str | None = None
+        """The header Authorization without which nobody gets an answer."""
+        self.shown: list[str | None] = []
+        self.leads_to = ""
+        """URL that all questions are redirected to."""
         self.proxied = b""
         """What a proxy answers while the registry is not there."""
 
@@ -29,6 +34,13 @@ class _Handler(BaseHTTPRequestHandler):
     server: FakeRegistry
 
     def do_GET(self) -> None:
+        if not self._admitted():
+            return
+        if self.server.leads_to:
+            self.send_response(302)
+            self.send_header("Location", self.server.leads_to + self.path)
+            self.end_headers()
+            return
         if self.server.proxied:
             self._answer(404, self.server.proxied)
             return
@@ -40,6 +52,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, {"schema": schema})
 
     def do_POST(self) -> None:
+        if not self._admitted():
+            return
         _, subjects, subject, versions = self.path.split("/")
         assert (subjects, versions) == ("subjects", "versions")
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -48,6 +62,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.schemas[number] = body["schema"]
         self.server.subjects.setdefault(subject, []).append(number)
         self._answer(200, {"id": number})
+
+    def _admitted(self) -> bool:
+        shown = self.headers["Authorization"]
+        self.server.shown.append(shown)
+        if admitted := self.server.wanted in (None, shown):
+            return admitted
+        self._answer(401, {"error_code": 40101})
+        return False
 
     def _answer(self, code: int, body: Any) -> None:
         self.server.calls += 1

@@ -17,6 +17,7 @@ import streamgraft as sg
 from streamgraft_common import names
 from streamgraft_common.encodings.codec import Codec
 from streamgraft_common.encodings.codecs import codec_of
+from streamgraft_common.encodings.registry_access import VARIABLE
 from streamgraft_local import Cluster
 
 pytestmark = pytest.mark.integration
@@ -74,11 +75,25 @@ def compare(job: Job, topic: str, codec: Codec, expected: list[dict[str, Any]]) 
     ]
 
 
+@pytest.fixture
+def token(session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A token in the Secret of a pod, whose environment Spark's Python workers inherit."""
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "registry.token").write_text("t0ken")
+    monkeypatch.setenv(VARIABLE, str(secret))
+    surroundings: dict[str, str] = session.sparkContext.environment
+    surroundings[VARIABLE] = str(secret)
+    yield "t0ken"
+    del surroundings[VARIABLE]
+
+
 @pytest.mark.parametrize("registered", [False, True])
-def test_avro(run: Callable[..., Job], cluster: Cluster, registered: bool) -> None:
+def test_avro(run: Callable[..., Job], cluster: Cluster, token: str, registered: bool) -> None:
     """What is no such record is set aside with the reason; others are copied with every type."""
     topic = make_topic(cluster)
     with registry() as server:
+        server.wanted = f"Bearer {token}"
         avro = sg.Avro(json.dumps(SCHEMA), registry=server.url if registered else None)
         codec = codec_of(avro.encoding(), topic)
         wanted = numbered(TEXT, 20)

@@ -12,6 +12,7 @@ import pytest
 
 from streamgraft_common.resources import PROCESSING_ELEMENT, ProcessingElementSpec
 from streamgraft_pe_runtime import restricted
+from streamgraft_pe_runtime.repository_access import restricted_properties
 from streamgraft_pe_runtime.settings import Settings
 from streamgraft_pe_runtime.trace_levels import TraceLevels
 
@@ -79,6 +80,18 @@ def test_folders_are_optional() -> None:
     assert Settings.from_environment(environment).profiles is None
     given = {**environment, "STREAMGRAFT_RESTRICTED_PROPERTIES": "/r"}
     assert Settings.from_environment(given).restricted_properties == Path("/r")
+
+
+def test_what_a_registry_is_shown_is_no_setting_of_spark(tmp_path: Path) -> None:
+    """Spark's user interface shows those of a session."""
+    for name in ("spark.hadoop.a", "registry.password", "registry.ca.crt"):
+        (tmp_path / name).write_text("b")
+    names = ("NAMESPACE", "JOB", "POD", "POD_UID", "BIND_ADDRESS", "BUNDLE", "CHECKPOINT_ROOT")
+    driver = {"STREAMGRAFT_SLOTS": "1", "STREAMGRAFT_SPARK_CONF": "{}"}
+    environment = {f"STREAMGRAFT_{name}": "x" for name in names} | driver
+    environment["STREAMGRAFT_RESTRICTED_PROPERTIES"] = str(tmp_path)
+    found = restricted_properties(Settings.from_environment(environment))
+    assert found == {"spark.hadoop.a": "b"}
 
 
 @pytest.mark.integration

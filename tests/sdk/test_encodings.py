@@ -64,3 +64,17 @@ def test_columns_need_fields(format: Any, columns: str, problem: str) -> None:
         assert error.remedy == "the stream has " + ", ".join(
             f"{name} bigint" for name in columns.split()
         )
+
+
+def test_a_password_in_the_url_of_a_registry_is_refused() -> None:
+    """It would be in the bundle, where many can read it."""
+    app = sg.Application("app")
+    avro = sg.Avro(json.dumps(SCHEMA), registry="https://key:hidden@registry:8081/at@home")
+    rows = app.kafka_source("a", topic="a", schema="id bigint", format=avro)
+    harmless = sg.Avro(json.dumps(SCHEMA), registry="https://registry:8081/at@home")
+    app.kafka_sink("out", input=rows, topic="b", format=harmless)
+    found = errors(app)
+    assert "the registry of topic 'a' has a password in its URL" in found
+    assert "as registry.username and registry.password" in found
+    assert "'b'" not in found
+    assert "hidden" not in found

@@ -7,10 +7,17 @@ import urllib.parse
 import urllib.request
 from typing import Any
 
+from streamgraft_common.encodings import registry_access
+
 TIMEOUT_SECONDS = 10.0
 _TYPE = "application/vnd.schemaregistry.v1+json"
 _UNKNOWN = 40403
 """What a registry's own 404 says; one of a proxy before it does not."""
+_REFUSED = (
+    f"look at {registry_access.USERNAME} and {registry_access.PASSWORD}, or"
+    f" {registry_access.TOKEN}, in the Secret that"
+    " spec.processingElement.restrictedPropertiesSecret names"
+)
 _HEADER = struct.Struct(">bI")
 """A zero and the schema's id, in front of each value."""
 
@@ -65,14 +72,22 @@ class Registry:
         headers = {"Content-Type": _TYPE, "Accept": _TYPE}
         request = urllib.request.Request(self._url + path, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
+            access = registry_access.found()
+            if access.authorization:  # for this server's eyes, wherever it may lead us
+                request.add_unredirected_header("Authorization", access.authorization)
+            with urllib.request.urlopen(
+                request, timeout=TIMEOUT_SECONDS, context=access.context()
+            ) as answer:
                 found: dict[str, Any] = json.load(answer)
         except urllib.error.HTTPError as error:
             with error:
                 said = error.read(1000).decode(errors="replace")
             if method == "GET" and error.code == 404 and _code(said) == _UNKNOWN:
                 raise UnknownSchema(f"the registry has no such schema: {path}") from error
-            raise RegistryError(f"{method} {self._url}{path}: {error.code} {said}") from error
+            advice = f": {_REFUSED}" if error.code in (401, 403) else ""
+            raise RegistryError(
+                f"{method} {self._url}{path}: {error.code} {said}{advice}"
+            ) from error
         except (OSError, ValueError) as error:
             raise RegistryError(f"{method} {self._url}{path}: {error}") from error
         return found
