@@ -19,7 +19,7 @@ from streamgraft.cli._options import Target
 from streamgraft_common import names
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
-from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
+from streamgraft_common.resources import JOB, PROCESSING_ELEMENT, SAVEPOINT
 from streamgraft_local import Cluster
 
 pytestmark = pytest.mark.integration
@@ -175,6 +175,30 @@ async def test_a_reader_reads_and_may_write_nothing(
     assert visitor.send("GET", job).status_code == 401
 
 
+async def test_an_owner_may_do_all_that_the_page_offers(
+    cluster: Cluster, kube: KubeClient, region: PlayedRegion, until: Any
+) -> None:
+    namespace = region.namespace
+    await play_job(kube, namespace)
+    owner = await account(kube, namespace, "owner", "*")
+    visitor = Visitor(cluster)
+    assert visitor.sign_in((await linked(cluster, owner)).partition("ticket=")[2]).ok
+    job = f"{API}/namespaces/{namespace}/jobs/{NAME}"
+
+    async def readable() -> bool:
+        return visitor.send("GET", job).status_code == 200
+
+    await until(readable, 30)
+    assert visitor.send("POST", f"{job}/savepoints", json={"name": "mine"}).ok
+    saved = await kube.get(SAVEPOINT.path(namespace, "mine"))
+    assert saved["spec"]["job"] == NAME
+    scale = f"/api/v1/namespaces/{namespace}/regions/flights-enrich/scale"
+    assert visitor.send("PUT", scale, json={"width": 3}).ok
+    assert (await kube.get(region.path))["spec"]["width"] == 3
+    assert visitor.send("DELETE", job).ok
+    assert await kube.find(JOB.path(namespace, NAME)) is None
+
+
 @pytest.mark.skipif(
     PROGRAM is None, reason="NO CHROMIUM: apt-get install chromium to test the page"
 )
@@ -225,6 +249,13 @@ async def test_in_a_browser(
             return bool((await kube.get(region.path))["spec"]["width"] == MAX_WIDTH - 1)
 
         await until(widened, 30)
+        await page.run("document.getElementById('savepoint').click()")
+
+        async def saved() -> bool:
+            items = (await kube.get(SAVEPOINT.path(namespace)))["items"]
+            return [item["spec"]["job"] for item in items] == [NAME]
+
+        await until(saved, 30)
         assert await page.run(ALL_ARE_NAMED)
         assert await page.run(DRAW_A_THOUSAND) == 1000
         await page.run("document.getElementById('cancel').click()")
