@@ -1,7 +1,7 @@
 """What exactly once costs, beside Spark's own sink: `make bench-exactly-once`.
 
 Both sinks write the same plan in the same driver, in turns, so that whatever else the machine does
-hits both. Then the pods of all PEs of a job are killed under a backlog (SIGKILL), and what came out
+hits both. Then the pods of all PEs of a job are killed under load (SIGKILL), and what came out
 is counted. Everything is real.
 """
 
@@ -224,7 +224,7 @@ def costs(servers: str, settings: JvmSettings) -> dict[str, Costs]:
 
 
 async def killed(app: Deployed, load: Load) -> None:
-    """Kill the pods of all PEs in turn, under a backlog; wait for each to be healthy again."""
+    """Kill the pods of all PEs in turn, under load; wait for each to be healthy again."""
     for number in islice(cycle(range(len(await app.pes()))), KILLS):
         await app.calm(warm_pool=0)
         load.rate = KILL_RATE

@@ -57,6 +57,9 @@ class KafkaEndpoint(AdlModel):
     malformed: Literal["dead_letter", "skip", "fail"] = "dead_letter"
     """Sources, but for format raw: what becomes of a record that is none of the schema. It is
     written to the job's topic for dead letters, left out, or its query fails."""
+    required: list[str] | None = None
+    """Sources, but for format raw: columns without which a record is none of the schema. Absent
+    without any, as in bundles of former releases."""
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
     """Sinks: whether a batch that runs again after a crash writes its records again."""
 

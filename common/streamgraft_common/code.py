@@ -7,6 +7,7 @@ that is the code that its PE is to run.
 import hashlib
 import json
 from collections.abc import Iterable, Sequence, Set
+from typing import Any
 
 from streamgraft_common.adl import Adl, Operator
 from streamgraft_common.pe_metadata import PeMetadata
@@ -57,10 +58,12 @@ def plan_code(adl: Adl, bundle_digest: str, operators: Iterable[str]) -> str:
     return _hash(adl, [{name: item[name] for name in _DECLARED} for item in described], streams)
 
 
-def _described(operator: Operator, bundle_digest: str) -> dict[str, object]:
-    found = operator.model_dump(mode="json", exclude=_NOT_THE_DRIVERS)
+def _described(operator: Operator, bundle_digest: str) -> dict[str, Any]:
+    found: dict[str, Any] = operator.model_dump(mode="json", exclude=_NOT_THE_DRIVERS)
     if operator.kind in _CODED and operator.code is None:
         found["code"] = bundle_digest
+    if operator.kafka and operator.kafka.required is None:  # pods of former releases know no such
+        del found["kafka"]["required"]
     return found
 
 

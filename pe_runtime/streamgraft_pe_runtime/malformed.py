@@ -53,6 +53,11 @@ def decoded(
     found = found.select(*place, "problem", F.from_json("text", whole, options).alias("row"))
     if (odd := out_of_range(F.col("row"), schema)) is not None:
         found = found.withColumn("problem", F.coalesce("problem", odd))
+    for name in endpoint.required or ():
+        read = F.expr(f"row is not null and row.{MALFORMED} is null")
+        absent = read & F.col("row").getField(name).isNull()
+        says = F.when(absent, F.lit(f"'{name}' is NOT NULL, and null or missing"))
+        found = found.withColumn("problem", F.coalesce("problem", says))
     wrong = f"row is null or row.{MALFORMED} is not null or problem is not null"
     return found.where(f"case when {wrong} then {refused} else true end").select(
         *(_column(item) for item in schema)

@@ -53,6 +53,12 @@ def all_functions(application: Application) -> dict[str, list[Callable[..., Any]
     }
 
 
+def _endpoint(node: OperatorNode, analysis: Analysis) -> adl.KafkaEndpoint | None:
+    if node.kafka is None or node.name not in analysis.required:
+        return node.kafka
+    return node.kafka.model_copy(update={"required": analysis.required[node.name]})
+
+
 def _operator(
     node: OperatorNode, graph: Graph, analysis: Analysis, folder: Path, code: str | None
 ) -> adl.Operator:
@@ -62,7 +68,7 @@ def _operator(
         inputs=list(node.inputs),
         outputs=list(node.outputs),
         region=analysis.regions.get(node.name, node.region),
-        kafka=node.kafka,
+        kafka=_endpoint(node, analysis),
         split=list(node.split),
         exported=node.exported,
         imported=node.imported,

@@ -23,7 +23,7 @@ from streamgraft._fusion_groups import Fusion
 from streamgraft._graph import SOURCES, Graph, Notice, OperatorNode, OutputMode
 from streamgraft._location import innermost
 from streamgraft._real_time import obstacle, read_twice
-from streamgraft._schemas import KAFKA_COLUMNS, empty_stream, nullable, parse, reason
+from streamgraft._schemas import KAFKA_COLUMNS, empty_stream, nullable, reason, written
 from streamgraft._state_schemas import state_tables
 from streamgraft._streams import Parameter, values_read
 from streamgraft_common.adl import StateTable
@@ -40,6 +40,8 @@ class Analysis:
 
     schemas: dict[str, StructType] = field(default_factory=dict)
     """Schema of each stream; a stream whose operator failed is missing, like those behind it."""
+    required: dict[str, list[str]] = field(default_factory=dict)
+    """Columns of sources that are NOT NULL, by operator; those without any are missing."""
     stateful: set[str] = field(default_factory=set)
     """Operators that keep state."""
     joint_state: set[str] = field(default_factory=set)
@@ -175,13 +177,17 @@ class _Analyzer:
 
     def _source_schema(self, operator: OperatorNode) -> StructType:
         try:
-            return parse(self._spark, KAFKA_COLUMNS if operator.schema is None else operator.schema)
+            text = KAFKA_COLUMNS if operator.schema is None else operator.schema
+            schema = written(self._spark, text)
         except PySparkException as error:
             raise SchemaMismatch(
                 operator.location,
                 f"the schema of {operator.name!r} is not valid: {reason(error)}",
                 "write it like a table's columns: 'carrier string, delay double'",
             ) from error
+        if operator.kafka and (names := [item.name for item in schema if not item.nullable]):
+            self.analysis.required[operator.name] = names
+        return nullable(schema)
 
     def _check_row_filter(self, operator: OperatorNode) -> None:
         if operator.imported is None or operator.imported.filter is None:

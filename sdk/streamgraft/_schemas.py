@@ -17,16 +17,24 @@ KAFKA_COLUMNS = (
 
 
 def parse(spark: SparkSession, schema: str | StructType) -> StructType:
-    """Return the schema, from DDL text (columns, as in CREATE TABLE) if need be.
+    """Return the schema, nullable, from DDL text (columns, as in CREATE TABLE) if need be.
 
-    Raises PySparkException. PySpark's own parser would also take a bare type for a column.
+    Raises PySparkException.
+    """
+    return nullable(written(spark, schema))
+
+
+def written(spark: SparkSession, schema: str | StructType) -> StructType:
+    """Return the schema as it is written, with columns that are NOT NULL. Raises PySparkException.
+
+    PySpark's own parser would also take a bare type for a column.
     """
     if isinstance(schema, str):
         jvm: Any = spark._jvm
         schema = StructType.fromJson(
             json.loads(jvm.org.apache.spark.sql.types.StructType.fromDDL(schema).json())
         )
-    return nullable(schema)
+    return schema
 
 
 def nullable(schema: StructType) -> StructType:

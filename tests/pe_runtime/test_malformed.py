@@ -89,6 +89,24 @@ def expected() -> list[tuple[str | None, int | None]]:
     return [(row.get("key"), row.get("the n")) for row in map(json.loads, [*GOOD, *ODD])]
 
 
+@pytest.mark.parametrize("real_time", [False, True])
+def test_a_record_without_what_is_not_null_is_malformed(
+    run: Callable[..., Job], topic: str, real_time: bool
+) -> None:
+    """As of a field that was renamed upstream: it would be nulls from then on."""
+    schema = "key string, `the n` bigint NOT NULL"
+    job = run(topic, schema=schema, real_time=real_time)
+    known = [row for row in expected() if row[1] is not None]
+    found = rows(job.read(f"{topic}-copy", len(known)))
+    assert [(row.get("key"), row["n"]) for row in found] == known
+    without = [text for text in ODD if json.loads(text).get("the n") is None]
+    letters = job.read(names.dead_letter_topic("default", job.pes[0].job), len(BAD) + len(without))
+    assert [letter.value().decode() for letter in letters] == [*BAD, *without]
+    errors = [dict(letter.headers())["streamgraft.error"].decode() for letter in letters]
+    assert ["NOT NULL" in error for error in errors] == [False] * len(BAD) + [True] * len(without)
+    assert "'the n' is NOT NULL" in errors[-1]
+
+
 def copied(job: Job, topic: str) -> list[tuple[str | None, int | None]]:
     found = rows(job.read(f"{topic}-copy", len(expected())))
     return [(row.get("key"), row.get("n")) for row in found]

@@ -66,6 +66,25 @@ def line_of(text: str) -> int:
     return found[0]
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "id bigint NOT NULL, place struct<x: double NOT NULL>, note string",
+        StructType([StructField("id", LongType(), False), StructField("note", StringType())]),
+    ],
+)
+def test_what_is_not_null_is_required_of_records_and_nullable_in_streams(
+    spark: SparkSession, schema: str | StructType
+) -> None:
+    app = sg.Application("numbers")
+    for name, text in (("strict", schema), ("lax", "id bigint")):
+        rows = app.kafka_source(name, topic=name, schema=text)
+        app.kafka_sink(f"{name}-out", input=rows, topic=f"{name}-out")
+    result = planned(app, spark)
+    assert result.required == {"strict": ["id"]}
+    assert all(field.nullable for field in result.schemas["strict"])
+
+
 def test_schemas_and_state(spark: SparkSession) -> None:
     """Every stream gets a schema, nullable throughout; aggregates keep state."""
     app, flights = application()
