@@ -163,7 +163,7 @@ async def test_hpa_scales_holds_and_recovers(
 @pytest.mark.long
 async def test_the_papers_policies(region: Any, until: Any, kube: KubeClient) -> None:
     """Section 3.4: the HPA goes by CPU, as metrics.k8s.io has it. Section 4: by the larger of lag
-    change and utilization (Eq. 1), and by utilization alone while the lag is small (Eq. 4)."""
+    change and utilization (Eq. 1), here by the lag change."""
     path = f"{path_of(region.namespace)}/flights-enrich"
 
     async def width() -> int:
