@@ -5,7 +5,6 @@ another one by then, too. Whatever keeps a job running goes by what is noted her
 controller looks at what is asked for, and notes it before it makes anything of it.
 """
 
-import asyncio
 import base64
 import gzip
 import io
@@ -136,8 +135,7 @@ class Versions:
         known = await self.accepted(job)
         if known is not None and known.id == version.id:
             return
-        # It may take half a second: meanwhile the lease is to be renewed.
-        manifest = await asyncio.to_thread(config_map, owner, version)
+        manifest = config_map(owner, version)
         key, content_id = key_of(manifest), content_of(manifest)
         unreadable = known is None and self._caches.config_maps.get(key) is not None
 
