@@ -7,10 +7,12 @@ import re
 import signal
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -21,9 +23,9 @@ from typer.testing import CliRunner
 from bench.pods import process_of
 from streamgraft.cli._app import app
 from streamgraft_common.kinds import POD
-from streamgraft_common.kube import KubeClient
+from streamgraft_common.kube import KubeClient, NotFound
 from streamgraft_common.kube.client import Object
-from streamgraft_common.resources import EXPORT, IMPORT, KINDS, PROCESSING_ELEMENT
+from streamgraft_common.resources import EXPORT, IMPORT, JOB, KINDS, PROCESSING_ELEMENT
 from streamgraft_local import Cluster
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
@@ -39,9 +41,15 @@ def watch(rows, batch):
         same = {"kind": "click", "version": 2, "tags": ["web", "eu"]}
         app.set_properties("clicks-export", same)
 '''
+KEEP = """
+
+app.kafka_sink("kept", input=clicks, topic="shared-kept")
+"""
 PATIENCE_SECONDS = 120.0
 MANY = 3000
 """Records: several batches, of which kills hit one."""
+NEVER = 100_000
+"""Failed probes after which a frozen pod is killed."""
 EXPORTED, IMPORTED = "ingest--clicks-export", "totals-clicks"
 
 
@@ -53,14 +61,18 @@ class Clicks:
             "bootstrap.servers": cluster.bootstrap_servers
         }
         admin = AdminClient(servers)
-        for created in admin.create_topics([NewTopic(f"{prefix}clicks", 2, 1)]).values():
+        topics = [NewTopic(f"{prefix}clicks", 2, 1), NewTopic(f"{prefix}kept", 1, 1)]
+        for created in admin.create_topics(topics).values():
             created.result()
         self._topic = f"{prefix}clicks"
         self._producer = Producer(servers)
         self._consumer = Consumer({**servers, "group.id": "test"})
         self._consumer.assign([TopicPartition(f"{prefix}totals", 0, 0)])
+        self._keeper = Consumer({**servers, "group.id": "kept"})
+        self._keeper.assign([TopicPartition(f"{prefix}kept", 0, 0)])
         self.sent: Counter[str] = Counter()
         self.totals: dict[str, int] = {}
+        self.kept: Counter[str] = Counter()
 
     def send(self, count: int, millis: int, *, counts: bool = True) -> None:
         """Send clicks of ten users; `counts`: whether the filter lets them through."""
@@ -89,10 +101,23 @@ class Clicks:
         """Wait until the totals are those of all that was sent and lets through."""
         await until(lambda: self.read() == self.sent, lambda: (self.totals, self.sent))
 
+    def read_kept(self) -> Counter[str]:
+        """Return the sum for each user of what the exporting job has in a sink of its own."""
+        for message in self._keeper.consume(1000, 0.2):
+            if not message.error():
+                row = json.loads(message.value() or b"{}")
+                self.kept[row["user"]] += row["millis"]
+        return self.kept
+
+    async def all_kept(self) -> None:
+        """Wait until the exporting job's own sink has all that was sent."""
+        await until(lambda: self.read_kept() == self.sent, lambda: (self.kept, self.sent))
+
     def close(self) -> None:
-        """End the consumer."""
+        """End the consumers."""
         self._producer.flush(30)
         self._consumer.close()
+        self._keeper.close()
 
 
 async def until(done: Callable[[], bool], shown: Callable[[], Any]) -> None:
@@ -221,6 +246,82 @@ async def test_both_sides_are_killed_and_have_namespaces_of_their_own(
         clicks.send(MANY, 20)
         await clicks.counted()
     clicks.close()
+
+
+async def test_an_exporter_goes_on_while_its_importer_is_frozen(
+    cluster: Cluster, kube: KubeClient, namespace: str, tmp_path: Path
+) -> None:
+    """A frozen importer holds back nothing; each record counts once for it when it goes on."""
+    clicks = Clicks(cluster, f"{namespace}-")
+    for name, more in {"ingest.py": KEEP, "totals.py": ""}.items():
+        text = (EXAMPLES / name).read_text() + more
+        (tmp_path / name).write_text(text.replace("shared-", f"{namespace}-"))
+    await submit(cluster, namespace, tmp_path / "ingest.py")
+    await submit(cluster, namespace, tmp_path / "totals.py", "--wait")
+    connected = [f"{namespace}/{EXPORTED}"]
+    await importing(kube, namespace, lambda status: status.get("exports") == connected)
+    pod = await left_alone(kube, namespace)
+    clicks.send(200, 10)
+    await clicks.counted()
+    clicks.send(MANY, 10)
+    with frozen(pod) as processes:
+        for _ in range(3):
+            clicks.send(MANY, 20)
+            await clicks.all_kept()
+        assert {process.status() for process in processes} == {psutil.STATUS_STOPPED}
+        assert clicks.read() != clicks.sent
+    await clicks.counted()
+    clicks.send(100, 30)
+    await clicks.counted()
+    await clicks.all_kept()
+    after = await importer(kube, namespace)
+    assert after["metadata"]["uid"] == pod["metadata"]["uid"], "another took its place"
+    clicks.close()
+
+
+async def left_alone(kube: KubeClient, namespace: str) -> Object:
+    """Return the pod that imports, once it is one that no failed probes kill."""
+    settings = {"processingElement": {"probeFailureThreshold": NEVER}}
+    await kube.patch(JOB.path(namespace, "totals"), {"spec": settings})
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        pod = await importer(kube, namespace)
+        if pod and ready(pod):
+            (container,) = pod["spec"]["containers"]
+            if container["livenessProbe"]["failureThreshold"] == NEVER:
+                return pod
+        assert time.monotonic() < deadline, pod
+        await asyncio.sleep(0.1)
+
+
+async def importer(kube: KubeClient, namespace: str) -> Object:
+    """Return the pod that imports; nothing while there is none."""
+    found = await elements(kube, namespace)
+    (pe,) = [item for item in found.values() if item["spec"].get("importOperators")]
+    try:
+        return await kube.get(POD.path(namespace, (pe.get("status") or {}).get("pod") or "none"))
+    except NotFound:
+        return {}
+
+
+def ready(pod: Object) -> bool:
+    """Tell whether a pod's container runs and answers."""
+    found = pod["status"].get("containerStatuses") or []
+    return bool(found) and all(item["ready"] for item in found)
+
+
+@contextmanager
+def frozen(pod: Object) -> Iterator[list[psutil.Process]]:
+    """Stop all processes of a pod meanwhile."""
+    first = psutil.Process(process_of(pod))
+    processes = [first, *first.children(recursive=True)]
+    try:
+        for process in processes:
+            process.suspend()
+        yield processes
+    finally:
+        for process in processes:
+            process.resume()
 
 
 async def killed(kube: KubeClient, namespace: str) -> None:

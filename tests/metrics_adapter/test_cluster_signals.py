@@ -26,6 +26,8 @@ def autoscaler(manifest: str, namespace: str) -> dict[str, Any]:
     document["spec"]["maxReplicas"] = 4
     for direction in document["spec"]["behavior"].values():
         direction["stabilizationWindowSeconds"] = 0
+        for policy in direction["policies"]:
+            policy["periodSeconds"] = 1
     return document
 
 
@@ -162,8 +164,8 @@ async def test_hpa_scales_holds_and_recovers(
 
 @pytest.mark.long
 async def test_the_papers_policies(region: Any, until: Any, kube: KubeClient) -> None:
-    """Section 3.4: the HPA goes by CPU, as metrics.k8s.io has it. Section 4: by the larger of lag
-    change and utilization (Eq. 1), here by the lag change."""
+    """Section 3.4: the HPA goes by CPU, as metrics.k8s.io has it. Section 4: by lag change, where
+    utilization asks for less (Eq. 1)."""
     path = f"{path_of(region.namespace)}/flights-enrich"
 
     async def width() -> int:
@@ -200,6 +202,65 @@ async def test_the_papers_policies(region: Any, until: Any, kube: KubeClient) ->
     change, utilization = await followed(grown)
     assert float(parse(change["object"]["current"]["value"])) > 1.5
     assert float(parse(utilization["object"]["current"]["value"])) < 0.8
+
+
+@pytest.mark.long
+async def test_the_papers_gate_and_maximum(region: Any, until: Any, kube: KubeClient) -> None:
+    """Lag grows, and utilization alone decides while there is little of it (Eq. 4); then the larger
+    of the two does (Eq. 1), be it lag change or utilization.
+
+    One pod serves all along. So the width that a metric asks for is its value by its target,
+    rounded up: 3 for the lag change of 2.6, and 1 or 2 for utilization.
+    """
+    seen: set[int] = set()
+
+    async def decided(width: int, change: tuple[float, float], busy: tuple[float, float]) -> None:
+        """Wait until the HPA asks for a width at values between these, and the region has it."""
+
+        async def done() -> bool:
+            found = (await kube.get(hpa)).get("status", {})
+            asked = found.get("desiredReplicas")
+            now = int((await kube.get(region.path))["spec"]["width"])
+            seen.add(now)
+            values = values_of(found)
+            if len(values) < 2 or {asked, now} != {width}:
+                return False
+            inside = zip(values, (change, busy), strict=True)
+            return all(least < value < most for value, (least, most) in inside)
+
+        seen.clear()
+        await until(done, SECONDS)
+
+    async def threshold(records: float) -> None:
+        await kube.patch(region.path, {"spec": {"autoscaling": {"lagThreshold": records}}})
+
+    hpa = f"{path_of(region.namespace)}/flights-enrich"
+    closed, opened, shrinking = (-2.9, -2.3), (2.3, 2.9), (0.4, 0.85)
+    half, whole = (0.3, 0.7), (0.9, 1.1)
+    await region.status(width=1, epoch=1)
+    await threshold(1e9)
+    region.load(arriving=520, processed=200, busy=1.0)
+    await until(lambda: close(region, "relative_lag_change_rate", 2.6, 0.3), SECONDS)
+    await until(lambda: close(region, "utilization", 1.0, 0.05), SECONDS)
+    await kube.create(path_of(region.namespace), autoscaler("paper-policy.yaml", region.namespace))
+    await decided(2, closed, whole)
+    assert seen <= {1, 2}, "it followed the lag change"
+    region.load(arriving=520, processed=200, busy=0.5)
+    await decided(1, closed, half)
+    assert seen <= {1, 2}, "it followed the lag change"
+
+    await threshold(1000)
+    await decided(3, opened, half)
+    region.load(arriving=120, processed=200, busy=1.0)
+    await decided(2, shrinking, whole)
+    assert float(parse(await region.value("total_lag"))) > 1000
+
+
+def values_of(status: dict[str, Any]) -> list[float]:
+    """Return the values that an HPA went by, in the order of its metrics."""
+    metrics = status.get("currentMetrics") or []
+    found = [item.get("object", {}).get("current", {}).get("value") for item in metrics]
+    return [float(parse(value)) for value in found if value is not None]
 
 
 def one(listing: dict[str, Any]) -> dict[str, Any]:
