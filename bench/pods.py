@@ -11,11 +11,15 @@ def process_of(pod: Object) -> int:
     return int(pid)
 
 
+def family_of(pod: Object) -> list[psutil.Process]:
+    """Return all processes of a pod, the container's first. Raises psutil.NoSuchProcess."""
+    first = psutil.Process(process_of(pod))
+    return [first, *first.children(recursive=True)]
+
+
 def cpu_seconds(pod: Object) -> float:
     """Return the CPU time of all processes of a pod so far, those that ended included.
 
     Raises psutil.NoSuchProcess if the pod goes.
     """
-    first = psutil.Process(process_of(pod))
-    family = (first, *first.children(recursive=True))
-    return sum(sum(process.cpu_times()[:4]) for process in family)
+    return sum(sum(process.cpu_times()[:4]) for process in family_of(pod))

@@ -5,6 +5,7 @@ What Spark's own decoder would do is to make a row of nulls of each, without a w
 
 import hashlib
 import json
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -51,13 +52,8 @@ def decoded(
         decoded = encoded.decoded(endpoint.encoding, port.topic).alias("decoded")
         found = found.select(*place, decoded).select(*place, "decoded.*")
     found = found.select(*place, "problem", F.from_json("text", whole, options).alias("row"))
-    if (odd := out_of_range(F.col("row"), schema)) is not None:
-        found = found.withColumn("problem", F.coalesce("problem", odd))
-    for name in endpoint.required or ():
-        read = F.expr(f"row is not null and row.{MALFORMED} is null")
-        absent = read & F.col("row").getField(name).isNull()
-        says = F.when(absent, F.lit(f"'{name}' is NOT NULL, and null or missing"))
-        found = found.withColumn("problem", F.coalesce("problem", says))
+    if problems := [*_problems(schema, endpoint)]:
+        found = found.withColumn("problem", F.coalesce("problem", *problems))
     wrong = f"row is null or row.{MALFORMED} is not null or problem is not null"
     return found.where(f"case when {wrong} then {refused} else true end").select(
         *(_column(item) for item in schema)
@@ -70,6 +66,16 @@ def counts(session: SparkSession) -> dict[tuple[str, str], int]:
     Those of a batch that runs again after a failure count again.
     """
     return {(operator, topic): int(count) for operator, topic, count in _registry(session).counts()}
+
+
+def _problems(schema: StructType, endpoint: KafkaEndpoint) -> Iterator[Column]:
+    """Yield what may be wrong with a row that was decoded, null where it is not."""
+    if (odd := out_of_range(F.col("row"), schema)) is not None:
+        yield odd
+    decoded = F.expr(f"row is not null and row.{MALFORMED} is null")
+    for name in endpoint.required or ():
+        absent = decoded & F.col("row").getField(name).isNull()
+        yield F.when(absent, F.lit(f"'{name}' is NOT NULL, and null or missing"))
 
 
 def _configure(

@@ -153,14 +153,17 @@ class PeMetrics:
         self.lost_records.clear()
         self.malformed_records.clear()
 
-    def count(self, shard: str, report: Mapping[str, Any], share: float) -> None:
-        """Count a shard's share of a batch, as Spark reports it."""
-        self.input_rows.labels(shard).inc(report["numInputRows"] * share)
-        self.input_gaps.labels(shard).inc(gaps(report) * share)
+    def count(self, report: Mapping[str, Any], shares: Mapping[int, float]) -> None:
+        """Count a batch, as Spark reports it; `shares`: which part of it each shard has."""
+        passed, late, seconds = gaps(report), late_rows(report), batch_seconds(report)
         written = max(report["sink"].get("numOutputRows", 0), 0)
-        self.output_rows.labels(shard).inc(written * share)
-        self.late_rows.labels(shard).inc(late_rows(report) * share)
-        self.batch_seconds.labels(shard).observe(batch_seconds(report))
+        for shard, share in shares.items():
+            label = str(shard)
+            self.input_rows.labels(label).inc(report["numInputRows"] * share)
+            self.input_gaps.labels(label).inc(passed * share)
+            self.output_rows.labels(label).inc(written * share)
+            self.late_rows.labels(label).inc(late * share)
+            self.batch_seconds.labels(label).observe(seconds)
 
     def held(self, shards: int) -> None:
         """Note how many shards we hold."""

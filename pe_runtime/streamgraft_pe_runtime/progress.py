@@ -240,13 +240,14 @@ class Progress:
         self._pace.took(
             batch_seconds(report), report["numInputRows"], batch_seconds(report, "addBatch")
         )
-        for shard, share in shares(report, watched.shards).items():
+        found = shares(report, watched.shards)
+        self._metrics.count(report, found)
+        for shard, share in found.items():
             self._count(watched, shard, report, share)
 
     def _count(self, watched: Watched, shard: int, report: Mapping[str, Any], share: float) -> None:
-        """Count a shard's share of a batch."""
+        """Note how long a shard's share of a batch took, and what state it has."""
         metrics, label = self._metrics, str(shard)
-        metrics.count(label, report, share)
         before = watched.batch_seconds.get(shard, 0.0)
         watched.batch_seconds[shard] = before + batch_seconds(report) * share
         if operators := report["stateOperators"]:

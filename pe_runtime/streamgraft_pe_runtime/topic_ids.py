@@ -79,10 +79,8 @@ def inherit(
     `addresses`: of the brokers then, by place. Users may give a source others, which they know to
     have the same records at the same offsets. Raises CheckpointDamaged, OSError.
     """
-    now, before = brokers(inputs), noted(saved)
-    kept = {place: at for place, at in before.items() if place in now.keys() & addresses.keys()}
-    kept = {place: at for place, at in kept.items() if now[place] == addresses[place]}
-    if kept:
+    same = brokers(inputs).items() & addresses.items()
+    if kept := {place: at for place, at in noted(saved).items() if place in dict(same)}:
         write(shard / NOTE, json.dumps(kept))
 
 

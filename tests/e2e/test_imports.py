@@ -20,7 +20,7 @@ from tests.conftest import fresh_namespace
 from tests.sdk.test_documents import ROOT
 from typer.testing import CliRunner
 
-from bench.pods import process_of
+from bench.pods import family_of, process_of
 from streamgraft.cli._app import app
 from streamgraft_common.kinds import POD
 from streamgraft_common.kube import KubeClient, NotFound
@@ -313,8 +313,7 @@ def ready(pod: Object) -> bool:
 @contextmanager
 def frozen(pod: Object) -> Iterator[list[psutil.Process]]:
     """Stop all processes of a pod meanwhile."""
-    first = psutil.Process(process_of(pod))
-    processes = [first, *first.children(recursive=True)]
+    processes = family_of(pod)
     try:
         for process in processes:
             process.suspend()

@@ -10,6 +10,7 @@ import pytest
 from tests.examples.conftest import Graphs, Records
 from tests.examples.rotation import turn
 from tests.examples.serving import serving
+from tests.serving import serving as in_thread
 
 from examples.enrichment.app import ORDER, app
 from examples.enrichment.orders import orders
@@ -63,11 +64,9 @@ def door(service_url: str) -> Iterator[Door]:
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.05,)).start()
+    with in_thread(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
         found.url = f"http://127.0.0.1:{server.server_port}"
         yield found
-        server.shutdown()
 
 
 def test_orders_are_priced(graph_of: Graphs, records: Records, door: Door) -> None:

@@ -22,7 +22,7 @@ API = "/console/api"
 TITLE = "document.querySelector('h1')?.firstChild.textContent"
 WIDTH = "document.getElementById('width-j-r')"
 SET_WIDTH = f"{WIDTH}.value = '%s', {WIDTH}.form.querySelector('button').click()"
-ANSWER = "document.querySelector('dialog button[value=%s]').click()"
+ANSWER = "document.querySelector('dialog[open] button[value=%s]').click()"
 QUESTION = "document.querySelector('dialog[open] h2')"
 ARRIVE = "document.querySelectorAll('.figure b')[1]?.textContent"
 """Records/s that arrive."""
@@ -156,7 +156,7 @@ async def test_no_region_sleeps_by_mistake(page: Browser, adapter: PlayedAdapter
     await page.run(SET_WIDTH % 0)
     await page.until(QUESTION)
     await page.run(ANSWER % "yes")
-    await page.until("document.querySelectorAll('#said div').length === 2")
+    await page.until("document.querySelector('#said').innerText.includes(': 0 channels wanted')")
     assert adapter.written[1:] == [(scale, {"width": 0})]
 
 

@@ -1,13 +1,12 @@
 """Topics were deleted, of a ledger or a source: what shards say, on real Spark and Kafka."""
 
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.pe_runtime.chain import Chain, once
 
@@ -60,7 +59,7 @@ def test_a_ledger_whose_topic_was_deleted(with_ledger: ChainWithLedger, amid: bo
         assert "its topic was deleted" in said.message
         chain.running = None
         assert chain.read(20) == once(20)
-    _make_again(admin, chain.ledger)
+    admin.create_topics([NewTopic(chain.ledger, 1, 1)])[chain.ledger].result()
     chain.start()
     if amid:
         assert failures.explained(chain.failure()).reason == "LedgerLost"
@@ -69,19 +68,6 @@ def test_a_ledger_whose_topic_was_deleted(with_ledger: ChainWithLedger, amid: bo
     else:
         chain.write(20, 30)
         assert chain.read(30) == once(30)
-
-
-def _make_again(admin: AdminClient, topic: str) -> None:
-    """Create a topic that was deleted just now: brokers may not have forgotten it yet."""
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
-        except KafkaException:
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
-        else:
-            return
 
 
 def _write(stage: Any, numbers: range) -> None:

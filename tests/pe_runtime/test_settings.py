@@ -16,6 +16,14 @@ from streamgraft_pe_runtime.repository_access import restricted_properties
 from streamgraft_pe_runtime.settings import Settings
 from streamgraft_pe_runtime.trace_levels import TraceLevels
 
+_NAMES = ("NAMESPACE", "JOB", "POD", "POD_UID", "BIND_ADDRESS", "BUNDLE", "CHECKPOINT_ROOT")
+ENVIRONMENT = {
+    **{f"STREAMGRAFT_{name}": "x" for name in _NAMES},
+    "STREAMGRAFT_SLOTS": "1",
+    "STREAMGRAFT_SPARK_CONF": "{}",
+}
+"""What every pod has."""
+
 RUNTIME = logging.getLogger("streamgraft_pe_runtime")
 
 
@@ -74,11 +82,8 @@ def test_properties_are_the_keys_of_the_secret(tmp_path: Path) -> None:
 
 
 def test_folders_are_optional() -> None:
-    names = ("NAMESPACE", "JOB", "POD", "POD_UID", "BIND_ADDRESS", "BUNDLE", "CHECKPOINT_ROOT")
-    driver = {"STREAMGRAFT_SLOTS": "1", "STREAMGRAFT_SPARK_CONF": "{}"}
-    environment = {f"STREAMGRAFT_{name}": "x" for name in names} | driver
-    assert Settings.from_environment(environment).profiles is None
-    given = {**environment, "STREAMGRAFT_RESTRICTED_PROPERTIES": "/r"}
+    assert Settings.from_environment(ENVIRONMENT).profiles is None
+    given = {**ENVIRONMENT, "STREAMGRAFT_RESTRICTED_PROPERTIES": "/r"}
     assert Settings.from_environment(given).restricted_properties == Path("/r")
 
 
@@ -86,11 +91,8 @@ def test_what_a_registry_is_shown_is_no_setting_of_spark(tmp_path: Path) -> None
     """Spark's user interface shows those of a session."""
     for name in ("spark.hadoop.a", "registry.password", "registry.ca.crt"):
         (tmp_path / name).write_text("b")
-    names = ("NAMESPACE", "JOB", "POD", "POD_UID", "BIND_ADDRESS", "BUNDLE", "CHECKPOINT_ROOT")
-    driver = {"STREAMGRAFT_SLOTS": "1", "STREAMGRAFT_SPARK_CONF": "{}"}
-    environment = {f"STREAMGRAFT_{name}": "x" for name in names} | driver
-    environment["STREAMGRAFT_RESTRICTED_PROPERTIES"] = str(tmp_path)
-    found = restricted_properties(Settings.from_environment(environment))
+    given = {**ENVIRONMENT, "STREAMGRAFT_RESTRICTED_PROPERTIES": str(tmp_path)}
+    found = restricted_properties(Settings.from_environment(given))
     assert found == {"spark.hadoop.a": "b"}
 
 

@@ -155,8 +155,11 @@ def lacks_room(pod: Object) -> bool:
     """Return whether the scheduler finds no node with enough left for the pod of a PE.
 
     It waits for other things, too, such as a node that it asks for by name: room is no help then.
+    A pod that has a node has its room, whatever the scheduler wrote late.
     """
     if names.LABEL_PE not in pod["metadata"]["labels"] or "deletionTimestamp" in pod["metadata"]:
+        return False
+    if pod["spec"].get("nodeName"):
         return False
     return any(
         condition["type"] == "PodScheduled"

@@ -149,7 +149,10 @@ class World:
         """Wait until `holds` says so."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while not await holds():
-            assert time.monotonic() < deadline
+            if time.monotonic() > deadline:
+                listing = await self.client.get(POD.path(self.namespace))
+                seen = [(item["metadata"], item["status"]) for item in listing["items"]]
+                raise AssertionError(f"never, with these pods: {json.dumps(seen, indent=1)}")
             await asyncio.sleep(0.05)
 
     async def job_in(self, phase: str, name: str = "job") -> Object:

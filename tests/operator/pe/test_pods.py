@@ -141,8 +141,9 @@ def test_why_it_does_not_run(seen: dict[str, Any], why: str) -> None:
 )
 def test_whether_a_pe_lacks_room(label: str, message: str, lacking: bool) -> None:
     waiting = {"type": "PodScheduled", "status": "False", "message": message}
-    seen = {"metadata": {"labels": {label: "a"}}, "status": {"conditions": [waiting]}}
+    seen = {"metadata": {"labels": {label: "a"}}, "spec": {}, "status": {"conditions": [waiting]}}
     assert lacks_room(seen) is lacking
+    assert not lacks_room({**seen, "spec": {"nodeName": "node"}})
 
 
 def test_the_end_of_a_long_line_is_told() -> None:
