@@ -80,11 +80,16 @@ class WhatIf:
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """One step of the recorded load; `sample`: what was known last."""
+    """One step of the recorded load."""
 
+    begins: float
+    """Unix time."""
     rate: float
+    """Records/s."""
     known: bool
+    """Whether the rate is; else it is the one before."""
     sample: Sample
+    """The last one until its end."""
 
 
 def what_if(
@@ -107,7 +112,7 @@ def what_if(
             f"rates of {seconds:g} s of the last hour are known; a replay needs {LEAST_SECONDS:g} s"
         )
         raise NotReadyError(Reason.NO_DATA, message)
-    begin, width = slots[0].sample.time, max(slots[0].sample.wanted_width, 1)
+    begin, width = slots[0].begins, max(slots[0].sample.wanted_width, 1)
     tried = settings.model_copy(update={"target_utilization": target_utilization, "mode": "scale"})
     found = replay(_experiment(slots, demand, tried, changes), width)
     counted = [sample for sample, slot in zip(found.samples, slots, strict=True) if slot.known]
@@ -151,10 +156,11 @@ def _slots(samples: Sequence[Sample]) -> list[_Slot]:
         here = inside.get(index, [])
         rates = [sample.input_rate for sample in here if sample.input_rate is not None]
         last = here[-1] if here else last
-        age = begin + index * STEP_SECONDS - last.time
-        known = bool(rates) if here else last.input_rate is not None and age <= HOLD_SECONDS
+        begins = begin + index * STEP_SECONDS
+        held = last.input_rate is not None and begins - last.time <= HOLD_SECONDS
+        known = bool(rates) if here else held
         rate = max(statistics.fmean(rates), 0.0) if rates else rate
-        slots.append(_Slot(rate, known, last))
+        slots.append(_Slot(begins, rate, known, last))
     return slots
 
 
