@@ -19,7 +19,7 @@ from streamgraft.cli._options import Target
 from streamgraft_common import names
 from streamgraft_common.kube import KubeClient
 from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
-from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
+from streamgraft_common.resources import JOB, PROCESSING_ELEMENT, SAVEPOINT
 from streamgraft_local import Cluster
 
 pytestmark = pytest.mark.integration
@@ -157,6 +157,11 @@ async def test_a_reader_reads_and_may_write_nothing(
     )
     assert visitor.send("GET", f"{API}/jobs").status_code == 403  # of all namespaces
 
+    replay = "/api/v1/namespaces/{}/regions/flights-enrich/replay?targetUtilization=0.6"
+    assert visitor.send("GET", replay.format(namespace)).status_code in (200, 503)  # too early yet
+    assert visitor.send("GET", replay.format("default")).status_code == 403
+    assert Visitor(cluster).send("GET", replay.format(namespace)).status_code == 401
+
     scale = f"/api/v1/namespaces/{namespace}/regions/flights-enrich/scale"
     writes = [
         ("DELETE", job, None),
@@ -181,7 +186,8 @@ async def test_a_reader_reads_and_may_write_nothing(
 async def test_in_a_browser(
     cluster: Cluster, kube: KubeClient, region: PlayedRegion, until: Any, tmp_path: Path
 ) -> None:
-    """From the link to a width that was set by keyboard, and a job that is cancelled."""
+    """From the link to a width that was set by keyboard, a replay, a savepoint that is taken, and a
+    job that is cancelled."""
     namespace = region.namespace
     await play_job(kube, namespace)
     owner = await account(kube, namespace, "owner", "*")
@@ -210,8 +216,9 @@ async def test_in_a_browser(
         await page.until("!document.getElementById('busy-flights-enrich').disabled", 90)
         await page.run("document.getElementById('busy-flights-enrich').focus()")
         await page.key("ArrowLeft")
-        verdict = "the load of this hour would have needed"
-        await page.until(f"document.querySelector('output').textContent.includes('{verdict}')")
+        # Asked for anew every half minute: a replay needs a minute whose rates are known.
+        verdict = "document.querySelector('output').textContent"
+        await page.until(f"/75 % .* channel-hours.* Really: /.test({verdict})", 150)
         assert await page.run("document.querySelector('.plot .guess') !== null")
         await region.status(changes=[CHANGE])
         bar = "document.querySelector('.change .span')"
@@ -225,6 +232,11 @@ async def test_in_a_browser(
             return bool((await kube.get(region.path))["spec"]["width"] == MAX_WIDTH - 1)
 
         await until(widened, 30)
+        await page.run("document.getElementById('savepoint').click()")
+        await page.until("/^Savepoint .* begun$/.test(document.querySelector('#said').textContent)")
+        (savepoint,) = (await kube.get(SAVEPOINT.path(namespace)))["items"]
+        assert savepoint["spec"]["job"] == NAME
+        assert savepoint["metadata"]["name"].startswith(f"{NAME}-")
         assert await page.run(ALL_ARE_NAMED)
         assert await page.run(DRAW_A_THOUSAND) == 1000
         await page.run("document.getElementById('cancel').click()")
