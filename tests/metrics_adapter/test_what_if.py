@@ -176,7 +176,7 @@ def test_too_little_is_said(samples: list[Sample], said: str) -> None:
 def test_a_region_does_what_its_tightest_stage_does(
     rate: float | None, stages: list[tuple[float | None, float]]
 ) -> None:
-    around = now(*(load(arriving, seen and capacity(seen)) for seen, arriving in stages))
+    around = now(*(load(arriving, capacity(seen) if seen else None) for seen, arriving in stages))
     if rate is None:
         with pytest.raises(NotReadyError):
             seen_model(around, "0", 30.0)

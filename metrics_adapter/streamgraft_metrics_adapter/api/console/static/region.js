@@ -28,7 +28,7 @@ export class RegionCard {
     this.element = h("section", { class: "card", "aria-label": `Region ${region.region}` },
       h("div", { class: "head" }, h("div", { class: "grow" }, h("h2", {}, `Region ${region.region} `, this.state)), form),
       this.figures, this.plot,
-      h("div", { class: "key" }, h("span", {}, h("i"), "records/s arriving"), h("span", {}, h("i", { class: "w" }), "channels"), h("span", {}, h("i", { class: "g" }), "channels, replayed")),
+      h("div", { class: "key" }, h("span", {}, h("i"), "records/s arriving"), h("span", {}, h("i", { class: "w" }), "channels"), h("span", {}, h("i", { class: "g" }), "what if")),
       h("div", { class: "set" }, h("label", { for: `busy-${region.name}`, class: "soft" }, "What if channels were to be busy for"), this.slider, this.guess),
       h("div", { class: "split" }, h("div", {}, h("h3", {}, "Why this width"), this.reasons), h("div", {}, h("h3", {}, "Width changes"), this.changes)));
   }
