@@ -2,7 +2,6 @@
 whatever the answers and the address are."""
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -27,6 +26,7 @@ QUESTION = "document.querySelector('dialog[open] h2')"
 ARRIVE = "document.querySelectorAll('.figure b')[1]?.textContent"
 """Records/s that arrive."""
 BUSY = "document.getElementById('busy-j-r')"
+RELEASE = f"{BUSY}.dispatchEvent(new Event('change'))"
 VERDICT = "document.querySelector('output').textContent"
 OPEN_LOG = "document.querySelector('[data-key=log-p%d]').click()"
 HEADING, LOG = (f"document.querySelector('{tag}').textContent" for tag in ("h3", ".log"))
@@ -37,10 +37,10 @@ new MutationObserver(() => document.querySelector('h3') && noted.push([{HEADING}
 """Note each text of a log with its heading."""
 
 
-def stage_load(true_rate: float | None, input_rate: float) -> dict[str, Any]:
+def stage_load() -> dict[str, Any]:
     """Return what a decision tells of a stage."""
-    capacity = {"true_rate": true_rate, "width": 2} if true_rate else None
-    load = {"input_rate": input_rate, "largest_shard": 0.1, "capacity": capacity}
+    capacity = {"true_rate": 1000, "width": 2}
+    load = {"input_rate": 400, "largest_shard": 0.1, "capacity": capacity}
     return {"load": load, "fit": {}, "backlog": 0}
 
 
@@ -58,8 +58,8 @@ class PlayedAdapter:
         self.job = ("n", "j")
         self.regions = ["r"]
         self.rates: list[float | None] = [400, 400, 400, 400]
-        self.stages = {"0": stage_load(1000, 400)}
         self.age = 0.0
+        self.refusal = ""
         self.held: dict[str, asyncio.Event] = {}
         self.asked: list[str] = []
         self.written: list[Any] = []
@@ -78,6 +78,8 @@ class PlayedAdapter:
             return web.Response(text=f"said by {pod}")
         if request.method in ("PUT", "DELETE"):
             self.written.append((path, await request.json() if request.can_read_body else None))
+        if path.endswith("/replay") and self.refusal:
+            return web.json_response({"message": self.refusal}, status=503)
         return web.json_response(self._document(path))
 
     def _document(self, path: str) -> Any:
@@ -93,9 +95,29 @@ class PlayedAdapter:
             rates = [{"inputRate": rate, "processingRate": rate} for rate in self.rates]
             times = [{"time": first + 10 * index} for index in range(len(rates))]
             return {"items": [t | rate | widths for t, rate in zip(times, rates, strict=True)]}
+        if path.endswith("/replay"):
+            return self._replay()
         policy = {"target_utilization": 0.8}
-        inputs = {"stages": self.stages, "stage": "0", "needed": 6, "held": [], "policy": policy}
+        inputs = {
+            "stages": {"0": stage_load()},
+            "stage": "0",
+            "needed": 6,
+            "held": [],
+            "policy": policy,
+        }
         return {"signals": {"demand": {"value": 6, "inputs": inputs}}}
+
+    def _replay(self) -> dict[str, Any]:
+        """Return a replay of two runs, with one width change."""
+        first = time.time() - self.age - 10 * (len(self.rates) - 1)
+        steps = [
+            {"time": first + at, "width": 4 + (at > 50), "wantedWidth": 5, "lag": 0}
+            for at in (10, 20, 60, 70)
+        ]
+        replayed = {"changes": 1, "channelHours": 4.25, "largestBacklog": 1234.4}
+        happened = {"changes": 3, "channelHours": 3.96, "largestBacklog": None}
+        figures = {"replayed": replayed, "happened": happened, "longestWaitSeconds": 12.04}
+        return {"targetUtilization": 0.6, "seconds": 3540, "steps": steps, **figures}
 
     def _job(self) -> dict[str, Any]:
         namespace, name = self.job
@@ -170,35 +192,46 @@ async def test_old_rates_are_not_shown_as_current(page: Browser, adapter: Played
     assert "now \u2013 records" in await page.run("document.querySelector('.plot').ariaLabel")
 
 
-async def test_what_if_is_by_the_tightest_stage(page: Browser, adapter: PlayedAdapter) -> None:
-    """Times without a rate count for nothing, and nothing is drawn there."""
-    adapter.rates = [400, 400, None, None, 400, 400]
-    adapter.stages = {"0": stage_load(1000, 400), "1": stage_load(100, 400)}
+async def test_the_slider_replays_the_last_hour(page: Browser, adapter: PlayedAdapter) -> None:
+    """In words, and drawn but where nothing is known; asked for when the slider is let go."""
+    adapter.rates = [400, 400, 400, None, None, None, None, 400, 400]
     await page.until("document.querySelectorAll('.plot .rate').length === 2")
-    await page.run(f"{BUSY}.value = '80', {BUSY}.dispatchEvent(new Event('input'))")
-    assert "5.0 channels on average; it had 4.0" in await page.run(VERDICT)
-    assert await page.run("document.querySelectorAll('.plot .guess').length") == 2
-    adapter.rates = [None, None]
-    await page.until("!document.querySelector('.plot .rate')")
     assert await page.run(VERDICT) == "80 % of their time"
+    await page.run(f"{BUSY}.value = '60', {BUSY}.dispatchEvent(new Event('input'))")
+    assert await page.run(VERDICT) == "60 % of their time"
+    assert not [path for path in adapter.asked if "/replay" in path]
+    await page.run(RELEASE)
+    await page.until(f"{VERDICT}.includes('Really')")
+    assert await page.run(VERDICT) == (
+        "60 % of their time: in 59 min 1 width change, 4.3 channel-hours, at most 1,234 records not"
+        " committed, the longest wait 12.0 s. Really: 3 width changes, 4.0 channel-hours, at most"
+        " an unknown number of records not committed"
+    )
+    assert await page.run("document.querySelectorAll('.plot .guess').length") == 2
+    (asked,) = [path for path in adapter.asked if "/replay" in path]
+    assert asked == "/api/v1/namespaces/n/regions/j-r/replay?targetUtilization=0.6"
 
 
-async def test_records_of_the_region_that_a_channel_does(page: Browser) -> None:
-    cases: list[tuple[float | None, list[tuple[float | None, float]]]] = [
-        (1000, [(1000, 400)]),
-        (1000, [(1000, 0)]),  # nothing comes just now
-        (200, [(1000, 400), (100, 200), (500, 800)]),
-        (1000, [(1000, 400), (None, 0)]),
-        (None, [(1000, 400), (None, 1)]),
-        (None, [(1000, 0), (100, 0)]),
-        (None, [(1000, 0), (100, 1)]),
-        (None, [(None, 400), (100, 400)]),
-        (None, []),
-    ]
-    for rate, stages in cases:
-        loads = {str(index): stage_load(*stage) for index, stage in enumerate(stages)}
-        script = f"import('/console/load.js').then((load) => load.channelRate({json.dumps(loads)}))"
-        assert await page.run(script) == rate, stages
+async def test_why_there_is_no_replay_is_said(page: Browser, adapter: PlayedAdapter) -> None:
+    """And the one before is not drawn any more."""
+    await page.until(f"{BUSY}.disabled === false")
+    await page.run(f"{BUSY}.value = '60', {RELEASE}")
+    await page.until("document.querySelector('.plot .guess')")
+    adapter.refusal = "no replay of n/j-r: NoData: rates of 30 s of the last hour are known"
+    await page.run(f"{BUSY}.value = '40', {RELEASE}")
+    await page.until(f"{VERDICT} === '40 % of their time: {adapter.refusal}'")
+    assert not await page.run("document.querySelector('.plot .guess')")
+
+
+async def test_a_replay_is_asked_for_anew_as_the_hour_moves_on(
+    page: Browser, adapter: PlayedAdapter
+) -> None:
+    await page.until(f"{BUSY}.disabled === false")
+    await page.run(f"{BUSY}.value = '60', {RELEASE}")
+    await page.until("document.querySelector('.plot .guess')")
+    adapter.refusal = "gone"
+    await page.run("performance.now = () => 600000")
+    await page.until(f"{VERDICT} === '60 % of their time: gone'")
 
 
 async def test_a_log_stands_below_its_own_heading(page: Browser, adapter: PlayedAdapter) -> None:

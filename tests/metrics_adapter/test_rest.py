@@ -9,6 +9,7 @@ import pytest
 from starlette.types import Message
 
 from streamgraft_common.resources import PARALLEL_REGION
+from streamgraft_metrics_adapter.api.routes.replays import MOST_WAITING
 from streamgraft_metrics_adapter.prometheus.queries import INPUT_LABEL, Input
 from streamgraft_metrics_adapter.prometheus.source import Row
 
@@ -81,6 +82,76 @@ async def test_history_comes_in_pages(called: Any) -> None:
     assert (await called.get(path, **{"continue": "yesterday"}))[0] == 400
 
 
+LOADED = {
+    Input.LAG: 100.0,
+    Input.PARTITIONS: 24,
+    Input.POSITION_AGE: 0.0,
+    Input.LAG_CHANGE: 0.0,
+    Input.HISTORIES: 24,
+    Input.RESETS: 0,
+    Input.PROCESSING_RATE: 100.0,
+    Input.BUSY_SLOTS: 1.0,
+    Input.WARM_SLOTS: 1.0,
+    Input.BATCH_RATE: 1.0,
+    Input.STATE_BYTES: 0.0,
+    Input.SLOTS: 1.0,
+}
+"""A channel that is busy all the time does 100 records/s."""
+
+
+async def loaded(called: Any, seconds: int) -> None:
+    """Let a region of width 2, at most 24, get 300 records/s for a time until now."""
+    body = region("a")
+    body["spec"]["maxWidth"], body["metadata"]["resourceVersion"] = 24, "2"
+    called.regions.observe(body)
+    labels = {**LABELS, "topic": "t"}
+    end = time.time()
+    values = {**LOADED, Input.SAMPLE_TIME: end, Input.INPUT_RATE: 300.0, Input.LARGEST_RATE: 12.5}
+    rows = [({**labels, INPUT_LABEL: name.value}, value) for name, value in values.items()]
+    for at in range(-seconds, 1, 10):
+        await called.measure(end + at, *rows)
+
+
+async def test_a_replay_is_of_the_regions_own_hour(called: Any) -> None:
+    """Three channels' worth of work: more of them are kept ready the less busy they are to be."""
+    await loaded(called, 900)
+    path = f"{SPACE}/regions/a/replay"
+    answers = [await called.get(path, targetUtilization=share) for share in ("1.0", "0.4")]
+    assert [code for code, _ in answers] == [200, 200]
+    high, low = (found for _, found in answers)
+    assert (high["steps"][-1]["wantedWidth"], low["steps"][-1]["wantedWidth"]) == (4, 12)
+    assert min(found["replayed"]["changes"] for found in (high, low)) >= 1
+    assert high["happened"] == low["happened"]
+    assert high["happened"]["changes"] == 0
+    assert high["happened"]["largestBacklog"] == 100
+    assert high["happened"]["channelHours"] == pytest.approx(2 * high["seconds"] / 3600)
+    assert high["seconds"] == pytest.approx(900, abs=30)
+    assert high["longestWaitSeconds"] > 1
+    assert high["replayed"]["channelHours"] < low["replayed"]["channelHours"]
+
+
+async def test_no_replay_without_enough_that_is_known(called: Any) -> None:
+    path = f"{SPACE}/regions/a/replay"
+    assert (await called.get(path, targetUtilization="0.6"))[0] == 404
+    called.regions.observe(region("a"))
+    await called.measure(time.time(), *rows(7))
+    code, status = await called.get(path, targetUtilization="0.6")
+    assert (code, "demand of ns/a has no value: NoData" in status["message"]) == (503, True)
+    await loaded(called, 20)
+    code, status = await called.get(path, targetUtilization="0.6")
+    assert code == 503
+    assert "the last hour are known; a replay needs 60 s" in status["message"]
+
+
+async def test_replays_take_turns_and_too_many_are_refused(called: Any) -> None:
+    await loaded(called, 900)
+    path = f"{SPACE}/regions/a/replay"
+    asked = [called.get(path, targetUtilization="0.6") for _ in range(MOST_WAITING + 3)]
+    codes = [code for code, _ in await asyncio.gather(*asked)]
+    assert sorted(codes) == [200] * MOST_WAITING + [429] * 3
+    assert (await called.get(path, targetUtilization="0.6"))[0] == 200
+
+
 async def test_decisions_tell_the_signals_before_them(called: Any) -> None:
     times = ["2026-01-01T00:00:00Z", "2026-01-01T00:10:00Z"]
     changes = [
@@ -106,6 +177,11 @@ async def test_decisions_tell_the_signals_before_them(called: Any) -> None:
         (f"{SPACE}/regions/nobody", 404),
         (f"{SPACE}/regions/nobody/history", 404),
         (f"{SPACE}/regions/nobody/stream", 404),
+        (f"{SPACE}/regions/nobody/replay?targetUtilization=0.5", 404),
+        (f"{SPACE}/regions/nobody/replay?targetUtilization=1.1", 422),
+        (f"{SPACE}/regions/nobody/replay?targetUtilization=0", 422),
+        (f"{SPACE}/regions/nobody/replay?targetUtilization=nan", 422),
+        (f"{SPACE}/regions/nobody/replay", 422),
         (f"{SPACE}/regions/..", 404),
         (f"{SPACE}/regions/Nobody/decisions", 404),
     ],

@@ -1,7 +1,14 @@
 """What-if: a policy is tried on a recorded load before it is switched on."""
 
-from streamgraft_autoscaler.replay.region import RegionModel
-from streamgraft_autoscaler.replay.run import Experiment, Replay, Sample, replay
+from streamgraft_autoscaler.replay.region import LAUNCH_SECONDS, RegionModel
+from streamgraft_autoscaler.replay.run import (
+    STEP_SECONDS,
+    Experiment,
+    Replay,
+    Sample,
+    replay,
+)
+from streamgraft_autoscaler.replay.seen import seen_model
 from streamgraft_autoscaler.replay.trace import (
     Trace,
     TraceError,
@@ -11,6 +18,8 @@ from streamgraft_autoscaler.replay.trace import (
 )
 
 __all__ = [
+    "LAUNCH_SECONDS",
+    "STEP_SECONDS",
     "Experiment",
     "RegionModel",
     "Replay",
@@ -21,4 +30,5 @@ __all__ = [
     "read_csv",
     "read_prometheus",
     "replay",
+    "seen_model",
 ]

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 FIXED_SHARE = 0.1
 """Batches grow before their fixed cost takes more than this share of a channel's time."""
+LAUNCH_SECONDS, BATCH_SECONDS = 30.0, 1.0
+"""What is assumed where nobody knows better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +24,11 @@ class RegionModel:
     """Share of the rate that each further channel costs all of them."""
     largest_shard: float = 0.0
     """Share of the records that the first shard gets; 0: an even share."""
-    batch_seconds: float = 1.0
+    batch_seconds: float = BATCH_SECONDS
     """The trigger interval."""
     batch_cost_seconds: float = 0.05
     """Busy time of a batch without records."""
-    launch_seconds: float = 30.0
+    launch_seconds: float = LAUNCH_SECONDS
     """Until a new channel is warm."""
     pause_seconds: float = 1.0
     """How long a shard that moves stands still."""

@@ -32,9 +32,8 @@ from streamgraft_autoscaler.replay import (
     replay,
 )
 from streamgraft_common.adl import Autoscaling
-from streamgraft_common.resources import PARALLEL_REGION
+from streamgraft_common.autoscaler_spec import autoscaler_spec
 from streamgraft_local.progress import reported
-from streamgraft_operator.manifests.autoscaler import autoscaler
 
 _TIMEOUT_SECONDS = 60
 
@@ -147,18 +146,7 @@ def _spec(request: Request, asked: Autoscaling) -> Spec:
             return spec_of(yaml.safe_load(request.hpa.read_text()))
     except (OSError, yaml.YAMLError, SpecError) as error:
         raise CommandError(f"{request.hpa}: {error}") from error
-    region = {
-        "job": "replayed",
-        "region": "region",
-        "width": 1,
-        "maxWidth": request.model.shards,
-        "key": ["key"],
-        "autoscaling": asked.model_dump(by_alias=True, exclude_none=True),
-    }
-    made = autoscaler(PARALLEL_REGION.manifest("replayed-region", "default", region, uid=""))
-    if made is None:
-        raise CommandError("the region asks for no autoscaler")
-    return spec_of(made)
+    return spec_of({"spec": autoscaler_spec(asked, request.model.shards, {})})
 
 
 def _panels(found: Replay) -> list[Panel]:

@@ -14,10 +14,9 @@ pytestmark = pytest.mark.integration
 
 async def test_positions_of_a_group_without_members_are_committed_again(cluster: Cluster) -> None:
     topic = f"positions-{uuid.uuid4().hex[:8]}"
-    servers = {"bootstrap.servers": cluster.bootstrap_servers}
-    admin = AdminClient(servers)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
-    producer = Producer(servers)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
     for number in range(3):
         producer.produce(topic, str(number), partition=0)
     assert producer.flush(30) == 0

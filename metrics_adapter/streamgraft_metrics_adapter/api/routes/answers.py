@@ -12,6 +12,7 @@ from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_metrics_adapter.regions import Region
 from streamgraft_metrics_adapter.signals.history import Sample
 from streamgraft_metrics_adapter.signals.provider import Reading
+from streamgraft_metrics_adapter.signals.what_if import WhatIf
 
 Item = TypeVar("Item")
 
@@ -72,6 +73,37 @@ class DecisionAnswer(Answer):
     )
 
 
+class FiguresAnswer(Answer):
+    """What a time came to."""
+
+    changes: int = Field(description="Changes of the wanted width.")
+    channel_hours: float = Field(description="Channels that start included.")
+    largest_backlog: float | None = Field(
+        description="Most records not committed; null if that is not known at any time."
+    )
+
+
+class StepAnswer(Answer):
+    """A moment of a replay: channels, records that are not committed, and the wait in seconds."""
+
+    time: float = Field(description="Unix time.")
+    width: int
+    wanted_width: int
+    lag: float
+    wait_seconds: float
+
+
+class ReplayAnswer(Answer):
+    """The last hour with another target utilization, beside what really happened."""
+
+    target_utilization: float
+    seconds: float = Field(description="Time of which a rate is known; the rest does not count.")
+    steps: list[StepAnswer]
+    replayed: FiguresAnswer
+    happened: FiguresAnswer
+    longest_wait_seconds: float = Field(description="In the replay.")
+
+
 class Page(Answer, Generic[Item]):
     """Some of the items; `continue` is to be passed on for the next ones, null after the last."""
 
@@ -124,6 +156,11 @@ def _signal_answer(reading: Reading) -> SignalAnswer:
 def sample_answer(sample: Sample) -> SampleAnswer:
     """Return a sample of the history."""
     return SampleAnswer.model_validate(asdict(sample))
+
+
+def replay_answer(found: WhatIf) -> ReplayAnswer:
+    """Return a replay of the last hour."""
+    return ReplayAnswer.model_validate(asdict(found))
 
 
 def decision_answer(change: WidthChange, before: Sample | None) -> DecisionAnswer:

@@ -15,14 +15,17 @@ from streamgraft_metrics_adapter.api.routes.answers import (
     DecisionAnswer,
     Page,
     RegionAnswer,
+    ReplayAnswer,
     SampleAnswer,
     ScaleAnswer,
     WidthWanted,
     decision_answer,
     region_answer,
+    replay_answer,
     sample_answer,
 )
 from streamgraft_metrics_adapter.api.routes.live import EventStream, LiveViews
+from streamgraft_metrics_adapter.api.routes.replays import Replays
 from streamgraft_metrics_adapter.signals.provider import Provider
 from streamgraft_metrics_adapter.status import BadRequestError
 
@@ -32,6 +35,10 @@ _REGION = _SPACE + "/regions/{name}"
 Limit = Annotated[int, Query(ge=1, le=500, description="Items at most.")]
 Continue = Annotated[str, Query(alias="continue", max_length=300)]
 Labels = Annotated[str, Query(alias="labelSelector", max_length=4096)]
+Target = Annotated[
+    float,
+    Query(alias="targetUtilization", ge=0.05, le=1, description="Wanted busy share of a channel."),
+]
 Authorization = Annotated[str, Header(include_in_schema=False)]
 Name = Annotated[str, Path(max_length=names.MAX_OBJECT_NAME, pattern=names.OBJECT_NAME)]
 
@@ -41,6 +48,7 @@ def routes(provider: Provider, cluster: KubeConfig) -> APIRouter:
     router = APIRouter(tags=["regions"])
     _add_views(router, provider)
     _add_past(router, provider)
+    _add_replay(router, Replays(provider))
     _add_streams(router, provider)
     _add_scale(router, provider, cluster)
     return router
@@ -96,6 +104,15 @@ def _add_past(router: APIRouter, provider: Provider) -> None:
             for change in rest[:limit]
         ]
         return Page(items=items, continue_=items[-1].requested_at if len(rest) > limit else None)
+
+
+def _add_replay(router: APIRouter, replays: Replays) -> None:
+    @router.get(
+        _REGION + "/replay",
+        summary="The last hour, simulated with another target utilization; and as it really was",
+    )
+    async def replay(namespace: Name, name: Name, target: Target) -> ReplayAnswer:
+        return replay_answer(await replays.of(namespace, name, target))
 
 
 def _add_streams(router: APIRouter, provider: Provider) -> None:

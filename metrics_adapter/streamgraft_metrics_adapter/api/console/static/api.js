@@ -67,3 +67,4 @@ export const readRegion = (space, name) => send("GET", region(space, name));
 export const setWidth = (space, name, width) => send("PUT", `${region(space, name)}/scale`, { body: { width } });
 export const podLog = (space, pod) => send("GET", `api/${within(space, "pods", pod)}/log?tail=300`, { text: true });
 export const history = async (space, name) => (await send("GET", `${region(space, name)}/history?limit=500`)).items;
+export const replay = (space, name, target) => send("GET", `${region(space, name)}/replay?targetUtilization=${target}`);

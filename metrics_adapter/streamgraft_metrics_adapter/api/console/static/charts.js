@@ -1,11 +1,12 @@
-// A region's last hour: records per second, channels, and what another target would have asked for.
+// A region's last hour: records per second, channels, and those of a replay.
 
 import { s, h, seconds, clock, whole } from "./dom.js";
 import { runs } from "./load.js";
 
 const WIDE = 800, TALL = 92;
 
-export function hour(samples, now, most, guess) {
+// `steps`: a replay's; none of another time is drawn.
+export function hour(samples, now, most, steps) {
   if (samples.length < 2) return h("p", { class: "soft" }, "The first minutes are still being measured.");
   const first = samples[0].time, last = samples.at(-1).time;
   const label = `Last hour: now ${whole(now?.inputRate)} records per second on ${whole(now?.width)} channels`;
@@ -14,13 +15,14 @@ export function hour(samples, now, most, guess) {
   const x = (sample) => (((sample.time - first) / (last - first || 1)) * WIDE).toFixed(1);
   const rate = (sample) => (TALL - 2 - (sample.inputRate / top) * (TALL - 12)).toFixed(1);
   const level = (count) => (TALL - 2 - (count / most) * (TALL - 12)).toFixed(1);
-  const steps = (run, count) => run.map((sample, index) => `${index ? "H" : "M"}${x(sample)}${index ? "V" : " "}${level(count(sample))}`).join("");
+  const stairs = (run) => run.map((sample, index) => `${index ? "H" : "M"}${x(sample)}${index ? "V" : " "}${level(sample.width)}`).join("");
   for (const run of runs(samples)) {
     const line = run.map((sample) => `${x(sample)} ${rate(sample)}`).join("L");
     plot.append(s("path", { class: "area", d: `M${x(run[0])} ${TALL}L${line}L${x(run.at(-1))} ${TALL}Z` }), s("path", { class: "rate", d: `M${line}` }));
-    if (guess) plot.append(s("path", { class: "guess", d: steps(run, (sample) => guess(sample.inputRate)) }));
   }
-  plot.append(s("path", { class: "width", d: steps(samples, (sample) => sample.width) }));
+  plot.append(s("path", { class: "width", d: stairs(samples) }));
+  const shown = steps.filter((step) => step.time >= first && step.time <= last);
+  for (const run of runs(shown, () => true)) plot.append(s("path", { class: "guess", d: stairs(run) }));
   return plot;
 }
 

@@ -1,14 +1,20 @@
-// A region: figures, the last hour with a what-if, why its width is what it is, and its changes.
+// A region: figures, the last hour with a replay, why its width is what it is, and its changes.
 
 import * as api from "./api.js";
-import { h, show, say, confirmed, whole, percent } from "./dom.js";
+import { h, show, say, confirmed, whole, percent, seconds } from "./dom.js";
 import { hour, timeline } from "./charts.js";
-import { averages, channelRate, needed, newest } from "./load.js";
+import { newest } from "./load.js";
+
+// Milliseconds after which a replay is asked for anew: the hour has moved on.
+const AGAIN = 30000;
 
 export class RegionCard {
   constructor(space, region) {
     this.space = space;
-    this.share = null;
+    this.target = null; // that was asked for, with what came of it
+    this.replayed = this.failure = null;
+    this.moved = false;
+    this.askedAt = 0;
     this.figures = h("div", { class: "figures" });
     this.plot = h("div");
     this.guess = h("output", { class: "soft" });
@@ -16,7 +22,7 @@ export class RegionCard {
     this.changes = h("ul", { class: "bare" });
     this.state = h("span");
     this.width = h("input", { type: "number", required: true, min: region.maySleep ? 0 : 1, max: region.maxWidth, value: region.width, id: `width-${region.name}` });
-    this.slider = h("input", { type: "range", min: 20, max: 100, step: 5, id: `busy-${region.name}`, oninput: () => this.asked() });
+    this.slider = h("input", { type: "range", min: 20, max: 100, step: 5, disabled: true, id: `busy-${region.name}`, oninput: () => this.slid(), onchange: () => this.replay(Number(this.slider.value) / 100) });
     const form = h("form", { class: "set", onsubmit: (event) => this.widen(event) },
       h("label", { for: `width-${region.name}`, class: "soft" }, "Channels"), this.width, h("button", { type: "submit" }, "Set width"));
     this.element = h("section", { class: "card", "aria-label": `Region ${region.region}` },
@@ -42,9 +48,10 @@ export class RegionCard {
       return;
     }
     const inputs = this.facts.signals.demand?.inputs;
-    this.channel = inputs ? channelRate(inputs.stages) : null;
-    if (this.share === null && inputs) this.slider.value = Math.round(inputs.policy.target_utilization * 100);
+    if (!this.moved && inputs) this.slider.value = Math.round(inputs.policy.target_utilization * 100);
+    if (inputs) this.slider.disabled = false;
     this.draw();
+    if (this.target !== null && performance.now() - this.askedAt >= AGAIN) this.replay(this.target);
   }
 
   draw() {
@@ -55,24 +62,34 @@ export class RegionCard {
       figure(whole(now?.inputRate), "records/s arrive"), figure(whole(now?.processingRate), "records/s done"),
       figure(whole(signals.total_lag?.value), "records wait"), figure(percent(signals.utilization?.value), "utilization"),
       figure(signals.demand?.value ?? "–", "channels asked for"));
-    const possible = this.channel !== null;
-    this.slider.disabled = !possible;
-    const guess = possible && this.share !== null ? (rate) => needed(rate, this.channel, this.share, region.maxWidth) : null;
-    show(this.plot, hour(this.samples, now, region.maxWidth, guess));
-    this.guess.textContent = possible ? this.verdict(guess) : "what a channel can do is not known now";
+    show(this.plot, hour(this.samples, now, region.maxWidth, this.replayed?.steps ?? []));
+    this.tell();
     show(this.reasons, ...why(signals.demand).map((line) => h("li", {}, line)));
   }
 
-  verdict(guess) {
-    const share = `${this.slider.value} % of their time`;
-    const average = guess && averages(this.samples, guess);
-    if (!average) return share;
-    return `${share}: the load of this hour would have needed ${average.asked.toFixed(1)} channels on average; it had ${average.had.toFixed(1)}`;
+  // The slider's value, and in words what its replay came to.
+  tell() {
+    const share = `${this.slider.value} % of their time`, asked = Number(this.slider.value) / 100 === this.target;
+    const words = this.slider.disabled ? "what a channel can do is not known now"
+      : !asked ? share : `${share}: ${this.failure ?? (this.replayed ? verdict(this.replayed) : "replaying the last hour")}`;
+    if (this.guess.textContent !== words) this.guess.textContent = words;
   }
 
-  asked() {
-    this.share = Number(this.slider.value) / 100;
-    if (this.facts) this.draw();
+  slid() {
+    this.moved = true;
+    this.tell();
+  }
+
+  async replay(target) {
+    if (target !== this.target) this.replayed = this.failure = null;
+    this.target = target;
+    this.askedAt = performance.now();
+    this.moved = true;
+    this.draw();
+    const answer = await api.replay(this.space, this.region.name, target).then((found) => [found, null], (error) => [null, error.message]);
+    if (target !== this.target) return; // another one was asked for meanwhile
+    [this.replayed, this.failure] = answer;
+    this.draw();
   }
 
   async widen(event) {
@@ -88,6 +105,15 @@ export class RegionCard {
       say(error.message, true);
     }
   }
+}
+
+// What a replay came to beside what really happened. How long records really waited is not recorded.
+function verdict({ seconds: known, replayed, happened, longestWaitSeconds }) {
+  const figures = ({ changes, channelHours, largestBacklog }) => {
+    const records = largestBacklog === null ? "an unknown number of" : whole(largestBacklog);
+    return `${changes} width change${changes === 1 ? "" : "s"}, ${channelHours.toFixed(1)} channel-hours, at most ${records} records not committed`;
+  };
+  return `in ${Math.round(known / 60)} min ${figures(replayed)}, the longest wait ${seconds(longestWaitSeconds)}. Really: ${figures(happened)}`;
 }
 
 // The decision in sentences, from its inputs.
