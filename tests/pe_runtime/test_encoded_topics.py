@@ -1,7 +1,9 @@
 """Topics of Avro records, with and without a registry, and of Protocol Buffers, on real Spark and
 Kafka."""
 
+import base64
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
-from tests.common.schema_registry import registry
+from tests.common.schema_registry import FakeRegistry, registry
 from tests.common.test_encodings import MESSAGE, SCHEMA, TEXT, descriptors
 from tests.pe_runtime.one_driver import Job, make_topic, rows
 
@@ -17,7 +19,8 @@ import streamgraft as sg
 from streamgraft_common import names
 from streamgraft_common.encodings.codec import Codec
 from streamgraft_common.encodings.codecs import codec_of
-from streamgraft_local import Cluster
+from streamgraft_local import Cluster, pki
+from streamgraft_pe_runtime.encoded import SECRET_VARIABLE
 
 pytestmark = pytest.mark.integration
 
@@ -74,23 +77,46 @@ def compare(job: Job, topic: str, codec: Codec, expected: list[dict[str, Any]]) 
     ]
 
 
+@pytest.fixture
+def guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRegistry]:
+    """A registry by https with a password, and what a PE is told to show it."""
+    signer = pki.authority("ca")
+    mounted = tmp_path / "secret"
+    mounted.mkdir()
+    signer.save(tmp_path, "ca")
+    pki.issue(signer, "registry", hosts=["127.0.0.1"]).save(tmp_path, "tls")
+    (mounted / "registry-ca.crt").write_bytes((tmp_path / "ca.crt").read_bytes())
+    (mounted / "registry-user").write_text("key")
+    (mounted / "registry-password").write_text("s3cr3t")
+    monkeypatch.setenv(SECRET_VARIABLE, str(mounted))
+    with registry(tmp_path) as server:
+        server.wanted = f"Basic {base64.b64encode(b'key:s3cr3t').decode()}"
+        yield server
+
+
 @pytest.mark.parametrize("registered", [False, True])
-def test_avro(run: Callable[..., Job], cluster: Cluster, registered: bool) -> None:
-    """What is no such record is set aside with the reason; others are copied with every type."""
+def test_avro(
+    run: Callable[..., Job], cluster: Cluster, guarded: FakeRegistry, registered: bool
+) -> None:
+    """What is no such record is set aside with the reason; others are copied with every type.
+
+    The registry asks for a password, as those of production do.
+    """
     topic = make_topic(cluster)
-    with registry() as server:
-        avro = sg.Avro(json.dumps(SCHEMA), registry=server.url if registered else None)
-        codec = codec_of(avro.encoding(), topic)
-        wanted = numbered(TEXT, 20)
-        values = [b"\xff", *(codec.encode(json.dumps(row)) for row in wanted), b"{}"]
-        job = run(copies(avro, COLUMNS, topic), topic, values)
-        compare(job, topic, codec, wanted)
-        letters = job.read(names.dead_letter_topic("default", job.pes[0].job), 2)
-        assert [letter.value() for letter in letters] == [b"\xff", b"{}"]
-        if registered:
-            assert server.subjects.keys() == {f"{topic}-value", f"{topic}-copy-value"}
-            reasons = {dict(letter.headers())["streamgraft.error"] for letter in letters}
-            assert reasons == {b"it does not begin with the id of a schema"}
+    server = guarded
+    avro = sg.Avro(json.dumps(SCHEMA), registry=server.url if registered else None)
+    codec = codec_of(avro.encoding(), topic, Path(os.environ[SECRET_VARIABLE]))
+    wanted = numbered(TEXT, 20)
+    values = [b"\xff", *(codec.encode(json.dumps(row)) for row in wanted), b"{}"]
+    job = run(copies(avro, COLUMNS, topic), topic, values)
+    compare(job, topic, codec, wanted)
+    letters = job.read(names.dead_letter_topic("default", job.pes[0].job), 2)
+    assert [letter.value() for letter in letters] == [b"\xff", b"{}"]
+    if registered:
+        assert {*server.shown} == {server.wanted}
+        assert server.subjects.keys() == {f"{topic}-value", f"{topic}-copy-value"}
+        reasons = {dict(letter.headers())["streamgraft.error"] for letter in letters}
+        assert reasons == {b"it does not begin with the id of a schema"}
 
 
 def test_null_is_no_reason_for_a_default(run: Callable[..., Job], cluster: Cluster) -> None:

@@ -11,11 +11,15 @@ from typing import Any
 import pytest
 
 from streamgraft_common.resources import PROCESSING_ELEMENT, ProcessingElementSpec
-from streamgraft_pe_runtime import restricted
+from streamgraft_pe_runtime import encoded, restricted
+from streamgraft_pe_runtime.repository_access import restricted_properties
 from streamgraft_pe_runtime.settings import Settings
 from streamgraft_pe_runtime.trace_levels import TraceLevels
 
 RUNTIME = logging.getLogger("streamgraft_pe_runtime")
+_NAMES = ("NAMESPACE", "JOB", "POD", "POD_UID", "BIND_ADDRESS", "BUNDLE", "CHECKPOINT_ROOT")
+_DRIVER = {"STREAMGRAFT_SLOTS": "1", "STREAMGRAFT_SPARK_CONF": "{}"}
+ENVIRONMENT = {f"STREAMGRAFT_{name}": "x" for name in _NAMES} | _DRIVER
 
 
 @pytest.fixture
@@ -72,12 +76,19 @@ def test_properties_are_the_keys_of_the_secret(tmp_path: Path) -> None:
     assert restricted.read(tmp_path) == {"spark.hadoop.fs.s3a.secret.key": "s3cret"}
 
 
+def test_what_a_registry_is_shown_is_no_setting_of_spark(tmp_path: Path) -> None:
+    """Spark's user interface and its events show settings."""
+    for key in ("registry-user", "registry-password", "registry-token", "registry-ca.crt"):
+        (tmp_path / key).write_text("s3cret")
+    (tmp_path / "registry-url").write_text("https://registry")
+    (tmp_path / "spark.hadoop.a").write_text("b")
+    given = {**ENVIRONMENT, encoded.SECRET_VARIABLE: str(tmp_path)}
+    assert restricted_properties(Settings.from_environment(given)) == {"spark.hadoop.a": "b"}
+
+
 def test_folders_are_optional() -> None:
-    names = ("NAMESPACE", "JOB", "POD", "POD_UID", "BIND_ADDRESS", "BUNDLE", "CHECKPOINT_ROOT")
-    driver = {"STREAMGRAFT_SLOTS": "1", "STREAMGRAFT_SPARK_CONF": "{}"}
-    environment = {f"STREAMGRAFT_{name}": "x" for name in names} | driver
-    assert Settings.from_environment(environment).profiles is None
-    given = {**environment, "STREAMGRAFT_RESTRICTED_PROPERTIES": "/r"}
+    assert Settings.from_environment(ENVIRONMENT).profiles is None
+    given = {**ENVIRONMENT, "STREAMGRAFT_RESTRICTED_PROPERTIES": "/r"}
     assert Settings.from_environment(given).restricted_properties == Path("/r")
 
 

@@ -64,3 +64,28 @@ def test_columns_need_fields(format: Any, columns: str, problem: str) -> None:
         assert error.remedy == "the stream has " + ", ".join(
             f"{name} bigint" for name in columns.split()
         )
+
+
+def test_a_password_in_the_url_of_a_registry_is_refused() -> None:
+    """It would be in the bundle. The error does not show it, and the schema is checked, too."""
+    app = sg.Application("app")
+    guarded = sg.Avro("{", registry="https://key:s3cr3t@registry")
+    app.kafka_source("a", topic="a", schema="id bigint", format=guarded)
+    found = errors(app)
+    assert "'a' has a registry whose URL has a user or password" in found
+    assert "processingElement.restrictedPropertiesSecret" in found
+    assert "registry-user and registry-password, or registry-token" in found
+    assert "'a' has not a valid Avro schema" in found
+    assert "s3cr3t" not in found
+
+
+def test_the_build_asks_no_registry() -> None:
+    """So it needs no credentials."""
+    app = sg.Application("app")
+    avro = sg.Avro(json.dumps(SCHEMA), registry="https://registry.invalid")
+    rows = app.kafka_source("rows", topic="rows", schema="id bigint", format=avro)
+    app.kafka_sink("sink", input=rows, topic="out", format=avro)
+    assert errors(app) == ""
+    schema = StructType([StructField("id", LongType())])
+    (found,) = encoded_column_errors(app.graph, {"rows": schema})
+    assert "the schema wants price" in found.problem
