@@ -4,6 +4,7 @@ Kafka."""
 import base64
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from streamgraft_common.encodings.codec import Codec
 from streamgraft_common.encodings.codecs import codec_of
 from streamgraft_local import Cluster, pki
 from streamgraft_pe_runtime.encoded import SECRET_VARIABLE
+from streamgraft_pe_runtime.protocol import failures
 
 pytestmark = pytest.mark.integration
 
@@ -117,6 +119,33 @@ def test_avro(
         assert server.subjects.keys() == {f"{topic}-value", f"{topic}-copy-value"}
         reasons = {dict(letter.headers())["streamgraft.error"] for letter in letters}
         assert reasons == {b"it does not begin with the id of a schema"}
+
+
+def test_a_wrong_password_is_told(
+    run: Callable[..., Job], cluster: Cluster, guarded: FakeRegistry
+) -> None:
+    """The PE's message says which keys of which Secret, and neither it nor Spark's error has one.
+    The record is not set aside: with the right password it is read."""
+    mounted = Path(os.environ[SECRET_VARIABLE])
+    topic = make_topic(cluster)
+    avro = sg.Avro(json.dumps(SCHEMA), registry=guarded.url)
+    codec = codec_of(avro.encoding(), topic, mounted)
+    value = codec.encode(TEXT)
+    (mounted / "registry-password").write_text("0ld-s3cr3t")
+    job = run(copies(avro, COLUMNS, topic), topic, [value])
+    deadline = time.monotonic() + 60
+    while not (found := next(filter(None, (q.failure() for q in job.queries.values())), "")):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    said = failures.summary(found)
+    assert "401 the registry does not accept registry-user and registry-password" in said
+    assert "the Secret that processingElement.restrictedPropertiesSecret names" in said
+    shown = str(guarded.shown[-1]).removeprefix("Basic ")
+    assert shown not in found
+    assert "0ld-s3cr3t" not in found
+    (mounted / "registry-password").write_text("s3cr3t")
+    job.start()
+    compare(job, topic, codec, [json.loads(TEXT)])
 
 
 def test_null_is_no_reason_for_a_default(run: Callable[..., Job], cluster: Cluster) -> None:

@@ -105,7 +105,7 @@ def _said(access: Access, error: urllib.error.HTTPError, body: str) -> str:
     """Return what a refusal says, and what to do about it."""
     if error.code not in (401, 403):
         return body
-    return f"{access.refused(error.code)} ({body.strip() or error.reason})"
+    return f"{access.refused(error.code)} ({' '.join(body.split()) or error.reason})"
 
 
 def _advice(error: Exception) -> str:
