@@ -81,10 +81,8 @@ class Registry:
         except (OSError, ValueError) as error:
             raise RegistryError(f"{asked}: {error} (in {SECRET})") from error
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": _TYPE, "Accept": _TYPE}
+        headers = {"Content-Type": _TYPE, "Accept": _TYPE, **access.headers()}
         request = urllib.request.Request(self._url + path, data, headers, method=method)
-        if access.authorization:
-            request.add_unredirected_header("Authorization", access.authorization)
         try:
             with opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
                 found = json.load(answer)

@@ -97,6 +97,10 @@ class Access:
         hidden = tuple(given[key] for key in (PASSWORD, TOKEN) if key in given)
         return cls(header, keys, authority, (secret, *hidden))
 
+    def headers(self) -> dict[str, str]:
+        """Return the headers of requests."""
+        return {"Authorization": self.authorization} if self.authorization else {}
+
     def refused(self, code: int) -> str:
         """Return what to do about a registry's 401 or 403."""
         if not self.authorization:
@@ -179,7 +183,7 @@ def _credentials(given: Mapping[str, str]) -> tuple[str, str, str]:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Credentials go to the registry's own origin."""
+    """Credentials go to the registry's own origin: a redirected request has the same headers."""
 
     def __init__(self, guarded: bool) -> None:
         self._guarded = guarded
@@ -197,9 +201,4 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         if req.get_method() != "GET" or (self._guarded and here != there):
             fp.close()
             raise Elsewhere(f"it redirects to {there}: if that is the registry, give its URL")
-        found = super().redirect_request(req, fp, code, msg, headers, newurl)
-        if found is not None:
-            for name, value in req.unredirected_hdrs.items():
-                if here == there and name == "Authorization":
-                    found.add_unredirected_header(name, value)
-        return found
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
