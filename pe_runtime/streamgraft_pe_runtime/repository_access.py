@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from streamgraft_common.encodings import registry_access
+from streamgraft_common.encodings.registry_access import KEYS
 from streamgraft_common.repositories import open_store
 from streamgraft_pe_runtime import restricted
 from streamgraft_pe_runtime.repository import Repository
@@ -24,11 +24,10 @@ def repository(settings: Settings) -> Repository | None:
 
 
 def restricted_properties(settings: Settings) -> Mapping[str, str]:
-    """Return the Spark settings among the restricted properties: not those of the repository, nor
-    what a schema registry is shown."""
+    """Return the Spark settings among the restricted properties: not those of the repository
+    or of a schema registry."""
     if settings.restricted_properties is None:
         return {}
     redis = settings.repository.redis if settings.repository else None
     others = (redis.restricted_property, redis.authority) if redis else ()
-    without = registry_access.KEYS.union(filter(None, others))
-    return restricted.read(settings.restricted_properties, without)
+    return restricted.read(settings.restricted_properties, KEYS.union(filter(None, others)))

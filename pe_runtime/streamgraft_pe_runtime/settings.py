@@ -9,6 +9,9 @@ from streamgraft_common import names
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import CheckpointRepository
 
+RESTRICTED_PROPERTIES = "STREAMGRAFT_RESTRICTED_PROPERTIES"
+"""The variable with the folder of the Secret of that name."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -48,7 +51,7 @@ class Settings:
             bind_address=environment["STREAMGRAFT_BIND_ADDRESS"],
             bundle=Path(environment["STREAMGRAFT_BUNDLE"]),
             checkpoint_root=Path(environment["STREAMGRAFT_CHECKPOINT_ROOT"]),
-            restricted_properties=_folder(environment, "STREAMGRAFT_RESTRICTED_PROPERTIES"),
+            restricted_properties=_folder(environment, RESTRICTED_PROPERTIES),
             repository=_repository(environment.get("STREAMGRAFT_REPOSITORY")),
             repository_secret=_folder(environment, "STREAMGRAFT_REPOSITORY_SECRET"),
             copies=_folder(environment, "STREAMGRAFT_COPIES"),

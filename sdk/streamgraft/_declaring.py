@@ -76,14 +76,6 @@ class Declaring:
         return named[0] if named else getattr(of, "__name__", "")
 
     def _endpoint(self, **fields: Any) -> KafkaEndpoint | None:
-        registry = fields["encoding"].registry if fields.get("encoding") else None
-        if registry and "@" in registry.partition("://")[2].partition("/")[0]:
-            self._reject(
-                f"the registry of topic {fields.get('topic')!r} has a password in its URL, which"
-                " anybody could read in the bundle",
-                "put it into the job's restrictedPropertiesSecret, as registry.username and"
-                " registry.password",
-            )
         return self._declared(KafkaEndpoint, **fields)
 
     def _declared(self, model: type[Declared], **fields: Any) -> Declared | None:

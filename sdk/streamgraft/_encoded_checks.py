@@ -8,18 +8,30 @@ from typing import TYPE_CHECKING
 from streamgraft._errors import ApplicationError, InvalidArgument, SchemaMismatch
 from streamgraft._graph import Graph, OperatorNode
 from streamgraft_common.encodings.codecs import codec_of
+from streamgraft_common.encodings.registry_access import PASSWORD, SECRET, TOKEN, USER, check_url
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
 def encoding_errors(graph: Graph) -> Iterator[ApplicationError]:
-    """Yield schemas that are not valid, and endpoints beside operators in real time."""
+    """Yield what is not valid of schemas and registries, and endpoints beside real time."""
     for operator in _encoded(graph):
         assert operator.kafka is not None
         assert operator.kafka.encoding is not None
+        if operator.kafka.encoding.registry:
+            try:
+                check_url(operator.kafka.encoding.registry)
+            except ValueError as error:
+                yield InvalidArgument(
+                    operator.location,
+                    f"{operator.name!r} has {error}",
+                    f"give scheme, host and path, and put credentials into {SECRET}"
+                    f" ({USER} and {PASSWORD}, or {TOKEN})",
+                )
         try:
-            codec_of(operator.kafka.encoding, operator.kafka.topic)
+            schema_alone = operator.kafka.encoding.model_copy(update={"registry": None})
+            codec_of(schema_alone, operator.kafka.topic)
         except ValueError as error:
             yield InvalidArgument(
                 operator.location, f"{operator.name!r} has {error}", "give it another schema"

@@ -12,6 +12,7 @@ class Avro:
 
     `registry`: URL of a schema registry with Confluent's REST contract. Then each value begins with
     the id of the schema that it was written with; a sink registers its own under `<topic>-value`.
+    What the registry asks for is in the job's Secret of restricted properties, never in the URL.
     """
 
     schema: str

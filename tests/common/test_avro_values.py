@@ -39,7 +39,7 @@ class Schemas(Registry):
     """Has one schema, of which the records are."""
 
     def __init__(self, schema: Any) -> None:
-        super().__init__("")
+        super().__init__("http://nowhere.invalid")
         self._only = schema
 
     def schema(self, number: int) -> Any:

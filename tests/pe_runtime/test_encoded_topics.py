@@ -1,7 +1,10 @@
 """Topics of Avro records, with and without a registry, and of Protocol Buffers, on real Spark and
 Kafka."""
 
+import base64
 import json
+import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
-from tests.common.schema_registry import registry
+from tests.common.schema_registry import FakeRegistry, registry
 from tests.common.test_encodings import MESSAGE, SCHEMA, TEXT, descriptors
 from tests.pe_runtime.one_driver import Job, make_topic, rows
 
@@ -17,8 +20,9 @@ import streamgraft as sg
 from streamgraft_common import names
 from streamgraft_common.encodings.codec import Codec
 from streamgraft_common.encodings.codecs import codec_of
-from streamgraft_common.encodings.registry_access import VARIABLE
-from streamgraft_local import Cluster
+from streamgraft_local import Cluster, pki
+from streamgraft_pe_runtime.protocol import failures
+from streamgraft_pe_runtime.settings import RESTRICTED_PROPERTIES
 
 pytestmark = pytest.mark.integration
 
@@ -76,36 +80,72 @@ def compare(job: Job, topic: str, codec: Codec, expected: list[dict[str, Any]]) 
 
 
 @pytest.fixture
-def token(session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A token in the Secret of a pod, whose environment Spark's Python workers inherit."""
-    secret = tmp_path / "secret"
-    secret.mkdir()
-    (secret / "registry.token").write_text("t0ken")
-    monkeypatch.setenv(VARIABLE, str(secret))
-    surroundings: dict[str, str] = session.sparkContext.environment
-    surroundings[VARIABLE] = str(secret)
-    yield "t0ken"
-    del surroundings[VARIABLE]
+def guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRegistry]:
+    """A registry by https with a password, and what a PE is told to show it."""
+    signer = pki.authority("ca")
+    mounted = tmp_path / "secret"
+    mounted.mkdir()
+    signer.save(tmp_path, "ca")
+    pki.issue(signer, "registry", hosts=["127.0.0.1"]).save(tmp_path, "tls")
+    (mounted / "registry-ca.crt").write_bytes((tmp_path / "ca.crt").read_bytes())
+    (mounted / "registry-user").write_text("key")
+    (mounted / "registry-password").write_text("s3cr3t")
+    monkeypatch.setenv(RESTRICTED_PROPERTIES, str(mounted))
+    with registry(tmp_path) as server:
+        server.wanted = f"Basic {base64.b64encode(b'key:s3cr3t').decode()}"
+        yield server
 
 
 @pytest.mark.parametrize("registered", [False, True])
-def test_avro(run: Callable[..., Job], cluster: Cluster, token: str, registered: bool) -> None:
-    """What is no such record is set aside with the reason; others are copied with every type."""
+def test_avro(
+    run: Callable[..., Job], cluster: Cluster, guarded: FakeRegistry, registered: bool
+) -> None:
+    """What is no such record is set aside with the reason; others are copied with every type.
+
+    The registry asks for a password, as those of production do.
+    """
     topic = make_topic(cluster)
-    with registry() as server:
-        server.wanted = f"Bearer {token}"
-        avro = sg.Avro(json.dumps(SCHEMA), registry=server.url if registered else None)
-        codec = codec_of(avro.encoding(), topic)
-        wanted = numbered(TEXT, 20)
-        values = [b"\xff", *(codec.encode(json.dumps(row)) for row in wanted), b"{}"]
-        job = run(copies(avro, COLUMNS, topic), topic, values)
-        compare(job, topic, codec, wanted)
-        letters = job.read(names.dead_letter_topic("default", job.pes[0].job), 2)
-        assert [letter.value() for letter in letters] == [b"\xff", b"{}"]
-        if registered:
-            assert server.subjects.keys() == {f"{topic}-value", f"{topic}-copy-value"}
-            reasons = {dict(letter.headers())["streamgraft.error"] for letter in letters}
-            assert reasons == {b"it does not begin with the id of a schema"}
+    server = guarded
+    avro = sg.Avro(json.dumps(SCHEMA), registry=server.url if registered else None)
+    codec = codec_of(avro.encoding(), topic, Path(os.environ[RESTRICTED_PROPERTIES]))
+    wanted = numbered(TEXT, 20)
+    values = [b"\xff", *(codec.encode(json.dumps(row)) for row in wanted), b"{}"]
+    job = run(copies(avro, COLUMNS, topic), topic, values)
+    compare(job, topic, codec, wanted)
+    letters = job.read(names.dead_letter_topic("default", job.pes[0].job), 2)
+    assert [letter.value() for letter in letters] == [b"\xff", b"{}"]
+    if registered:
+        assert {*server.shown} == {server.wanted}
+        assert server.subjects.keys() == {f"{topic}-value", f"{topic}-copy-value"}
+        reasons = {dict(letter.headers())["streamgraft.error"] for letter in letters}
+        assert reasons == {b"it does not begin with the id of a schema"}
+
+
+def test_a_wrong_password_is_told(
+    run: Callable[..., Job], cluster: Cluster, guarded: FakeRegistry
+) -> None:
+    """The PE's message says which keys of which Secret, and neither it nor Spark's error has one.
+    The record is not set aside: with the right password it is read."""
+    mounted = Path(os.environ[RESTRICTED_PROPERTIES])
+    topic = make_topic(cluster)
+    avro = sg.Avro(json.dumps(SCHEMA), registry=guarded.url)
+    codec = codec_of(avro.encoding(), topic, mounted)
+    value = codec.encode(TEXT)
+    (mounted / "registry-password").write_text("0ld-s3cr3t")
+    job = run(copies(avro, COLUMNS, topic), topic, [value])
+    deadline = time.monotonic() + 60
+    while not (found := next(filter(None, (q.failure() for q in job.queries.values())), "")):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    said = failures.summary(found)
+    assert "401 the registry does not accept registry-user and registry-password" in said
+    assert "the Secret that processingElement.restrictedPropertiesSecret names" in said
+    shown = str(guarded.shown[-1]).removeprefix("Basic ")
+    assert shown not in found
+    assert "0ld-s3cr3t" not in found
+    (mounted / "registry-password").write_text("s3cr3t")
+    job.start()
+    compare(job, topic, codec, [json.loads(TEXT)])
 
 
 def test_null_is_no_reason_for_a_default(run: Callable[..., Job], cluster: Cluster) -> None:

@@ -13,7 +13,7 @@ import pytest
 from streamgraft_common.resources import PROCESSING_ELEMENT, ProcessingElementSpec
 from streamgraft_pe_runtime import restricted
 from streamgraft_pe_runtime.repository_access import restricted_properties
-from streamgraft_pe_runtime.settings import Settings
+from streamgraft_pe_runtime.settings import RESTRICTED_PROPERTIES, Settings
 from streamgraft_pe_runtime.trace_levels import TraceLevels
 
 _NAMES = ("NAMESPACE", "JOB", "POD", "POD_UID", "BIND_ADDRESS", "BUNDLE", "CHECKPOINT_ROOT")
@@ -81,19 +81,20 @@ def test_properties_are_the_keys_of_the_secret(tmp_path: Path) -> None:
     assert restricted.read(tmp_path) == {"spark.hadoop.fs.s3a.secret.key": "s3cret"}
 
 
+def test_what_a_registry_is_shown_is_no_setting_of_spark(tmp_path: Path) -> None:
+    """Spark's user interface and its events show settings."""
+    for key in ("registry-user", "registry-password", "registry-token", "registry-ca.crt"):
+        (tmp_path / key).write_text("s3cret")
+    (tmp_path / "registry-url").write_text("https://registry")
+    (tmp_path / "spark.hadoop.a").write_text("b")
+    given = {**ENVIRONMENT, RESTRICTED_PROPERTIES: str(tmp_path)}
+    assert restricted_properties(Settings.from_environment(given)) == {"spark.hadoop.a": "b"}
+
+
 def test_folders_are_optional() -> None:
     assert Settings.from_environment(ENVIRONMENT).profiles is None
-    given = {**ENVIRONMENT, "STREAMGRAFT_RESTRICTED_PROPERTIES": "/r"}
+    given = {**ENVIRONMENT, RESTRICTED_PROPERTIES: "/r"}
     assert Settings.from_environment(given).restricted_properties == Path("/r")
-
-
-def test_what_a_registry_is_shown_is_no_setting_of_spark(tmp_path: Path) -> None:
-    """Spark's user interface shows those of a session."""
-    for name in ("spark.hadoop.a", "registry.password", "registry.ca.crt"):
-        (tmp_path / name).write_text("b")
-    given = {**ENVIRONMENT, "STREAMGRAFT_RESTRICTED_PROPERTIES": str(tmp_path)}
-    found = restricted_properties(Settings.from_environment(given))
-    assert found == {"spark.hadoop.a": "b"}
 
 
 @pytest.mark.integration

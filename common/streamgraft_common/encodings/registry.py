@@ -1,23 +1,21 @@
 """A schema registry, by the REST contract of Confluent's: ids → schemas, schemas → ids."""
 
 import json
+import ssl
 import struct
 import urllib.error
 import urllib.parse
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 from streamgraft_common.encodings import registry_access
+from streamgraft_common.encodings.registry_access import AUTHORITY, SECRET, Access
 
 TIMEOUT_SECONDS = 10.0
 _TYPE = "application/vnd.schemaregistry.v1+json"
 _UNKNOWN = 40403
 """What a registry's own 404 says; one of a proxy before it does not."""
-_REFUSED = (
-    f"look at {registry_access.USERNAME} and {registry_access.PASSWORD}, or"
-    f" {registry_access.TOKEN}, in the Secret that"
-    " spec.processingElement.restrictedPropertiesSecret names"
-)
 _HEADER = struct.Struct(">bI")
 """A zero and the schema's id, in front of each value."""
 
@@ -43,17 +41,23 @@ def unframed(value: bytes) -> tuple[int, bytes]:
 
 
 class Registry:
-    """Asks once for each schema; what is registered never changes."""
+    """Asks once for each schema; what is registered never changes.
 
-    def __init__(self, url: str) -> None:
+    `secret`: the folder with what the registry is shown, if there is one. It is read for each
+    question, since a Secret's new values come there by themselves.
+    """
+
+    def __init__(self, url: str, secret: Path | None = None) -> None:
+        registry_access.check_url(url)
         self._url = url.rstrip("/")
+        self._secret = secret
         self._schemas: dict[int, Any] = {}
         self._ids: dict[tuple[str, str], int] = {}
 
     def schema(self, number: int) -> Any:
         """Return a schema. Raises UnknownSchema and RegistryError."""
         if number not in self._schemas:
-            found = self._ask("GET", f"/schemas/ids/{number}")
+            found = self._ask("GET", f"/schemas/ids/{number}", "schema")
             if found.get("schemaType", "AVRO") != "AVRO" or found.get("references"):
                 raise UnknownSchema(f"schema {number} is no Avro schema without references")
             self._schemas[number] = json.loads(found["schema"])
@@ -64,33 +68,50 @@ class Registry:
         if (known := self._ids.get((subject, schema))) is not None:
             return known
         path = f"/subjects/{urllib.parse.quote(subject, safe='')}/versions"
-        number = self._ids[subject, schema] = int(self._ask("POST", path, {"schema": schema})["id"])
+        number = int(self._ask("POST", path, "id", {"schema": schema})["id"])
+        self._ids[subject, schema] = number
         return number
 
-    def _ask(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    def _ask(self, method: str, path: str, wanted: str, body: Any = None) -> dict[str, Any]:
+        """Return an answer that has what is wanted. Raises UnknownSchema and RegistryError."""
+        asked = f"{method} {self._url}{path}"
+        try:
+            access = registry_access.read(self._secret, self._url)
+            opener = access.opener()
+        except (OSError, ValueError) as error:
+            raise RegistryError(f"{asked}: {error} (in {SECRET})") from error
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": _TYPE, "Accept": _TYPE}
+        headers = {"Content-Type": _TYPE, "Accept": _TYPE, **access.headers()}
         request = urllib.request.Request(self._url + path, data, headers, method=method)
         try:
-            access = registry_access.found()
-            if access.authorization:  # for this server's eyes, wherever it may lead us
-                request.add_unredirected_header("Authorization", access.authorization)
-            with urllib.request.urlopen(
-                request, timeout=TIMEOUT_SECONDS, context=access.context()
-            ) as answer:
-                found: dict[str, Any] = json.load(answer)
+            with opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
+                found = json.load(answer)
         except urllib.error.HTTPError as error:
             with error:
-                said = error.read(1000).decode(errors="replace")
+                said = access.redacted(error.read(10_000).decode(errors="replace"))[:1000]
             if method == "GET" and error.code == 404 and _code(said) == _UNKNOWN:
                 raise UnknownSchema(f"the registry has no such schema: {path}") from error
-            advice = f": {_REFUSED}" if error.code in (401, 403) else ""
-            raise RegistryError(
-                f"{method} {self._url}{path}: {error.code} {said}{advice}"
-            ) from error
+            raise RegistryError(f"{asked}: {error.code} {_said(access, error, said)}") from error
         except (OSError, ValueError) as error:
-            raise RegistryError(f"{method} {self._url}{path}: {error}") from error
+            raise RegistryError(f"{asked}: {error}{_advice(error)}") from error
+        if not isinstance(found, dict) or wanted not in found:
+            raise RegistryError(f"{asked}: an answer without {wanted}, so not of a registry")
         return found
+
+
+def _said(access: Access, error: urllib.error.HTTPError, body: str) -> str:
+    """Return what a refusal says, and what to do about it."""
+    if error.code not in (401, 403):
+        return body
+    return f"{access.refused(error.code)} ({' '.join(body.split()) or error.reason})"
+
+
+def _advice(error: Exception) -> str:
+    """Return what to do about a certificate."""
+    reason = error.reason if isinstance(error, urllib.error.URLError) else error
+    if not isinstance(reason, ssl.SSLCertVerificationError):
+        return ""
+    return f"; if its authority is your own, set {AUTHORITY} in {SECRET}"
 
 
 def _code(body: str) -> Any:
