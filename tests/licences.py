@@ -3,6 +3,7 @@
 import re
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
+from itertools import chain
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -29,7 +30,9 @@ def licences() -> dict[str, str]:
     """Return the licence of each package by name, in alphabetical order."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     found: dict[str, str] = {}
-    for text in project["dependencies"] + project["optional-dependencies"]["adapter"]:
+    extras = project["optional-dependencies"]
+    parts = (extras[name] for name in ("adapter", "operator", "spark"))
+    for text in (*project["dependencies"], *chain.from_iterable(parts)):
         _note(canonical(Requirement(text).name), found)
     return dict(sorted(found.items()))
 

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
@@ -17,7 +18,6 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 SOURCES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 INCLUDED = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-ADAPTER_ONLY = {"metrics_adapter/streamgraft_metrics_adapter"}
 TESTS_OF_USERS = {"pytest"}
 """Imported by the pytest plugin, which only pytest loads."""
 FREE = re.compile(
@@ -44,20 +44,70 @@ def imported(folder: Path) -> set[str]:
     return found - set(sys.stdlib_module_names)
 
 
+def declared(*extras: str) -> set[str]:
+    """Return the canonical names of what an installation with these extras asks for."""
+    optional = PROJECT["project"]["optional-dependencies"]
+    wanted = [*PROJECT["project"]["dependencies"]]
+    for extra in extras:
+        wanted += optional[extra]
+    return names(wanted)
+
+
+EVERYTHING = declared("adapter", "operator", "spark")
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_what_is_imported_is_declared(source: str) -> None:
-    """In the dependencies, or in the extra of the metrics adapter if only that needs it."""
-    declared = names(PROJECT["project"]["dependencies"])
-    if source in ADAPTER_ONLY:
-        declared |= names(PROJECT["project"]["optional-dependencies"]["adapter"])
     providers = packages_distributions()
     ours = {Path(item).name for item in SOURCES}
     missing = {
         module
         for module in imported(ROOT / source) - ours - TESTS_OF_USERS
-        if not declared & {canonical(name) for name in providers.get(module, [module])}
+        if not EVERYTHING & {canonical(name) for name in providers.get(module, [module])}
     }
     assert not missing
+
+
+@pytest.mark.parametrize(
+    ("extras", "modules"),
+    [
+        ((), "streamgraft streamgraft.cli streamgraft.cli._submit streamgraft.cli._replay"),
+        (("operator",), "streamgraft_operator.__main__"),
+        (("adapter",), "streamgraft_metrics_adapter.__main__"),
+        (("spark",), "streamgraft._build_process streamgraft_pe_runtime.__main__"),
+        (("adapter", "operator"), "streamgraft_local.foreground"),
+    ],
+)
+def test_a_part_runs_with_its_extra_alone(extras: tuple[str, ...], modules: str) -> None:
+    """An installation without the others has no module of theirs."""
+    wanted, providers = declared(*extras), packages_distributions()
+    absent = [
+        module
+        for module, by in providers.items()
+        if {canonical(name) for name in by} & (EVERYTHING - wanted)
+    ]
+    assert "pyspark" in absent or "spark" in extras
+    code = f"import sys; sys.modules.update(dict.fromkeys({absent}))"
+    imports = "".join(f"; import {module}" for module in modules.split())
+    done = subprocess.run(
+        [sys.executable, "-c", code + imports], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", ["build app.py", "test"])
+def test_what_needs_spark_says_so(command: str, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("")
+    code = (
+        "import sys, importlib.util as util; found = util.find_spec;"
+        "util.find_spec = lambda name, *rest: name != 'pyspark' and found(name, *rest) or None;"
+        f"sys.argv[1:] = {command.split()}; from streamgraft.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 1
+    assert "'streamgraft[spark]'" in done.stderr
 
 
 def test_whatever_the_embedded_environment_reads_is_in_the_wheel() -> None:

@@ -218,9 +218,15 @@ def _of_another_release() -> LocalError:
     return LocalError("another release runs: end it first with `streamgraft down`")
 
 
+_OF_EXTRAS = ("fastapi", "obstore", "pyspark")
+"""A module of each part that the embedded environment runs."""
+
+
 def _check_packages() -> None:
-    if importlib.util.find_spec("fastapi") is None:
-        raise LocalError("the metrics adapter is not complete: pip install 'streamgraft[local]'")
+    missing = [name for name in _OF_EXTRAS if importlib.util.find_spec(name) is None]
+    if missing:
+        named = ", ".join(missing)
+        raise LocalError(f"it needs more packages ({named}): pip install 'streamgraft[local]'")
 
 
 def _stop_reported(report: Report, running: Sequence[str]) -> AbstractContextManager[None]:

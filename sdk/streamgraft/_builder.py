@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import find_spec
 from pathlib import Path
 
 from streamgraft._built import Built
@@ -62,6 +63,8 @@ def build_bundle(
         raise BuildError(f"{path}: name the Python file that holds the application")
     if missing := [str(item) for item in include if not item.exists()]:
         raise BuildError(f"--include {', '.join(missing)}: there is no such file or folder")
+    if find_spec("pyspark") is None:
+        raise BuildError(f"{path} can't be planned: pip install 'streamgraft[spark]'")
     built = _built(module, parameters)
     if built.failure:
         raise BuildError(f"{path} can't be planned: {built.failure}; it needs Java 17 or newer")

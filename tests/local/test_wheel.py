@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.long]
 ROOT = Path(__file__).parents[2]
 WHERE = """
 from streamgraft_local import paths, toolchain
-import streamgraft_operator.__main__, streamgraft_pe_runtime.__main__
+import streamgraft_operator.__main__
 toolchain.CONTROL_PLANE.key()
 print(paths.DEPLOY)
 """
@@ -62,11 +62,14 @@ def test_wheel_and_sdist_install_into_an_empty_environment(tmp_path: Path) -> No
 
     constraints = ("-c", str(ROOT / "constraints.txt"))
     run(python, "-m", "pip", "install", "--quiet", *constraints, str(wheel))
+    assert "submit" in run(program, "--help")
+    assert "pip install 'streamgraft[local]'" in run(program, "up", code=1)
+    assert "No module named 'pyspark'" in run(python, "-c", "import pyspark", code=1)
+    run(python, "-m", "pip", "install", "--quiet", *constraints, f"{wheel}[operator]")
     packaged = Path(run(python, "-c", WHERE).strip())
     assert packaged.is_relative_to(environment)
     for name in ("crds", "chart/templates", "controlplane/go.sum", "dashboards/grafana"):
         assert (packaged / name).exists()
-    assert "submit" in run(program, "--help")
-    assert "pip install 'streamgraft[local]'" in run(program, "up", code=1)
     run(python, "-m", "pip", "install", "--quiet", *constraints, f"{wheel}[local]")
+    run(python, "-c", "import streamgraft_pe_runtime.__main__")
     assert "--prometheus-url" in run(python, "-m", "streamgraft_metrics_adapter", "--help")

@@ -12,8 +12,8 @@ from streamgraft.cli._output import CommandError
 
 def run(folder: Path, live: bool, keyword: str | None) -> None:
     """Run the tests of a folder; ends with pytest's exit code. Raises CommandError."""
-    if find_spec("pytest") is None:
-        raise CommandError("pytest is not installed: pip install pytest")
+    if find_spec("pytest") is None or find_spec("pyspark") is None:
+        raise CommandError("tests need more: pip install pytest 'streamgraft[spark]'")
     if not folder.is_dir():
         raise CommandError(f"{folder}: there is no such folder; `streamgraft init` makes one")
     chosen = [] if live else ["-m", "not live"]
