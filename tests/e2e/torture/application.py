@@ -9,7 +9,8 @@ EXTENDED = False
 """What edits change: with it there is one more operator, and one more sink, behind the region."""
 KIND = "joint"
 """What the region runs. joint: one query per channel; rocksdb: the same, with state in RocksDB;
-event-time: one query per shard, because of a watermark; real-time: no state, in real time."""
+event-time: one query per shard, because of a watermark; real-time: no state, in real time;
+real-time-loose: the same at least once, so that records are counted twice behind it."""
 
 # Small batches: a backlog is many of them, and kills hit some.
 conf = {"spark.streamgraft.maxOffsetsPerTrigger": "500"}
@@ -31,9 +32,14 @@ def summed(rows: DataFrame) -> DataFrame:
 
 
 with app.parallel("work", key=["key"], width=1, max_width=3):
-    if KIND == "real-time":
+    if KIND.startswith("real-time"):
+        LOOSE = KIND == "real-time-loose"
 
-        @app.operator(inputs=records, real_time=True)
+        @app.operator(
+            inputs=records,
+            real_time=True,
+            delivery="at_least_once" if LOOSE else "exactly_once",
+        )
         def passed(rows: DataFrame) -> DataFrame:
             """Pass records on; they are counted behind the region."""
             return rows.where("id >= 0")
@@ -48,7 +54,7 @@ with app.parallel("work", key=["key"], width=1, max_width=3):
             return summed(rows)
 
 
-if KIND == "real-time":
+if KIND.startswith("real-time"):
 
     @app.operator(inputs=passed, output_mode="update")
     def totals(rows: DataFrame) -> DataFrame:

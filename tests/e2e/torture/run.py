@@ -36,7 +36,7 @@ STILL_SECONDS = 120.0
 """At the end, without a new result: nothing more will come."""
 EDITED = ("EXTENDED = False", "EXTENDED = True")
 """An edit changes the one line of the application into the other, the next one changes it back."""
-KINDS = ("joint", "rocksdb", "event-time", "real-time")
+KINDS = ("joint", "rocksdb", "event-time", "real-time", "real-time-loose")
 """What the region runs (application.py)."""
 
 
@@ -96,10 +96,12 @@ class Torture:
     def _written(self) -> dict[Victim, str]:
         """Return a topic that pods of each place write.
 
-        Of the region it is that of the sink without transactions, which shows kills that hit.
+        Of the region it is that of the sink without transactions, which shows kills that hit. In
+        real time, which writes all the time, that sink is behind it.
         """
         inputs = names.topic(self.job.namespace, NAME, "records", REGION)
-        return {"source": inputs, "region": "torture-loose", "sink": "torture-out"}
+        region: dict[Victim, str] = {} if "real-time" in self.kind else {"region": "torture-loose"}
+        return {"source": inputs, **region, "sink": "torture-out"}
 
     async def _take(self, number: str, step: Step, load: Load, killer: Killer) -> None:
         if step.edit:
