@@ -3,29 +3,34 @@
 `make bench-recovery` reproduces figure 10 of the cloud native Streams paper. The pods of all PEs
 of a job are killed in turn (SIGKILL, as a crash), under load. A PE has recovered once records that
 were sent after the kill have come out of all of its key groups. Everything is real.
+
+A second sink has one partition, which both channels write. A channel is struck while a transaction
+of it is open there, so that readers of committed records wait for its end also with the other's.
 """
 
 import asyncio
-import os
-import signal
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, cycle, islice
 from pathlib import Path
 
+import psutil
 from rich.console import Console
 from rich.table import Table
 
 from bench import report
 from bench.cluster import Deployed, application, running_cluster
-from bench.pods import process_of
+from bench.open_transactions import SharedPartition, stop_amid
+from bench.pods import family_of
 from bench.traffic import Load, Probe, create_topic, keys_by_group
 from streamgraft_common.kube.client import Object
 
 RATE = 200.0
 """Records a second."""
+SHARED = "bench-shared-recovery"
 GROUPS = 2
 KEYS_PER_GROUP = 4
 PES = 4
@@ -54,9 +59,18 @@ class Recovery:
     place: str
     """Source, region or sink."""
     seconds: float
-    neighbour_delay: float | None
-    """What it added to the longest time of a record of other channels, seconds; None if the PE has
-    no neighbours."""
+    delays: "Delays | None"
+    """Of other channels; None if the PE has no neighbours."""
+
+
+@dataclass(frozen=True)
+class Delays:
+    """What something added to the longest time of a record of other channels, in seconds."""
+
+    apart: float
+    """In partitions of their own."""
+    shared: float
+    """In the partition that all write."""
 
 
 PLACES = ("source", "region", "sink")
@@ -73,35 +87,39 @@ async def killed(
     case: str, app: Deployed, pe: Object, place: str, keys: Keys, traffic: "Traffic"
 ) -> Recovery:
     """Kill the pod of a PE, and wait until all of its key groups flow again."""
-    groups = pe["spec"]["shards"] if "region" in pe["spec"] else list(keys)
-    pod = await app.pod(pe["status"]["pod"])
+    groups = pe["spec"]["shards"] if place == "region" else list(keys)
+    family = family_of(await app.pod(pe["status"]["pod"]))
     wanted = [keys[group] for group in groups]
+    calm_until = time.time()
+    if place == "region":
+        await stop_amid(family, [*chain(*wanted)], traffic.partition)
     sent, seen, began = traffic.load.sent, len(traffic.probe.arrivals.items), time.time()
-    os.kill(process_of(pod), signal.SIGKILL)
+    for process in family:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
     async with asyncio.timeout(PATIENCE_SECONDS):
         while (last := traffic.flowing(sent, seen, wanted)) is None:
             await asyncio.sleep(0.02)
     await asyncio.sleep(CALM_SECONDS)
-    delay = traffic.added([*chain(*(keys[item] for item in keys if item not in groups))], began)
-    return Recovery(case, pe["metadata"]["name"], place, last - began, delay)
+    delays = traffic.added(keys, groups, calm_until, began)
+    return Recovery(case, pe["metadata"]["name"], place, last - began, delays)
 
 
-async def frozen(app: Deployed, pe: Object, keys: Keys, traffic: "Traffic") -> float | None:
+async def frozen(app: Deployed, pe: Object, keys: Keys, traffic: "Traffic") -> Delays | None:
     """Freeze a channel for a while; return what that adds to the times of the others' records."""
-    process = process_of(await app.pod(pe["status"]["pod"]))
-    children = Path(f"/proc/{process}/task/{process}/children")
-    family = [process, *map(int, (await asyncio.to_thread(children.read_text)).split())]
+    groups = pe["spec"]["shards"]
+    family = family_of(await app.pod(pe["status"]["pod"]))
+    calm_until = time.time()
+    await stop_amid(family, [*chain(*(keys[group] for group in groups))], traffic.partition)
     began = time.time()
     try:
-        for pid in family:
-            os.kill(pid, signal.SIGSTOP)
         await asyncio.sleep(FROZEN_SECONDS)
     finally:
-        for pid in family:
-            os.kill(pid, signal.SIGCONT)
+        for process in family:
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
     await asyncio.sleep(CALM_SECONDS)
-    others = [keys[group] for group in keys if group not in pe["spec"]["shards"]]
-    return traffic.added([*chain(*others)], began)
+    return traffic.added(keys, groups, calm_until, began)
 
 
 @dataclass(frozen=True)
@@ -110,6 +128,8 @@ class Traffic:
 
     load: Load
     probe: Probe
+    shared: Probe
+    partition: SharedPartition
 
     def flowing(self, first: int, seen: int, groups: list[list[str]]) -> float | None:
         """Return when the last group had its first output of an id from `first` on, if all had.
@@ -125,20 +145,26 @@ class Traffic:
             times.append(at)
         return max(times)
 
-    def added(self, keys: list[str], began: float) -> float | None:
-        """Return by how much the longest time that a record of these keys took from `began` on is
-        longer than in as long a time before; None without keys."""
-        if not keys:
+    def added(
+        self, keys: Keys, groups: Container[int], calm_until: float, began: float
+    ) -> Delays | None:
+        """Return by how much the longest time that a record of other groups took from `began` on is
+        longer than in the calm before; None if there are no others."""
+        others = {*chain(*(keys[group] for group in keys if group not in groups))}
+        if not others:
             return None
-        before, since = self._longest(keys, began - CALM_SECONDS, began), time.time() - began
-        return max(0.0, self._longest(keys, began, began + since) - before)
+        added = []
+        for probe in (self.probe, self.shared):
+            before = self._longest(probe, others, calm_until - CALM_SECONDS, calm_until)
+            added.append(max(0.0, self._longest(probe, others, began, time.time()) - before))
+        return Delays(*added)
 
-    def _longest(self, keys: list[str], start: float, end: float) -> float:
-        sent_at, wanted = self.load.sent_at, set(keys)
+    def _longest(self, probe: Probe, keys: Container[str], start: float, end: float) -> float:
+        sent_at = self.load.sent_at
         took = [
             item.at - sent_at[item.id]
-            for item in self.probe.arrivals.items
-            if item.key in wanted and start <= sent_at[item.id] < end
+            for item in probe.arrivals.items
+            if item.key in keys and start <= sent_at[item.id] < end
         ]
         return max(took, default=0.0)
 
@@ -160,16 +186,19 @@ async def measure(app: Deployed, keys: Keys, traffic: Traffic) -> list[Recovery]
     return found
 
 
-async def freeze(app: Deployed, keys: Keys, traffic: Traffic) -> list[float]:
+async def freeze(app: Deployed, keys: Keys, traffic: Traffic) -> list[Delays]:
     """Freeze the channels in turn; return what that added for their neighbours."""
-    delays: list[float] = []
+    delays: list[Delays] = []
     channels = cycle([number for number in range(PES) if number not in (0, PES - 1)])
     for number in islice(channels, FREEZES):
         await app.calm(0)
         await asyncio.sleep(CALM_SECONDS)
         delay = await frozen(app, (await app.pes())[number], keys, traffic)
         delays += [] if delay is None else [delay]
-        console.print(f"frozen for {FROZEN_SECONDS:g} s: neighbours {delays[-1]:.2f} s later")
+        console.print(
+            f"frozen for {FROZEN_SECONDS:g} s: neighbours {delays[-1].apart:.2f} s later, in the"
+            f" shared partition {delays[-1].shared:.2f} s"
+        )
     return delays
 
 
@@ -185,7 +214,7 @@ def show(recoveries: list[Recovery]) -> None:
 
 
 def figures(
-    recoveries: list[Recovery], freezes: list[float], lost: int, duplicated: int
+    recoveries: list[Recovery], freezes: list[Delays], lost: int, duplicated: int
 ) -> dict[str, float]:
     """Return the figures by name; `freezes`: neighbours' delays."""
     found: dict[str, float] = {}
@@ -198,10 +227,17 @@ def figures(
             seconds = [item.seconds for item in some]
             found[f"recovery_s_p50.{name}"] = round(report.percentile(seconds, 0.5), 2)
             found[f"recovery_s_max.{name}"] = round(max(seconds), 2)
-    delays = [item.neighbour_delay for item in recoveries if item.neighbour_delay is not None]
-    found["neighbour_delay_s_max.killed"] = round(max(delays), 2)
-    found["neighbour_delay_s_max.frozen"] = round(max(freezes), 2)
-    found["neighbour_delay_s_max"] = round(max(*delays, *freezes), 2)
+    kills = {case: [item.delays for item in recoveries if item.case == case] for case in CASES}
+    struck = kills | {"frozen": freezes}
+    for name, of_strike in struck.items():
+        delays = [item for item in of_strike if item is not None]
+        found[f"neighbour_delay_s_max.{name}"] = round(max(item.apart for item in delays), 2)
+        found[f"neighbour_delay_s_max.shared.{name}"] = round(
+            max(item.shared for item in delays), 2
+        )
+    found["neighbour_delay_s_max"] = max(
+        value for name, value in found.items() if name.startswith("neighbour_delay")
+    )
     return found | {"kills": len(recoveries), "lost": lost, "duplicated": duplicated}
 
 
@@ -215,13 +251,21 @@ async def main() -> None:
             create_topic(servers, "bench-in-recovery", 1)
             source = Path(__file__).parent / "applications" / "recovery.py"
             async with application(cluster, source) as app:
-                with Probe(servers, "bench-out-recovery", GROUPS) as probe:
+                partition = SharedPartition(servers, SHARED)
+                with (
+                    Probe(servers, "bench-out-recovery", GROUPS) as probe,
+                    Probe(servers, SHARED, 1) as shared,
+                ):
                     with Load(servers, "bench-in-recovery", every_key, RATE) as load:
-                        traffic = Traffic(load, probe)
+                        traffic = Traffic(load, probe, shared, partition)
                         recoveries = await measure(app, keys, traffic)
                         freezes = await freeze(app, keys, traffic)
-                    await probe.drained(load.sent)
-                lost, duplicated = probe.arrivals.lost(load.sent), probe.arrivals.duplicated()
+                    for each in (probe, shared):
+                        await each.drained(load.sent)
+                partition.close()
+                came = (probe.arrivals, shared.arrivals)
+                lost = sum(each.lost(load.sent) for each in came)
+                duplicated = sum(each.duplicated() for each in came)
     show(recoveries)
     settings = {"rate": RATE, "pes": PES, "kills_per_case": KILLS, "trigger_seconds": 0.5}
     report.write("recovery", settings, figures(recoveries, freezes, lost, duplicated))

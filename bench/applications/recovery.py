@@ -16,6 +16,8 @@ with app.parallel("work", key=["key"], width=2, max_width=2):
         return rows.groupBy("key", "id").count()
 
 
+# In the channels: both write its one partition.
+app.kafka_sink("shared", input=counted, topic="bench-shared-recovery", key=["key"], partitions=1)
 app.kafka_sink(
     "results", input=counted, topic="bench-out-recovery", key=["key"], partitions=2, apart=True
 )
