@@ -62,6 +62,9 @@ class InputPort(Metadata):
     """The kafka-source operator (external) or the first consumer of the stream in the PE."""
     imported: bool = False
     """Whether it is an import: `topic` only names it, those that it reads are in the PE's spec."""
+    repeats: bool = False
+    """Whether records may come again, and say which they are: who sends them does so in real time,
+    at least once."""
     dead_letters: OwnTopic | None = None
     """Where malformed records of an outside topic go, at the same brokers; None if its source does
     else with them."""

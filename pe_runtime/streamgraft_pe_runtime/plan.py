@@ -19,7 +19,7 @@ from streamgraft_common.adl import Adl, Operator
 from streamgraft_common.batches import Batch
 from streamgraft_common.frames import row_of, told_apart
 from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
-from streamgraft_pe_runtime import encoded, expressions, malformed, plan_scans
+from streamgraft_pe_runtime import encoded, expressions, malformed, plan_scans, repeats
 from streamgraft_pe_runtime.application import Application
 from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
 from streamgraft_pe_runtime.kept_columns import all_kept
@@ -80,6 +80,8 @@ class Plan:
     """Whether it has several shards, to be kept apart."""
     outputs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Way → what its rows are written to (scan_order.Scans), in real-time mode."""
+    told: Sequence[str] = ()
+    """Topics with readers of ours."""
     states: int = 0
     """Of how many shards that are to be kept apart it keeps state."""
 
@@ -136,6 +138,8 @@ def kafka_options(
         options["subscribe"] = port.topic
     else:
         options["assign"] = json.dumps({port.topic: list(range(port.partitions))})
+    if port.repeats:
+        options |= {"includeHeaders": "true"}
     if endpoint:
         options |= {"includeHeaders": "true"} if endpoint.format == "raw" else {}
         options |= endpoint.options
@@ -174,6 +178,8 @@ class RealInputs:
         source = plan_scans.IMPORTED if port.imported else "kafka"
         reader = self._session.readStream.format(source).options(**options)
         records = passing(reader.option(plan_scans.WAY, number_of(way)).load())
+        if port.repeats:
+            records = repeats.dropped(records, port, number_of(way), self._metadata, options)
         if self._metadata.real_time:  # a task waits for its partition's records all the time
             return noted(records, way)
         return records.coalesce(tasks(port, self._metadata))
@@ -360,7 +366,8 @@ class Compiler:
             for base, (frame, _) in routes.items()
             for scan in filter(None, plan_scans.of(frame))
         }
-        return Plan(whole, [targets.one], mode, real_time=True, outputs=ways)
+        told = [port.topic for port in self._metadata.outputs if not port.external]
+        return Plan(whole, [targets.one], mode, real_time=True, outputs=ways, told=told)
 
     def _is_raw(self, port: OutputPort) -> bool:
         operator = self._operators[port.operator]

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from streamgraft_common.batches import Batch
-from streamgraft_pe_runtime import arrangement, modes, targets
+from streamgraft_pe_runtime import arrangement, modes, repeats, targets
 from streamgraft_pe_runtime.alignment import alignment
 from streamgraft_pe_runtime.batch_ends import BatchEnds, staggered
 from streamgraft_pe_runtime.checkpoint_files import incarnation
@@ -25,7 +25,6 @@ from streamgraft_pe_runtime.triggers import Triggers
 
 log = logging.getLogger(__name__)
 
-_RECORD = ("topic", "key", "value", "partition", "headers")
 _POLL_SECONDS = 0.003
 _END_MILLISECONDS = 50
 _LONGEST_ALIGNED_SECONDS = 5.0
@@ -57,6 +56,7 @@ def start(
     writer = writer.option("checkpointLocation", str(checkpoint))
     interval = f"{round(seconds * 1000)} milliseconds"
     session = plan.frame.sparkSession
+    repeats.keep_notes(session, _stage_of(checkpoint))
     try:
         if not plan.real_time:
             writer = writer.trigger(processingTime=interval)
@@ -78,6 +78,11 @@ def start(
     except Exception:
         _close_sink(session, checkpoint)
         raise
+
+
+def _stage_of(checkpoint: Path) -> Path:
+    """Return the folder of the stage that a query's checkpoint is of."""
+    return checkpoint.parent.parent if is_joint(checkpoint) else checkpoint.parent
 
 
 def _numbered(call: SinkCall, checkpoint: Path) -> Callable[[DataFrame, int], None]:
@@ -105,12 +110,8 @@ def _close_sink(session: SparkSession, checkpoint: Path, ended: str | None = Non
 def _sink(plan: Plan, checkpoint: Path) -> DataStreamWriter:
     if not isinstance(plan.output, list):
         return plan.frame.writeStream.foreachBatch(_numbered(plan.output, checkpoint))
-    target = plan.output[0]
-    if plan.real_time and target.transactional_id is None:  # each record is sent at once
-        writer = plan.frame.select(*_RECORD).writeStream.format("kafka")
-        return writer.options(**target.sink_options)
     return plan.frame.writeStream.format(targets.FORMAT).options(
-        **targets.options(plan.output, checkpoint, real_time=plan.real_time)
+        **targets.options(plan.output, checkpoint, real_time=plan.real_time, told=plan.told)
     )
 
 
@@ -273,7 +274,8 @@ class ShardQuery:
             if cause is None:
                 break
             told, cause = str(cause.toString()), cause.getCause()
-        place = self._checkpoint.parent.parent if is_joint(self._checkpoint) else self._checkpoint
+        joint = is_joint(self._checkpoint)
+        place = _stage_of(self._checkpoint) if joint else self._checkpoint
         return f"{text}\nCaused by: {place}: {told}"
 
     def _trigger_executor(self) -> Any:

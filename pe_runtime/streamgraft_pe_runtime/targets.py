@@ -11,6 +11,7 @@ from streamgraft_common.encodings import Encoding
 from streamgraft_common.pe_metadata import OutputPort, PeMetadata
 from streamgraft_common.record_size import LARGEST_RECORD_BYTES
 from streamgraft_common.transactions import endpoint_of, sink_of, transactional_id
+from streamgraft_pe_runtime.checkpoint_files import incarnation
 from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
 
 FORMAT = "exactly-once-kafka"
@@ -128,10 +129,20 @@ class Targets:
 
 
 def options(
-    targets: Sequence[KafkaTarget], checkpoint: Path, *, real_time: bool = False
+    targets: Sequence[KafkaTarget],
+    checkpoint: Path,
+    *,
+    real_time: bool = False,
+    told: Sequence[str] = (),
 ) -> dict[str, str]:
-    """Return the options of the sink for a query on a checkpoint."""
+    """Return the options of the sink for a query on a checkpoint.
+
+    `told`: topics whose records say where they come from, if they may come again.
+    """
+    loose = real_time and targets[0].transactional_id is None
+    origins = {"toldTopics": ",".join(told), "incarnation": incarnation(checkpoint)}
     return {
+        **(origins if loose else {}),
         "realTime": str(real_time).lower(),
         "checkpointLocation": str(checkpoint),
         "targets": json.dumps([_options(target) for target in targets]),

@@ -27,7 +27,6 @@ from streamgraft._schemas import KAFKA_COLUMNS, empty_stream, nullable, reason, 
 from streamgraft._state_schemas import state_tables
 from streamgraft._streams import Parameter, values_read
 from streamgraft_common.adl import StateTable
-from streamgraft_common.downstream import behind
 from streamgraft_common.shared_streams import ExpressionError, to_sql
 from streamgraft_common.shared_streams import parse as parse_expression
 
@@ -101,7 +100,7 @@ class _Analyzer:
             self._place()
             found.notices = [
                 *_update_notices(self._graph, found.stateful),
-                *_repeat_notices(self._graph, found.stateful),
+                *_repeat_notices(self._graph),
             ]
 
     def _place(self) -> None:
@@ -286,14 +285,19 @@ def _update_notices(graph: Graph, stateful: Set[str]) -> Iterator[Notice]:
             updating[operator.name] = origins[0]
 
 
-def _repeat_notices(graph: Graph, stateful: Set[str]) -> Iterator[Notice]:
-    """Yield the operators that keep state over records that a crash may have sent again."""
+def _repeat_notices(graph: Graph) -> Iterator[Notice]:
+    """Yield the operators whose exports a crash may send again: other jobs don't drop repeats."""
     for operator in graph.operators:
         if not operator.real_time or operator.delivery != "at_least_once":
             continue
-        if counting := sorted(behind(graph.operators, {operator.name}) & stateful):
+        exports = [
+            f"export {item.name!r}"
+            for item in graph.operators
+            if item.kind == "export" and not {*item.inputs}.isdisjoint(operator.outputs)
+        ]
+        if exports:
             yield Notice(
                 operator.location,
                 f"{operator.name!r} has delivery at_least_once: after a crash it sends records"
-                f" again, and {', '.join(map(repr, counting))} takes them for new",
+                f" again, and whoever imports {', '.join(exports)} takes them for new",
             )

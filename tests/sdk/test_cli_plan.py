@@ -300,11 +300,11 @@ def test_delivery_is_shown() -> None:
     assert "at least once into sinks: at-sink\n" in text(outlook(submission(loose), None))
 
 
-def test_it_names_what_counts_repeats_of_a_real_time_hop_as_new() -> None:
-    """The operator with state, however far behind; nobody, if the hop waits for transactions."""
+def test_it_says_who_drops_repeats_of_a_real_time_hop() -> None:
+    """Nobody need, if the hop waits for transactions."""
     quick = {"real_time": True, "delivery": "at_least_once"}
     for changed, said in (
-        (quick, "real-time mode: read; work takes repeats for new"),
+        (quick, "real-time mode: read; repeats are dropped by PEs of this job"),
         ({"real_time": True}, "Real time, commits every 10 ms: read"),
     ):
         adl = application()
@@ -312,7 +312,7 @@ def test_it_names_what_counts_repeats_of_a_real_time_hop_as_new() -> None:
         operators = [item.model_copy(update=changes.get(item.name, {})) for item in adl.operators]
         found = text(outlook(submission(adl.model_copy(update={"operators": operators})), None))
         assert said in found
-        assert ("takes repeats" in found) == ("delivery" in changed)
+        assert ("repeats are dropped" in found) == ("delivery" in changed)
 
 
 def test_command_works_without_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from streamgraft_operator.graph.model import (
     PlannedRegion,
     Topology,
 )
-from streamgraft_operator.graph.ports import Ports
+from streamgraft_operator.graph.ports import Ports, repeating_operators
 from streamgraft_operator.graph.shares import divided
 from streamgraft_operator.graph.sizing import Means, sized
 from streamgraft_operator.graph.topology import Block, blocks
@@ -41,7 +41,7 @@ def topology_of(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Top
     numbered = blocks(stages, model.regions)
     _check_count(numbered)
     context = replace(context, settings=_settings(adl, context, numbered))
-    ports = Ports(model, context)
+    ports = Ports(model, context, repeating_operators(model, stages))
     planned = tuple(
         pe
         for block in numbered

@@ -34,12 +34,25 @@ class _Brokers(TypedDict):
     tls: bool
 
 
+def repeating_operators(model: LogicalModel, stages: Iterable[Stage]) -> frozenset[str]:
+    """Return the operators of stages that write in real time, at least once."""
+    found: set[str] = set()
+    for stage in stages:
+        operators = [model.operators[name] for name in stage.operators]
+        real_time = any(operator.real_time for operator in operators)
+        if real_time and any(operator.delivery == "at_least_once" for operator in operators):
+            found |= stage.members
+    return frozenset(found)
+
+
 @dataclass(frozen=True)
 class Ports:
     """Finds the ports of the stages of one graph."""
 
     model: LogicalModel
     context: JobContext
+    repeating: frozenset[str] = frozenset()
+    """Operators whose records may come again."""
 
     def inputs(self, stage: Stage) -> list[InputPort]:
         """Return the input ports: outside topics and streams of other PEs, in operator order."""
@@ -80,6 +93,7 @@ class Ports:
                     partitions=hop.partitions,
                     **self._brokers(None),
                     operator=operator.name,
+                    repeats=self.model.producers[stream] in self.repeating,
                 )
         return list(ports.values())
 

@@ -14,7 +14,6 @@ from streamgraft.cli._plan_hops import Way, ways
 from streamgraft.cli._plan_queries import StageQueries, stage_queries
 from streamgraft.cli._tables import table
 from streamgraft_common.content import Change
-from streamgraft_common.downstream import behind
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_operator.graph import counted_topics
 from streamgraft_operator.manifests.pod_settings import DEFAULT_HEAP_MB, DEFAULT_RESOURCES
@@ -214,11 +213,9 @@ def _delivery(plan: Outlook) -> Iterator[str]:
     if waiting := sorted({pe.stage_name for pe in real_time if not quick & {*pe.operators}}):
         yield f"Real time, commits every 10 ms: {', '.join(waiting)}"
     if stages := sorted({pe.stage_name for pe in real_time if quick & {*pe.operators}}):
-        state = {item.name for item in operators if item.stateful}
-        counting = ", ".join(sorted(behind(operators, quick) & state))
         yield (
             f"Delivery: at least once from PEs in real-time mode: {', '.join(stages)};"
-            f" {counting or 'what follows them'} takes repeats for new"
+            " repeats are dropped by PEs of this job that follow, not by others"
         )
     loose = [item for item in operators if item.kafka and item.kafka.delivery == "at_least_once"]
     if loose:

@@ -63,7 +63,8 @@ case class RecordWriterFactory(owner: String, schema: StructType) extends Stream
     if (TaskContext.get().attemptNumber() > 0)
       throw new NotExactlyOnce("a task of the batch ran twice: leave spark.task.maxFailures at 1")
     val found = Owners(owner)
-    found.realTime.fold[DataWriter[InternalRow]](new RecordWriter(found, schema, batch))(
-      new RealTimeWriter(found, _, schema))
+    found.realTime.map(new RealTimeWriter(found, _, schema))
+      .orElse(found.loose.map(new LooseWriter(found, _, schema, batch)))
+      .getOrElse(new RecordWriter(found, schema, batch))
   }
 }

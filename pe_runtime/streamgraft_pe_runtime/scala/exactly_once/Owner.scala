@@ -42,17 +42,21 @@ class Owner(settings: Settings) {
   val checkpoint: String = settings.checkpoint.toString
   val topic: Option[String] = settings.topic
   private val files = new Checkpoint(settings.checkpoint)
-  /** In real-time mode; there are no others then, unless that writes at least once. */
+  /** In real-time mode; there are no others then. */
   val realTime: Option[RealTimeOutlet] = for {
     millis <- settings.commitMillis
     identity <- settings.targets.head.identity
   } yield new RealTimeOutlet(settings.targets.head, identity, files, millis)
+  /** In real-time mode as well, if that writes at least once. */
+  val loose: Option[LooseOutlet] =
+    Option.when(settings.commitMillis.isDefined && realTime.isEmpty)(
+      new LooseOutlet(settings.targets.head, settings.toldTopics, settings.incarnation))
   private val main: Option[TransactionalOutlet] = for {
-    target <- settings.targets.find(_.name == Target.Main) if realTime.isEmpty
+    target <- settings.targets.find(_.name == Target.Main) if settings.commitMillis.isEmpty
     identity <- target.identity
   } yield new TransactionalOutlet(target, identity, files, main = None)
   val outlets: IndexedSeq[Outlet] =
-    if (realTime.isDefined) IndexedSeq.empty
+    if (settings.commitMillis.isDefined) IndexedSeq.empty
     else settings.targets.map(target =>
       main.filter(_ => target.name == Target.Main).getOrElse(Outlet(target, files, main)))
   private val held = outlets.map(_ => new ArrayBuffer[Records])
@@ -94,6 +98,7 @@ class Owner(settings: Settings) {
       outlet.commit(batch)
     }
     realTime.foreach(_.end())
+    loose.foreach(_.commit())
   }
 
   /** @param ended where the last batch has ended; none if one was cut off
@@ -102,6 +107,7 @@ class Owner(settings: Settings) {
   def close(ended: Option[Map[Lane, Position]]): Boolean = {
     Owners.remove(this)
     outlets.foreach(_.close())
+    loose.foreach(_.close())
     realTime.exists(_.close(ended))
   }
 }

@@ -38,19 +38,28 @@ class NoteOrigin extends UDF4[Integer, String, Integer, java.lang.Long, java.lan
   }
 }
 
-/** A task's side of a batch in real-time mode. */
-class RealTimeWriter(owner: Owner, outlet: RealTimeOutlet, schema: StructType)
+/** Knows where the row that it writes comes from. */
+abstract class OriginWriter(owner: Owner, schema: StructType)
     extends RowWriter(owner.topic, schema) {
-  private var lane = Lane(0, "", -1)
-  private var position = Position(-1, 0)
+  protected var lane: Lane = Lane(0, "", -1)
+  protected var position: Position = Position(-1, 0)
 
-  override def write(row: InternalRow): Unit = {
+  /** To be called for each row, before it is written. */
+  protected def advance(): Unit = {
     val (origin, offset) = Origin.get()
     if (origin ne lane) {
       lane = origin
       position = Position(-1, 0)
     }
     position = Position(offset, if (offset == position.offset) position.rows + 1 else 1)
+  }
+}
+
+/** A task's side of a batch in real-time mode, exactly once. */
+class RealTimeWriter(owner: Owner, outlet: RealTimeOutlet, schema: StructType)
+    extends OriginWriter(owner, schema) {
+  override def write(row: InternalRow): Unit = {
+    advance()
     outlet.write(lane, position, recordOf(row))
   }
 

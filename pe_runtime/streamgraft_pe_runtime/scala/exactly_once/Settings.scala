@@ -23,6 +23,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
   *  - bufferBytes: so much of a batch, about, is kept in memory until all of it is computed;
   *    the rest is sent at once, within the transaction (default: 16 MiB).
   *  - realTime: true in real-time mode, which has one target. Rows are then told by [[NoteOrigin]].
+  *  - toldTopics: topics, with commas between, whose records say where they come from, in real-time
+  *    mode without a transactional id; `incarnation` tells this checkpoint from others then.
   *  - commitMillis: how often a transaction is committed in that mode (default: 10).
   *  - renewMillis: how long after the last batch its entry is noted again, long before the brokers
   *    forget it, and the transactional id (default: a day).
@@ -35,6 +37,8 @@ case class Settings(
     topic: Option[String],
     bufferBytes: Long,
     commitMillis: Option[Long],
+    toldTopics: Set[String],
+    incarnation: String,
     targets: IndexedSeq[Target])
 
 object Settings {
@@ -49,6 +53,8 @@ object Settings {
       common.get("topic"),
       common.get("bufferBytes").fold(DefaultBufferBytes)(_.toLong),
       Option.when(options.getBoolean("realTime", false))(options.getLong("commitMillis", 10)),
+      common.get("toldTopics").fold(Set.empty[String])(_.split(',').filter(_.nonEmpty).toSet),
+      common.getOrElse("incarnation", ""),
       own.toIndexedSeq.map(each => Target(CaseInsensitiveMap(common ++ each.asScala))))
   }
 

@@ -1,0 +1,52 @@
+"""Streams whose records may come again, each of which says then which it is (scala/repeats)."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType
+
+from streamgraft_common.pe_metadata import InputPort, PeMetadata
+from streamgraft_pe_runtime.kafka_access import client_settings
+
+HEADER = "streamgraft-origin"
+_PACKAGE = "org.apache.spark.sql.kafka010.repeats"
+_IS_NEW = "streamgraft_is_new"
+
+
+def dropped(
+    records: DataFrame,
+    port: InputPort,
+    way: int,
+    metadata: PeMetadata,
+    options: Mapping[str, str],
+) -> DataFrame:
+    """Return the records of a port without those that came before.
+
+    `way`: number of the way that they go, which may be at another place than others; `options`: of
+    the source.
+    """
+    session, name = records.sparkSession, f"{port.stream}-{way}"
+    _register(session)
+    settings, of_shards = client_settings(options), metadata.region is not None
+    _jvm(session).open(name, port.topic, settings, of_shards)
+    origin = f"get(filter(headers, header -> header.key = '{HEADER}'), 0).value"
+    return records.where(F.expr(f"{_IS_NEW}('{name}', partition, offset, {origin})"))
+
+
+def keep_notes(session: SparkSession, stage: Path) -> None:
+    """Keep what was seen last beside the checkpoints of a stage's shards."""
+    _jvm(session).keepNotes(str(stage))
+
+
+@cache
+def _register(session: SparkSession) -> None:
+    session.udf.registerJavaFunction(_IS_NEW, f"{_PACKAGE}.IsNew", BooleanType())
+
+
+def _jvm(session: SparkSession) -> Any:
+    jvm: Any = session._jvm
+    return jvm.org.apache.spark.sql.kafka010.repeats.Repeats

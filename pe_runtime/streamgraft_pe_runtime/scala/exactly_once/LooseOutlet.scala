@@ -1,0 +1,77 @@
+package org.apache.spark.sql.kafka010.exactlyonce
+
+import java.nio.charset.StandardCharsets.US_ASCII
+import java.time.Duration
+import java.util.{HashMap => JHashMap}
+
+import org.apache.kafka.clients.producer.{Callback, KafkaProducer, ProducerConfig}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.connector.write.WriterCommitMessage
+import org.apache.spark.sql.kafka010.KafkaDataWriterCommitMessage
+import org.apache.spark.sql.types.StructType
+
+/** Real-time mode, at least once: each record is sent at once, and again if its batch comes again.
+  *
+  * In topics with readers of ours records say where they come from, and these drop what came before
+  * (scala/repeats). They go by the newest, so in each partition what is written must be the rows of
+  * a lane up to some row, without a gap: Kafka keeps the order of one producer, and a record that
+  * can't be written is its last.
+  *
+  * @param told the topics in which records say so
+  * @param incarnation tells the checkpoint from any other
+  */
+class LooseOutlet(target: Target, told: Set[String], incarnation: String) {
+  private lazy val producer = {
+    used = true
+    val options = new JHashMap(target.producer)
+    if (told.nonEmpty) options.put(ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG, "true")
+    new KafkaProducer[Array[Byte], Array[Byte]](options)
+  }
+  @volatile private var used = false
+  @volatile private var failure: Exception = _
+  private val callback: Callback = (_, error) => if (error != null) failed(error)
+
+  /** Send a row of a batch, the `rows`-th of its source record. */
+  def write(lane: Lane, batch: Long, origin: Position, record: Record): Unit = {
+    if (failure != null) throw failure
+    if (told(record.topic)) record.headers().add(LooseOutlet.Header, headerOf(lane, batch, origin))
+    try producer.send(record, callback)
+    catch { case _: IllegalStateException if failure != null => throw failure }
+  }
+
+  /** Wait until all are written. */
+  def commit(): Unit = {
+    if (used && failure == null) producer.flush()
+    if (failure != null) throw failure
+  }
+
+  def close(): Unit = if (used) producer.close(Outlet.CloseWithin)
+
+  private def headerOf(lane: Lane, batch: Long, origin: Position): Array[Byte] =
+    s"$incarnation/${lane.scan}/${lane.partition}/$batch/${origin.offset}/${origin.rows}"
+      .getBytes(US_ASCII)
+
+  /** In the thread that sends: it sends nothing more. */
+  private def failed(error: Exception): Unit = if (failure == null) {
+    failure = error
+    producer.close(Duration.ZERO)
+  }
+}
+
+object LooseOutlet {
+  val Header = "streamgraft-origin"
+}
+
+/** A task's side of a batch in real-time mode, at least once. */
+class LooseWriter(owner: Owner, outlet: LooseOutlet, schema: StructType, batch: Long)
+    extends OriginWriter(owner, schema) {
+  override def write(row: InternalRow): Unit = {
+    advance()
+    outlet.write(lane, batch, position, recordOf(row))
+  }
+
+  override def commit(): WriterCommitMessage = {
+    outlet.commit()
+    KafkaDataWriterCommitMessage
+  }
+}

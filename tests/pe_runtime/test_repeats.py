@@ -1,0 +1,124 @@
+"""Records that a real-time hop writes again, at least once, and those behind it that drop them."""
+
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from tests.pe_runtime.one_driver import Job, driver, make_topic, rows, write
+
+import streamgraft as sg
+from streamgraft_local import Cluster
+from streamgraft_pe_runtime import query
+from streamgraft_pe_runtime.real_time import BATCH_SECONDS
+from streamgraft_pe_runtime.repeats import HEADER
+
+pytestmark = pytest.mark.integration
+
+RECORDS = 300
+SLOTS = 8
+
+
+def twofold(frame: DataFrame) -> DataFrame:
+    """Make two rows of each record."""
+    return frame.select("key", F.explode(F.expr("array(2 * n, 2 * n + 1)")).alias("n"))
+
+
+def counted(frame: DataFrame) -> DataFrame:
+    return frame.groupBy("key").agg(F.count("*").alias("count"), F.sum("n").alias("total"))
+
+
+def application(topic: str, *, real_time: bool) -> sg.Application:
+    """A hop that may repeat records, another one, in real time or not, and a count."""
+    app = sg.Application("repeats")
+    numbers = app.kafka_source("numbers", topic=topic, schema="key string, n long")
+    made = app.operator(inputs=numbers, real_time=True, delivery="at_least_once")(twofold)
+    with app.parallel("passing", key=["key"], max_width=1):
+
+        @app.operator(inputs=made, real_time=real_time)
+        def passed(frame: DataFrame) -> DataFrame:
+            return frame.where("n >= 0")
+
+    totals = app.operator(inputs=passed, output_mode="update")(counted)
+    app.kafka_sink("totals", input=totals, topic=f"{topic}-out", key=["key"], partitions=1)
+    return app
+
+
+@pytest.fixture
+def spark(cluster: Cluster) -> Iterator[SparkSession]:
+    """A driver of its own, which has seen nothing before."""
+    with driver(cluster, {}, slots=SLOTS) as session:
+        yield session
+
+
+def restart(job: Job, operator: str, *, cut_off: bool) -> None:
+    """Stop the query of the PE that has an operator, amid a batch or between two; start it anew."""
+    pe = job.pe_of(operator)
+    running = job.queries[pe.stage_name]
+    running.stop(0 if cut_off else 30)
+    seconds = BATCH_SECONDS if pe.real_time else 0.2
+    name = f"{pe.stage_name}-{uuid.uuid4().hex[:4]}"
+    job.queries[pe.stage_name] = query.start(job.plan(pe), running._checkpoint, seconds, name)
+
+
+def read(cluster: Cluster, topic: str, partitions: int) -> list[Any]:
+    """Return all messages that a topic has now."""
+    settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "test"}
+    consumer = Consumer({**settings, "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+    found: list[Any] = []
+    ended = 0
+    while ended < partitions:
+        for message in consumer.consume(1000, 0.2):
+            if message.error():
+                ended += 1
+            else:
+                found.append(message)
+    consumer.close()
+    return found
+
+
+def until_counted(cluster: Cluster, topic: str, records: int) -> None:
+    """Wait until the newest totals have the effect of each row; fail if they have one twice."""
+    numbers = [*range(2 * records)]
+    deadline = time.monotonic() + 60
+    count = total = 0
+    while (count, total) != (len(numbers), sum(numbers)):
+        assert time.monotonic() < deadline, (count, total)
+        newest = {row["key"]: row for row in rows(read(cluster, f"{topic}-out", 1))}
+        count, total = (sum(row[name] for row in newest.values()) for name in ("count", "total"))
+        assert count <= len(numbers)
+
+
+def written(cluster: Cluster, job: Job) -> int:
+    """Return how many records with an origin the hop has written."""
+    (port,) = [port for port in job.pe_of("twofold").outputs if not port.external]
+    messages = read(cluster, port.topic, port.partitions or 0)
+    return sum(HEADER in dict(message.headers() or ()) for message in messages)
+
+
+@pytest.mark.parametrize("real_time", [False, True])
+def test_what_a_cut_off_batch_has_written_is_dropped_when_it_comes_again(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path, real_time: bool
+) -> None:
+    """Also by a reader that was started anew meanwhile, and by one that has seen nothing."""
+    topic = make_topic(cluster)
+    job = Job(application(topic, real_time=real_time), spark, cluster, tmp_path)
+    write(cluster, topic, range(RECORDS))
+    until_counted(cluster, topic, RECORDS)
+    restart(job, "twofold", cut_off=True)
+    write(cluster, topic, range(RECORDS, 2 * RECORDS))
+    until_counted(cluster, topic, 2 * RECORDS)
+    restart(job, "counted", cut_off=False)
+    restart(job, "twofold", cut_off=True)
+    write(cluster, topic, range(2 * RECORDS, 3 * RECORDS))
+    until_counted(cluster, topic, 3 * RECORDS)
+    assert written(cluster, job) > 6 * RECORDS, "nothing came again"
+    time.sleep(1)
+    until_counted(cluster, topic, 3 * RECORDS)
+    job.stop()
