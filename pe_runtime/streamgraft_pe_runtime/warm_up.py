@@ -29,7 +29,7 @@ from streamgraft_common.pe_metadata import (
     InputPort,
     PeMetadata,
 )
-from streamgraft_pe_runtime import query
+from streamgraft_pe_runtime import query, repeats
 from streamgraft_pe_runtime.conf import FEW_RECORDS
 from streamgraft_pe_runtime.joint_checkpoints import QUERIES, describe
 from streamgraft_pe_runtime.plan import (
@@ -40,7 +40,7 @@ from streamgraft_pe_runtime.plan import (
     passing,
     tasks,
 )
-from streamgraft_pe_runtime.real_time import noted
+from streamgraft_pe_runtime.real_time import noted, number_of
 
 log = logging.getLogger(__name__)
 
@@ -159,6 +159,8 @@ class UnseenInputs:
             options |= {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "1"}
         records = self._session.readStream.format("kafka").options(**options).load()
         unseen = passing(records, refused=port.topic)
+        if port.repeats:
+            unseen = repeats.dropped(unseen, port, number_of(way), self._metadata, options)
         if self._metadata.real_time:
             return noted(unseen, way)
         return unseen.coalesce(tasks(port, self._metadata))

@@ -1,5 +1,6 @@
 """Records that a real-time hop writes again, at least once, and those behind it that drop them."""
 
+import random
 import time
 import uuid
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ pytestmark = pytest.mark.integration
 
 RECORDS = 300
 SLOTS = 8
+PER_BATCH = 10
+ROWS = 4 * PER_BATCH
 
 
 def twofold(frame: DataFrame) -> DataFrame:
@@ -122,3 +125,51 @@ def test_what_a_cut_off_batch_has_written_is_dropped_when_it_comes_again(
     time.sleep(1)
     until_counted(cluster, topic, 3 * RECORDS)
     job.stop()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_row_passes_once_whoever_writes_it(session: SparkSession, seed: int) -> None:
+    """Owners that are cut off, and that go on for a while beside their successors. A reader that
+    begins anew anywhere, from a note of anywhere before, goes on as if it had not."""
+    chance = random.Random(seed)
+    queues = [owners(chance, lane) for lane in range(2)]
+    log = [queue.pop(0) for _ in range(200) if (queue := chance.choice(queues))]
+    log += queues[0] + queues[1]
+    jvm: Any = session._jvm
+    repeats = jvm.org.apache.spark.sql.kafka010.repeats
+    newest = repeats.Newest.Empty()
+    passed: dict[int, list[int]] = {0: [], 1: []}
+    notes = [newest.text()]
+    for offset, (lane, batch, row) in enumerate(log):
+        told = newest.after(offset, f"i/{lane}/0/{batch}/{row // 2}/{row % 2 + 1}".encode())
+        newest = told._1()
+        if told._2():
+            passed[lane].append(row)
+        notes.append(newest.text())
+    assert passed == {0: [*range(ROWS)], 1: [*range(ROWS)]}
+    begun = chance.randrange(len(log))
+    again = repeats.Newest.of(notes[begun])
+    for offset, (lane, batch, row) in enumerate(log[begun:], begun):
+        again = again.after(offset, f"i/{lane}/0/{batch}/{row // 2}/{row % 2 + 1}".encode())._1()
+    assert sorted(again.text().splitlines()) == sorted(newest.text().splitlines())
+
+
+def owners(chance: random.Random, lane: int) -> list[tuple[int, int, int]]:
+    """Return the rows of a lane (lane, batch, row), as several owners have written them."""
+    found: list[tuple[int, int, int]] = []
+    batches = [(batch, range(batch * PER_BATCH, (batch + 1) * PER_BATCH)) for batch in range(4)]
+    for batch, numbers in batches:
+        late: list[tuple[int, int, int]] = []
+        while chance.random() < 0.7:  # cut off; what it still sends comes amid its successor's
+            count = chance.randrange(PER_BATCH)
+            seen = chance.randrange(count + 1)
+            rows = [(lane, batch, number) for number in numbers[:count]]
+            found += rows[:seen]
+            late += rows[seen:]
+            late = late[: chance.randrange(len(late) + 1)] if late else []
+        for number in numbers:
+            found.append((lane, batch, number))
+            if late and chance.random() < 0.5:
+                found.append(late.pop(0))
+        found += late
+    return found

@@ -86,15 +86,15 @@ class Topics:
         self._readers = tuple(Reader(bootstrap_servers, item) for item in (inputs, results, loose))
         self.inputs: list[Input] = []
         self.results: list[Result] = []
-        self.loose: list[Result] = []
-        """Of the sink that asks for at least once."""
+        self.loose: list[tuple[Any, ...]] = []
+        """Rows of the sink that asks for at least once."""
 
     def read(self) -> None:
         """Read what has come. Blocks."""
         inputs, results, loose = self._readers
         self.inputs += (Input(row["key"], row["id"]) for row in inputs.read())
         self.results += (_result(row) for row in results.read())
-        self.loose += (_result(row) for row in loose.read())
+        self.loose += (tuple(row.values()) for row in loose.read())
 
     def close(self) -> None:
         """Close the connections."""

@@ -5,7 +5,7 @@ that of the first n records of its key, in their order, and no n of a key may co
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -57,7 +57,7 @@ def complete(sent: int, inputs: Sequence[Input], results: Iterable[Result]) -> b
 
 
 def verify(
-    sent: int, inputs: Sequence[Input], results: Sequence[Result], loose: Sequence[Result] = ()
+    sent: int, inputs: Sequence[Input], results: Sequence[Result], loose: Sequence[Hashable] = ()
 ) -> Verdict:
     """Compare; inputs and results of a key are in the order of their partition."""
     verdict = Verdict()

@@ -253,6 +253,22 @@ def test_in_real_time_each_partition_has_a_slot() -> None:
     assert real_time({"in": 6}, d=["c", "b"]) == [6, 4, 8]
 
 
+@pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
+def test_who_reads_what_may_come_again_is_told(delivery: str) -> None:
+    """All streams of its PE, and no others."""
+    adl = application()
+    changes = {"a": {"real_time": True, "delivery": delivery}}
+    operators = [item.model_copy(update=changes.get(item.name, {})) for item in adl.operators]
+    context = JobContext("ns", "job", "uid", "digest", "b:1")
+    topology = topology_of(adl.model_copy(update={"operators": operators}), context, {"r": 1})
+    inputs = [port for pe in topology.pes for port in pe.metadata.inputs]
+    (writer,) = [pe.metadata for pe in topology.pes if "a" in pe.metadata.operators]
+    written = {port.stream for port in writer.outputs if not port.external}
+    told = {port.stream for port in inputs if port.repeats}
+    assert told == (written if delivery == "at_least_once" else set())
+    assert {port.stream for port in inputs} - told
+
+
 def test_a_number_of_the_users_wins() -> None:
     adl = application()
     operators = [item.model_copy(update={"real_time": True}) for item in adl.operators]
