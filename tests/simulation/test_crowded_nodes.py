@@ -16,10 +16,12 @@ def warm(world: World) -> list[str]:
     return [pod["name"] for pod in pods if names.LABEL_POOL in pod["labels"]]
 
 
-def schedule(world: World, condition: Object) -> None:
-    """Have the scheduler say something of a PE's pod."""
+def schedule(world: World, condition: Object, node: str | None) -> None:
+    """Have the scheduler say something of a PE's pod, and give it a node or none."""
     (pe,) = (pod for pod in world.objects(POD) if pod["metadata"]["name"] == "job-0-1")
-    path = f"{POD.path(NAMESPACE, pe['metadata']['name'])}/status"
+    pod = POD.path(NAMESPACE, pe["metadata"]["name"])
+    world.server.request("PATCH", pod, {"spec": {"nodeName": node}}, {}, "merge-patch")
+    path = f"{pod}/status"
     conditions = [
         {"type": "Ready", "status": "True"},
         {"type": "PodScheduled", **condition},
@@ -35,9 +37,9 @@ def test_what_waits_goes_until_the_pe_has_a_node() -> None:
         world.run(90.0)
         assert is_healthy(world, "job")
         assert warm(world)
-        schedule(world, {"status": "False", "message": "0/2 nodes: 2 Insufficient cpu."})
+        schedule(world, {"status": "False", "message": "0/2 nodes: 2 Insufficient cpu."}, None)
         world.run(20.0)
         assert not warm(world)
-        schedule(world, {"status": "True"})
+        schedule(world, {"status": "True"}, "node")
         world.run(20.0)
         assert warm(world)
