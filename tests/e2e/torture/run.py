@@ -77,7 +77,7 @@ class Torture:
         """Run all changes under load; raises NotServing."""
         servers = self.job.cluster.bootstrap_servers
         keys = [*chain(*keys_by_group(PARTITIONS, KEYS_PER_GROUP).values())]
-        topics = Topics(servers, "torture-in", "torture-out", "torture-loose")
+        topics = Topics(servers, "torture-in", "torture-out", self._with_repeats())
         grows = {place: Growth(servers, topic) for place, topic in self._written().items()}
         killer = Killer(self.job, amid={place: growth.wait for place, growth in grows.items()})
         try:
@@ -102,6 +102,12 @@ class Torture:
         inputs = names.topic(self.job.namespace, NAME, "records", REGION)
         region: dict[Victim, str] = {} if "real-time" in self.kind else {"region": "torture-loose"}
         return {"source": inputs, **region, "sink": "torture-out"}
+
+    def _with_repeats(self) -> str:
+        """Return a topic to which crashes write records again."""
+        if self.kind == "real-time-loose":
+            return names.topic(self.job.namespace, NAME, "passed")
+        return "torture-loose"
 
     async def _take(self, number: str, step: Step, load: Load, killer: Killer) -> None:
         if step.edit:
