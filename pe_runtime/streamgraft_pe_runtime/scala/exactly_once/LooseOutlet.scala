@@ -2,6 +2,7 @@ package org.apache.spark.sql.kafka010.exactlyonce
 
 import java.nio.charset.StandardCharsets.US_ASCII
 import java.time.Duration
+import java.util.concurrent.ConcurrentHashMap
 import java.util.{HashMap => JHashMap}
 
 import org.apache.kafka.clients.producer.{Callback, KafkaProducer, ProducerConfig}
@@ -27,6 +28,7 @@ class LooseOutlet(target: Target, told: Set[String], incarnation: String) {
     if (told.nonEmpty) options.put(ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG, "true")
     new KafkaProducer[Array[Byte], Array[Byte]](options)
   }
+  private val partitions = new ConcurrentHashMap[String, Int]
   @volatile private var used = false
   @volatile private var failure: Exception = _
   private val callback: Callback = (_, error) => if (error != null) failed(error)
@@ -34,10 +36,23 @@ class LooseOutlet(target: Target, told: Set[String], incarnation: String) {
   /** Send a row of a batch, the `rows`-th of its source record. */
   def write(lane: Lane, batch: Long, origin: Position, record: Record): Unit = {
     if (failure != null) throw failure
-    if (told(record.topic)) record.headers().add(LooseOutlet.Header, headerOf(lane, batch, origin))
-    try producer.send(record, callback)
+    val sent = if (told(record.topic)) withOrigin(record, lane, batch, origin) else record
+    try producer.send(sent, callback)
     catch { case _: IllegalStateException if failure != null => throw failure }
   }
+
+  /** A row must come to the same partition again: there it is looked for. */
+  private def withOrigin(record: Record, lane: Lane, batch: Long, origin: Position): Record = {
+    val anywhere = record.partition == null && record.key == null
+    val partition: Integer =
+      if (anywhere) Math.floorMod(origin.offset, partitionsOf(record.topic)) else record.partition
+    val told = new Record(record.topic, partition, record.key, record.value, record.headers)
+    told.headers().add(LooseOutlet.Header, headerOf(lane, batch, origin))
+    told
+  }
+
+  private def partitionsOf(topic: String): Int =
+    partitions.computeIfAbsent(topic, producer.partitionsFor(_).size)
 
   /** Wait until all are written. */
   def commit(): Unit = {
