@@ -139,10 +139,11 @@ def options(
 
     `told`: topics whose records say where they come from, if they may come again.
     """
-    loose = real_time and targets[0].transactional_id is None
-    origins = {"toldTopics": ",".join(told), "incarnation": incarnation(checkpoint)}
+    origins = {}
+    if real_time and targets[0].transactional_id is None:
+        origins = {"toldTopics": ",".join(told), "incarnation": incarnation(checkpoint)}
     return {
-        **(origins if loose else {}),
+        **origins,
         "realTime": str(real_time).lower(),
         "checkpointLocation": str(checkpoint),
         "targets": json.dumps([_options(target) for target in targets]),

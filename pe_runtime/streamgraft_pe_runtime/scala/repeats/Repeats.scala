@@ -136,8 +136,10 @@ class Partition(place: TopicPartition, options: () => Map[String, String], note:
 
   /** A task begins with a record. */
   def begin(task: Long, offset: Long): Run = synchronized {
-    val newest = (known ++ noted()).filter(_.next <= offset).maxByOption(_.next)
-    val now = caughtUp(newest.getOrElse(Newest.Empty), offset)
+    // Mostly a task begins where the one before has ended.
+    val mine = known.filter(_.next <= offset)
+    val all = if (mine.exists(_.next == offset)) mine else mine ++ noted().filter(_.next <= offset)
+    val now = caughtUp(all.maxByOption(_.next).getOrElse(Newest.Empty), offset)
     keep(now)
     write(now)
     new Run(task, place.partition, now, (end, dropped) => {
