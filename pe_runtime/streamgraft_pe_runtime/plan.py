@@ -178,8 +178,7 @@ class RealInputs:
         source = plan_scans.IMPORTED if port.imported else "kafka"
         reader = self._session.readStream.format(source).options(**options)
         records = passing(reader.option(plan_scans.WAY, number_of(way)).load())
-        if port.repeats:
-            records = repeats.dropped(records, port, number_of(way), self._metadata, options)
+        records = repeats.dropped(records, port, number_of(way), self._metadata, options)
         if self._metadata.real_time:  # a task waits for its partition's records all the time
             return noted(records, way)
         return records.coalesce(tasks(port, self._metadata))

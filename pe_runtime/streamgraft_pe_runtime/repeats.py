@@ -24,11 +24,13 @@ def dropped(
     metadata: PeMetadata,
     options: Mapping[str, str],
 ) -> DataFrame:
-    """Return the records of a port without those that came before.
+    """Return the records of a port without those that came before, if any may come again.
 
     `way`: number of the way that they go, which may be at another place than others; `options`: of
     the source.
     """
+    if not port.repeats:
+        return records
     session, name = records.sparkSession, f"{port.stream}-{way}"
     _register(session)
     settings, of_shards = client_settings(options), metadata.region is not None

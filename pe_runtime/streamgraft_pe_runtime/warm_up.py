@@ -159,8 +159,7 @@ class UnseenInputs:
             options |= {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "1"}
         records = self._session.readStream.format("kafka").options(**options).load()
         unseen = passing(records, refused=port.topic)
-        if port.repeats:
-            unseen = repeats.dropped(unseen, port, number_of(way), self._metadata, options)
+        unseen = repeats.dropped(unseen, port, number_of(way), self._metadata, options)
         if self._metadata.real_time:
             return noted(unseen, way)
         return unseen.coalesce(tasks(port, self._metadata))

@@ -121,7 +121,7 @@ def test_what_a_cut_off_batch_has_written_is_dropped_when_it_comes_again(
     write(cluster, topic, range(2 * RECORDS, 3 * RECORDS))
     until_counted(cluster, topic, 3 * RECORDS)
     assert written(cluster, job) > 6 * RECORDS, "nothing came again"
-    time.sleep(1)
+    time.sleep(1)  # What was counted twice would be there by now.
     until_counted(cluster, topic, 3 * RECORDS)
     job.stop()
 
