@@ -92,7 +92,7 @@ async def killed(
     wanted = [keys[group] for group in groups]
     calm_until = time.time()
     if place == "region":
-        await stop_amid(family, [*chain(*wanted)], traffic.partition)
+        await asyncio.to_thread(stop_amid, family, {*chain(*wanted)}, traffic.partition)
     sent, seen, began = traffic.load.sent, len(traffic.probe.arrivals.items), time.time()
     for process in family:
         with suppress(psutil.NoSuchProcess):
@@ -110,7 +110,8 @@ async def frozen(app: Deployed, pe: Object, keys: Keys, traffic: "Traffic") -> D
     groups = pe["spec"]["shards"]
     family = family_of(await app.pod(pe["status"]["pod"]))
     calm_until = time.time()
-    await stop_amid(family, [*chain(*(keys[group] for group in groups))], traffic.partition)
+    mine = {*chain(*(keys[group] for group in groups))}
+    await asyncio.to_thread(stop_amid, family, mine, traffic.partition)
     began = time.time()
     try:
         await asyncio.sleep(FROZEN_SECONDS)
@@ -258,8 +259,8 @@ async def main() -> None:
                 ):
                     with Load(servers, "bench-in-recovery", every_key, RATE) as load:
                         traffic = Traffic(load, probe, shared, partition)
-                        recoveries = await measure(app, keys, traffic)
                         freezes = await freeze(app, keys, traffic)
+                        recoveries = await measure(app, keys, traffic)
                     for each in (probe, shared):
                         await each.drained(load.sent)
                 partition.close()

@@ -28,6 +28,7 @@ from streamgraft_pe_runtime import (
     malformed,
     query,
     real_time,
+    repeats,
     restricted,
     topic_ids,
     warm_up,
@@ -290,6 +291,8 @@ class Driver:
         name = f"{metadata.stage_name}-{'-'.join(map(str, shards))}"
         stagger = Stagger(shards[0], metadata.shard_count)
         seconds = real_time.BATCH_SECONDS if plan.real_time else metadata.trigger_seconds
+        if any(port.repeats for port in metadata.inputs):
+            repeats.keep_notes(self._session, query.stage_of(checkpoint))
         return query.start(plan, checkpoint, seconds, name, stagger)
 
     def set_log_level(self, level: str) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from streamgraft_common.batches import Batch
-from streamgraft_pe_runtime import arrangement, modes, repeats, targets
+from streamgraft_pe_runtime import arrangement, modes, targets
 from streamgraft_pe_runtime.alignment import alignment
 from streamgraft_pe_runtime.batch_ends import BatchEnds, staggered
 from streamgraft_pe_runtime.checkpoint_files import incarnation
@@ -56,7 +56,6 @@ def start(
     writer = writer.option("checkpointLocation", str(checkpoint))
     interval = f"{round(seconds * 1000)} milliseconds"
     session = plan.frame.sparkSession
-    repeats.keep_notes(session, _stage_of(checkpoint))
     try:
         if not plan.real_time:
             writer = writer.trigger(processingTime=interval)
@@ -80,7 +79,7 @@ def start(
         raise
 
 
-def _stage_of(checkpoint: Path) -> Path:
+def stage_of(checkpoint: Path) -> Path:
     """Return the folder of the stage that a query's checkpoint is of."""
     return checkpoint.parent.parent if is_joint(checkpoint) else checkpoint.parent
 
@@ -275,7 +274,7 @@ class ShardQuery:
                 break
             told, cause = str(cause.toString()), cause.getCause()
         joint = is_joint(self._checkpoint)
-        place = _stage_of(self._checkpoint) if joint else self._checkpoint
+        place = stage_of(self._checkpoint) if joint else self._checkpoint
         return f"{text}\nCaused by: {place}: {told}"
 
     def _trigger_executor(self) -> Any:

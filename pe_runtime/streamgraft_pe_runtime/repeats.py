@@ -1,5 +1,6 @@
 """Streams whose records may come again, each of which says then which it is (scala/repeats)."""
 
+import zlib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -7,14 +8,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType
 
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_pe_runtime.kafka_access import client_settings
 
 HEADER = "streamgraft-origin"
-_PACKAGE = "org.apache.spark.sql.kafka010.repeats"
-_IS_NEW = "streamgraft_is_new"
 
 
 def dropped(
@@ -31,12 +29,14 @@ def dropped(
     """
     if not port.repeats:
         return records
-    session, name = records.sparkSession, f"{port.stream}-{way}"
+    # One stream has several topics, and file names can be no longer than topic names.
+    session, name = records.sparkSession, f"{zlib.crc32(port.topic.encode()):08x}-{way}"
     _register(session)
     settings, of_shards = client_settings(options), metadata.region is not None
     _jvm(session).open(name, port.topic, settings, of_shards)
     origin = f"get(filter(headers, header -> header.key = '{HEADER}'), 0).value"
-    return records.where(F.expr(f"{_IS_NEW}('{name}', partition, offset, {origin})"))
+    is_new = _jvm(session).Function()
+    return records.where(F.expr(f"{is_new}('{name}', partition, offset, {origin})"))
 
 
 def keep_notes(session: SparkSession, stage: Path) -> None:
@@ -46,7 +46,7 @@ def keep_notes(session: SparkSession, stage: Path) -> None:
 
 @cache
 def _register(session: SparkSession) -> None:
-    session.udf.registerJavaFunction(_IS_NEW, f"{_PACKAGE}.IsNew", BooleanType())
+    _jvm(session).register(session._jsparkSession)
 
 
 def _jvm(session: SparkSession) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from tests.producers import idempotent
 
 from streamgraft.testing.live import LiveJob
 from streamgraft_common.kube import KubeClient, load_config
@@ -33,7 +33,7 @@ def load(servers: str) -> Iterator[None]:
     over = threading.Event()
 
     def keep_sending() -> None:
-        producer, sent = Producer({"bootstrap.servers": servers}), 0
+        producer, sent = idempotent(servers), 0
         while not over.wait(1 / RATE):
             key = f"key-{sent % 97}"
             producer.produce("bottleneck-in", json.dumps({"id": sent, "key": key}), key)

@@ -14,9 +14,10 @@ from typing import Any
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.conftest import fresh_namespace
+from tests.producers import idempotent
 from tests.sdk.test_documents import ROOT
 from typer.testing import CliRunner
 
@@ -65,7 +66,7 @@ class Clicks:
         for created in admin.create_topics(topics).values():
             created.result()
         self._topic = f"{prefix}clicks"
-        self._producer = Producer(servers)
+        self._producer = idempotent(cluster.bootstrap_servers)
         self._consumer = Consumer({**servers, "group.id": "test"})
         self._consumer.assign([TopicPartition(f"{prefix}totals", 0, 0)])
         self._keeper = Consumer({**servers, "group.id": "kept"})

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.producers import idempotent
 
 from streamgraft.cli._explain import load_query
 from streamgraft_common import names
@@ -33,7 +34,7 @@ class Live:
 
     def __init__(self, cluster: Cluster, kube: KubeClient, namespace: str) -> None:
         self._cluster, self._kube, self._namespace = cluster, kube, namespace
-        self._producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+        self._producer = idempotent(cluster.bootstrap_servers)
         self._consumer = Consumer(
             {"bootstrap.servers": cluster.bootstrap_servers, "group.id": namespace}
         )

@@ -17,11 +17,12 @@ from typing import Any
 
 import aiohttp
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 from tests.pe_runtime.chain import chain as chain
 from tests.pe_runtime.one_driver import driver
+from tests.producers import idempotent
 
 from streamgraft_common import names
 from streamgraft_common.adl import Adl, KafkaEndpoint, Operator, Stream
@@ -429,7 +430,7 @@ class Load:
         return {f"k{key}": (self.sent - key + KEYS - 1) // KEYS for key in range(KEYS)}
 
     def _run(self) -> None:
-        producer = Producer({"bootstrap.servers": self._servers, "enable.idempotence": True})
+        producer = idempotent(self._servers)
         began = time.monotonic()
         while not self._stop.wait(0.01):
             while self.sent < (time.monotonic() - began) * self._per_second:

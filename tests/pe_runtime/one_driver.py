@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
+from tests.producers import idempotent
 
 import streamgraft as sg
 from streamgraft._adl import describe
@@ -20,7 +21,7 @@ from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.spark_jvm import JvmSettings, SparkJvm
 from streamgraft_local import Cluster
 from streamgraft_operator.graph import JobContext, topology_of
-from streamgraft_pe_runtime import query
+from streamgraft_pe_runtime import query, repeats
 from streamgraft_pe_runtime.conf import spark_conf
 from streamgraft_pe_runtime.driver import check_slots
 from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
@@ -98,6 +99,8 @@ class Job:
 
     def start(self) -> None:
         """Start the queries of all PEs, as their shards 0, the way a new owner does."""
+        (self._folder / "0").mkdir(parents=True, exist_ok=True)
+        repeats.keep_notes(self._session, self._folder)
         for pe in self.pes:
             plan = self.plan(pe)
             check_slots(plan, pe)
@@ -190,7 +193,7 @@ def make_topic(cluster: Cluster) -> str:
 
 def write(cluster: Cluster, topic: str, numbers: Iterable[int]) -> None:
     """Write numbered records."""
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    producer = idempotent(cluster.bootstrap_servers)
     for n in numbers:
         value, key = json.dumps({"key": f"k{n % KEYS}", "n": n}), f"k{n % KEYS}"
         producer.produce(topic, value, key, n % PARTITIONS, headers={"number": str(n).encode()})

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 from tests.pe_runtime.one_driver import driver, make_topic
+from tests.producers import idempotent
 
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime import query
@@ -63,7 +64,7 @@ def counting(cluster: Cluster) -> Iterator[str]:
 
     def count() -> None:
         servers = cluster.bootstrap_servers
-        producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
+        producer = idempotent(servers)
         for number in itertools.count():
             for partition in (0, 1):
                 producer.produce(topic, str(number), partition=partition)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.pe_runtime.chain import Chain, once
+from tests.producers import idempotent
 
 from streamgraft_common.resources import RuntimeStatus
 from streamgraft_pe_runtime.protocol import failures
@@ -71,7 +71,7 @@ def test_a_ledger_whose_topic_was_deleted(with_ledger: ChainWithLedger, amid: bo
 
 
 def _write(stage: Any, numbers: range) -> None:
-    producer = Producer({"bootstrap.servers": stage.cluster.bootstrap_servers})
+    producer = idempotent(stage.cluster.bootstrap_servers)
     for n in numbers:
         producer.produce(stage.input, json.dumps({"key": "k0", "n": n}), "k0", partition=0)
     assert producer.flush(60) == 0

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from tests.common.schema_registry import FakeRegistry, registry
 from tests.common.test_encodings import MESSAGE, SCHEMA, TEXT, descriptors
 from tests.pe_runtime.one_driver import Job, make_topic, rows
+from tests.producers import idempotent
 
 import streamgraft as sg
 from streamgraft_common import names
@@ -53,7 +53,7 @@ def run(session: SparkSession, cluster: Cluster, tmp_path: Path) -> Iterator[Cal
     jobs: list[Job] = []
 
     def start(app: sg.Application, topic: str, values: list[bytes]) -> Job:
-        producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+        producer = idempotent(cluster.bootstrap_servers)
         for value in values:
             producer.produce(topic, value, partition=0)
         assert producer.flush(30) == 0

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.pe_runtime.conftest import schema
 from tests.pe_runtime.one_driver import driver
+from tests.producers import idempotent
 
 from streamgraft_common.adl import Adl, Operator, Stream
 from streamgraft_common.pe_metadata import (
@@ -30,6 +31,7 @@ from streamgraft_pe_runtime import local_files, query
 from streamgraft_pe_runtime.alignment import obstacle
 from streamgraft_pe_runtime.joint_checkpoints import describe
 from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
+from streamgraft_pe_runtime.repeats import HEADER
 
 pytestmark = pytest.mark.integration
 
@@ -66,7 +68,7 @@ class Stage:
         self._session, self._servers = session, cluster.bootstrap_servers
         self._checkpoint = folder / "queries" / "1"
         self._job = f"joint-{uuid.uuid4().hex[:8]}"
-        self._producer = Producer({"bootstrap.servers": self._servers})
+        self._producer = idempotent(self._servers)
         self._reader = Consumer({"bootstrap.servers": self._servers, "group.id": "test"})
         admin = AdminClient({"bootstrap.servers": self._servers})
         topics = [f"{self._job}.{name}" for name in (*INPUTS, "made")]
@@ -75,6 +77,8 @@ class Stage:
         self._reader.assign([TopicPartition(topics[-1], shard, 0) for shard in range(SHARDS)])
         self._query: query.ShardQuery | None = None
         self.read: list[tuple[str, int | None]] = []
+        self.repeats = False
+        """Whether records of the first input may come again."""
 
     def compile(self, function: Function, *, state: bool, counts: bool = False) -> Plan:
         """Return the plan of an operator. `counts`: its rows are updates."""
@@ -94,8 +98,10 @@ class Stage:
     def send(self, name: str, *records: tuple[str, int | None]) -> None:
         """Write records to an input, those of key k<n> to partition n."""
         for key, n in records:
-            value = json.dumps({"key": key, "n": n})
-            self._producer.produce(f"{self._job}.{name}", value, key, int(key[1:]))
+            value, origin = json.dumps({"key": key, "n": n}), f"run/0/in/{key[1:]}/{n}/1"
+            headers = {HEADER: origin.encode()} if self.repeats else None
+            topic, partition = f"{self._job}.{name}", int(key[1:])
+            self._producer.produce(topic, value, key, partition, headers=headers)
         assert self._producer.flush(30) == 0
 
     def has_made(self, *expected: tuple[str, int | None]) -> None:
@@ -142,10 +148,11 @@ class Stage:
 
     def _metadata(self) -> PeMetadata:
         shared = {"partitions": SHARDS, "bootstrap_servers": self._servers, "operator": "made"}
-        ports = [
+        ports: list[dict[str, Any]] = [
             {**shared, "port": port, "stream": name, "topic": f"{self._job}.{name}"}
             for port, name in enumerate((*INPUTS, "made"))
         ]
+        ports[0]["repeats"] = self.repeats
         target = {"key": ["key"], "keep_partition": True}
         return PeMetadata(
             namespace="default",
@@ -222,6 +229,22 @@ def test_branches_with_and_without_nulls(stage: Stage) -> None:
     stage.send("back", ("k0", 7), ("k0", None), ("k1", None))
     stage.start(stage.compile(made, state=True, counts=True))
     stage.has_made(("k0", 2), ("k1", 0))
+
+
+def test_branches_of_records_that_come_again(stage: Stage) -> None:
+    """Each reads them itself, in the one task: neither takes a record twice, nor leaves one out."""
+    stage.repeats = True
+    plan = stage.compile(
+        lambda sold, back: sold.where("n % 2 = 0").unionAll(sold.where("n % 2 = 1")), state=False
+    )
+    assert obstacle(plan.frame) is None
+    first = [("k0", n) for n in range(4)]
+    stage.send("sold", *first, *first[1:], ("k1", 0))
+    stage.start(plan)
+    stage.has_made(*first, ("k1", 0))
+    later = [("k0", 4), ("k0", 5)]
+    stage.send("sold", *first[2:], *later, ("k1", 0), ("k1", 1))
+    stage.has_made(*first, *later, ("k1", 0), ("k1", 1))
 
 
 def in_pandas(rows: DataFrame) -> DataFrame:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.pe_runtime.conftest import schema
 from tests.pe_runtime.one_driver import driver
+from tests.producers import idempotent
 
 from streamgraft_common.adl import Adl, Operator, Stream
 from streamgraft_common.pe_metadata import (
@@ -102,7 +103,7 @@ class Stage:
         self._queries: dict[tuple[int, ...], query.ShardQuery] = {}
         self.folder = folder / kind
         self.sent: list[tuple[str, int]] = []
-        self._producer = Producer({"bootstrap.servers": self._servers})
+        self._producer = idempotent(self._servers)
         self._reader = Consumer({"bootstrap.servers": self._servers, "group.id": "test"})
         topics = [self.metadata.inputs[0].topic, self.metadata.outputs[0].topic]
         admin = AdminClient({"bootstrap.servers": self._servers})

@@ -11,9 +11,10 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.pe_runtime.conftest import KEYS, SHARDS, Pe, Stage
+from tests.producers import idempotent
 
 from streamgraft_common.pe_metadata import OutputPort, PeMetadata
 
@@ -46,7 +47,9 @@ def backlog(stage: Stage) -> None:
     servers = {"bootstrap.servers": stage.cluster.bootstrap_servers}
     admin = AdminClient({**servers})
     admin.create_topics([NewTopic(loose(stage), SHARDS, 1)])[loose(stage)].result()
-    producer = Producer({**servers, "queue.buffering.max.messages": RECORDS})
+    producer = idempotent(
+        stage.cluster.bootstrap_servers, {"queue.buffering.max.messages": RECORDS}
+    )
     for record in range(RECORDS):
         number, key = divmod(record, KEYS)
         value = json.dumps({"key": f"k{key}", "n": number})

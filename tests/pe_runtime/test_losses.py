@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tests.producers import idempotent
 
 from streamgraft_common.pe_metadata import InputPort
 from streamgraft_pe_runtime import query_logs
@@ -147,7 +148,7 @@ async def test_records_that_retention_deleted_are_counted_and_reported(
     output.until(lambda values: sum(map(len, values.values())) >= sum(sent.values()))
     assert await pe.terminate() == 0
 
-    producer = Producer({"bootstrap.servers": stage.cluster.bootstrap_servers})
+    producer = idempotent(stage.cluster.bootstrap_servers)
     ends: list[int] = []
     for number in range(40):
         producer.produce(

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from tests.pe_runtime.one_driver import Job, make_topic, rows
+from tests.producers import idempotent
 
 import streamgraft as sg
 from streamgraft_common import names
@@ -40,7 +40,7 @@ BAD = {
 def topic(cluster: Cluster) -> str:
     """A topic with good, odd and bad values in turn, and a record without a value."""
     name = make_topic(cluster)
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    producer = idempotent(cluster.bootstrap_servers)
     for number, value in enumerate([*BAD, *GOOD, *ODD]):
         producer.produce(name, value, f"r{number}", partition=0)
     producer.produce(name, None, "deleted", partition=0)
@@ -141,7 +141,7 @@ def test_a_record_too_large_for_the_dead_letters_stops_nothing(
 ) -> None:
     """With its headers it is larger than in its own topic; the letter has its place, and why."""
     topic = make_topic(cluster)
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, **LARGE})
+    producer = idempotent(cluster.bootstrap_servers, LARGE)
     large = json.dumps({"key": "k" * LARGEST, "the n": "many"})
     for value in (GOOD[0], large, GOOD[1]):
         producer.produce(topic, value, "r", partition=0)
@@ -162,7 +162,7 @@ def test_a_key_too_large_for_the_dead_letters_stops_nothing(
 ) -> None:
     """The letter is without it, too."""
     topic = make_topic(cluster)
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, **LARGE})
+    producer = idempotent(cluster.bootstrap_servers, LARGE)
     for value, key in ((GOOD[0], "r"), ("not json", "k" * LARGEST), (GOOD[1], "r")):
         producer.produce(topic, value, key, partition=0)
     assert producer.flush(30) == 0
@@ -195,7 +195,7 @@ def test_numbers_that_spark_takes_for_others_are_malformed(
 ) -> None:
     """A tinyint that would wrap, and milliseconds in a timestamp; also within other values."""
     topic = make_topic(cluster)
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    producer = idempotent(cluster.bootstrap_servers)
     beyond = [row for found in BEYOND.values() for row in found]
     for row in (*beyond, *FITTING, SECONDS):
         producer.produce(topic, json.dumps(row), partition=0)
@@ -240,7 +240,7 @@ def test_another_version_of_the_source_changes_nothing(
     name = make_topic(cluster)
     first = run(name, malformed="skip")
     run(name, malformed="fail")
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    producer = idempotent(cluster.bootstrap_servers)
     for value in (*BAD, *GOOD, *ODD):
         producer.produce(name, value, partition=0)
     assert producer.flush(30) == 0

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from tests.pe_runtime.one_driver import Job, rows
 from tests.pe_runtime.two_brokers import another_broker
+from tests.producers import idempotent
 
 import streamgraft as sg
 from streamgraft_local import Cluster
@@ -55,7 +55,7 @@ def topic(cluster: Cluster) -> str:
 
 def write(cluster: Cluster, topic: str, numbers: range) -> None:
     """Write numbered records."""
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    producer = idempotent(cluster.bootstrap_servers)
     for n in numbers:
         producer.produce(topic, json.dumps({"key": "k", "n": n}))
     assert producer.flush(60) == 0

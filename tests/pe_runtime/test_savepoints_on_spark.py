@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.pe_runtime.one_driver import driver
 from tests.pe_runtime.test_savepoints import REQUEST, storage
 from tests.pe_runtime.test_state_handover import ROCKSDB, SCHEMA, Totals
+from tests.producers import idempotent
 
 from streamgraft_common import names
 from streamgraft_local import Cluster
@@ -39,7 +39,7 @@ def topic_of(cluster: Cluster, job: str) -> str:
 
 def send(cluster: Cluster, topic: str, partition: int, *numbers: int) -> None:
     """Send numbers, all of one key."""
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    producer = idempotent(cluster.bootstrap_servers)
     for n in numbers:
         producer.produce(topic, json.dumps({"key": "k", "n": n}), partition=partition)
     assert producer.flush(30) == 0

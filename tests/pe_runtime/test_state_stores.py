@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.pe_runtime.one_driver import driver
+from tests.producers import idempotent
 
 from streamgraft_common.key_groups import Split, origins
 from streamgraft_common.restore import NotRestorable
@@ -81,8 +81,7 @@ class Streams:
 
     def send(self, topic: str, minutes: range) -> None:
         """Send a record of each key a minute, with a rest after four of them."""
-        config = {"bootstrap.servers": self.servers, "partitioner": "murmur2_random"}
-        producer = Producer(config)
+        producer = idempotent(self.servers, {"partitioner": "murmur2_random"})
         for minute in (item for item in minutes if item % 6 < 4):
             for key in range(KEYS):
                 time = f"2026-01-01T{minute // 60:02d}:{minute % 60:02d}:00Z"

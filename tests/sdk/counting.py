@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.producers import idempotent
 
 from streamgraft_local import Cluster
 
@@ -21,7 +22,7 @@ class Streams:
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.servers = cluster.bootstrap_servers
         self.source = f"{namespace}-in"
-        self._producer = Producer({"bootstrap.servers": self.servers})
+        self._producer = idempotent(self.servers)
         self.sent: Counter[str] = Counter()
         admin = AdminClient({"bootstrap.servers": self.servers})
         for created in admin.create_topics([NewTopic(self.source, 1, 1)]).values():

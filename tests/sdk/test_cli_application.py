@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.producers import idempotent
 from typer.testing import CliRunner
 
 from streamgraft.cli._app import app
@@ -41,7 +42,7 @@ def source(cluster: Cluster) -> Iterator[str]:
 
 def produce(cluster: Cluster, topic: str) -> None:
     """Write lines in which two words are frequent and each line's own is not."""
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    producer = idempotent(cluster.bootstrap_servers)
     for number in range(LINES):
         text = {"text": f"streams streams grafted word{number}"}
         producer.produce(topic, json.dumps(text).encode())

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.producers import idempotent
 from tests.sdk.counting import KEYS, Streams, repeated
 
 from streamgraft_local import Cluster
@@ -34,7 +34,7 @@ def test_all_of_a_topic_is_read_though_it_looks_complete_before(
     sink, servers = f"{namespace}-out", cluster.bootstrap_servers
     admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([NewTopic(sink, 1, 1)])[sink].result()
-    producer = Producer({"bootstrap.servers": servers})
+    producer = idempotent(servers)
     for key, count in counts:
         producer.produce(sink, json.dumps({"key": key, "count": count}))
     assert producer.flush(30) == 0

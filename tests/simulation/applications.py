@@ -62,6 +62,8 @@ class Submission:
     """The speed that the bundle was built with; 0: no plan of an operator reads it."""
     joint: tuple[str, ...] = ()
     """Operators of the region whose stages run one query over all shards of a channel."""
+    loose: bool = False
+    """Whether the first operator of the region writes in real time, at least once."""
     extra: dict[str, Any] = field(default_factory=dict)
     """Further fields of the Job's spec."""
 
@@ -75,6 +77,7 @@ class Submission:
         """The bundle."""
         flags = self.pooled, self.sleepy, self.consistent, self.falls_back
         more = self.sources, self.chained, self.kept, self.region, self.built_with, self.joint
+        more = *more, self.loose
         return _bundle(self.stages, self.max_width, self.version, *flags, *more)
 
     @property
@@ -156,6 +159,7 @@ def _bundle(
     consistent_region: str,
     built_with: int,
     joint: tuple[str, ...],
+    loose: bool,
 ) -> bytes:
     adl = application(NAMESPACE, builtBy=f"0.0.{version}")
     read, work, write = adl["operators"]
@@ -166,10 +170,11 @@ def _bundle(
     work["parameters"] = {"speed": str(built_with)} if built_with else {}
     if pooled:
         work["placement"] = {"hostPool": POOL}
+    second = {**work, "name": "second", "inputs": ["middle"], "code": str(version)}
+    work |= {"realTime": True, "delivery": "at_least_once"} if loose else {}
     adl["operators"] = [read, work, write]
     raw, done = adl["streams"]
     middle = {**done, "name": "middle", "producer": "work"}
-    second = {**work, "name": "second", "inputs": ["middle"], "code": str(version)}
     if stages > 1:
         adl["operators"] = [read, {**work, "outputs": ["middle"]}, second, write]
         done = {**done, "producer": "second"}

@@ -10,6 +10,7 @@ from tests.simulation.applications import (
     SOURCE_TOPIC,
     Submission,
 )
+from tests.simulation.fake_checkpoints import metadata_of
 from tests.simulation.fake_pe import Tempo
 from tests.simulation.faults import submit, upload
 from tests.simulation.world import World
@@ -103,6 +104,28 @@ def test_a_stage_that_comes_back_after_it_was_dropped_begins_anew(seed: int) -> 
         assert all(after[key] > count for key, count in again.items())
         (job,) = world.objects(JOB)
         assert job["status"]["droppedStages"] == {"second": 1}
+
+
+def test_readers_drop_repeats_also_after_their_writer_has_another_delivery() -> None:
+    """What it sent before may not be read yet when the edit comes."""
+    world = World(1)
+    with world.surroundings():
+        submit(world, replace(TWO, loose=True))
+        world.operators.start()
+        world.run(SECONDS)
+        assert repeats(world) == {"raw": False, "middle": True, "done": False}
+        edit(world, replace(TWO, version=2))
+        assert accepted(world)["status"] == "True"
+        assert repeats(world) == {"raw": False, "middle": True, "done": False}
+        (job,) = world.objects(JOB)
+        assert job["status"]["repeating"] == ["work"]
+
+
+def repeats(world: World) -> dict[str, bool]:
+    """Return of each stream whether who reads it is told that its records may come again."""
+    pes = [item.pe.metadata for item in world.nodes.containers.values() if item.process.alive]
+    ports = [port for text in pes for port in metadata_of(text).inputs]
+    return {port.stream: port.repeats for port in ports}
 
 
 def test_a_stage_more_moves_no_state() -> None:

@@ -228,6 +228,9 @@ class JobStatus(Model):
     its own. With `region ` before the name, a parallel region: its topics are new then."""
     dropped_for: str = ""
     """Hash of the graph for which this was counted last."""
+    repeating: list[str] = []
+    """Operators that write to other PEs in real time, at least once, or have done so: what reads
+    them drops repeats, also after an edit of their delivery."""
     pe_count: int = 0
     """PEs of the job at the present widths."""
     ready_pe_count: int = 0

@@ -142,6 +142,7 @@ class Expander:
         uid, settings = metadata["uid"], self._settings
         known_by = uid, version.generation, version.bundle.digest, restored, version.image
         known_by = *known_by, *sorted(partitions.items()), *sorted(status.dropped_stages.items())
+        known_by = *known_by, *status.repeating
         asked = *known_by, *sorted(widths.items())
         if asked not in self._found:
             # One at a time: threads share an interpreter, and callers often ask for the same.
@@ -172,6 +173,7 @@ class Expander:
             restored=status.restored,
             source_partitions=status.partitions,
             dropped_stages=status.dropped_stages,
+            repeating=frozenset(status.repeating),
         )
 
     def _keep(self, key: tuple[object, ...], found: Expansion | GraphError) -> None:

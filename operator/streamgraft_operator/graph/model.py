@@ -44,6 +44,9 @@ class JobContext:
     """Partitions of outside topics, as far as they are known."""
     dropped_stages: Mapping[str, int] = field(default_factory=dict)
     """How often edits dropped a stage of this name."""
+    repeating: frozenset[str] = frozenset()
+    """Operators whose records may come again though the graph does not say so: an earlier one did,
+    and what it has sent may not be read yet."""
 
 
 @dataclass(frozen=True)
@@ -118,3 +121,5 @@ class Topology:
     """For every input that crosses PEs."""
     settings: ProcessingElementSettings = field(default_factory=ProcessingElementSettings)
     """Settings of all PEs, with each one's share of the job's resources."""
+    repeating: frozenset[str] = frozenset()
+    """Operators whose records may come again, by this graph or an earlier one."""

@@ -41,7 +41,8 @@ def topology_of(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Top
     numbered = blocks(stages, model.regions)
     _check_count(numbered)
     context = replace(context, settings=_settings(adl, context, numbered))
-    ports = Ports(model, context, repeating_operators(model, stages))
+    repeating = repeating_operators(model, stages) | context.repeating
+    ports = Ports(model, context, repeating)
     planned = tuple(
         pe
         for block in numbered
@@ -78,6 +79,7 @@ def topology_of(adl: Adl, context: JobContext, widths: Mapping[str, int]) -> Top
         topics=ports.topics(stages),
         port_labels=labels,
         settings=context.settings,
+        repeating=repeating,
     )
 
 

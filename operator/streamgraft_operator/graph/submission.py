@@ -38,6 +38,8 @@ class Submission:
     """Partitions of outside topics, as the job's status says."""
     dropped_stages: Mapping[str, int] = field(default_factory=dict)
     """How often edits dropped a stage of this name, as the job's status says."""
+    repeating: frozenset[str] = frozenset()
+    """Operators whose records may come again, as the job's status says."""
 
     @property
     def first_widths(self) -> dict[str, int]:
@@ -75,6 +77,7 @@ class Submission:
             create_topics=self.spec.create_topics,
             source_partitions=self.source_partitions,
             dropped_stages=self.dropped_stages,
+            repeating=self.repeating,
         )
         return topology_of(self.bundle.adl, context, widths)
 

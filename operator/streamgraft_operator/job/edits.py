@@ -52,9 +52,13 @@ class EditChecker:
 
     async def note(self, job: Object, expansion: Expansion, gone: Collection[str]) -> None:
         """Count what a version drops, before anything is made of it: what comes back must not meet
-        what was there. Who is cut off in between counts it once more, which does no harm."""
+        what was there. Who is cut off in between counts it once more, which does no harm.
+
+        What may send records again is noted, too, for the versions after it.
+        """
         status, mark = job_status(job), expansion.content_id if gone else ""
-        if status.dropped_for == mark:
+        repeating = sorted(expansion.topology.repeating)
+        if status.dropped_for == mark and status.repeating == repeating:
             return
         counts = dict(status.dropped_stages)
         counts |= {name: counts.get(name, 0) + 1 for name in sorted(gone)}
@@ -65,6 +69,7 @@ class EditChecker:
             job["metadata"]["generation"],
             dropped_stages=counts,
             dropped_for=mark,
+            repeating=repeating,
         )
         if noted is None:
             raise Conflict(409, "Conflict", f"job {job['metadata']['name']} is gone")

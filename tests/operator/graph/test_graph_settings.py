@@ -1,5 +1,6 @@
 """What a job's settings do to the plan: fusion, task slots, shares of the job's resources."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -267,6 +268,12 @@ def test_who_reads_what_may_come_again_is_told(delivery: str) -> None:
     told = {port.stream for port in inputs if port.repeats}
     assert told == (written if delivery == "at_least_once" else set())
     assert {port.stream for port in inputs} - told
+    # After an edit of the delivery: what was sent before may not have been read.
+    context, model = replace(context, repeating=topology.repeating), application()
+    again = topology_of(model, context, {"r": 1})
+    assert again.repeating == topology.repeating
+    inputs = [port for pe in again.pes for port in pe.metadata.inputs]
+    assert {port.stream for port in inputs if port.repeats} == told
 
 
 def test_a_number_of_the_users_wins() -> None:

@@ -3,8 +3,8 @@
 import uuid
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.producers import idempotent
 
 from streamgraft_local import Cluster
 from streamgraft_operator.kafka.client import Brokers, Kafka, Position
@@ -16,7 +16,7 @@ async def test_positions_of_a_group_without_members_are_committed_again(cluster:
     topic = f"positions-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    producer = idempotent(cluster.bootstrap_servers)
     for number in range(3):
         producer.produce(topic, str(number), partition=0)
     assert producer.flush(30) == 0

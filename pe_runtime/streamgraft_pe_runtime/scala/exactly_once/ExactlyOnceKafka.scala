@@ -64,7 +64,7 @@ case class RecordWriterFactory(owner: String, schema: StructType) extends Stream
       throw new NotExactlyOnce("a task of the batch ran twice: leave spark.task.maxFailures at 1")
     val found = Owners(owner)
     found.realTime.map(new RealTimeWriter(found, _, schema))
-      .orElse(found.loose.map(new LooseWriter(found, _, schema, batch)))
+      .orElse(found.loose.map(new LooseWriter(found, _, schema)))
       .getOrElse(new RecordWriter(found, schema, batch))
   }
 }

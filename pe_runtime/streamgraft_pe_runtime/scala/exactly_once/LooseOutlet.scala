@@ -33,21 +33,21 @@ class LooseOutlet(target: Target, told: Set[String], incarnation: String) {
   @volatile private var failure: Exception = _
   private val callback: Callback = (_, error) => if (error != null) failed(error)
 
-  /** Send a row of a batch, the `rows`-th of its source record. */
-  def write(lane: Lane, batch: Long, origin: Position, record: Record): Unit = {
+  /** Send a row, the `rows`-th of its source record. */
+  def write(lane: Lane, origin: Position, record: Record): Unit = {
     if (failure != null) throw failure
-    val sent = if (told(record.topic)) withOrigin(record, lane, batch, origin) else record
+    val sent = if (told(record.topic)) withOrigin(record, lane, origin) else record
     try producer.send(sent, callback)
     catch { case _: IllegalStateException if failure != null => throw failure }
   }
 
   /** A row must come to the same partition again: there it is looked for. */
-  private def withOrigin(record: Record, lane: Lane, batch: Long, origin: Position): Record = {
+  private def withOrigin(record: Record, lane: Lane, origin: Position): Record = {
     val anywhere = record.partition == null && record.key == null
     val partition: Integer =
       if (anywhere) Math.floorMod(origin.offset, partitionsOf(record.topic)) else record.partition
     val told = new Record(record.topic, partition, record.key, record.value, record.headers)
-    told.headers().add(LooseOutlet.Header, headerOf(lane, batch, origin))
+    told.headers().add(LooseOutlet.Header, headerOf(lane, origin))
     told
   }
 
@@ -62,8 +62,11 @@ class LooseOutlet(target: Target, told: Set[String], incarnation: String) {
 
   def close(): Unit = if (used) producer.close(Outlet.CloseWithin)
 
-  private def headerOf(lane: Lane, batch: Long, origin: Position): Array[Byte] =
-    s"$incarnation/${lane.scan}/${lane.partition}/$batch/${origin.offset}/${origin.rows}"
+  /** Without the batch: one that runs again may end before what was written when it was cut off, and
+    * the next one goes on there.
+    */
+  private def headerOf(lane: Lane, origin: Position): Array[Byte] =
+    s"$incarnation/${lane.scan}/${lane.topic}/${lane.partition}/${origin.offset}/${origin.rows}"
       .getBytes(US_ASCII)
 
   /** In the thread that sends: it sends nothing more. */
@@ -78,11 +81,11 @@ object LooseOutlet {
 }
 
 /** A task's side of a batch in real-time mode, at least once. */
-class LooseWriter(owner: Owner, outlet: LooseOutlet, schema: StructType, batch: Long)
+class LooseWriter(owner: Owner, outlet: LooseOutlet, schema: StructType)
     extends OriginWriter(owner, schema) {
   override def write(row: InternalRow): Unit = {
     advance()
-    outlet.write(lane, batch, position, recordOf(row))
+    outlet.write(lane, position, recordOf(row))
   }
 
   override def commit(): WriterCommitMessage = {

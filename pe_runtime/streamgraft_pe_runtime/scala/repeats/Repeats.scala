@@ -1,9 +1,9 @@
 /** Drops records that a real-time hop has sent again after a crash.
   *
-  * A hop that writes at least once tells of each record which row of which source record it is, in
-  * which batch ([[LooseOutlet]]). In a partition the rows of a lane (one partition of one source)
-  * come in order, and again in order from the beginning of a batch that was cut off. So a row that
-  * is not newer than the newest of its lane was there before.
+  * A hop that writes at least once tells of each record which row of which source record it is
+  * ([[LooseOutlet]]). In a partition the rows of a lane (one partition of one source) come in order,
+  * and again in order from the beginning of a batch that was cut off. So a row that is not newer
+  * than the newest of its lane was there before.
   *
   * The newest of each lane at an offset are a function of the records before it. They are kept in
   * memory while records are read one after the other; whoever begins elsewhere reads what is missing
@@ -26,18 +26,19 @@ import org.apache.kafka.common.TopicPartition
 import org.apache.kafka.common.serialization.ByteArrayDeserializer
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.api.java.UDF4
+import org.apache.spark.sql.functions.udf
 import org.apache.spark.sql.kafka010.exactlyonce.LooseOutlet
+import org.apache.spark.sql.types.BooleanType
 
 /** One partition of one source, read with one checkpoint. */
-case class Lane(incarnation: String, scan: Int, partition: Int)
+case class Lane(incarnation: String, scan: Int, topic: String, partition: Int)
 
 /** A row: of so many rows of a source record the last one. */
-case class Row(batch: Long, offset: Long, rows: Int) {
+case class Row(offset: Long, rows: Int) {
   def isAfter(other: Row): Boolean =
-    if (batch != other.batch) batch > other.batch
-    else if (offset != other.offset) offset > other.offset
-    else rows > other.rows
+    if (offset != other.offset) offset > other.offset else rows > other.rows
 }
 
 /** The newest rows of all lanes among the records before an offset. */
@@ -52,7 +53,7 @@ case class Newest(next: Long, rows: Map[Lane, Row]) {
     }
 
   def text: String = (next.toString +: rows.toSeq.map { case (lane, row) =>
-    Seq(lane.incarnation, lane.scan, lane.partition, row.batch, row.offset, row.rows).mkString("/")
+    Seq(lane.incarnation, lane.scan, lane.topic, lane.partition, row.offset, row.rows).mkString("/")
   }).mkString("\n")
 }
 
@@ -60,8 +61,8 @@ object Newest {
   val Empty: Newest = Newest(0, Map.empty)
 
   def parsed(text: String): (Lane, Row) = {
-    val Array(incarnation, scan, partition, batch, offset, rows) = text.split('/')
-    (Lane(incarnation, scan.toInt, partition.toInt), Row(batch.toLong, offset.toLong, rows.toInt))
+    val Array(incarnation, scan, topic, partition, offset, rows) = text.split('/')
+    (Lane(incarnation, scan.toInt, topic, partition.toInt), Row(offset.toLong, rows.toInt))
   }
 
   def of(text: String): Newest = {
@@ -81,19 +82,27 @@ class IsNew extends UDF4[String, Integer, java.lang.Long, Array[Byte], java.lang
 }
 
 object Repeats {
+  val Function = "streamgraft_is_new"
   private val readers = new ConcurrentHashMap[String, Reader]
   @volatile private var stage: Option[Path] = None
   private val running = ThreadLocal.withInitial[Map[String, Run]](() => Map.empty)
 
+  def register(session: SparkSession): Unit = {
+    // It must see each record, before other conditions: what is the newest is kept for all scans.
+    session.udf.register(Function, udf(new IsNew, BooleanType).asNondeterministic())
+  }
+
   /** To be called before a plan with this reader runs.
     *
+    * @param name that no reader of another topic has
     * @param options of a consumer
     * @param ofShards whether a partition is the shard of its number; else all are shard 0's
     */
   def open(name: String, topic: String, options: JMap[String, String], ofShards: Boolean): Unit =
     readers.compute(name, (_, known) => {
-      val reader = if (known == null) new Reader(name, topic, ofShards) else known
+      val reader = if (known == null) new Reader(name, topic) else known
       reader.options = options.asScala.toMap
+      reader.ofShards = ofShards
       reader
     })
 
@@ -105,7 +114,7 @@ object Repeats {
   def isNew(name: String, partition: Int, offset: Long, origin: Array[Byte]): Boolean = {
     val task = TaskContext.get()
     val known = running.get().get(name)
-    val run = known.filter(each => each.task == task.taskAttemptId() && each.partition == partition)
+    val run = known.filter(_.goesOn(task.taskAttemptId(), partition, offset))
     run.getOrElse {
       known.foreach(_.end())
       val begun = readers.get(name).partition(partition).begin(task.taskAttemptId(), offset)
@@ -117,8 +126,9 @@ object Repeats {
 }
 
 /** Reads one stream. */
-class Reader(name: String, topic: String, ofShards: Boolean) {
+class Reader(name: String, topic: String) {
   @volatile var options: Map[String, String] = Map.empty
+  @volatile var ofShards = false
   private val partitions = new ConcurrentHashMap[Int, Partition]
 
   def partition(number: Int): Partition = partitions.computeIfAbsent(number, _ =>
@@ -207,22 +217,22 @@ object Partition {
   private val Plain = Map("enable.auto.commit" -> "false", "isolation.level" -> "read_committed")
 }
 
-/** A task's way through a partition; its records come in order. */
-class Run(val task: Long, val partition: Int, begun: Newest, ended: (Newest, Int) => Unit) {
+/** A task's way through a partition; its records come in order. A task that reads them again, for
+  * another branch of its plan, has another way.
+  */
+class Run(task: Long, partition: Int, begun: Newest, ended: (Newest, Int) => Unit) {
   private var now = begun
-  private var verdict = true
   private var dropped = 0
   private var isOver = false
 
-  /** A filter may be asked twice for a record. */
+  def goesOn(inTask: Long, inPartition: Int, offset: Long): Boolean =
+    inTask == task && inPartition == partition && offset >= now.next
+
   def isNew(offset: Long, origin: Array[Byte]): Boolean = {
-    if (offset >= now.next) {
-      val (newest, isNew) = now.after(offset, origin)
-      now = newest
-      verdict = isNew
-      if (!isNew) dropped += 1
-    }
-    verdict
+    val (newest, isNew) = now.after(offset, origin)
+    now = newest
+    if (!isNew) dropped += 1
+    isNew
   }
 
   def end(): Unit = if (!isOver) {
