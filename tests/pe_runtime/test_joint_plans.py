@@ -99,7 +99,7 @@ class Stage:
         """Write records to an input, those of key k<n> to partition n."""
         for key, n in records:
             value, origin = json.dumps({"key": key, "n": n}), f"run/0/in/{key[1:]}/{n}/1"
-            headers = {HEADER: origin.encode()} if self.repeats else None
+            headers: list[tuple[str, str | bytes | None]] = [(HEADER, origin)] * self.repeats
             topic, partition = f"{self._job}.{name}", int(key[1:])
             self._producer.produce(topic, value, key, partition, headers=headers)
         assert self._producer.flush(30) == 0

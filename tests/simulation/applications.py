@@ -76,9 +76,9 @@ class Submission:
     def content(self) -> bytes:
         """The bundle."""
         flags = self.pooled, self.sleepy, self.consistent, self.falls_back
-        more = self.sources, self.chained, self.kept, self.region, self.built_with, self.joint
-        more = *more, self.loose
-        return _bundle(self.stages, self.max_width, self.version, *flags, *more)
+        more = self.sources, self.chained, self.kept, self.region, self.built_with
+        ways = self.joint, self.loose
+        return _bundle(self.stages, self.max_width, self.version, *flags, *more, *ways)
 
     @property
     def digest(self) -> str:
