@@ -147,16 +147,21 @@ class ExpectedDemand:
     """Channels that the load needs now."""
     ahead: int
     """Channels that the forecast asks for within `EXPECTED_SECONDS`; 0 without one."""
+    scheduled: int
+    """Channels that periods of the week ask for within that time; 0 without one."""
 
 
-def expected_demand(now: Demand) -> ExpectedDemand:
-    """Return the channels for which drivers should be at hand before the load is there."""
+def expected_demand(now: Demand, scheduled: int = 0) -> ExpectedDemand:
+    """Return the channels for which drivers should be at hand before the load is there.
+
+    `scheduled`: the least width that is asked for at some time within `EXPECTED_SECONDS`.
+    """
     buckets = 1 + math.ceil(EXPECTED_SECONDS / BUCKET_SECONDS)
     ahead = max(
         (width for stage in now.stages.values() for width in stage.ahead[:buckets]), default=0
     )
-    value = min(max(now.value, now.needed, ahead), now.policy.max_width)
-    return ExpectedDemand(float(value), now.value, now.needed, ahead)
+    value = min(max(now.value, now.needed, ahead, scheduled), now.policy.max_width)
+    return ExpectedDemand(float(value), now.value, now.needed, ahead, scheduled)
 
 
 def demand(

@@ -241,6 +241,8 @@ def test_what_is_expected_is_the_most_of_the_next_half_hour() -> None:
     assert expected_demand(demanded(loaded(300.0), 4, forecast=falling)).value == 4
     limited = dataclasses.replace(POLICY, max_width=6)
     assert expected_demand(demanded(loaded(300.0), 4, limited, forecast=rising)).value == 6
+    assert expected_demand(calm, scheduled=9).value == 9
+    assert expected_demand(calm, scheduled=2).value == 4
 
 
 def test_neighbours_raise_and_cap_the_work() -> None:

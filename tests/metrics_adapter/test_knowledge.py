@@ -23,7 +23,11 @@ from streamgraft_metrics_adapter.learning.knowledge import Knowledge, Known
 from streamgraft_metrics_adapter.prometheus.observations import RegionObservation
 from streamgraft_metrics_adapter.prometheus.queries import Input
 from streamgraft_metrics_adapter.regions import Region, region_of
-from streamgraft_metrics_adapter.signals.policies import policy_of, refuse_blackout
+from streamgraft_metrics_adapter.signals.policies import (
+    policy_of,
+    refuse_blackout,
+    scheduled_soon,
+)
 
 MONDAY_NOON = datetime(2026, 1, 5, 12, tzinfo=UTC).timestamp()
 WINDOW = 60.0
@@ -149,6 +153,15 @@ def test_a_period_raises_the_least_width() -> None:
     assert policy_of(asked, Known(MONDAY_NOON), 0.0).min_width == 3
     assert policy_of(asked, Known(MONDAY_NOON + 86_400), 0.0).min_width == 2
     refuse_blackout(asked, MONDAY_NOON)
+
+
+def test_a_period_that_begins_soon_is_prepared_for() -> None:
+    """Half an hour before, so that drivers wait when it begins."""
+    busy = {"start": "12:29", "end": "12:45", "days": ["Mon"], "minWidth": 3}
+    asked = region(minWidth=2, periods=[busy, {"start": "12:40", "end": "13:00"}])
+    assert scheduled_soon(asked, MONDAY_NOON) == 3
+    assert scheduled_soon(asked, MONDAY_NOON - 120) == 0
+    assert scheduled_soon(asked, MONDAY_NOON + 3600) == 0
 
 
 def test_a_period_without_a_width_is_a_blackout() -> None:

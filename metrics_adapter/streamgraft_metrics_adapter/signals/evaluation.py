@@ -34,7 +34,11 @@ from streamgraft_metrics_adapter.prometheus.observations import (
 )
 from streamgraft_metrics_adapter.prometheus.queries import Input
 from streamgraft_metrics_adapter.regions import Region
-from streamgraft_metrics_adapter.signals.policies import policy_of, refuse_blackout
+from streamgraft_metrics_adapter.signals.policies import (
+    policy_of,
+    refuse_blackout,
+    scheduled_soon,
+)
 
 Signal = TotalLag | RelativeLagChange | GatedLagChange | Utilization | Demand | ExpectedDemand
 """A result of the autoscaler: its value, and its inputs beside it."""
@@ -134,7 +138,7 @@ class _Evaluation:
 
     def expected_demand(self) -> ExpectedDemand:
         """Return the channels that the load is expected to need soon."""
-        return expected_demand(self._demand)
+        return expected_demand(self._demand, scheduled_soon(self.region, self.known.now))
 
     @cached_property
     def _demand(self) -> Demand:

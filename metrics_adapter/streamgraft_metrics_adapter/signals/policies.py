@@ -1,6 +1,7 @@
 """The demand policy of a region: what its resource asks for, and what its width changes cost."""
 
 from streamgraft_autoscaler import DemandPolicy, NotReadyError, Reason
+from streamgraft_autoscaler.demand import EXPECTED_SECONDS
 from streamgraft_autoscaler.pause import expected_pause
 from streamgraft_autoscaler.pricing import ChangePrice, MeasuredChange, measured_price
 from streamgraft_autoscaler.schedule import Period
@@ -10,16 +11,18 @@ from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_metrics_adapter.learning.knowledge import Known
 from streamgraft_metrics_adapter.regions import Region
 
+LOOK_SECONDS = 60
+"""Periods begin and end at full minutes."""
+
 
 def policy_of(region: Region, known: Known, state_bytes: float) -> DemandPolicy:
     """Return the policy of a region now; `state_bytes`: state of its largest shard."""
     settings, spec = region.autoscaling, region.spec
     largest = settings.largest_width(spec.max_width)
-    scheduled = [item.min_width for item in active_periods(region, known.now) if item.min_width]
     catch_up = min(settings.catch_up_seconds, settings.latency_seconds or settings.catch_up_seconds)
     pause = expected_pause(known.pauses, state_bytes)
     return DemandPolicy(
-        min_width=min(max([settings.min_width, *scheduled]), largest),
+        min_width=min(max(settings.min_width, scheduled_width(region, known.now)), largest),
         max_width=largest,
         shards=spec.max_width,
         target_utilization=settings.target_utilization,
@@ -58,6 +61,17 @@ def refuse_blackout(region: Region, now: float) -> None:
         if period.min_width is None:
             message = f"no width change from {period.start} to {period.end} {period.time_zone}"
             raise NotReadyError(Reason.BLACKOUT, message)
+
+
+def scheduled_soon(region: Region, now: float) -> int:
+    """Return the least width that the region's periods ask for at some time soon; 0 for none."""
+    moments = range(0, int(EXPECTED_SECONDS) + 1, LOOK_SECONDS)
+    return max(scheduled_width(region, now + ahead) for ahead in moments)
+
+
+def scheduled_width(region: Region, now: float) -> int:
+    """Return the least width that the region's periods ask for at a Unix time; 0 for none."""
+    return max((item.min_width or 0 for item in active_periods(region, now)), default=0)
 
 
 def active_periods(region: Region, now: float) -> list[AskedPeriod]:
