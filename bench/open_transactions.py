@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from bench.traffic import CRITICAL
 
-ATTEMPTS = 100
+ATTEMPTS = 50
 SETTLED_SECONDS = 0.3
 """Transactions of others have ended by then."""
 PATIENCE_SECONDS = 30.0
@@ -65,7 +65,9 @@ class SharedPartition:
 
 
 def stop_amid(
-    family: Sequence[psutil.Process], keys: Container[str], shared: SharedPartition
+    family: Sequence[psutil.Process],
+    keys: Container[str],
+    shared: SharedPartition,
 ) -> None:
     """Stop processes (SIGSTOP) that have a transaction open with records of these keys.
 

@@ -92,7 +92,7 @@ async def killed(
     wanted = [keys[group] for group in groups]
     calm_until = time.time()
     if place == "region":
-        await asyncio.to_thread(stop_amid, family, {*chain(*wanted)}, traffic.partition)
+        await stop(family, {*chain(*wanted)}, traffic)
     sent, seen, began = traffic.load.sent, len(traffic.probe.arrivals.items), time.time()
     for process in family:
         with suppress(psutil.NoSuchProcess):
@@ -105,13 +105,18 @@ async def killed(
     return Recovery(case, pe["metadata"]["name"], place, last - began, delays)
 
 
+async def stop(family: list[psutil.Process], keys: Container[str], traffic: "Traffic") -> None:
+    """Stop the processes of a channel amid a transaction with records of these keys."""
+    await asyncio.to_thread(stop_amid, family, keys, traffic.partition)
+
+
 async def frozen(app: Deployed, pe: Object, keys: Keys, traffic: "Traffic") -> Delays | None:
     """Freeze a channel for a while; return what that adds to the times of the others' records."""
     groups = pe["spec"]["shards"]
     family = family_of(await app.pod(pe["status"]["pod"]))
     calm_until = time.time()
     mine = {*chain(*(keys[group] for group in groups))}
-    await asyncio.to_thread(stop_amid, family, mine, traffic.partition)
+    await stop(family, mine, traffic)
     began = time.time()
     try:
         await asyncio.sleep(FROZEN_SECONDS)
@@ -268,7 +273,12 @@ async def main() -> None:
                 lost = sum(each.lost(load.sent) for each in came)
                 duplicated = sum(each.duplicated() for each in came)
     show(recoveries)
-    settings = {"rate": RATE, "pes": PES, "kills_per_case": KILLS, "trigger_seconds": 0.5}
+    settings = {
+        "rate": RATE,
+        "pes": PES,
+        "kills_per_case": KILLS,
+        "trigger_seconds": 0.5,
+    }
     report.write("recovery", settings, figures(recoveries, freezes, lost, duplicated))
 
 

@@ -4,7 +4,13 @@ from pyspark.sql import DataFrame
 
 import streamgraft as sg
 
-app = sg.Application("recovery", trigger_seconds=0.5)
+app = sg.Application(
+    "recovery",
+    trigger_seconds=0.5,
+    # As in batches that are too large to be held in memory, rows are sent while more are computed.
+    # Else a transaction is open for a few milliseconds only, and no strike meets one.
+    spark_conf={"spark.datasource.exactly-once-kafka.bufferBytes": "1"},
+)
 
 records = app.kafka_source("records", topic="bench-in-recovery", schema="id bigint, key string")
 
@@ -12,8 +18,9 @@ with app.parallel("work", key=["key"], width=2, max_width=2):
 
     @app.operator(inputs=records, output_mode="update")
     def counted(rows: DataFrame) -> DataFrame:
-        """Count each id."""
-        return rows.groupBy("key", "id").count()
+        """Count each id, and take some milliseconds for each row."""
+        pause = "java_method('java.lang.Thread', 'sleep', 3L) IS NOT NULL"
+        return rows.groupBy("key", "id").count().where(pause)
 
 
 # In the channels: both write its one partition.
