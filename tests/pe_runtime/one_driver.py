@@ -200,6 +200,23 @@ def write(cluster: Cluster, topic: str, numbers: Iterable[int]) -> None:
     assert producer.flush(60) == 0
 
 
+def read_all(cluster: Cluster, topic: str, partitions: int) -> list[Any]:
+    """Return all messages that a topic has now."""
+    settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "all"}
+    consumer = Consumer({**settings, "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+    found: list[Any] = []
+    ended = 0
+    while ended < partitions:
+        for message in consumer.consume(1000, 0.2):
+            if message.error():
+                ended += 1
+            else:
+                found.append(message)
+    consumer.close()
+    return found
+
+
 def rows(messages: list[Any]) -> list[dict[str, Any]]:
     """Return the JSON objects of messages."""
     return [json.loads(message.value()) for message in messages]

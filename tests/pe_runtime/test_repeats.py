@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.pe_runtime.one_driver import Job, driver, make_topic, rows, write
+from tests.pe_runtime.one_driver import Job, driver, make_topic, read_all, rows, write
 
 import streamgraft as sg
 from streamgraft_local import Cluster
@@ -79,23 +78,6 @@ def restart(job: Job, operator: str, *, cut_off: bool) -> None:
     job.queries[pe.stage_name] = query.start(job.plan(pe), running._checkpoint, seconds, name)
 
 
-def read(cluster: Cluster, topic: str, partitions: int) -> list[Any]:
-    """Return all messages that a topic has now."""
-    settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "test"}
-    consumer = Consumer({**settings, "enable.partition.eof": True})
-    consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
-    found: list[Any] = []
-    ended = 0
-    while ended < partitions:
-        for message in consumer.consume(1000, 0.2):
-            if message.error():
-                ended += 1
-            else:
-                found.append(message)
-    consumer.close()
-    return found
-
-
 def until_counted(cluster: Cluster, topic: str, records: int) -> None:
     """Wait until the newest totals have the effect of each row; fail if they have one twice."""
     numbers = [*range(2 * records)]
@@ -103,7 +85,7 @@ def until_counted(cluster: Cluster, topic: str, records: int) -> None:
     count = total = 0
     while (count, total) != (len(numbers), sum(numbers)):
         assert time.monotonic() < deadline, (count, total)
-        newest = {row["key"]: row for row in rows(read(cluster, f"{topic}-out", 1))}
+        newest = {row["key"]: row for row in rows(read_all(cluster, f"{topic}-out", 1))}
         count, total = (sum(row[name] for row in newest.values()) for name in ("count", "total"))
         assert count <= len(numbers)
 
@@ -111,7 +93,7 @@ def until_counted(cluster: Cluster, topic: str, records: int) -> None:
 def written(cluster: Cluster, job: Job) -> int:
     """Return how many records with an origin the hop has written."""
     (port,) = [port for port in job.pe_of("twofold").outputs if not port.external]
-    messages = read(cluster, port.topic, port.partitions or 0)
+    messages = read_all(cluster, port.topic, port.partitions or 0)
     return sum(HEADER in dict(message.headers() or ()) for message in messages)
 
 
