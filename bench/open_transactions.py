@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from bench.traffic import CRITICAL
 
 ATTEMPTS = 50
-SETTLED_SECONDS = 0.3
-"""Transactions of others have ended by then."""
+SETTLED_SECONDS = 1.0
+"""Transactions of others have ended by then, and the next ones, too."""
 PATIENCE_SECONDS = 30.0
 
 

@@ -92,7 +92,7 @@ async def killed(
     wanted = [keys[group] for group in groups]
     calm_until = time.time()
     if place == "region":
-        await stop(family, {*chain(*wanted)}, traffic)
+        await asyncio.to_thread(stop_amid, family, {*chain(*wanted)}, traffic.partition)
     sent, seen, began = traffic.load.sent, len(traffic.probe.arrivals.items), time.time()
     for process in family:
         with suppress(psutil.NoSuchProcess):
@@ -105,18 +105,13 @@ async def killed(
     return Recovery(case, pe["metadata"]["name"], place, last - began, delays)
 
 
-async def stop(family: list[psutil.Process], keys: Container[str], traffic: "Traffic") -> None:
-    """Stop the processes of a channel amid a transaction with records of these keys."""
-    await asyncio.to_thread(stop_amid, family, keys, traffic.partition)
-
-
 async def frozen(app: Deployed, pe: Object, keys: Keys, traffic: "Traffic") -> Delays | None:
     """Freeze a channel for a while; return what that adds to the times of the others' records."""
     groups = pe["spec"]["shards"]
     family = family_of(await app.pod(pe["status"]["pod"]))
     calm_until = time.time()
     mine = {*chain(*(keys[group] for group in groups))}
-    await stop(family, mine, traffic)
+    await asyncio.to_thread(stop_amid, family, mine, traffic.partition)
     began = time.time()
     try:
         await asyncio.sleep(FROZEN_SECONDS)
@@ -195,11 +190,11 @@ async def measure(app: Deployed, keys: Keys, traffic: Traffic) -> list[Recovery]
 async def freeze(app: Deployed, keys: Keys, traffic: Traffic) -> list[Delays]:
     """Freeze the channels in turn; return what that added for their neighbours."""
     delays: list[Delays] = []
-    channels = cycle([number for number in range(PES) if number not in (0, PES - 1)])
-    for number in islice(channels, FREEZES):
+    for number in islice(cycle(range(GROUPS)), FREEZES):
         await app.calm(0)
         await asyncio.sleep(CALM_SECONDS)
-        delay = await frozen(app, (await app.pes())[number], keys, traffic)
+        channels = [pe for pe in await app.pes() if "region" in pe["spec"]]
+        delay = await frozen(app, channels[number], keys, traffic)
         delays += [] if delay is None else [delay]
         console.print(
             f"frozen for {FROZEN_SECONDS:g} s: neighbours {delays[-1].apart:.2f} s later, in the"

@@ -18,8 +18,8 @@ with app.parallel("work", key=["key"], width=2, max_width=2):
 
     @app.operator(inputs=records, output_mode="update")
     def counted(rows: DataFrame) -> DataFrame:
-        """Count each id, and take some milliseconds for each row."""
-        pause = "java_method('java.lang.Thread', 'sleep', 3L) IS NOT NULL"
+        """Count each id, and take a millisecond for each row."""
+        pause = "java_method('java.lang.Thread', 'sleep', 1L) IS NOT NULL"
         return rows.groupBy("key", "id").count().where(pause)
 
 
