@@ -25,6 +25,7 @@ from streamgraft_pe_runtime import (
     alignment,
     hadoop_settings,
     local_files,
+    lost_checkpoints,
     malformed,
     query,
     real_time,
@@ -148,7 +149,8 @@ class Driver:
             if metadata.rehearsal and metadata.real_time not in self._exchanged:
                 exchange(self._session, metadata.rehearsal, real_time=metadata.real_time)
                 self._exchanged.add(metadata.real_time)
-            self._collect_garbage()
+            jvm: Any = self._session._jvm
+            jvm.System.gc()  # the next collection would be in the first batch of a shard
             _compile_last(self._jvm.pid)
         log.info("%s rehearsed in %.1f s", metadata.stage_name, time.monotonic() - began)
 
@@ -267,6 +269,10 @@ class Driver:
         options = {name: found.options for name, found in endpoints.items() if found}
         return topic_ids.ask(self._session, inputs, options)
 
+    def written(self, metadata: PeMetadata, stage: Path) -> str | None:
+        """Return a ledger that has batches of a stage, None if none has."""
+        return lost_checkpoints.written(self._session, metadata, stage)
+
     def may_lose(self, port: InputPort) -> bool:
         """Return whether an input goes on behind records that are deleted before it reads them."""
         options = endpoint.options if (endpoint := self._endpoint(port)) else {}
@@ -291,8 +297,7 @@ class Driver:
         name = f"{metadata.stage_name}-{'-'.join(map(str, shards))}"
         stagger = Stagger(shards[0], metadata.shard_count)
         seconds = real_time.BATCH_SECONDS if plan.real_time else metadata.trigger_seconds
-        if any(port.repeats for port in metadata.inputs):
-            repeats.keep_notes(self._session, query.stage_of(checkpoint))
+        repeats.keep_notes(self._session, query.stage_of(checkpoint), metadata.inputs)
         return query.start(plan, checkpoint, seconds, name, stagger)
 
     def set_log_level(self, level: str) -> None:
@@ -333,11 +338,6 @@ class Driver:
             on_stream_change, on_cut_request = self._listeners
             application.on_stream_change(on_stream_change)
             application.on_cut_request(on_cut_request)
-
-    def _collect_garbage(self) -> None:
-        """Take the JVM's next collection out of the first batch of a shard."""
-        jvm: Any = self._session._jvm
-        jvm.System.gc()
 
     def _warmed_up(self, metadata: PeMetadata, starts: Sequence[int] = warm_up.STARTS) -> _Planned:
         planned = self._bound(metadata)

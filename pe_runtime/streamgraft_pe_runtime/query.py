@@ -19,6 +19,7 @@ from streamgraft_pe_runtime.batch_ends import BatchEnds, staggered
 from streamgraft_pe_runtime.checkpoint_files import incarnation
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.joint_checkpoints import is_joint
+from streamgraft_pe_runtime.lost_checkpoints import life_of
 from streamgraft_pe_runtime.plan import Plan, SinkCall
 from streamgraft_pe_runtime.staggering import ALONE, Stagger
 from streamgraft_pe_runtime.triggers import Triggers
@@ -110,7 +111,13 @@ def _sink(plan: Plan, checkpoint: Path) -> DataStreamWriter:
     if not isinstance(plan.output, list):
         return plan.frame.writeStream.foreachBatch(_numbered(plan.output, checkpoint))
     return plan.frame.writeStream.format(targets.FORMAT).options(
-        **targets.options(plan.output, checkpoint, real_time=plan.real_time, told=plan.told)
+        **targets.options(
+            plan.output,
+            checkpoint,
+            life_of(stage_of(checkpoint)),
+            real_time=plan.real_time,
+            told=plan.told,
+        )
     )
 
 

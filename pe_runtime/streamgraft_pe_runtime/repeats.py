@@ -1,7 +1,7 @@
 """Streams whose records may come again, each of which says then which it is (scala/repeats)."""
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,9 +39,10 @@ def dropped(
     return records.where(F.expr(f"{is_new}('{name}', partition, offset, {origin})"))
 
 
-def keep_notes(session: SparkSession, stage: Path) -> None:
+def keep_notes(session: SparkSession, stage: Path, inputs: Iterable[InputPort]) -> None:
     """Keep what was seen last beside the checkpoints of a stage's shards."""
-    _jvm(session).keepNotes(str(stage))
+    if any(port.repeats for port in inputs):
+        _jvm(session).keepNotes(str(stage))
 
 
 @cache

@@ -43,6 +43,7 @@ from streamgraft_pe_runtime.copied_logs import (
     rewritten_line,
 )
 from streamgraft_pe_runtime.earlier_cuts import remove_earlier
+from streamgraft_pe_runtime.lost_checkpoints import ROLLED_BACK
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
 from streamgraft_pe_runtime.redistribution import StateStores, redistribute
@@ -60,9 +61,6 @@ from streamgraft_pe_runtime.saved_stages import (
 )
 
 log = logging.getLogger(__name__)
-
-ROLLED_BACK = "rolled-back"
-"""File of a checkpoint that came out of a cut, with the uid of the rollback."""
 
 
 class _BackMeanwhile(Exception):

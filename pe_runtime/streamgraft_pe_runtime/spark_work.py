@@ -10,7 +10,7 @@ from pathlib import Path
 from streamgraft_common.content import Content
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_common.resources import MatchedImport, Saved, Saving
-from streamgraft_pe_runtime import late_batches, log_starts, topic_ids
+from streamgraft_pe_runtime import late_batches, log_starts, lost_checkpoints, topic_ids
 from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.bundles import Bundles
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, check
@@ -113,7 +113,7 @@ class SparkStage:
         began = time.monotonic()
         for shard in shards:
             self._storage.prepare(shard)
-        topics = self._check_topics(shards)
+        topics = self._check(shards)
         checkpoint = self._checkpoints.take_over(shards, self._start_of)
         log.info("shards %s taken over in %.3f s", shards, time.monotonic() - began)
         query = self._started(shards, checkpoint, topics)
@@ -125,12 +125,13 @@ class SparkStage:
 
     def _start_alone(self, shard: int) -> Query:
         self._storage.prepare(shard)
-        topics = self._check_topics([shard])
+        topics = self._check([shard])
         return self._started([shard], self._checkpoints.take_alone(shard), topics)
 
-    def _check_topics(self, shards: Sequence[int]) -> topic_ids.Ids:
+    def _check(self, shards: Sequence[int]) -> topic_ids.Ids:
         """Return the ids of what is read, before anything is, also of a batch that was cut off."""
-        inputs = self._metadata.inputs
+        stage, inputs = self._storage.folder, self._metadata.inputs
+        lost_checkpoints.check(stage, lambda: self._driver.written(self._metadata, stage))
         found = self._driver.source_ids(inputs)
         for shard in shards:
             topic_ids.check(self._storage.checkpoint(shard), inputs, found)

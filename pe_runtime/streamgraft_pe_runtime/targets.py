@@ -131,13 +131,15 @@ class Targets:
 def options(
     targets: Sequence[KafkaTarget],
     checkpoint: Path,
+    life: str,
     *,
     real_time: bool = False,
     told: Sequence[str] = (),
 ) -> dict[str, str]:
     """Return the options of the sink for a query on a checkpoint.
 
-    `told`: topics whose records say where they come from, if they may come again.
+    `life`: what ledgers say they are of (lost_checkpoints.py); `told`: topics whose records say
+    where they come from, if they may come again.
     """
     origins = {}
     if real_time and targets[0].transactional_id is None:
@@ -146,6 +148,7 @@ def options(
         **origins,
         "realTime": str(real_time).lower(),
         "checkpointLocation": str(checkpoint),
+        "life": life,
         "targets": json.dumps([_options(target) for target in targets]),
     }
 

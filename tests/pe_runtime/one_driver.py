@@ -100,7 +100,9 @@ class Job:
     def start(self) -> None:
         """Start the queries of all PEs, as their shards 0, the way a new owner does."""
         (self._folder / "0").mkdir(parents=True, exist_ok=True)
-        repeats.keep_notes(self._session, self._folder)
+        repeats.keep_notes(
+            self._session, self._folder, [port for pe in self.pes for port in pe.inputs]
+        )
         for pe in self.pes:
             plan = self.plan(pe)
             check_slots(plan, pe)

@@ -122,7 +122,7 @@ def test_shards_have_names_of_their_own() -> None:
 
 def test_options_of_the_sink() -> None:
     """The ledger is at a topic that lives as long as the job, or as the sink."""
-    given = options(targets(*SINKS).all, Path("/c"))
+    given = options(targets(*SINKS).all, Path("/c"), "uid/work")
     assert given["checkpointLocation"] == "/c"
     main, tuned, elsewhere, loose = json.loads(given["targets"])
     assert main["ledgerTopic"] == "n.j.REHEARSAL"

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.kafka010.exactlyonce
 
-import java.util.{Map => JMap}
+import java.util.{Map => JMap, UUID}
 
 import scala.jdk.CollectionConverters._
 
@@ -20,6 +20,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
   *    id and `.ledger`).
   *  - ledgerTopic: a topic that lives as long as the query; the group commits to its partition 0
   *    (default: `topic`).
+  *  - life: what an entry of the ledger begins with, without a space: of which life of the query it
+  *    is. So whoever lost the checkpoint can see that there was one.
   *  - bufferBytes: so much of a batch, about, is kept in memory until all of it is computed;
   *    the rest is sent at once, within the transaction (default: 16 MiB).
   *  - realTime: true in real-time mode, which has one target. Rows are then told by [[NoteOrigin]].
@@ -73,7 +75,11 @@ case class Target(
 }
 
 /** Under which names batches are written, and noted as written. */
-case class Identity(transactionalId: String, ledgerGroup: String, ledger: TopicPartition)
+case class Identity(
+    transactionalId: String, ledgerGroup: String, ledger: TopicPartition, life: Option[String]) {
+  /** A name for a checkpoint that begins with this ledger. */
+  def newIncarnation(): String = (life.toSeq :+ UUID.randomUUID().toString).mkString("/")
+}
 
 object Target {
   private val DayMillis = 24L * 3600 * 1000
@@ -84,7 +90,8 @@ object Target {
     val producer = KafkaSourceProvider.kafkaParamsForProducer(CaseInsensitiveMap(options))
     val identity = options.get("transactionalId").map { id =>
       val topic = options.get("ledgerTopic").getOrElse(Settings.required(options, "topic"))
-      Identity(id, options.getOrElse("ledgerGroup", s"$id.ledger"), new TopicPartition(topic, 0))
+      val group = options.getOrElse("ledgerGroup", s"$id.ledger")
+      Identity(id, group, new TopicPartition(topic, 0), options.get("life"))
     }
     for (names <- identity) {
       producer.put("transactional.id", names.transactionalId)

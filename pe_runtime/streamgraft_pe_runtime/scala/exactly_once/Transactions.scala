@@ -1,7 +1,6 @@
 package org.apache.spark.sql.kafka010.exactlyonce
 
 import java.time.Duration
-import java.util.UUID
 import java.util.concurrent.{ExecutionException, FutureTask, TimeUnit}
 
 import scala.util.Try
@@ -159,7 +158,7 @@ class Transactions(target: Target, identity: Identity, checkpoint: Checkpoint,
   private def first(): Unit = {
     val former = checkpoint.former(target.name)
     val begun = checkpoint.incarnation(former).flatMap(entry(_, former))
-      .getOrElse(Entry.first(UUID.randomUUID().toString))
+      .getOrElse(Entry.first(identity.newIncarnation()))
     renew(begun)
     val kept = checkpoint.keep(target.name, begun.incarnation)
     // An owner that we have fenced since was as far as this: it wrote nothing under its mark.

@@ -1,0 +1,90 @@
+"""Whether the checkpoints of a stage are gone, as of a volume that was made anew under its name.
+
+Without a checkpoint a query reads everything again, with no state, and writes it once more. But
+Kafka has the stage's ledgers (scala/exactly_once), and an entry begins with whose it is: so a stage
+that has nothing on the volume, while a ledger has batches of it, is not new.
+"""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from streamgraft_common import names
+from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
+from streamgraft_pe_runtime.kafka_access import client_settings, spark_options
+
+log = logging.getLogger(__name__)
+
+ROLLED_BACK = "rolled-back"
+"""File in a shard's folder that was made from a cut, with the uid of the rollback. The cut may be
+of before its first batch."""
+_LEFT = ("*/offsets", "*/sources", f"*/{ROLLED_BACK}", "queries/*/offsets", "queries/*/sources")
+_NO_RIGHT = "AuthorizationException"
+
+
+def life_of(stage: Path) -> str:
+    """Return what tells a stage from one that had its name before: uid of the job, and folder."""
+    return "/".join(stage.parts[-2:])
+
+
+def check(stage: Path, written: Callable[[], str | None]) -> None:
+    """Raise CheckpointDamaged if a stage has nothing, and yet has written.
+
+    `stage`: its folder; `written` returns a ledger that says so. The volume is shared, so what
+    another PE has begun is there as well.
+    """
+    if any(next(stage.glob(pattern), None) for pattern in _LEFT):
+        return
+    if ledger := written():
+        why = (
+            "it is gone, though it has written: to begin anew, cancel the job and submit it again"
+            f" ({ledger})"
+        )
+        raise CheckpointDamaged(stage, why)
+
+
+def written(session: SparkSession, metadata: PeMetadata, stage: Path) -> str | None:
+    """Return a ledger at the job's brokers that has batches of a stage, None if none has."""
+    place = metadata.rehearsal
+    if place is None:
+        return None
+    pe: PeMetadata = metadata
+    jvm: Any = session._jvm
+    clients = jvm.org.apache.kafka.clients.admin
+    kafka = {
+        "bootstrap.servers": place.bootstrap_servers,
+        **client_settings(spark_options(place.tls)),
+    }
+    groups = jvm.java.util.HashMap()
+    for shard in range(pe.shard_count):
+        own = names.transactional_id(pe.namespace, pe.job, pe.stage_name, shard)
+        groups.put(names.ledger_group(own), clients.ListConsumerGroupOffsetsSpec())
+    admin = clients.Admin.create(jvm.java.util.HashMap(kafka))
+    try:
+        found = admin.listConsumerGroupOffsets(groups).all().get()
+        return next(
+            (
+                f"consumer group {group} at {place.bootstrap_servers}"
+                for group in found
+                for position in found[group].values()
+                if position is not None and _has_batches(position, life_of(stage))
+            ),
+            None,
+        )
+    except Py4JJavaError as error:
+        if _NO_RIGHT not in str(error.java_exception):
+            raise
+        log.info("ledgers can't be looked at: %s", error.java_exception)  # the sink says so better
+        return None
+    finally:
+        admin.close(jvm.java.time.Duration.ZERO)
+
+
+def _has_batches(position: Any, life: str) -> bool:
+    incarnation, _, plan = position.metadata().partition(" ")
+    return incarnation.startswith(f"{life}/") and (position.offset() > 0 or "=" in plan)

@@ -1,0 +1,66 @@
+"""A stage whose checkpoints are gone, as of a volume that was made anew, and one that is new."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tests.pe_runtime.one_driver import Job, make_topic, rows, write
+
+import streamgraft as sg
+from streamgraft_common.pe_metadata import PeMetadata
+from streamgraft_local import Cluster
+from streamgraft_pe_runtime import lost_checkpoints, query
+from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
+from streamgraft_pe_runtime.lost_checkpoints import ROLLED_BACK
+from streamgraft_pe_runtime.protocol.failures import explained
+
+pytestmark = pytest.mark.integration
+
+
+def application(topic: str, *, real_time: bool) -> sg.Application:
+    app = sg.Application("lost")
+    source = app.kafka_source("numbers", topic=topic, schema="key string, n long")
+
+    @app.operator(inputs=source, real_time=real_time)
+    def copied(numbers: DataFrame) -> DataFrame:
+        return numbers.where("n >= 0")
+
+    app.kafka_sink("copy", input=copied, topic=f"{topic}-copy", partitions=1)
+    return app
+
+
+def check(session: SparkSession, pe: PeMetadata, stage: Path) -> None:
+    """Look as a PE does before it starts a query."""
+    lost_checkpoints.check(stage, lambda: lost_checkpoints.written(session, pe, stage))
+
+
+@pytest.mark.parametrize("real_time", [False, True])
+def test_a_stage_that_has_written_does_not_begin_anew(
+    session: SparkSession, cluster: Cluster, tmp_path: Path, real_time: bool
+) -> None:
+    """It would write everything again; how often it is tried makes no difference."""
+    topic = make_topic(cluster)
+    job = Job(application(topic, real_time=real_time), session, cluster, tmp_path)
+    (pe,) = job.pes
+    stage = query.stage_of(job.queries[pe.stage_name]._checkpoint)
+    write(cluster, topic, range(10))
+    assert sorted(row["n"] for row in rows(job.read(f"{topic}-copy", 10))) == [*range(10)]
+    check(session, pe, stage)
+    job.stop()
+    check(session, pe, stage)
+    shutil.rmtree(stage)
+    for _ in range(2):
+        with pytest.raises(CheckpointDamaged) as caught:
+            check(session, pe, stage)
+    failure = explained(f"CheckpointDamaged: {caught.value}")
+    assert failure.reason == "CheckpointDamaged"
+    assert str(stage) in failure.message
+    assert "to begin anew, cancel the job" in failure.message
+    # A cut of before the first batch was put back: that it begins anew is what was asked for.
+    (stage / "0").mkdir(parents=True)
+    (stage / "0" / ROLLED_BACK).write_text("uid")
+    check(session, pe, stage)
+    # Another life of the stage, or another job of that name, has written nothing.
+    check(session, pe, stage.with_name(f"{stage.name}.2"))
+    check(session, pe.model_copy(update={"job": "other"}), tmp_path / "none")
