@@ -1,6 +1,6 @@
 """What cuts cost: a job with a consistent region beside the same without one.
 
-A PE that reads, two channels with state, a PE that writes to Kafka. First a load that leaves the
+A PE that reads, and two channels with state that write to Kafka. First a load that leaves the
 machine time, of which each record's time is told; then as much as the job can take.
 """
 

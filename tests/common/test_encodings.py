@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -21,7 +22,7 @@ from tests.common.schema_registry import registry
 from streamgraft_common.encodings.avro import AvroCodec
 from streamgraft_common.encodings.codec import Undecodable, Unencodable
 from streamgraft_common.encodings.protobuf import ProtobufCodec
-from streamgraft_common.encodings.registry import Registry, RegistryError, framed
+from streamgraft_common.encodings.registry import LATE_SECONDS, Registry, RegistryError, framed
 
 PLACE = {"name": "x", "type": "double"}
 SCHEMA: dict[str, Any] = {
@@ -358,3 +359,24 @@ def test_what_is_declared_wrongly_is_told() -> None:
         ProtobufCodec(descriptors(), "shop.Cart")
     with pytest.raises(ValueError, match="not a valid Avro schema"):
         AvroCodec('{"type": "recrod"}')
+
+
+def test_a_registry_may_hear_of_a_schema_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As another one than that at which the producer has registered it."""
+    with registry() as server:
+        value = framed(42, AvroCodec(json.dumps(SCHEMA)).encode(TEXT))
+        codec = AvroCodec(json.dumps(SCHEMA), Registry(server.url))
+        pauses: list[float] = []
+
+        def pause(seconds: float) -> None:
+            pauses.append(seconds)
+            if len(pauses) == 2:
+                server.schemas[42] = json.dumps(SCHEMA)
+
+        monkeypatch.setattr(time, "sleep", pause)
+        assert codec.decode(value) == ROW
+        assert pauses == list(LATE_SECONDS[:2])
+        for _ in range(5):  # one that is not known at all holds no more records up
+            with pytest.raises(Undecodable):
+                codec.decode(framed(43, value))
+        assert pauses == [*LATE_SECONDS[:2], *LATE_SECONDS]

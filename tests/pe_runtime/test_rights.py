@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import (
@@ -19,7 +20,7 @@ from tests.e2e.tls_broker import TlsBroker, tls_broker
 
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime import query
-from streamgraft_pe_runtime.kafka_access import KAFKA_VARIABLE
+from streamgraft_pe_runtime.kafka_access import KAFKA_VARIABLE, client_settings, spark_options
 from streamgraft_pe_runtime.plan import Plan
 from streamgraft_pe_runtime.protocol import failures
 from streamgraft_pe_runtime.query import ShardQuery
@@ -115,6 +116,42 @@ def test_missing_rights_are_named(
         while not running.reports(-1):
             assert running.failure() is None
         assert running.stop(SECONDS)
+
+
+def test_an_export_that_may_not_be_read_is_left_out(
+    session: SparkSession, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that the user may write to, and so describe."""
+    with tls_broker(cluster, tmp_path, AUTHORIZER) as broker:
+        folder = tmp_path / "secret"
+        folder.mkdir()
+        admin = prepared(broker, folder, monkeypatch)
+        jvm: Any = session._jvm
+        settings = client_settings(
+            {"kafka.bootstrap.servers": broker.address, **spark_options(True)}
+        )
+        ours = jvm.org.apache.kafka.clients.admin.Admin.create(jvm.java.util.HashMap(settings))
+        try:
+            assert readable(session, ours) == (0, "Topic authorization failed.")
+            allow(admin, TOPICS, AclOperation.WRITE)
+            assert readable(session, ours) == (
+                0,
+                f"not allowed to read {OUT}: the user needs Read on it",
+            )
+            allow(admin, TOPICS, AclOperation.READ)
+            assert readable(session, ours) == (1, "")
+        finally:
+            ours.close()
+
+
+def readable(session: SparkSession, admin: Any) -> tuple[int, str]:
+    """Return how many partitions of the topic an import would read, and why not."""
+    jvm: Any = session._jvm
+    topics = jvm.scala.jdk.javaapi.CollectionConverters.asScala(jvm.java.util.Set.of(OUT)).toSet()
+    imports = jvm.org.apache.spark.sql.kafka010.imports
+    found = getattr(getattr(imports, "MatchedTopics$"), "MODULE$").partitions(admin, topics)
+    why = found._2().values().headOption()
+    return found._1().size(), why.get().getMessage() if why.isDefined() else ""
 
 
 def test_brokers_that_can_have_no_transactions(

@@ -3,6 +3,7 @@
 import json
 import ssl
 import struct
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -13,6 +14,11 @@ from streamgraft_common.encodings import registry_access
 from streamgraft_common.encodings.registry_access import AUTHORITY, SECRET, Access
 
 TIMEOUT_SECONDS = 10.0
+LATE_SECONDS = (0.2, 0.5, 1.0)
+"""When a schema is asked for again that is not known: of several registries one may hear of it
+later than the producer who has just registered it."""
+UNKNOWN_SECONDS = 60.0
+"""For how long one is not asked for again that was not known then either."""
 _TYPE = "application/vnd.schemaregistry.v1+json"
 _UNKNOWN = 40403
 """What a registry's own 404 says; one of a proxy before it does not."""
@@ -52,16 +58,31 @@ class Registry:
         self._url = url.rstrip("/")
         self._secret = secret
         self._schemas: dict[int, Any] = {}
+        self._unknown: dict[int, float] = {}
         self._ids: dict[tuple[str, str], int] = {}
 
     def schema(self, number: int) -> Any:
         """Return a schema. Raises UnknownSchema and RegistryError."""
         if number not in self._schemas:
-            found = self._ask("GET", f"/schemas/ids/{number}", "schema")
+            found = self._patiently(number)
             if found.get("schemaType", "AVRO") != "AVRO" or found.get("references"):
                 raise UnknownSchema(f"schema {number} is no Avro schema without references")
             self._schemas[number] = json.loads(found["schema"])
         return self._schemas[number]
+
+    def _patiently(self, number: int) -> dict[str, Any]:
+        path = f"/schemas/ids/{number}"
+        asked_before = time.monotonic() - self._unknown.get(number, -UNKNOWN_SECONDS)
+        for pause in () if asked_before < UNKNOWN_SECONDS else LATE_SECONDS:
+            try:
+                return self._ask("GET", path, "schema")
+            except UnknownSchema:
+                time.sleep(pause)
+        try:
+            return self._ask("GET", path, "schema")
+        except UnknownSchema:
+            self._unknown[number] = time.monotonic()
+            raise
 
     def register(self, subject: str, schema: str) -> int:
         """Return the id of a schema, which the subject has from now on. Raises RegistryError."""

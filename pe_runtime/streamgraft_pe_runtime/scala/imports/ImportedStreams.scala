@@ -7,8 +7,9 @@ import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue, Execution
 import scala.jdk.CollectionConverters._
 import scala.util.{Failure, Try}
 
-import org.apache.kafka.clients.admin.{Admin, TopicDescription}
+import org.apache.kafka.clients.admin.{Admin, DescribeTopicsOptions, TopicDescription}
 import org.apache.kafka.common.{KafkaFuture, TopicPartition}
+import org.apache.kafka.common.acl.AclOperation
 import org.apache.kafka.common.errors.{
   InvalidTopicException, TopicAuthorizationException, UnknownTopicOrPartitionException}
 import org.apache.spark.internal.Logging
@@ -117,7 +118,9 @@ object MatchedTopics {
       admin: Admin, topics: Set[String]): (Set[TopicPartition], Map[String, Throwable]) =
     if (topics.isEmpty) (Set.empty, Map.empty)
     else {
-      val described = admin.describeTopics(topics.asJava).topicNameValues().asScala.toMap
+      // Who may write to a topic may describe it, and so learns nothing of whether it may be read.
+      val asked = new DescribeTopicsOptions().includeAuthorizedOperations(true)
+      val described = admin.describeTopics(topics.asJava, asked).topicNameValues().asScala.toMap
       val found = described.map { case (topic, future) => topic -> partitionsOf(topic, future) }
       (found.values.flatMap(_.getOrElse(Nil)).toSet,
         found.collect { case (topic, Failure(why)) => topic -> why })
@@ -125,11 +128,17 @@ object MatchedTopics {
 
   private def partitionsOf(
       topic: String, described: KafkaFuture[TopicDescription]): Try[Seq[TopicPartition]] =
-    Try(described.get().partitions().asScala.toSeq)
+    Try(readable(described.get()).partitions().asScala.toSeq)
       .map(_.map(each => new TopicPartition(topic, each.partition)))
       .recoverWith { case e: ExecutionException => Failure(e.getCause) }
       // An export that is gone, or just comes.
       .recover { case _: UnknownTopicOrPartitionException => Nil }
+
+  /** Some brokers don't tell what is allowed. */
+  private def readable(topic: TopicDescription): TopicDescription =
+    if (Option(topic.authorizedOperations).forall(_.contains(AclOperation.READ))) topic
+    else throw new TopicAuthorizationException(
+      s"not allowed to read ${topic.name}: the user needs Read on it", JSet.of(topic.name))
 }
 
 /** Keeps the positions of topics that are not matched in its offsets: when they are matched again,
