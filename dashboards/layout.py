@@ -12,6 +12,7 @@ _LABEL = re.compile(r"\{\{(\w+)\}\}")
 _COLUMNS = 24
 _WIDTH, _HEIGHT = 12, 8
 _NUMBER_WIDTH, _NUMBER_HEIGHT = 6, 4
+_TABLE_HEIGHT = 8
 _CALM, _WARN, _ALARM = "green", "orange", "red"
 _VARIABLE_OF = {"streams_job": "job"}
 """Variables that are not called as the label whose values they have."""
@@ -43,9 +44,11 @@ def _rows(dashboard: Dashboard) -> Iterator[dict[str, Any]]:
         yield {"type": "row", "title": title, "collapsed": False, "panels": [], "gridPos": place}
         top += 1
         numbers = [panel for panel in panels if panel.number]
-        lines = [panel for panel in panels if not panel.number]
+        tables = [panel for panel in panels if panel.table]
+        lines = [panel for panel in panels if not (panel.number or panel.table)]
         for placed, (width, height) in (
             (numbers, (_NUMBER_WIDTH, _NUMBER_HEIGHT)),
+            (tables, (_COLUMNS, _TABLE_HEIGHT)),
             (lines, (_WIDTH, _HEIGHT)),
         ):
             yield from _grid(dashboard, placed, top, width, height)
@@ -63,17 +66,18 @@ def _grid(
 
 def _panel(panel: Panel, variables: Sequence[Variable], place: Mapping[str, int]) -> dict[str, Any]:
     defaults: dict[str, Any] = {"unit": panel.unit, "thresholds": _thresholds(panel)}
+    options: dict[str, Any] = {}
     if panel.number:
-        options: dict[str, Any] = {"reduceOptions": {"calcs": ["lastNotNull"]}}
-    else:
+        options = {"reduceOptions": {"calcs": ["lastNotNull"]}}
+    elif not panel.table:
         options = {"tooltip": {"mode": "multi"}, "legend": {"displayMode": "list"}}
         shown = "off" if panel.warn is panel.alarm is None else "line"
         defaults["custom"] = {"axisSoftMin": 0, "thresholdsStyle": {"mode": shown}}
     if panel.leads_to:
         url = _address(panel, variables)
         defaults["links"] = [{"title": "Look closer", "url": url, "targetBlank": False}]
-    return {
-        "type": "stat" if panel.number else "timeseries",
+    found = {
+        "type": "stat" if panel.number else "table" if panel.table else "timeseries",
         "title": panel.title,
         "description": panel.description,
         "gridPos": dict(place),
@@ -82,7 +86,7 @@ def _panel(panel: Panel, variables: Sequence[Variable], place: Mapping[str, int]
         "options": options,
         "targets": [
             {
-                "refId": chr(ord("A") + number),
+                "refId": _id(number),
                 "datasource": _SOURCE,
                 "expr": query.expression,
                 "legendFormat": query.legend,
@@ -90,6 +94,34 @@ def _panel(panel: Panel, variables: Sequence[Variable], place: Mapping[str, int]
             for number, query in enumerate(panel.queries)
         ],
     }
+    return _as_table(panel, found) if panel.table else found
+
+
+def _id(number: int) -> str:
+    return chr(ord("A") + number)
+
+
+def _as_table(panel: Panel, found: dict[str, Any]) -> dict[str, Any]:
+    """Return a panel whose queries are asked for now, and become one row where labels agree."""
+    values = {f"Value #{_id(number)}": each.legend for number, each in enumerate(panel.queries)}
+    hidden = ["Time", *(name for name, title in values.items() if not title)]
+    titles = {name: title for name, title in values.items() if title}
+    columns = {"excludeByName": dict.fromkeys(hidden, True), "renameByName": titles}
+    texts = {
+        text: {"color": color, "index": number}
+        for number, (text, color) in enumerate(panel.states.items())
+    }
+    colored = {
+        "matcher": {"id": "byName", "options": panel.colored},
+        "properties": [
+            {"id": "mappings", "value": [{"type": "value", "options": texts}]},
+            {"id": "custom.cellOptions", "value": {"type": "color-text"}},
+        ],
+    }
+    config = {**found["fieldConfig"], "overrides": [colored]}
+    targets = [{**each, "format": "table", "instant": True} for each in found["targets"]]
+    merged = [{"id": "merge", "options": {}}, {"id": "organize", "options": columns}]
+    return {**found, "fieldConfig": config, "targets": targets, "transformations": merged}
 
 
 def _thresholds(panel: Panel) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What a dashboard says, without its layout: panels, their queries, units and thresholds."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dashboards.identity import legend
@@ -9,7 +10,7 @@ RATE = "$__rate_interval"
 
 @dataclass(frozen=True)
 class Query:
-    """One query and the text of its legend."""
+    """One query and the text of its legend; in a table the title of its values' column."""
 
     expression: str
     legend: str
@@ -36,6 +37,13 @@ class Panel:
     """Where more is worse: below, it is red as well."""
     number: bool = False
     """The newest value alone, at the top; else a line over time."""
+    table: bool = False
+    """A row for each set of labels, with a column for each label and each query that has a title;
+    else a line over time."""
+    colored: str = ""
+    """Of a table: the label whose column has colors."""
+    states: Mapping[str, str] = field(default_factory=dict)
+    """The colors of what may stand there."""
     leads_to: str = ""
     """Uid of the dashboard that a line leads to, with its labels as variables."""
 

@@ -2,8 +2,9 @@
 
 from dashboards.model import Variable
 
-_KNOWN = '__name__=~"streamgraft_pe_shards|streamgraft_pe_lag_records"'
-"""PEs have shards; of a region that sleeps the operator tells the lag."""
+_KNOWN = '__name__=~"streamgraft_pe_shards|streamgraft_pe_lag_records|streamgraft_job_phase"'
+"""PEs have shards; of a region that sleeps the operator tells the lag, and the phase of a job of
+which nothing runs."""
 _JOB = 'namespace=~"$namespace", streams_job=~"$job"'
 
 NAMESPACE = Variable("namespace", f"label_values({{{_KNOWN}}}, namespace)")

@@ -73,7 +73,11 @@ def test_the_reference_has_every_command_field_and_name() -> None:
     assert [kind.kind for kind in KINDS if f"\n## {kind.kind}\n" not in text] == []
     assert "| `spec.bundle.git.url` | string |" in text
     text = metrics()
-    for name in ("streamgraft_pe_lag_records", "streamgraft_operator_reconciles"):
+    for name in (
+        "streamgraft_pe_lag_records",
+        "streamgraft_operator_reconciles",
+        "streamgraft_job_phase",
+    ):
         assert f"| `{name}` |" in text
     assert "| `streamgraft_adapter_last_refresh_timestamp_seconds` | gauge |" in text
     assert "| `--lease` | `streamgraft-operator` |" in (text := programs())

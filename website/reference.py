@@ -7,18 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from prometheus_client import REGISTRY
+from prometheus_client import REGISTRY, Metric
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import BaseModel
 
 import streamgraft
 from streamgraft.cli._app import app
+from streamgraft_common.kube import KubeClient, KubeConfig
 from streamgraft_common.resources import KINDS
 from streamgraft_common.resources.crds import structural
 from streamgraft_metrics_adapter import telemetry as _telemetry  # noqa: F401  # fills the registry
 from streamgraft_metrics_adapter.settings import parser as adapter_parser
 from streamgraft_operator.__main__ import parser as operator_parser
+from streamgraft_operator.assembly import collectors_of
 from streamgraft_operator.kit import metrics as operator_metrics
+from streamgraft_operator.kit.caches import Caches
 from streamgraft_pe_runtime.metrics import PeMetrics
 
 ROOT = Path(__file__).parents[1]
@@ -134,7 +137,7 @@ def metrics() -> str:
     lines = ["# Metrics", "", "Prometheus adds labels of its own, docs/develop/contracts.md."]
     told = {
         "Processing elements": text_string_to_metric_families(PeMetrics(1).exposition().decode()),
-        "Operator": operator_metrics.REGISTRY.collect(),
+        "Operator": [*operator_metrics.REGISTRY.collect(), *_of_objects()],
         "Metrics adapter": [
             family for family in REGISTRY.collect() if family.name.startswith("streamgraft_")
         ],
@@ -143,6 +146,13 @@ def metrics() -> str:
         rows = [(f"`{item.name}`", item.type, _line(item.documentation)) for item in families]
         lines += ["", f"## {who}", "", *_table(("metric", "type", "meaning"), sorted(rows))]
     return "\n".join(lines) + "\n"
+
+
+def _of_objects() -> Iterator[Metric]:
+    """Yield what the operator tells of the objects that it looks after: of none, without values."""
+    nowhere = KubeClient(KubeConfig(server="http://127.0.0.1:1"))
+    for collector in collectors_of(Caches(nowhere, ())):
+        yield from collector.collect()
 
 
 def programs() -> str:

@@ -19,11 +19,16 @@ def _changes(metric: str) -> str:
 _SIGNALS = (
     Panel(
         "Demand",
-        "Channels that the load needs, as the HPA reads it, and channels that serve.",
+        "Channels that the load needs, as the HPA reads it, channels that serve, and how many there"
+        " may be.",
         "short",
         (
             Query(_signal("demand"), f"{_SIGNAL} needs", quiet=True),
             Query(channels(f"streamgraft_pe_shards{{{IN_REGION}}} > 0"), f"{_REGION} serve"),
+            Query(
+                f'max by ({BY_REGION}) (streamgraft_region_width{{kind="largest", {IN_REGION}}})',
+                f"{_REGION} at most",
+            ),
         ),
     ),
     Panel(

@@ -1,4 +1,4 @@
-"""All jobs at a glance: what arrives, what waits, what goes wrong."""
+"""All jobs at a glance: their health, what arrives, what waits, what goes wrong."""
 
 from dashboards.identity import BY_JOB, legend, owned
 from dashboards.model import RATE, Dashboard, Panel, Query, rate
@@ -15,12 +15,16 @@ def _grown(metric: str) -> str:
     return f"sum by ({BY_JOB}) (increase({metric}{{{IN_JOB}}}[{RATE}]))"
 
 
+def _pes(kind: str) -> str:
+    return f'max by ({BY_JOB}) (streamgraft_job_pes{{kind="{kind}", {IN_JOB}}})'
+
+
 _NOW = (
     Panel(
         "Jobs",
-        "Jobs of which something runs or sleeps.",
+        "Jobs that exist, whether or not anything of them runs.",
         "short",
-        (Query(f"count(count by ({BY_JOB}) (streamgraft_pe_lag_records{{{IN_JOB}}}))", "jobs"),),
+        (Query(f"count(count by ({BY_JOB}) (streamgraft_job_phase{{{IN_JOB}}}))", "jobs"),),
         number=True,
     ),
     Panel(
@@ -50,6 +54,27 @@ _NOW = (
         warn=1,
         alarm=3,
         number=True,
+    ),
+    Panel(
+        "Health",
+        "All jobs, with their phase and their processing elements; why a job is not Healthy is in"
+        " the message of its status.",
+        "short",
+        (
+            # Its value is 1: what it says is in its labels.
+            Query(f"max by ({BY_JOB}, phase) (streamgraft_job_phase{{{IN_JOB}}}) == 1", ""),
+            Query(_pes("ready"), "ready"),
+            Query(_pes("wanted"), "wanted"),
+        ),
+        table=True,
+        colored="phase",
+        states={
+            "Healthy": "green",
+            "Pending": "orange",
+            "Submitting": "orange",
+            "Submitted": "orange",
+            "Failed": "red",
+        },
     ),
 )
 
@@ -110,6 +135,30 @@ _TROUBLE = (
         leads_to="streamgraft-elements",
     ),
     Panel(
+        "Pods that failed",
+        "Pods of processing elements that failed, whatever took them down.",
+        "short",
+        (Query(_grown("streamgraft_operator_pe_failures_total"), _LEGEND),),
+        warn=1,
+        alarm=3,
+        leads_to="streamgraft-elements",
+    ),
+    Panel(
+        "Cuts that failed",
+        "Of a consistent region, since the last one that is complete.",
+        "short",
+        (
+            Query(
+                f"max by ({BY_JOB}, consistent_region)"
+                f" (streamgraft_consistent_region_failed_cuts{{{IN_JOB}}})",
+                legend(f"{BY_JOB}, consistent_region"),
+                quiet=True,
+            ),
+        ),
+        warn=1,
+        alarm=2,
+    ),
+    Panel(
         "Alerts",
         "What fires, by name; docs/operate/runbook.md says what to do about each.",
         "short",
@@ -127,7 +176,7 @@ _TROUBLE = (
 JOBS = Dashboard(
     "jobs",
     "Streamgraft: jobs",
-    "All jobs: what arrives, what waits, what goes wrong.",
+    "All jobs: their health, what arrives, what waits, what goes wrong.",
     {"Now": _NOW, "Flow": _FLOW, "Trouble": _TROUBLE},
     (NAMESPACE, JOB),
 )

@@ -4,17 +4,22 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from prometheus_client.registry import Collector
+
 from streamgraft_common.kube import KubeClient
 from streamgraft_operator.consistent_region.controller import ConsistentRegionController
+from streamgraft_operator.consistent_region.metrics import CutCollector
 from streamgraft_operator.context import Context
 from streamgraft_operator.host_pool.controller import HostPoolController
 from streamgraft_operator.job.conductor import JobConductor
 from streamgraft_operator.job.controller import JobController
+from streamgraft_operator.job.metrics import JobCollector
 from streamgraft_operator.kit import metrics
-from streamgraft_operator.kit.caches import WentBack
+from streamgraft_operator.kit.caches import Caches, WentBack
 from streamgraft_operator.kit.control_loop import Controller, ControlLoop
 from streamgraft_operator.pe.controller import ProcessingElementController
 from streamgraft_operator.pe.lost_pods import LostPodController
+from streamgraft_operator.pe.metrics import ElementCollector
 from streamgraft_operator.pe.pod_conductor import PodConductor
 from streamgraft_operator.pe.pod_controller import PodController
 from streamgraft_operator.region.autoscaler import AutoscalerController
@@ -23,6 +28,7 @@ from streamgraft_operator.region.lag import LagController
 from streamgraft_operator.region.lag_metrics import LagCollector
 from streamgraft_operator.region.metrics import RegionCollector
 from streamgraft_operator.savepoint.controller import SavepointController
+from streamgraft_operator.savepoint.metrics import SavepointCollector
 from streamgraft_operator.savepoint.parking_controller import ParkingController
 from streamgraft_operator.settings import Settings
 from streamgraft_operator.stray.controller import stray_controllers
@@ -66,6 +72,17 @@ def controllers_of(context: Context, lags: LagCollector) -> Sequence[Controller]
     )
 
 
+def collectors_of(caches: Caches) -> Sequence[Collector]:
+    """Return what tells Prometheus of the objects that are looked after."""
+    return (
+        JobCollector(caches.jobs),
+        ElementCollector(caches),
+        RegionCollector(caches.regions),
+        SavepointCollector(caches),
+        CutCollector(caches.consistent_regions),
+    )
+
+
 async def run(client: KubeClient, settings: Settings, stopping: asyncio.Event) -> None:
     """Operate until `stopping`, and finish what is in hand then; cancelled, break off at once.
 
@@ -85,7 +102,7 @@ async def _run(client: KubeClient, settings: Settings, stopping: asyncio.Event) 
     context = Context.of(client, settings)
     lags = LagCollector(context.caches.regions)
     loops = [ControlLoop(controller) for controller in controllers_of(context, lags)]
-    collectors = (RegionCollector(context.caches.regions), lags)
+    collectors = (*collectors_of(context.caches), lags)
     for collector in collectors:
         metrics.REGISTRY.register(collector)
     try:

@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
@@ -13,10 +13,12 @@ from tests.promtool.check import passes, promtool
 from dashboards.boards import DASHBOARDS, REGIONS
 from dashboards.boards.decisions import DECISIONS
 from dashboards.boards.elements import ELEMENTS
+from dashboards.boards.jobs import JOBS
 from dashboards.boards.operator_health import OPERATOR
 from dashboards.generate import FOLDER, file_of, queries, render
 from dashboards.model import Dashboard, Panel
 from streamgraft_autoscaler.lag import relative_lag_change
+from streamgraft_common.resources import JobStatus
 
 ROOT = Path(__file__).parents[2]
 CONTRACTS = ROOT / "docs" / "develop" / "contracts.md"
@@ -120,14 +122,17 @@ theirs."""
 @pytest.mark.parametrize("board", CHOSEN, ids=lambda board: board.name)
 def test_no_line_adds_up_different_jobs(board: Dashboard) -> None:
     """Jobs of two namespaces may have one name, and regions of two jobs: each line is of one, and
-    its legend says of which. Only numbers are of all that is chosen."""
+    its legend says of which. Only numbers are of all that is chosen, and a table shows all labels
+    as columns."""
     lines = [panel for panel in board.panels if not panel.number]
-    for query in (query for panel in lines for query in panel.queries):
+    for panel, query in ((line, query) for line in lines for query in line.queries):
         if "ALERTS" in query.expression:
             continue  # by name: an alert says itself whose it is
         kept = [set(by.split(", ")) for by in re.findall(r"by \(([^)]*)\)", query.expression)]
         assert len(kept) == len(re.findall(r"\b(?:sum|count|max|min|avg)\b", query.expression))
         assert all(any(whose <= labels for whose in WHOSE) for labels in kept), query.expression
+        if panel.table:
+            continue
         shown = set(re.findall(r"{{(\w+)}}", query.legend))
         assert any(whose <= shown for whose in WHOSE), query.legend
         assert not kept or kept[0] - {"le"} == shown, query.legend
@@ -152,6 +157,22 @@ def test_a_region_that_keeps_up_is_green(lag_change: float, expected: str) -> No
     """As the signal is computed, at 100 records/s."""
     signal = relative_lag_change(lag_change, 100).value
     assert color(DECISIONS, "Relative change of the lag", signal) == expected
+
+
+def test_every_phase_of_a_job_has_a_color() -> None:
+    """And titles of columns are none of them."""
+    panel = panel_of(JOBS, "Health")
+    assert set(panel.states) == set(get_args(JobStatus.model_fields["phase"].annotation))
+    (found,) = (item for item in json.loads(render(JOBS))["panels"] if item["type"] == "table")
+    assert found["title"] == "Health"
+    (colored,) = found["fieldConfig"]["overrides"]
+    assert colored["matcher"]["options"] == panel.colored == "phase"
+    (mapping,) = colored["properties"][0]["value"]
+    assert {text: shown["color"] for text, shown in mapping["options"].items()} == panel.states
+    _, columns = found["transformations"]
+    assert columns["options"]["excludeByName"] == {"Time": True, "Value #A": True}
+    assert columns["options"]["renameByName"] == {"Value #B": "ready", "Value #C": "wanted"}
+    assert all(target["instant"] for target in found["targets"])
 
 
 def test_one_operator_leads() -> None:
@@ -332,3 +353,29 @@ def test_no_operator_is_shown_as_no_leader(tmp_path: Path) -> None:
     (text,) = texts_of(OPERATOR, "Leaders")
     case = {"expr": text, "eval_time": "1m", "exp_samples": [{"labels": "{}", "value": 0}]}
     passes_promtool(tmp_path, {}, [case])
+
+
+@pytest.mark.integration
+def test_a_job_of_which_nothing_runs_is_listed(tmp_path: Path) -> None:
+    """With its phase, beside one that is Healthy; of replicas that take turns none counts twice."""
+    flights = 'namespace="default", streams_job="flights"'
+    series = {
+        f'streamgraft_job_phase{{{flights}, phase="Healthy"}}': "0x20",
+        f'streamgraft_job_phase{{{flights}, phase="Submitted", instance="a"}}': "1x20",
+        f'streamgraft_job_phase{{{flights}, phase="Submitted", instance="b"}}': "1x20",
+        f'streamgraft_job_pes{{{flights}, kind="wanted"}}': "3x20",
+        f'streamgraft_job_pes{{{flights}, kind="ready"}}': "1x20",
+    }
+    phase, ready, wanted = texts_of(JOBS, "Health")
+    (jobs,) = texts_of(JOBS, "Jobs")
+    expected = (
+        (phase, f'{{{flights}, phase="Submitted"}}', 1),
+        (ready, f"{{{flights}}}", 1),
+        (wanted, f"{{{flights}}}", 3),
+        (jobs, "{}", 1),
+    )
+    cases = [
+        {"expr": text, "eval_time": "1m", "exp_samples": [{"labels": labels, "value": value}]}
+        for text, labels, value in expected
+    ]
+    passes_promtool(tmp_path, series, cases)

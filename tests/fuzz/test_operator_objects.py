@@ -37,7 +37,6 @@ from streamgraft_operator import assembly
 from streamgraft_operator.context import Context
 from streamgraft_operator.kit.control_loop import ControlLoop
 from streamgraft_operator.region.lag_metrics import LagCollector
-from streamgraft_operator.region.metrics import RegionCollector
 from streamgraft_operator.settings import Settings
 
 SETTINGS = Settings(bootstrap_servers="kafka:9092", checkpoint_volume={}, image="default:1")
@@ -100,7 +99,8 @@ def test_the_loops_go_on(drawn: list[tuple[str, dict[str, Any]]]) -> None:
         running = [asyncio.create_task(loop.run(stopping)) for loop in loops]
         await asyncio.sleep(0.02)
         assert [task for task in running if task.done()] == []
-        list(RegionCollector(context.caches.regions).collect())
+        for collector in assembly.collectors_of(context.caches):
+            assert list(collector.collect())
         stopping.set()
         await asyncio.gather(*running)
 

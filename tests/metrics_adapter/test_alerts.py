@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 import yaml
 from prometheus_client import generate_latest
+from tests.fuzz.adapter_world import NOWHERE
 from tests.promtool.check import passes
 
 from streamgraft_autoscaler import Reason
 from streamgraft_metrics_adapter.api import exposition
+from streamgraft_operator.assembly import collectors_of
 from streamgraft_operator.kit import metrics
+from streamgraft_operator.kit.caches import Caches
 from streamgraft_pe_runtime.metrics import PeMetrics
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +41,8 @@ async def test_alerts_ask_for_metrics_that_there_are(called: Any) -> None:
     exported = (await exposition.text(called.provider)).decode()
     exported += PeMetrics(1).exposition().decode()
     exported += generate_latest(metrics.REGISTRY).decode()
+    for collector in collectors_of(Caches(NOWHERE, ())):
+        exported += generate_latest(collector).decode()
     known = set(re.findall(r"^# TYPE (\S+) ", exported, re.MULTILINE))
     for rule in RULES:
         asked = re.findall(r"(?:streamgraft|metrics_apiserver)_\w+", rule["expr"])

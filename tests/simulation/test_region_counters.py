@@ -13,9 +13,9 @@ SECONDS = 120.0
 
 
 def counted() -> dict[str, float]:
-    """Return what Prometheus reads of the job's width changes, by the counter's name."""
+    """Return what Prometheus reads of the job's region, by the counter's name."""
     lines = generate_latest(metrics.REGISTRY).decode().splitlines()
-    ours = [line.rpartition(" ") for line in lines if f'streams_job="{NAME}"' in line]
+    ours = [line.rpartition(" ") for line in lines if "region=" in line and NAME in line]
     return {
         name.partition("{")[0].removeprefix("streamgraft_operator_"): float(value)
         for name, _, value in ours

@@ -57,6 +57,12 @@ LAUNCHES = Counter(
     ["start"],
     registry=REGISTRY,
 )
+PE_FAILURES = Counter(
+    "streamgraft_operator_pe_failures",
+    "Pods of a processing element that failed.",
+    ["namespace", "streams_job", "pe"],
+    registry=REGISTRY,
+)
 
 
 LEADING = Gauge(

@@ -19,6 +19,7 @@ from streamgraft_operator.manifests.pod_settings import own_settings_id
 from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.fencing import fence
 from streamgraft_operator.pe.launches import Relaunch, RestartPolicy, not_before, relaunch, resumed
+from streamgraft_operator.pe.metrics import FailureCounters
 from streamgraft_operator.pe.pods import is_deleted_by_force, pod_view, ran_seconds, why_not_running
 
 
@@ -30,6 +31,7 @@ class PodController(Controller):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._caches = context.caches
+        self._failures = FailureCounters()
 
     @property
     def watches(self) -> Sequence[Watch]:
@@ -42,11 +44,14 @@ class PodController(Controller):
     async def reconcile(self, key: Key) -> Outcome:
         """Raise the launch count if the current launch is over."""
         item = self._caches.processing_elements.get(key)
+        if item is None:
+            self._failures.forget(key)
         if item is None or "deletionTimestamp" in item["metadata"]:
             return None
         job = await self._context.running_job_of(item)
         if job is None:
             return None
+        self._failures.show(item)
         spec = pe_spec(item)
         status = pe_status(item)
         if status.launch_count == 0:
@@ -84,6 +89,7 @@ class PodController(Controller):
         write = self._context.write.processing_elements
         written = await commands.stop(write, seen, stopped, event.message)
         if written:
+            self._count(written, cause)
             self._context.recorder.record(written, event)
 
     async def _launch(self, seen: Object, cause: Relaunch, pod: Object | None) -> None:
@@ -91,6 +97,7 @@ class PodController(Controller):
         up = ran_seconds(pod, now) if pod else 0.0
         if not await commands.launch(self._context.write.processing_elements, seen, cause, up):
             return
+        self._count(seen, cause)
         item = self._caches.processing_elements.get(key_of(seen))
         if item is None:
             return
@@ -103,3 +110,7 @@ class PodController(Controller):
             why = why_not_running(pod) or cause.reason
             event = events.pe_failed(name, count, why, delay)
         self._context.recorder.record(item, event)
+
+    def _count(self, item: Object, cause: Relaunch) -> None:
+        if cause.failed and cause.reason == "PodFailed":
+            self._failures.count(item)

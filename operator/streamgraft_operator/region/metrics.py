@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from streamgraft_common.adl import Autoscaling
 from streamgraft_common.conditions import is_true
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.caches import Collection
-from streamgraft_operator.kit.parsed import region_spec, region_status
+from streamgraft_operator.kit.parsed import obstacle, region_spec, region_status
 
 _LABELS = ("namespace", "streams_job", "region")
 _COUNTERS = {
@@ -21,7 +22,7 @@ _COUNTERS = {
 
 
 class RegionCollector(Collector):
-    """Widths, wanted and serving, and whether a width change is under way."""
+    """Widths, objectives, and what stands in the way of them."""
 
     def __init__(self, regions: Collection) -> None:
         self._regions = regions
@@ -30,12 +31,23 @@ class RegionCollector(Collector):
         """Yield the metrics of all regions that exist now."""
         width = GaugeMetricFamily(
             "streamgraft_region_width",
-            "Channels of a region: wanted (spec), and serving (those that own shards).",
+            "Channels of a region: wanted (spec), serving (those that own shards), and the largest"
+            " width that its autoscaling allows.",
             labels=(*_LABELS, "kind"),
         )
         resizing = GaugeMetricFamily(
             "streamgraft_region_resizing",
             "1 while shards of a region are on their way.",
+            labels=_LABELS,
+        )
+        skewed = GaugeMetricFamily(
+            "streamgraft_region_skewed",
+            "1 while one key group of a region is too much for a channel, so that no width helps.",
+            labels=_LABELS,
+        )
+        objective = GaugeMetricFamily(
+            "streamgraft_region_latency_objective_seconds",
+            "Longest time that records may wait for a region; absent if its application says none.",
             labels=_LABELS,
         )
         for region in self._regions.items():
@@ -45,7 +57,16 @@ class RegionCollector(Collector):
             width.add_metric((*labels, "wanted"), spec["width"])
             width.add_metric((*labels, "serving"), status.width)
             resizing.add_metric(labels, is_true(status.conditions, "Resizing"))
-        yield from (width, resizing)
+            # Of a region that sleeps nothing is measured, and the condition says what was before.
+            skewed.add_metric(labels, is_true(status.conditions, "Skewed") and not status.asleep)
+            if obstacle(region_spec, region):
+                continue
+            asked = region_spec(region).autoscaling or Autoscaling()
+            largest = asked.largest_width(region_spec(region).max_width)
+            width.add_metric((*labels, "largest"), largest)
+            if asked.latency_seconds is not None:
+                objective.add_metric(labels, asked.latency_seconds)
+        yield from (width, resizing, skewed, objective)
 
 
 class ChangeCounters:
