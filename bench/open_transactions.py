@@ -65,21 +65,21 @@ class SharedPartition:
 
 
 def stop_amid(
-    family: Sequence[psutil.Process],
-    keys: Container[str],
-    shared: SharedPartition,
-) -> None:
+    family: Sequence[psutil.Process], keys: Container[str], shared: SharedPartition
+) -> float:
     """Stop processes (SIGSTOP) that have a transaction open with records of these keys.
 
-    Goes on until one was met. Blocks. Raises TimeoutError.
+    Goes on until one was met, and returns when it was stopped (Unix seconds). Blocks. Raises
+    TimeoutError.
     """
     # The JVM first, at once: a transaction is over in milliseconds.
     pids = [item.pid for item in sorted(family, key=lambda item: item.name() != "java")]
     for _ in range(ATTEMPTS):
         shared.wait(keys)
         _send(pids, signal.SIGSTOP)
+        stopped_at = time.time()
         if shared.held_back():
-            return
+            return stopped_at
         _send(pids, signal.SIGCONT)
     raise TimeoutError("no transaction was met that was open")
 

@@ -91,8 +91,10 @@ async def killed(
     family = family_of(await app.pod(pe["status"]["pod"]))
     wanted = [keys[group] for group in groups]
     calm_until = time.time()
+    stopped_at = time.time()
     if place == "region":
-        await asyncio.to_thread(stop_amid, family, {*chain(*wanted)}, traffic.partition)
+        mine = {*chain(*wanted)}
+        stopped_at = await asyncio.to_thread(stop_amid, family, mine, traffic.partition)
     sent, seen, began = traffic.load.sent, len(traffic.probe.arrivals.items), time.time()
     for process in family:
         with suppress(psutil.NoSuchProcess):
@@ -101,7 +103,7 @@ async def killed(
         while (last := traffic.flowing(sent, seen, wanted)) is None:
             await asyncio.sleep(0.02)
     await asyncio.sleep(CALM_SECONDS)
-    delays = traffic.added(keys, groups, calm_until, began)
+    delays = traffic.added(keys, groups, calm_until, stopped_at)
     return Recovery(case, pe["metadata"]["name"], place, last - began, delays)
 
 
@@ -111,16 +113,15 @@ async def frozen(app: Deployed, pe: Object, keys: Keys, traffic: "Traffic") -> D
     family = family_of(await app.pod(pe["status"]["pod"]))
     calm_until = time.time()
     mine = {*chain(*(keys[group] for group in groups))}
-    await asyncio.to_thread(stop_amid, family, mine, traffic.partition)
-    began = time.time()
+    stopped_at = await asyncio.to_thread(stop_amid, family, mine, traffic.partition)
     try:
-        await asyncio.sleep(FROZEN_SECONDS)
+        await asyncio.sleep(stopped_at + FROZEN_SECONDS - time.time())
     finally:
         for process in family:
             with suppress(psutil.NoSuchProcess):
                 process.resume()
     await asyncio.sleep(CALM_SECONDS)
-    return traffic.added(keys, groups, calm_until, began)
+    return traffic.added(keys, groups, calm_until, stopped_at)
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,9 @@ class Traffic:
         added = []
         for probe in (self.probe, self.shared):
             before = self._longest(probe, others, calm_until - CALM_SECONDS, calm_until)
-            added.append(max(0.0, self._longest(probe, others, began, time.time()) - before))
+            after = self._longest(probe, others, began, time.time())
+            console.print(f"neighbours' longest: {before:.2f} s before, {after:.2f} s behind it")
+            added.append(max(0.0, after - before))
         return Delays(*added)
 
     def _longest(self, probe: Probe, keys: Container[str], start: float, end: float) -> float:
