@@ -264,6 +264,18 @@ def invoked(command: str, words: dict[str, str], folder: Path) -> tuple[Result, 
     return result, seen
 
 
+def test_a_cut_is_not_deleted_like_any_savepoint(
+    words: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rollback without it would make records final twice."""
+    cut = {"spec": {"job": "j", "consistentRegion": "r"}}
+    monkeypatch.setitem(HAS, f"{OURS}/savepoints/s", cut)
+    result, seen = invoked("savepoint delete s", words, tmp_path)
+    assert result.exit_code == 1
+    assert "kubectl delete savepoint s" in " ".join(result.output.split())
+    assert {verb for _, _, verb in seen.used} == {"get"}
+
+
 def test_the_rights_are_those_that_the_commands_take(
     words: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,9 +136,21 @@ async def _show(target: Target, job: str | None, form: str) -> None:
     Console().print(rows)
 
 
+def _refuse_cut(item: Object) -> None:
+    """Raise CommandError for a cut of a consistent region, which may have to go back to it."""
+    if region := item["spec"].get("consistentRegion"):
+        name = item["metadata"]["name"]
+        raise CommandError(
+            f"savepoint {name} is a cut of consistent region {region}, which keeps as many as its"
+            " retainedCuts and deletes the others by itself. Without its newest cut a rollback goes"
+            " back further, and sinks that commit make what came between final once more. To delete"
+            f" it all the same: kubectl delete savepoint {name}"
+        )
+
+
 async def _delete(target: Target, name: str, timeout_seconds: float) -> None:
     async with connected(target) as cluster:
-        await find(cluster, name)
+        _refuse_cut(await find(cluster, name))
         path = SAVEPOINT.path(cluster.namespace, name)
         await cluster.client.delete(path)
         output.say(f"Savepoint {name} goes: its copies are deleted first")
