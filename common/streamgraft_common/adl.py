@@ -172,6 +172,8 @@ class Operator(AdlModel):
     joint_state: bool = False
     """True if the state is of a kind that several shards may keep in one query: it does not go by
     event time, and nothing happens to it without records."""
+    event_time: bool = False
+    """True if it sets a watermark: Spark has one for the whole query, whatever shards are in it."""
     output_mode: Literal["append", "update"] = "append"
     restartable: bool = True
     """Whether a PE with this operator may be restarted after a failure."""

@@ -33,6 +33,8 @@ def apart(metadata: PeMetadata, operators: Iterable[Operator]) -> str | None:
     stateful = [operator for operator in ours if operator.stateful]
     if timed := [operator.name for operator in stateful if not operator.joint_state]:
         return f"state in {', '.join(timed)} that goes by time, or is of two streams"
+    if marked := [operator.name for operator in ours if operator.event_time]:
+        return f"a watermark in {', '.join(marked)}"
     return _unusual(metadata.spark_conf) if stateful else None
 
 

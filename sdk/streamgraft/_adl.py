@@ -78,6 +78,7 @@ def _operator(
         state=analysis.state.get(node.name),
         parameters=analysis.parameters.get(node.name, {}),
         joint_state=node.name in analysis.joint_state,
+        event_time=node.name in analysis.watermarked,
         output_mode=node.output_mode,
         placement=node.placement,
         real_time=node.real_time,

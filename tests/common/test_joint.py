@@ -13,6 +13,7 @@ OPERATORS = [
     Operator(name="counted", kind="function", stateful=True, joint_state=True),
     Operator(name="summed", kind="function", stateful=True, joint_state=True),
     Operator(name="windows", kind="function", stateful=True),
+    Operator(name="marked", kind="function", event_time=True),
     Operator(name="show", kind="sink"),
 ]
 
@@ -56,6 +57,7 @@ def test_usual_settings_are_no_obstacle() -> None:
 @pytest.mark.parametrize(
     ("metadata", "why"),
     [
+        (stage("plain", "marked"), "a watermark in marked"),
         (
             stage("plain", "counted", "windows"),
             "state in windows that goes by time, or is of two streams",

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import streamgraft as sg
+from streamgraft._adl import describe
 from streamgraft._analysis import Analysis, analyze
 from streamgraft._checks import check
 from streamgraft._plan_checks import depends_on_mode, is_stateful, is_timeless, unsupported
@@ -357,6 +358,9 @@ def test_a_watermark_holds_in_the_query_of_its_operator(spark: SparkSession) -> 
     assert len({groups[name] for name in ("rare", "windowed", "late", "counts")}) == 4
     assert groups["flights"] == groups["rare"] == groups["out"]
     assert groups["late"] == groups["more"]
+    operators = describe(app, found, Path(__file__), "app").operators
+    marked = {item.name for item in operators if item.event_time}
+    assert marked == {"rare", "windowed", "late"}
 
 
 @pytest.mark.parametrize(
