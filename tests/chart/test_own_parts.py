@@ -82,8 +82,10 @@ def retention(*settings: str) -> str:
 
 @pytest.mark.parametrize(
     ("size", "expected"),
-    [("10Gi", "8192MB"), ("5Gi", "4096MB"), ("500Mi", "400MB"), ("2.5Ti", "2097152MB")]
-    + [("10G", "7628MB"), ("800M", "609MB"), ("1T", "762939MB")],
+    [
+        *(("10Gi", "8192MB"), ("5Gi", "4096MB"), ("500Mi", "400MB"), ("2.5Ti", "2097152MB")),
+        *(("10G", "7628MB"), ("800M", "609MB"), ("1T", "762939MB")),
+    ],
 )
 def test_its_prometheus_never_fills_its_volume(size: str, expected: str) -> None:
     """A full one stops it, and regions have no signals. Its MB are MiB."""
