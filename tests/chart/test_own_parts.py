@@ -77,7 +77,7 @@ def retention(*settings: str) -> str:
         for part in found["template"]["spec"]["containers"][0]["command"]
         if part.startswith("--storage.tsdb.retention.size=")
     )
-    return flag
+    return str(flag)
 
 
 @pytest.mark.parametrize(
