@@ -308,7 +308,12 @@ async def test_installed_upgraded_and_uninstalled(api_server: Setting) -> None:
         elsewhere = ("--kubeconfig", str(admin), "--namespace", "default")
         done = helm("install", "second", str(CHART), *elsewhere, *NEEDED)
         assert "invalid ownership metadata" in done.stderr
+        # As the runbook has it, where the adapter is away for long and namespaces must go.
+        ours = {"labelSelector": "app.kubernetes.io/name=streamgraft"}
+        await client.delete("/apis/apiregistration.k8s.io/v1/apiservices", **ours)
+        assert await api_services(client) == []
         succeeds("upgrade", *release, "--set", "operator.replicas=3")
+        assert len(await api_services(client)) == 3
         assert await authority(client) == first
         succeeds("upgrade", *release, "--set", "adapter.certificate.rotate=true")
         assert await authority(client) != first
