@@ -74,7 +74,7 @@ async def built(app: Deployed, folder: Path) -> list[Path]:
         text = SOURCE.read_text().replace("VERSION = 0", f"VERSION = {version}")
         source.write_text(text)
         bundles.append(source.with_suffix(".zip"))
-        await command(app.cluster, "build", str(source), "--output", str(bundles[-1]))
+        await command(app.cluster, "build", str(source), "--out", str(bundles[-1]))
     return bundles
 
 

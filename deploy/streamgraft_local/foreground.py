@@ -22,6 +22,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m streamgraft_local.foreground")
     parser.add_argument("--datasource", type=Path, help="Grafana's provisioning file to write")
     arguments = parser.parse_args()
+    if arguments.datasource:  # whoever waits for it must not take that of the run before
+        arguments.datasource.unlink(missing_ok=True)
     ending = {signal.SIGTERM, signal.SIGINT}
     cluster = Cluster()
     try:

@@ -99,7 +99,7 @@ class Run:
             await asyncio.sleep(_POLL_SECONDS)
         command = Path(sys.executable).with_name("streamgraft")
         log = self.folder / "build.log"
-        arguments = ("build", str(APPLICATION), "--output", str(self.bundle.absolute()))
+        arguments = ("build", str(APPLICATION), "--out", str(self.bundle.absolute()))
         async with child((str(command), *arguments), log, tools) as process:
             assert process.stdout is not None
             await process.stdout.read()

@@ -10,6 +10,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 _POLL_SECONDS = 0.2
 _REQUEST_SECONDS = 10.0
+_QUIET_SECONDS = 2.0
+"""So long may nothing come before whoever waits is told."""
 
 Settings = Mapping[str, str]
 """Properties of librdkafka, of which `bootstrap.servers` is needed."""
@@ -83,12 +85,14 @@ def read(
     follow: bool = False,
     seconds: float = 60,
     settle_seconds: float = 0,
+    tell: Callable[[int], None] = lambda rows: None,
 ) -> Iterator[Any]:
     """Yield the committed rows of a topic from its beginning.
 
     `count`: stop behind so many, for which it waits `seconds` from one to the next, and behind all
     that come in the `settle_seconds` after them. Without a count it stops at the present end, or
-    with `follow` never. Raises KafkaException, and TimeoutError, which says what was there.
+    with `follow` never. `tell`: called with the number of rows when the next one of a count takes
+    longer than two seconds. Raises KafkaException, and TimeoutError, which says what was there.
     """
     own = {"isolation.level": "read_committed", "enable.auto.commit": "false"}
     own["enable.partition.eof"] = "true"
@@ -102,7 +106,7 @@ def read(
         if count is None:
             yield from _up_to_the_end(consumer, left, follow)
         else:
-            yield from _counted(consumer, topic, left, count, seconds)
+            yield from _counted(consumer, topic, left, count, seconds, tell)
             if settle_seconds:
                 yield from _settled(consumer, left, settle_seconds, seconds)
     finally:
@@ -115,14 +119,22 @@ def _up_to_the_end(consumer: Consumer, left: set[int], follow: bool) -> Iterator
 
 
 def _counted(
-    consumer: Consumer, topic: str, left: set[int], count: int, seconds: float
+    consumer: Consumer,
+    topic: str,
+    left: set[int],
+    count: int,
+    seconds: float,
+    tell: Callable[[int], None],
 ) -> Iterator[Any]:
     last: list[Any] = []
-    read, since = 0, time.monotonic()
+    read, since, told = 0, time.monotonic(), False
     while read < count:
         for row in _polled(consumer, left):
-            last, read, since = [*last[-4:], row], read + 1, time.monotonic()
+            last, read, since, told = [*last[-4:], row], read + 1, time.monotonic(), False
             yield row
+        if read < count and not told and time.monotonic() > since + _QUIET_SECONDS:
+            told = True
+            tell(read)
         if read < count and time.monotonic() > since + seconds:
             raise TimeoutError(
                 f"topic {topic} has {read} rows after {seconds:.0f} s, not {count}: {last}"

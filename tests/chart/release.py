@@ -1,5 +1,6 @@
 """What an installed release of the chart has in the API server."""
 
+import json
 from typing import Any
 
 from tests.chart.helm import NAMESPACE
@@ -45,3 +46,18 @@ async def left_over(client: KubeClient) -> list[str]:
         names = (item["metadata"]["name"] for item in items)
         found += [f"{path}/{name}" for name in names if name.startswith("streamgraft")]
     return found
+
+
+async def pods_are_restricted(client: KubeClient, programs: set[str]) -> None:
+    """Admission takes pods of all programs in a namespace of the restricted standard."""
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}"
+    listings = [await client.get(f"{path}/{kind}") for kind in ("deployments", "statefulsets")]
+    found = [item for listing in listings for item in listing["items"]]
+    assert {item["metadata"]["name"] for item in found} == {f"streamgraft-{x}" for x in programs}
+    for item in found:
+        template = json.loads(json.dumps(item["spec"]["template"]))
+        template["metadata"]["name"] = "tried"
+        for claim in item["spec"].get("volumeClaimTemplates", []):
+            volume = {"name": claim["metadata"]["name"], "emptyDir": {}}
+            template["spec"]["volumes"].append(volume)
+        await client.create(f"/api/v1/namespaces/{NAMESPACE}/pods", template, dryRun="All")

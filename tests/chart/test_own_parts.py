@@ -69,14 +69,40 @@ def test_its_kafka_starts_anew_with_other_settings(tmp_path: Path) -> None:
     assert settings(other) != settings(CHART)
 
 
-def test_its_prometheus_never_fills_its_volume() -> None:
-    """A full one stops it, and regions have no signals."""
-    items = bare(*OWN)
-    found = named(items, "StatefulSet")["streamgraft-prometheus"]["spec"]
+def retention(*settings: str) -> str:
+    """Return what the chart's Prometheus keeps at most."""
+    found = named(bare(*OWN, *settings), "StatefulSet")["streamgraft-prometheus"]["spec"]
     (flag,) = (
         part.partition("=")[2]
         for part in found["template"]["spec"]["containers"][0]["command"]
         if part.startswith("--storage.tsdb.retention.size=")
     )
-    request = found["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"]
-    assert int(flag.removesuffix("GB")) * 1e9 <= 0.8 * int(request.removesuffix("Gi")) * 2**30
+    return str(flag)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        *(("10Gi", "8192MB"), ("5Gi", "4096MB"), ("500Mi", "400MB"), ("2.5Ti", "2097152MB")),
+        *(("10G", "7628MB"), ("800M", "609MB"), ("1T", "762939MB")),
+    ],
+)
+def test_its_prometheus_never_fills_its_volume(size: str, expected: str) -> None:
+    """A full one stops it, and regions have no signals. Its MB are MiB."""
+    assert retention("--set", f"prometheus.size={size}") == expected
+
+
+def test_its_prometheus_keeps_what_is_asked_for_if_it_fits() -> None:
+    fits = ("--set", "prometheus.size=5Gi,prometheus.retentionSize=4GB")
+    assert retention(*fits) == "4GB"
+    for values in ("size=5Gi,prometheus.retentionSize=8GB", "retentionSize=1TB"):
+        done = helm("template", "x", str(CHART), *OWN, "--set", f"prometheus.{values}")
+        assert done.returncode != 0
+        assert "is more than 80 % of prometheus.size" in done.stderr
+
+
+@pytest.mark.parametrize("size", ["10", "10Ki", "1e10", "plenty"])
+def test_a_size_that_is_not_understood_is_refused(size: str) -> None:
+    done = helm("template", "x", str(CHART), *OWN, "--set-string", f"prometheus.size={size}")
+    assert done.returncode != 0
+    assert "/prometheus/size" in done.stderr

@@ -1,6 +1,7 @@
 """docker-compose.yml: what it mounts exists and fits together. Docker itself is not needed."""
 
 import json
+import os
 import re
 import subprocess
 import tomllib
@@ -85,6 +86,31 @@ def test_docker_compose_reads_it() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["services"].keys() == COMPOSE["services"].keys()
+
+
+def test_grafana_starts_behind_its_data_source(tmp_path: Path) -> None:
+    """It reads the file when it starts only: the container is healthy once it is written, too."""
+    (condition,) = COMPOSE["services"]["grafana"]["depends_on"].values()
+    assert condition == {"condition": "service_healthy"}
+    shell, line = COMPOSE["services"]["streamgraft"]["healthcheck"]["test"]
+    assert shell == "CMD-SHELL"
+    written = tmp_path / "datasource.yaml"
+    assert COMPOSE["services"]["streamgraft"]["command"][-1] in line
+    line = line.replace(COMPOSE["services"]["streamgraft"]["command"][-1], str(written))
+
+    def healthy(status: str) -> bool:
+        program = tmp_path / "streamgraft"
+        program.write_text(f'#!/bin/sh\ntest "$1" = status && exit {status}\n')
+        program.chmod(0o755)
+        path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        return subprocess.run(["sh", "-c", line], env=path, check=False).returncode == 0
+
+    assert not healthy("0")
+    written.touch()
+    assert not healthy("0")
+    written.write_text("datasources: []")
+    assert healthy("0")
+    assert not healthy("1")
 
 
 def test_grafana_is_provisioned() -> None:

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.integration
 def test_up_until_sigterm(tmp_path: Path) -> None:
     """The data source that it writes answers; nothing is left when it ends."""
     written = tmp_path / "datasource.yaml"
+    written.write_text("of the run before")
     process = subprocess.Popen(
         [sys.executable, "-m", "streamgraft_local.foreground", "--datasource", str(written)],
         env={**os.environ, "STREAMGRAFT_HOME": str(tmp_path)},
@@ -26,6 +27,8 @@ def test_up_until_sigterm(tmp_path: Path) -> None:
     )
     assert process.stdout
     with process, process.stdout:
+        process.stdout.readline()
+        assert not written.exists()
         for line in process.stdout:
             if "is up" in line:
                 break

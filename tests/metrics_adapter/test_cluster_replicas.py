@@ -17,14 +17,24 @@ pytestmark = pytest.mark.integration
 HISTORY = "/api/v1/namespaces/{}/regions/flights-enrich/history"
 
 
+def get(cluster: Cluster, url: str) -> requests.Response | None:
+    """Return an administrator's answer of a replica, None while there is none."""
+    pki = cluster.home.pki
+    certificate = (str(pki / "admin.crt"), str(pki / "admin.key"))
+    try:
+        return requests.get(url, cert=certificate, verify=str(pki / "ca.crt"), timeout=30)
+    except requests.ConnectionError:
+        return None
+
+
 @contextmanager
-def replica(cluster: Cluster, port: int) -> Iterator[str]:
+def replica(cluster: Cluster, port: int, prometheus: str) -> Iterator[str]:
     """Run a second adapter beside the cluster's own; return its URL."""
     pki = cluster.home.pki
     command = (
         *(sys.executable, "-P", "-m", "streamgraft_metrics_adapter"),
         *("--kubeconfig", str(cluster.home.kubeconfig("adapter"))),
-        *("--prometheus-url", cluster.prometheus_url),
+        *("--prometheus-url", prometheus),
         *("--bind", "127.0.0.1", "--port", str(port)),
         *("--tls-cert", str(pki / "adapter-serving.crt")),
         *("--tls-key", str(pki / "adapter-serving.key")),
@@ -42,23 +52,15 @@ async def test_two_replicas_serve_the_same_values(
 ) -> None:
     """At the times that both remember; the lag grows, so at another time it would be another."""
     region.load(arriving=100, processed=50, busy=0.5)
-    pki = cluster.home.pki
 
     def history(url: str) -> dict[float, Any]:
-        try:
-            answer = requests.get(
-                url + HISTORY.format(region.namespace),
-                cert=(str(pki / "admin.crt"), str(pki / "admin.key")),
-                verify=str(pki / "ca.crt"),
-                timeout=30,
-            )
-        except requests.ConnectionError:
-            return {}
-        items = answer.json().get("items", [])
+        answer = get(cluster, url + HISTORY.format(region.namespace))
+        items = answer.json().get("items", []) if answer is not None else []
         # The second replica knows what a channel can process from what the first one exports.
         return {item["time"]: item["signals"] for item in items if item["signals"]["demand"]}
 
-    with replica(cluster, ports.choose(("replica",), {})["replica"]) as url:
+    port = ports.choose(("replica",), {})["replica"]
+    with replica(cluster, port, cluster.prometheus_url) as url:
 
         async def equal_twice() -> bool:
             own = await asyncio.to_thread(history, cluster.adapter_url)
@@ -67,6 +69,33 @@ async def test_two_replicas_serve_the_same_values(
             return len(same) >= 2
 
         await until(equal_twice, 240)
+
+
+async def test_a_replica_serves_the_api_without_prometheus(
+    region: Any, until: Any, cluster: Cluster
+) -> None:
+    """A mistyped address: discovery answers, so namespaces go; signals say why they have no value.
+
+    The API server reaches pods that are ready only.
+    """
+    chosen = ports.choose(("replica", "nobody"), {})
+    with replica(cluster, chosen["replica"], f"http://127.0.0.1:{chosen['nobody']}") as url:
+
+        async def ready() -> bool:
+            answer = await asyncio.to_thread(get, cluster, f"{url}/readyz")
+            return answer is not None and answer.status_code == 200
+
+        await until(ready, 60)
+        path = f"{url}/apis/custom.metrics.k8s.io/v1beta2"
+        found = await asyncio.to_thread(get, cluster, path)
+        assert found is not None
+        assert found.json()["kind"] == "APIResourceList"
+        name = "parallelregions.streamgraft.io/flights-enrich/demand"
+        path = f"{path}/namespaces/{region.namespace}/{name}"
+        signal = await asyncio.to_thread(get, cluster, path)
+        assert signal is not None
+        assert signal.status_code == 503
+        assert "PrometheusUnavailable" in signal.json()["message"]
 
 
 async def test_prometheus_takes_the_alerting_rules(cluster: Cluster, until: Any) -> None:

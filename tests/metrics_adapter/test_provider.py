@@ -313,6 +313,15 @@ async def test_nothing_before_the_first_refresh(prometheus: CannedPrometheus) ->
     assert provider.ready
 
 
+async def test_ready_without_prometheus_once_it_was_asked(prometheus: CannedPrometheus) -> None:
+    """Signals say why they have no value; the API must be there, or no namespace can be deleted."""
+    provider = provider_of(region())
+    prometheus.broken = True
+    await refresh(provider, prometheus)
+    assert provider.ready
+    assert reason(provider.by_name("ns", "flights-enrich", "demand")) is Reason.SOURCE_UNAVAILABLE
+
+
 async def test_last_data_serves_until_it_is_too_old(prometheus: CannedPrometheus) -> None:
     provider = provider_of(region())
     await refresh(provider, prometheus)

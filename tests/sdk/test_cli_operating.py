@@ -23,6 +23,7 @@ from streamgraft.cli._watch import Snapshot
 from streamgraft_common.resources import KINDS
 
 BIN = Path(sys.executable).parent
+PAGE = Path(__file__).parents[2] / "docs/operate/command-line.md"
 
 
 def condition(kind: str, status: str, **more: str) -> dict[str, str]:
@@ -96,6 +97,17 @@ def test_all_is_well() -> None:
     found = checks(facts())
     assert [(check.state, check.mend) for check in found] == [("good", "")] * 14
     assert settings_of(deployment())["lease"] == "own"
+
+
+def test_the_page_has_a_row_for_each_check() -> None:
+    section = PAGE.read_text().partition("**When something is wrong.**")[2]
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in section.splitlines()]
+    listed = {part.lower() for row in rows for part in row.split(", ")}
+    found = {check.name.lower() for check in checks(facts())}
+    named = {"hpas of regions" if name.startswith("hpa a") else name for name in found}
+    named = {"metrics apis" if name.endswith("metrics.k8s.io") else name for name in named}
+    renamed = {"small steps of hpas": "small steps"}
+    assert {renamed.get(name, name) for name in named} - listed == set()
 
 
 @pytest.mark.parametrize(

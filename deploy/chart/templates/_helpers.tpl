@@ -81,3 +81,21 @@ http://streamgraft-prometheus.{{ .Release.Namespace }}.svc:9090
 {{- define "streamgraft.rules" -}}
 {{- toYaml (index (.root.Files.Get "files/rules.yaml" | fromYaml) .of) -}}
 {{- end -}}
+
+{{/* MiB of a quantity of Kubernetes (10Gi) or a size of Prometheus, whose GB are GiB. */}}
+{{- define "streamgraft.mebibytes" -}}
+{{- $kib := 1024.0 }}
+{{- $mega := divf 1e6 (mulf $kib $kib) }}
+{{- $factors := dict "Mi" 1.0 "MB" 1.0 "Gi" $kib "GB" $kib "Ti" (mulf $kib $kib) "TB" (mulf $kib $kib) }}
+{{- $factors = merge $factors (dict "M" $mega "G" (mulf $mega 1e3) "T" (mulf $mega 1e6)) }}
+{{- mulf (regexFind "^[0-9.]+" .) (get $factors (regexFind "[A-Za-z]+$" .)) | floor | int64 -}}
+{{- end -}}
+
+{{/* What the chart's Prometheus keeps at most: the rest of its volume is for what it writes beside its blocks. */}}
+{{- define "streamgraft.retentionSize" -}}
+{{- $room := mulf 0.8 (include "streamgraft.mebibytes" .size) | floor | int64 }}
+{{- if and .retentionSize (gt (include "streamgraft.mebibytes" .retentionSize | int64) $room) }}
+{{- printf "prometheus.retentionSize %s is more than 80 %% of prometheus.size %s (%dMB): its volume would fill, and regions would have no signals. Leave it empty for so much, or give it more room." .retentionSize .size $room | fail }}
+{{- end }}
+{{- .retentionSize | default (printf "%dMB" $room) -}}
+{{- end -}}

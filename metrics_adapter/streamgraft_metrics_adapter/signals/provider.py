@@ -96,8 +96,12 @@ class Provider:
 
     @property
     def ready(self) -> bool:
-        """Return whether both the regions and a first refresh are there."""
-        return self._regions.synced and self._last is not None
+        """Return whether the regions are there, and a first refresh has succeeded or failed.
+
+        One that failed does: each signal then says why it has no value, but the API is there. While
+        no replica is ready the API server can't reach it, and no namespace of the cluster goes.
+        """
+        return self._regions.synced and (self._last is not None or self._failure is not None)
 
     @property
     def evaluated_at(self) -> float | None:

@@ -77,10 +77,11 @@ def connect(
 
 
 @app.command()
-def up() -> None:
+def up(output_format: options.Output = "text") -> None:
     """Start the embedded environment: a control plane, Kafka, Prometheus and Streamgraft."""
     from streamgraft.cli import _environment
 
+    output.use(output_format)
     _environment.up()
 
 
@@ -98,7 +99,7 @@ def down(
 
 @app.command()
 def status(output_format: options.Output = "text") -> None:
-    """Show the parts of the embedded environment and whether they run."""
+    """Show the parts of the embedded environment, whether they run, and their addresses."""
     from streamgraft.cli import _environment
 
     _environment.status(output_format)
@@ -149,14 +150,17 @@ def run_tests(
 def build(
     application: options.ApplicationFile,
     out: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Default: the application's name.zip.")
+        Path | None,
+        typer.Option(metavar="BUNDLE.ZIP", help="Default: the application's name.zip."),
     ] = None,
     param: options.Parameters = None,
     include: options.Include = None,
+    output_format: options.Output = "text",
 ) -> None:
     """Check an application and make its bundle, for the values of --param."""
     from streamgraft.cli import _build
 
+    output.use(output_format)
     _build.run(application, out, include or [], param or [])
 
 

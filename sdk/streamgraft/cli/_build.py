@@ -23,7 +23,16 @@ def run(
     target.write_bytes(bundle.data)
     for notice in bundle.notices:
         output.warn(notice)
-    show(bundle)
+    if not output.is_document():
+        show(bundle)
+    output.result(
+        {
+            "bundle": str(target),
+            "bytes": len(bundle.data),
+            "files": bundle.files,
+            "application": bundle.adl.model_dump(mode="json", by_alias=True),
+        }
+    )
     output.say(f"{target}: {len(bundle.data):,} bytes, {len(bundle.files)} file(s)")
     if len(bundle.data) > MAX_CONFIG_MAP_BYTES:
         output.warn(f"above {MAX_CONFIG_MAP_BYTES:,} bytes: `submit` can't upload it")

@@ -21,14 +21,26 @@ def up() -> None:
     with display() as steps:
         cluster.up(steps.report)
     _say_where(cluster)
-    output.say(f"Console     {asyncio.run(link(Target(), None, None))}")
+    console = asyncio.run(link(Target(), None, None))
+    output.say(f"Console     {console}")
+    output.result({"addresses": _addresses(cluster), "console": console})
+
+
+def _addresses(cluster: "Cluster") -> dict[str, str]:
+    return {
+        "api_server": cluster.api_url,
+        "kafka": cluster.bootstrap_servers,
+        "prometheus": cluster.prometheus_url,
+        "kubeconfig": str(cluster.kubeconfig),
+    }
 
 
 def _say_where(cluster: "Cluster") -> None:
-    output.say(f"API server  {cluster.api_url}")
-    output.say(f"Kafka       {cluster.bootstrap_servers}")
-    output.say(f"Prometheus  {cluster.prometheus_url}")
-    output.say(f"kubectl     export KUBECONFIG={cluster.kubeconfig}")
+    known = _addresses(cluster)
+    output.say(f"API server  {known['api_server']}")
+    output.say(f"Kafka       {known['kafka']}")
+    output.say(f"Prometheus  {known['prometheus']}")
+    output.say(f"kubectl     export KUBECONFIG={known['kubeconfig']}")
 
 
 def down(delete: bool) -> None:
@@ -42,7 +54,7 @@ def down(delete: bool) -> None:
 
 
 def status(form: str) -> None:
-    """Show each component; exit code 1 if one does not serve."""
+    """Show each component and, if any runs, where they are; exit code 1 if one does not serve."""
     from rich.console import Console
 
     from streamgraft.cli._tables import table
@@ -50,16 +62,18 @@ def status(form: str) -> None:
 
     cluster = Cluster()
     components = cluster.status()
+    runs = bool(cluster.leftovers())
     if form == "text":
         rows = table("Embedded environment", "Component", "State", "Process")
         for item in components:
             rows.add_row(item.name, item.problem or "serves", str(item.pid or ""))
         Console().print(rows)
-        if cluster.leftovers():
+        if runs:
             _say_where(cluster)
     else:
         shown = [{**asdict(item), "log": str(item.log)} for item in components]
-        output.document(shown, form)
+        addresses = _addresses(cluster) if runs else None
+        output.document({"components": shown, "addresses": addresses}, form)
     if failing := [item for item in components if item.problem]:
         logs = ", ".join(str(item.log) for item in failing)
         raise output.CommandError(f"{len(failing)} component(s) do not serve; see {logs}")

@@ -25,9 +25,19 @@ def use(form: str) -> None:
     _form.set(form)
 
 
+def is_document() -> bool:
+    """Whether the command was asked for one document: what is for people goes to stderr then."""
+    return _form.get() != "text"
+
+
 def say(text: str) -> None:
     """Print a line of progress or result."""
-    typer.echo(text, err=_form.get() != "text")
+    typer.echo(text, err=is_document())
+
+
+def note(text: str) -> None:
+    """Print a line of progress of a command whose stdout is data, line by line."""
+    typer.echo(text, err=True)
 
 
 class Told:
@@ -58,10 +68,10 @@ def result(value: dict[str, Any]) -> None:
 
     A Kubernetes object is printed without `managedFields`, as kubectl does.
     """
-    if (form := _form.get()) != "text":
+    if is_document():
         metadata = value.get("metadata")
         shown = metadata and {k: v for k, v in metadata.items() if k != "managedFields"}
-        document({**value, "metadata": shown} if shown else value, form)
+        document({**value, "metadata": shown} if shown else value, _form.get())
 
 
 def warn(text: str) -> None:

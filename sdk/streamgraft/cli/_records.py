@@ -48,8 +48,12 @@ def write(
 
 def read(client: dict[str, str], topic: str, count: int | None, follow: bool) -> None:
     """Print each record as a line."""
+
+    def tell(rows: int) -> None:
+        output.note(f"{rows} of {count} records so far; waiting up to a minute for the next one")
+
     try:
-        for row in records.read(client, topic, count=count, follow=follow):
+        for row in records.read(client, topic, count=count, follow=follow, tell=tell):
             output.say(json.dumps(row))
     except (KafkaException, TimeoutError, ValueError) as error:
         raise CommandError(f"topic {topic} can't be read: {error}") from error

@@ -22,9 +22,7 @@ def routes(provider: Provider) -> APIRouter:
     @router.get("/readyz")
     async def ready() -> Response:
         if not provider.ready:
-            raise UnavailableError(
-                "waiting for the list of regions and a first answer of Prometheus"
-            )
+            raise UnavailableError("waiting for the list of regions and a first try of Prometheus")
         return Response("ok", media_type="text/plain")
 
     @router.get("/metrics")
