@@ -53,7 +53,7 @@ def test_a_stage_that_has_written_does_not_begin_anew(
     for _ in range(2):
         with pytest.raises(CheckpointDamaged) as caught:
             check(session, pe, stage)
-    failure = explained(f"CheckpointDamaged: {caught.value}")
+    failure = explained(str(caught.value))
     assert failure.reason == "CheckpointDamaged"
     assert str(stage) in failure.message
     assert "to begin anew, cancel the job" in failure.message
