@@ -62,8 +62,11 @@ def _described(operator: Operator, bundle_digest: str) -> dict[str, Any]:
     found: dict[str, Any] = operator.model_dump(mode="json", exclude=_NOT_THE_DRIVERS)
     if operator.kind in _CODED and operator.code is None:
         found["code"] = bundle_digest
-    if operator.kafka and operator.kafka.required is None:  # pods of former releases know no such
+    # Pods of former releases know none of these.
+    if operator.kafka and operator.kafka.required is None:
         del found["kafka"]["required"]
+    if not operator.event_time:
+        del found["event_time"]
     return found
 
 
