@@ -31,6 +31,13 @@ NAMES = (
     "[...document.querySelectorAll('[aria-label=Stage] td:first-child')].map((d) => d.innerText)"
 )
 ALL = "document.querySelector('[data-key=all]')"
+CLOCK = "document.getElementById('live').textContent"
+NOTE_ANNOUNCED = """
+window.heard = [];
+for (const place of document.querySelectorAll('[role=status], [role=alert], [aria-live], output'))
+  new MutationObserver(() => place.textContent && heard.push(place.textContent))
+    .observe(place, { childList: true, characterData: true, subtree: true })"""
+"""Note what screen readers say unasked."""
 NOTE_LOGS = f"""
 window.noted = [];
 new MutationObserver(() => document.querySelector('h3') && noted.push([{HEADING}, {LOG}]))
@@ -200,6 +207,28 @@ async def test_all_of_a_wide_stage_is_shown_by_keyboard(
     await page.run(OPEN_STAGE)
     await page.run(OPEN_STAGE)
     assert len(await page.run(NAMES)) == 25
+
+
+async def test_screen_readers_hear_when_the_page_stops_and_goes_on(
+    page: Browser, adapter: PlayedAdapter
+) -> None:
+    """Once each, and nothing of the clock, which goes on meanwhile."""
+    await page.run(NOTE_ANNOUNCED)
+    for _ in range(2):
+        await page.run(f"window.told = {CLOCK}")
+        await page.until(f"{CLOCK} !== told")
+    assert await page.run("heard") == []
+    adapter.down = True
+    await page.until(f"{CLOCK} === 'no API server'")
+    asked = len(adapter.asked)
+    async with asyncio.timeout(30):
+        while len(adapter.asked) < asked + 2:
+            await asyncio.sleep(0.1)
+    adapter.down = False
+    await page.until(f"{CLOCK}.startsWith('Live')")
+    await page.run(f"window.told = {CLOCK}")
+    await page.until(f"{CLOCK} !== told")
+    assert await page.run("heard") == ["Not live: no API server", "Live again"]
 
 
 async def test_a_region_that_an_edit_removed_goes(page: Browser, adapter: PlayedAdapter) -> None:
