@@ -7,6 +7,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+PICTURES = sorted(ROOT.glob("docs/images/*.png"))
+LARGEST_PICTURE = 300_000
+"""Bytes."""
 DECISIONS = sorted(ROOT.glob("docs/decisions/*.md"))
 LONGEST_LINE = 160
 """Characters of a line of prose, without the targets of its links."""
@@ -50,6 +53,15 @@ def test_relative_links_and_anchors_resolve(page: Path) -> None:
         if not target.exists() or (anchor and anchor not in anchors(target)):
             broken.append(link)
     assert broken == []
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=name_of)
+def test_pictures_are_small_and_on_a_page(picture: Path) -> None:
+    links = {
+        (page.parent / link).resolve() for page in PAGES for link in LINK.findall(page.read_text())
+    }
+    assert picture in links
+    assert picture.stat().st_size < LARGEST_PICTURE
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

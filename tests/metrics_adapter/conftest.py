@@ -133,7 +133,7 @@ def called() -> InProcess:
 
 
 class PlayedRegion:
-    """A ParallelRegion with one pod; the test plays its operator and its load."""
+    """A ParallelRegion with one pod at first; the test plays its operator and its load."""
 
     def __init__(self, kube: KubeClient, namespace: str, settings: Path) -> None:
         self.kube = kube
@@ -142,7 +142,8 @@ class PlayedRegion:
         self._settings = settings
 
     def load(self, *, arriving: float, processed: float, busy: float, cores: float = 0.0) -> None:
-        """Set the load: records/s, busy channels, and CPU that is really used; from now on."""
+        """Set the load: records/s, the share of its time that each channel is busy, and CPU that is
+        really used; from now on."""
         values = {"arriving": arriving, "processed": processed, "busy": busy, "cores": cores}
         fresh = self._settings.with_suffix(".new")
         fresh.write_text(json.dumps({**values, "partitions": MAX_WIDTH}))
@@ -155,7 +156,12 @@ class PlayedRegion:
         await self.kube.create(PARALLEL_REGION.path(self.namespace), body)
         selector = f"{names.LABEL_JOB}={JOB},{names.LABEL_REGION}={REGION}"
         await self.status(width=1, selector=selector)
-        await self.kube.create(f"/api/v1/namespaces/{self.namespace}/pods", self._pod())
+        await self.begin(0, 0)
+
+    async def begin(self, pe: int, channel: int) -> None:
+        """Create the pod of a channel."""
+        pod = self._pod(str(pe), str(channel))
+        await self.kube.create(f"/api/v1/namespaces/{self.namespace}/pods", pod)
 
     async def status(self, **values: Any) -> None:
         """Set parts of the region's status."""
@@ -187,14 +193,14 @@ class PlayedRegion:
                 raise
             return None
 
-    def _pod(self) -> Object:
+    def _pod(self, pe: str, channel: str) -> Object:
         address = {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
         port = names.CONTROL_PORT
         arguments = ["$(IP)", str(port), str(self._settings)]
-        labels = {"job": JOB, "region": REGION, "pe": "0", "channel": "0", "stage": "0"}
+        labels = {"job": JOB, "region": REGION, "pe": pe, "channel": channel, "stage": "0"}
         return {
             "metadata": {
-                "name": f"{JOB}-0-1",
+                "name": f"{JOB}-{pe}-1",
                 "labels": {f"{names.GROUP}/{key}": value for key, value in labels.items()},
             },
             "spec": {

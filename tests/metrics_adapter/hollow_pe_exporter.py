@@ -1,4 +1,5 @@
-"""Plays the metrics of all PEs of a region, at rates that a JSON file sets. Run in a pod.
+"""Plays the metrics of a region's only PE, or of one of several that all have the same positions,
+at rates that a JSON file sets. Run in a pod.
 
 It processes nothing, hence hollow: offsets and busy time move on with the clock. CPU time it takes
 as the file says.
@@ -17,7 +18,7 @@ WARM_BUSY_SECONDS = 1000.0
 
 
 class Region:
-    """Offsets and busy time, moved on at every look; rates are per second and for the region."""
+    """The region's offsets and a PE's busy time, moved on at every look; rates are per second."""
 
     def __init__(self, settings: Path) -> None:
         self._settings = settings

@@ -3,77 +3,31 @@
 The region and its pod are played, so nothing has to be computed for it.
 """
 
+import asyncio
 import json
+import math
 import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
-from tests.browser import PROGRAM, browser
+from tests.browser import PROGRAM, Browser, browser
 from tests.metrics_adapter.conftest import JOB as NAME
-from tests.metrics_adapter.conftest import MAX_WIDTH, REGION, PlayedRegion
+from tests.metrics_adapter.conftest import MAX_WIDTH, PlayedRegion
+from tests.metrics_adapter.played_job import CHANNELS, OTHERS, play_elements, play_job
 
 from streamgraft.cli._console import link
 from streamgraft.cli._options import Target
-from streamgraft_common import names
 from streamgraft_common.kube import KubeClient
-from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
-from streamgraft_common.resources import JOB, PROCESSING_ELEMENT, SAVEPOINT
+from streamgraft_common.resources import JOB, SAVEPOINT
 from streamgraft_local import Cluster
 
 pytestmark = pytest.mark.integration
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 API = "/console/api"
-
-
-def port(topic: str, operator: str, external: bool) -> dict[str, Any]:
-    """Return what input and output ports have in common."""
-    place = {"stream": "s", "topic": topic, "partitions": None, "bootstrap_servers": "b:1"}
-    return {"port": 0, **place, "external": external, "operator": operator}
-
-
-def metadata(namespace: str, number: int, stage: str, region: str | None) -> PeMetadata:
-    """Return the first or the second of two PEs in a row."""
-    first = number == 1
-    return PeMetadata(
-        namespace=namespace,
-        job=NAME,
-        pe_id=number,
-        stage_name=stage,
-        region=region,
-        channel=0 if region else None,
-        shard_count=4 if region else 1,
-        operators=[stage],
-        inputs=[InputPort(**port("flights" if first else "inner", stage, first))],
-        outputs=[OutputPort(**port("inner" if first else "results", stage, not first))],
-        checkpoint_path="p",
-        trigger_seconds=1.0,
-        bundle_digest="d",
-    )
-
-
-async def play_job(kube: KubeClient, namespace: str) -> None:
-    """Create a job of two PEs: one that reads, and the region's, which the pod belongs to."""
-    spec = {"bundle": {"configMap": {"name": "b"}}}
-    await kube.create(JOB.path(namespace), JOB.manifest(NAME, namespace, spec))
-    status: dict[str, Any] = {"phase": "Healthy", "peCount": 2, "readyPeCount": 2}
-    await kube.patch(f"{JOB.path(namespace, NAME)}/status", {"status": status})
-    labels = {names.LABEL_JOB: NAME}
-    for number, stage, region in ((1, "read", None), (0, "enrich", REGION)):
-        name = names.pe_name(NAME, number)
-        wanted = {"job": NAME, "peId": number, "stageName": stage, "region": region}
-        wanted |= {"channel": 0 if region else None}
-        body = PROCESSING_ELEMENT.manifest(name, namespace, wanted, labels=labels)
-        await kube.create(PROCESSING_ELEMENT.path(namespace), body)
-        shard = {"state": "Running", "epoch": 1, "busy": 0.4, "lag": 12}
-        status = {"phase": "Running", "launchCount": 1, "pod": f"{name}-1"}
-        status["runtime"] = {"shards": {"0": shard}}
-        await kube.patch(f"{PROCESSING_ELEMENT.path(namespace, name)}/status", {"status": status})
-        text = metadata(namespace, number, stage, region).model_dump_json(by_alias=True)
-        config_map = {"metadata": {"name": name}, "data": {names.PE_METADATA_KEY: text}}
-        await kube.create(f"/api/v1/namespaces/{namespace}/configmaps", config_map)
 
 
 async def account(kube: KubeClient, namespace: str, name: str, *verbs: str) -> str:
@@ -204,6 +158,68 @@ async def test_an_owner_may_do_all_that_the_page_offers(
     assert await kube.find(JOB.path(namespace, NAME)) is None
 
 
+def play_load(region: PlayedRegion, arriving: float) -> None:
+    """Play a load of the widened region, whose channels can do 200 records/s each."""
+    region.load(arriving=arriving, processed=2 * arriving, busy=arriving / 200 / len(CHANNELS))
+
+
+async def play_hills(region: PlayedRegion) -> None:
+    """Play four minutes of a load that goes up and down: a picture shows more of an hour then."""
+    for step in range(24):
+        play_load(region, 400 + 70 * math.sin(step / 3.5))
+        await asyncio.sleep(10)
+
+
+async def widen(region: PlayedRegion) -> None:
+    """Play an operator that answers three times the load with two more channels."""
+    play_load(region, 400)
+    kube, namespace = region.kube, region.namespace
+    for pe in CHANNELS[1:]:
+        await region.begin(pe.number, pe.channel or 0)
+    await play_elements(kube, namespace, CHANNELS[1:], (*OTHERS, *CHANNELS))
+    await kube.patch(region.path, {"spec": {"width": len(CHANNELS)}})
+    ended = datetime.now(UTC)
+    requested, decided, serving, finished = (
+        (ended - timedelta(seconds=ago)).isoformat() for ago in (7, 2.5, 2, 0)
+    )
+    times = {"requestedAt": requested, "decidedAt": decided, "servingAt": serving}
+    widths = {"fromWidth": 1, "toWidth": len(CHANNELS), "epoch": 2}
+    change = {**widths, **times, "finishedAt": finished, "pauseSecondsMax": 0.4}
+    await region.status(width=len(CHANNELS), changes=[change])
+
+
+async def open_job(page: Browser, namespace: str) -> None:
+    """Go to the job, its stage and a log, by keyboard; close the log."""
+    await page.run(f"location.hash = '#/{namespace}'")
+    await page.until("document.querySelector('tbody a')")
+    await page.run("document.querySelector('tbody a').focus()")
+    await page.key("Enter")
+    await page.until("document.querySelectorAll('.node').length === 4")
+    await page.until("document.querySelector('.plot')", 90)
+
+    await page.run("document.querySelector('[data-key=stage-enrich]').focus()")
+    await page.key("Enter")
+    await page.until("document.querySelector('td button')")
+    await page.run("document.querySelector('td button').click()")
+    await page.until("document.querySelector('.log')?.textContent")
+    await page.run("document.querySelector('td button').click()")
+    await page.until("!document.querySelector('.log')")
+
+
+async def sign_in_elsewhere(page: Browser, cluster: Cluster, owner: str) -> None:
+    """Sign the browser in anew as another tab does: the page says so, also if it is left then."""
+    for leave in (False, True):
+        ticket = (await linked(cluster, owner)).partition("ticket=")[2]
+        again = SIGN_IN_ELSEWHERE % (json.dumps(ticket), json.dumps(leave))
+        assert await page.run(again) == 200
+        await page.until("document.querySelector('.door [role=alert]')")
+        words = await page.run("document.querySelector('.door [role=alert]').textContent")
+        assert "another sign-in in this browser" in words
+        assert await page.run("document.getElementById('leave').hidden")
+        await page.go(await linked(cluster, owner))
+        await page.until("document.querySelector('#space')")
+
+
 @pytest.mark.skipif(
     PROGRAM is None, reason="NO CHROMIUM: apt-get install chromium to test the page"
 )
@@ -211,32 +227,18 @@ async def test_in_a_browser(
     cluster: Cluster, kube: KubeClient, region: PlayedRegion, until: Any, tmp_path: Path
 ) -> None:
     """From the link to a width that was set by keyboard, a replay, a savepoint that is taken, and a
-    job that is cancelled."""
+    job that is cancelled. On the way it takes the pictures of the documentation: those in
+    docs/images are made with STREAMGRAFT_PICTURES=FOLDER, in a few minutes more, and pngquant."""
     namespace = region.namespace
-    await play_job(kube, namespace)
+    await play_job(kube, namespace, (*OTHERS, CHANNELS[0]))
+    region.load(arriving=150, processed=300, busy=0.75)
     owner = await account(kube, namespace, "owner", "*")
     pictures = Path(os.environ.get("STREAMGRAFT_PICTURES", tmp_path))
     async with browser(tmp_path / "profile") as page:
         await page.dress("light")
         await page.go(await linked(cluster, owner))
         await page.until("document.querySelector('#space')")
-        await page.run(f"location.hash = '#/{namespace}'")
-        await page.until("document.querySelector('tbody a')")
-        await page.run("document.querySelector('tbody a').focus()")
-        await page.key("Enter")
-        await page.until("document.querySelectorAll('.node').length === 2")
-        await page.until("document.querySelector('.plot')", 90)
-
-        await page.run("document.querySelector('[data-key=stage-enrich]').focus()")
-        await page.key("Enter")
-        await page.until("document.querySelector('td button')")
-        await page.run("document.querySelector('td button').click()")
-        await page.until("document.querySelector('.log')?.textContent")
-        await page.picture(pictures / "console-light.png")
-        await page.dress("dark")
-        await page.until("document.documentElement.dataset.theme === 'dark'")
-        await page.picture(pictures / "console-dark.png")
-
+        await open_job(page, namespace)
         await page.until("!document.getElementById('busy-flights-enrich').disabled", 90)
         await page.run("document.getElementById('busy-flights-enrich').focus()")
         await page.key("ArrowLeft")
@@ -244,16 +246,26 @@ async def test_in_a_browser(
         verdict = "document.querySelector('output').textContent"
         await page.until(f"/75 % .* channel-hours.* Really: /.test({verdict})", 150)
         assert await page.run("document.querySelector('.plot .guess') !== null")
-        await region.status(changes=[CHANGE])
+        await widen(region)
         bar = "document.querySelector('.change .span')"
         await page.until(f"{bar}?.ariaLabel === '{TIMELINE}' && {bar}.children.length === 3")
+        decided = "document.querySelector('.why').textContent.includes('the decision is 3')"
+        await page.until(f"{WIDENED}.test({FIGURES}.join()) && {decided}", 150)
+        await page.until(f"{verdict}.includes('Really: 1 width change,')")
+        if pictures != tmp_path:
+            await play_hills(region)
+        await page.run("document.activeElement.blur()")
+        await page.picture(pictures / "console-light.png")
+        await page.dress("dark")
+        await page.until("document.documentElement.dataset.theme === 'dark'")
+        await page.picture(pictures / "console-dark.png")
 
         field = "document.getElementById('width-flights-enrich')"
-        await page.run(f"{field}.focus(), {field}.value = {MAX_WIDTH - 1}")
+        await page.run(f"{field}.focus(), {field}.value = {MAX_WIDTH}")
         await page.key("Enter")
 
         async def widened() -> bool:
-            return bool((await kube.get(region.path))["spec"]["width"] == MAX_WIDTH - 1)
+            return bool((await kube.get(region.path))["spec"]["width"] == MAX_WIDTH)
 
         await until(widened, 30)
         await page.run("document.getElementById('savepoint').click()")
@@ -275,33 +287,17 @@ async def test_in_a_browser(
         await until(gone, 30)
         assert await page.run(DRAW_AMID_AN_EDIT) == [2, False]
 
-        for leave in (False, True):  # another tab signs this browser in anew
-            ticket = (await linked(cluster, owner)).partition("ticket=")[2]
-            again = SIGN_IN_ELSEWHERE % (json.dumps(ticket), json.dumps(leave))
-            assert await page.run(again) == 200
-            await page.until("document.querySelector('.door [role=alert]')")
-            words = await page.run("document.querySelector('.door [role=alert]').textContent")
-            assert "another sign-in in this browser" in words
-            assert await page.run("document.getElementById('leave').hidden")
-            await page.go(await linked(cluster, owner))
-            await page.until("document.querySelector('#space')")
+        await sign_in_elsewhere(page, cluster, owner)
         await page.run("document.querySelector('#space').remove()")
         await page.call("Page.reload")
         await page.until("document.querySelector('#space')")
         assert page.errors == []
 
 
-CHANGE = {
-    "fromWidth": 1,
-    "toWidth": 3,
-    "epoch": 2,
-    "requestedAt": "2026-01-01T00:00:00Z",
-    "decidedAt": "2026-01-01T00:00:04.5Z",
-    "servingAt": "2026-01-01T00:00:05Z",
-    "finishedAt": "2026-01-01T00:00:07Z",
-    "pauseSecondsMax": 0.4,
-}
 TIMELINE = "warm-up 4.50 s, shards move 0.50 s, old channels close 2.00 s"
+FIGURES = "[...document.querySelectorAll('.figure b')].map((figure) => figure.textContent)"
+WIDENED = "/^3 of 4,(39|40).,(39|40).,0,6[5678] %,3$/"
+"""What the figures are then: channels, records/s, records that wait, utilization, demand."""
 ALL_ARE_NAMED = """
 [...document.querySelectorAll('button, input, a, [tabindex]')].every((item) =>
   item.textContent.trim() || item.ariaLabel || item.labels?.length || item.id === 'main')"""

@@ -2,22 +2,18 @@
 whatever the answers and the address are."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from aiohttp import web
 from tests.browser import PROGRAM, Browser, browser
-
-from streamgraft_metrics_adapter.api.console.routes import FILES, HEADERS
+from tests.metrics_adapter.played_adapter import API, PlayedAdapter, element
 
 pytestmark = pytest.mark.skipif(
     PROGRAM is None, reason="NO CHROMIUM: apt-get install chromium to test the page"
 )
 
-API = "/console/api"
 TITLE = "document.querySelector('h1')?.firstChild.textContent"
 WIDTH = "document.getElementById('width-j-r')"
 SET_WIDTH = f"{WIDTH}.value = '%s', {WIDTH}.form.querySelector('button').click()"
@@ -30,104 +26,23 @@ RELEASE = f"{BUSY}.dispatchEvent(new Event('change'))"
 VERDICT = "document.querySelector('output').textContent"
 OPEN_LOG = "document.querySelector('[data-key=log-p%d]').click()"
 HEADING, LOG = (f"document.querySelector('{tag}').textContent" for tag in ("h3", ".log"))
+OPEN_STAGE = "document.querySelector('[data-key=stage-st]').dispatchEvent(new Event('click'))"
+NAMES = (
+    "[...document.querySelectorAll('[aria-label=Stage] td:first-child')].map((d) => d.innerText)"
+)
+ALL = "document.querySelector('[data-key=all]')"
+CLOCK = "document.getElementById('live').textContent"
+NOTE_ANNOUNCED = """
+window.heard = [];
+for (const place of document.querySelectorAll('[role=status], [role=alert], [aria-live], output'))
+  new MutationObserver(() => place.textContent && heard.push(place.textContent))
+    .observe(place, { childList: true, characterData: true, subtree: true })"""
+"""Note what screen readers say unasked."""
 NOTE_LOGS = f"""
 window.noted = [];
 new MutationObserver(() => document.querySelector('h3') && noted.push([{HEADING}, {LOG}]))
   .observe(document.querySelector('[aria-label=Stage]'), {{ childList: true, subtree: true }})"""
 """Note each text of a log with its heading."""
-
-
-def stage_load() -> dict[str, Any]:
-    """Return what a decision tells of a stage."""
-    capacity = {"true_rate": 1000, "width": 2}
-    load = {"input_rate": 400, "largest_shard": 0.1, "capacity": capacity}
-    return {"load": load, "fit": {}, "backlog": 0}
-
-
-def element(number: int) -> dict[str, Any]:
-    """Return a PE of a job."""
-    place = {"id": number, "name": f"j-{number}", "channel": number, "pod": f"p{number}"}
-    told = {"phase": "Running", "launches": 1, "busy": 0.5, "lag": 0, "message": ""}
-    return {**place, **told, "shards": [number]}
-
-
-class PlayedAdapter:
-    """Has one job with a region of two channels; notes what it is asked for."""
-
-    def __init__(self) -> None:
-        self.job = ("n", "j")
-        self.regions = ["r"]
-        self.rates: list[float | None] = [400, 400, 400, 400]
-        self.age = 0.0
-        self.refusal = ""
-        self.held: dict[str, asyncio.Event] = {}
-        self.asked: list[str] = []
-        self.written: list[Any] = []
-
-    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request."""
-        path = request.path
-        if not path.startswith((f"{API}/", "/api/")):
-            name = path.removeprefix("/console/") or "index.html"
-            return web.FileResponse(FILES / name, headers=HEADERS)
-        self.asked.append(request.raw_path)
-        if path.endswith("/log"):
-            pod = path.split("/")[-2]
-            if pod in self.held:
-                await self.held[pod].wait()
-            return web.Response(text=f"said by {pod}")
-        if request.method in ("PUT", "DELETE"):
-            self.written.append((path, await request.json() if request.can_read_body else None))
-        if path.endswith("/replay") and self.refusal:
-            return web.json_response({"message": self.refusal}, status=503)
-        return web.json_response(self._document(path))
-
-    def _document(self, path: str) -> Any:
-        if path == f"{API}/session":
-            return {"user": "u", "csrf": "c"}
-        if path == f"{API}/jobs":
-            return []
-        if path.startswith(API):
-            return self._job()
-        if path.endswith("/history"):
-            first = time.time() - self.age - 10 * (len(self.rates) - 1)
-            widths = {"width": 4, "wantedWidth": 4, "signals": {}}
-            rates = [{"inputRate": rate, "processingRate": rate} for rate in self.rates]
-            times = [{"time": first + 10 * index} for index in range(len(rates))]
-            return {"items": [t | rate | widths for t, rate in zip(times, rates, strict=True)]}
-        if path.endswith("/replay"):
-            return self._replay()
-        policy = {"target_utilization": 0.8}
-        inputs = {
-            "stages": {"0": stage_load()},
-            "stage": "0",
-            "needed": 6,
-            "held": [],
-            "policy": policy,
-        }
-        return {"signals": {"demand": {"value": 6, "inputs": inputs}}}
-
-    def _replay(self) -> dict[str, Any]:
-        """Return a replay of two runs, with one width change."""
-        first = time.time() - self.age - 10 * (len(self.rates) - 1)
-        steps = [
-            {"time": first + at, "width": 4 + (at > 50), "wantedWidth": 5, "lag": 0}
-            for at in (10, 20, 60, 70)
-        ]
-        replayed = {"changes": 1, "channelHours": 4.25, "largestBacklog": 1234.4}
-        happened = {"changes": 3, "channelHours": 3.96, "largestBacklog": None}
-        figures = {"replayed": replayed, "happened": happened, "longestWaitSeconds": 12.04}
-        return {"targetUtilization": 0.6, "seconds": 3540, "steps": steps, **figures}
-
-    def _job(self) -> dict[str, Any]:
-        namespace, name = self.job
-        told = {"phase": "Healthy", "pes": 2, "ready": 2, "message": "", "deleting": False}
-        pes = [element(0), element(1)]
-        stage = {"name": "st", "region": "r", "operators": [], "realTime": False, "pes": pes}
-        size = {"width": 2, "serving": 2, "maxWidth": 8, "maySleep": True, "resizing": False}
-        regions = [{"name": f"j-{r}", "region": r, "changes": [], **size} for r in self.regions]
-        parts = {"conditions": [], "stages": [stage], "streams": [], "regions": regions}
-        return {"namespace": namespace, "name": name, **told, **parts}
 
 
 @pytest.fixture
@@ -237,9 +152,7 @@ async def test_a_replay_is_asked_for_anew_as_the_hour_moves_on(
 async def test_a_log_stands_below_its_own_heading(page: Browser, adapter: PlayedAdapter) -> None:
     """Also while another one that was opened before is still on its way."""
     adapter.held["p1"] = asyncio.Event()
-    await page.run(
-        "document.querySelector('[data-key=stage-st]').dispatchEvent(new Event('click'))"
-    )
+    await page.run(OPEN_STAGE)
     await page.run(NOTE_LOGS)
     await page.run(OPEN_LOG % 0)
     await page.until(f"{LOG} === 'said by p0'")
@@ -254,6 +167,68 @@ async def test_a_log_stands_below_its_own_heading(page: Browser, adapter: Played
     seen = {tuple(item) for item in await page.run("noted")}
     texts = {(f"Log of {pod}", text) for pod in ("p0", "p1") for text in ("", f"said by {pod}")}
     assert seen == texts
+
+
+async def test_what_does_not_run_stands_first(page: Browser, adapter: PlayedAdapter) -> None:
+    """It has no busy time; in a wide stage all but the first rows are left out."""
+    adapter.pes = [element(number, busy=number / 100) for number in range(61)]
+    adapter.pes += [
+        element(61, phase="Pending", busy=None),
+        element(62, phase="Starting", busy=None),
+        element(63, phase="Failed", busy=None, message="out of memory"),
+    ]
+    await page.until("document.querySelectorAll('.cell').length === 64")
+    await page.run(OPEN_STAGE)
+    assert await page.run(NAMES) == [f"j-{number}" for number in (63, 62, 61, *range(60, 38, -1))]
+    row = "document.querySelector('[aria-label=Stage] tbody tr')"
+    assert "out of memory" in await page.run(f"{row}.textContent")
+    await page.run(f"{row}.querySelector('button').click()")
+    await page.until(f"{LOG} === 'said by p63'")
+
+
+async def test_all_of_a_wide_stage_is_shown_by_keyboard(
+    page: Browser, adapter: PlayedAdapter
+) -> None:
+    """The button keeps the focus, also as the page is drawn anew; another stage begins short."""
+    await page.run(OPEN_STAGE)
+    assert not await page.run(ALL)  # of two
+    adapter.pes = [element(number) for number in range(64)]
+    await page.until(f"{ALL}?.innerText === 'Show all 64'")
+    assert "25 of 64" in await page.run(f"{ALL}.parentElement.innerText")
+    await page.run(f"{ALL}.focus()")
+    await page.key("Enter")
+    assert await page.run(NAMES) == [f"j-{number}" for number in range(64)]
+    await page.run(f"window.drawn = {ALL}")
+    await page.until(f"{ALL} !== drawn")
+    assert await page.run(f"document.activeElement === {ALL}")
+    await page.key("Enter")
+    assert len(await page.run(NAMES)) == 25
+    await page.key("Enter")
+    await page.run(OPEN_STAGE)
+    await page.run(OPEN_STAGE)
+    assert len(await page.run(NAMES)) == 25
+
+
+async def test_screen_readers_hear_when_the_page_stops_and_goes_on(
+    page: Browser, adapter: PlayedAdapter
+) -> None:
+    """Once each, and nothing of the clock, which goes on meanwhile."""
+    await page.run(NOTE_ANNOUNCED)
+    for _ in range(2):
+        await page.run(f"window.told = {CLOCK}")
+        await page.until(f"{CLOCK} !== told")
+    assert await page.run("heard") == []
+    adapter.down = True
+    await page.until(f"{CLOCK} === 'no API server'")
+    asked = len(adapter.asked)
+    async with asyncio.timeout(30):
+        while len(adapter.asked) < asked + 2:
+            await asyncio.sleep(0.1)
+    adapter.down = False
+    await page.until(f"{CLOCK}.startsWith('Live')")
+    await page.run(f"window.told = {CLOCK}")
+    await page.until(f"{CLOCK} !== told")
+    assert await page.run("heard") == ["Not live: no API server", "Live again"]
 
 
 async def test_a_region_that_an_edit_removed_goes(page: Browser, adapter: PlayedAdapter) -> None:

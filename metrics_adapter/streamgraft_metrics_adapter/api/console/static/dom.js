@@ -2,6 +2,8 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+const present = (children) => children.flat().filter((child) => child !== null && child !== undefined && child !== false);
+
 function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
@@ -9,7 +11,7 @@ function fill(element, attributes, children) {
     else if (name === "vars") for (const [key, set] of Object.entries(value)) element.style.setProperty(key, set);
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...present(children));
   return element;
 }
 
@@ -20,7 +22,7 @@ export const s = (tag, attributes = {}, ...children) => fill(document.createElem
 export function show(place, ...children) {
   const active = document.activeElement;
   const key = active && place.contains(active) ? active.getAttribute("data-key") : null;
-  place.replaceChildren(...children.flat());
+  place.replaceChildren(...present(children));
   if (key) place.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
 }
 

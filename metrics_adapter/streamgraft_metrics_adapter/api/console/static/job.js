@@ -6,11 +6,18 @@ import { graph } from "./graph.js";
 import { RegionCard } from "./region.js";
 
 const ROWS = 25;
+const URGENCY = ["Failed", "Starting", "Pending", "Stopped", "Running"];
 export const phase = (text) => h("span", { class: `tag ${{ Healthy: "good", Running: "good", Failed: "bad" }[text] ?? "busy"}` }, text);
+
+// What needs somebody stands first: what does not run has no busy time, and would be last by that.
+function urgentFirst(pes) {
+  const place = (pe) => URGENCY.indexOf(pe.phase);
+  return [...pes].sort((a, b) => place(a) - place(b) || (b.busy ?? -1) - (a.busy ?? -1) || a.id - b.id);
+}
 
 export class JobPage {
   constructor(space, name) {
-    Object.assign(this, { space, name, chosen: null, pod: null, cards: new Map() });
+    Object.assign(this, { space, name, chosen: null, all: false, pod: null, cards: new Map() });
     this.title = h("div", { class: "grow" });
     this.graph = h("div", { class: "graph" });
     this.stage = h("section", { class: "card", "aria-label": "Stage", hidden: true });
@@ -58,24 +65,32 @@ export class JobPage {
   choose(name) {
     this.chosen = this.chosen === name ? null : name;
     this.pod = null;
+    this.all = false;
     this.draw();
   }
 
   drawStage(stage) {
-    const busiest = [...stage.pes].sort((a, b) => (b.busy ?? -1) - (a.busy ?? -1) || a.id - b.id);
-    const rows = busiest.slice(0, ROWS).map((pe) => h("tr", {},
+    const sorted = urgentFirst(stage.pes), shown = this.all ? sorted : sorted.slice(0, ROWS);
+    const rows = shown.map((pe) => h("tr", {},
       h("td", { class: "mono" }, pe.name), h("td", { class: "n" }, pe.channel ?? ""), h("td", {}, phase(pe.phase)),
       h("td", { class: "n" }, percent(pe.busy)), h("td", { class: "n" }, whole(pe.lag)), h("td", { class: "n" }, String(pe.launches)),
       h("td", {}, pe.message), h("td", { class: "n" }, pe.pod && h("button", { type: "button", class: "quiet", "data-key": `log-${pe.pod}`, onclick: () => this.openLog(pe.pod) }, "Log"))));
     const heads = [["Processing element"], ["Channel", 1], ["Phase"], ["Busy", 1], ["Waiting", 1], ["Launches", 1], [""], [""]];
-    const more = busiest.length > ROWS ? `The busiest ${ROWS} of ${busiest.length}. ` : "";
     this.log ??= h("pre", { class: "log", tabindex: 0, "aria-label": "Log" });
     const scrolled = this.log.scrollTop;
     show(this.stage, h("h2", {}, `Stage ${stage.name}`),
-      h("p", { class: "soft" }, more, stage.operators.length ? `Operators: ${stage.operators.join(", ")}.` : ""),
+      h("p", { class: "soft" }, stage.operators.length ? `Operators: ${stage.operators.join(", ")}.` : ""), this.drawMore(shown.length, sorted.length),
       h("table", {}, h("thead", {}, h("tr", {}, heads.map(([text, right]) => h("th", { scope: "col", class: right ? "n" : null }, text)))), h("tbody", {}, rows)),
       ...(this.pod ? [h("h3", {}, `Log of ${this.pod}`), this.log] : []));
     this.log.scrollTop = scrolled;
+  }
+
+  // Before the table: whoever asks for all of the rows finds them behind the button.
+  drawMore(shown, all) {
+    if (all <= ROWS) return null;
+    const turn = () => { this.all = !this.all; this.draw(); };
+    return h("p", { class: "soft" }, `${shown} of ${all} processing elements, what does not run first, then the busiest. `,
+      h("button", { type: "button", "data-key": "all", onclick: turn }, this.all ? `Show the first ${ROWS}` : `Show all ${all}`));
   }
 
   async openLog(pod) {

@@ -7,7 +7,7 @@ import { JobPage, phase } from "./job.js";
 const REFRESH = 2000;
 const NAME = "[a-z0-9](?:[a-z0-9.\\-]*[a-z0-9])?";
 const PLACE = new RegExp(`^#/(?<space>${NAME})(?:/(?<job>${NAME}))?/?$`);
-const main = document.getElementById("main"), crumbs = document.getElementById("crumbs"), live = document.getElementById("live");
+const [main, crumbs, live, heard] = ["main", "crumbs", "live", "heard"].map((id) => document.getElementById(id));
 let page = null, timer = 0;
 
 class JobsPage {
@@ -60,7 +60,8 @@ async function go(words = "") {
   const inside = api.signedIn() && !words;
   page = inside ? route() : new DoorPage(words);
   document.getElementById("leave").hidden = !inside;
-  live.textContent = "";
+  live.textContent = heard.textContent = "";
+  live.classList.remove("stale");
   main.replaceChildren(page.element);
   if (inside) await keepFresh(page);
 }
@@ -79,16 +80,24 @@ async function keepFresh(shown) {
   try {
     if (!document.hidden) {
       await shown.refresh();
-      live.textContent = `Live, ${clock(Date.now())}`;
-      live.classList.remove("stale");
+      if (shown !== page) return;
+      tell(`Live, ${clock(Date.now())}`, false);
     }
   } catch (error) {
     if (shown !== page) return;
     if (error.code === 401) return go(api.dropped(error));
-    live.textContent = error.code === 404 ? "It is gone" : error.message;
-    live.classList.add("stale");
+    tell(error.code === 404 ? "It is gone" : error.message, true);
   }
   if (shown === page) timer = setTimeout(() => keepFresh(shown), REFRESH);
+}
+
+// The clock is only seen: screen readers would say it every two seconds. They hear when the page
+// stops being live, and when it is again.
+function tell(words, stale) {
+  live.textContent = words;
+  if (live.classList.contains("stale") === stale) return;
+  live.classList.toggle("stale", stale);
+  heard.textContent = stale ? `Not live: ${words}` : "Live again";
 }
 
 function dress() {
